@@ -21,7 +21,7 @@ from pathlib import Path
 
 from benchmarks.micro_topic import Sink
 from interpulse.broker.live.compaction.compaction import CompactionStatus
-from interpulse.broker.live.registry.topic_registry import TopicRegistry
+from interpulse.broker.live.registry.topic_registry import TopicRegistry, TopicStores
 from interpulse.broker.live.requests import ProducerRequest, SubscribeRequest
 from interpulse.broker.live.settings import TopicSettings
 from interpulse.broker.live.topic.topic import Topic
@@ -82,7 +82,7 @@ async def publish(topic: Topic, load: Load) -> None:
     producer = await topic.add_producer(ProducerRequest(1, "p"), sink)
     sent = 0
     for sent, entry in enumerate(load.entries(), 1):
-        producer.publish(sent, -1, load.batch, entry)
+        producer.publish([sent], [entry], num_messages=load.batch)
         if sent % GROUP == 0:
             await asyncio.sleep(0)
     while sink.receipt_count < sent:  # noqa: ASYNC110  # the sink has no event
@@ -142,7 +142,7 @@ async def run(directory: Path, load: Load) -> None:
     await metadata.commit([Put(f"/managed-ledgers/{NAME.log_name}", json.dumps({"ledgers": []}).encode())])
     logs = await open_log_store(directory, metadata)
     registry = TopicRegistry(
-        cluster="c", metadata=metadata, logs=logs, clock=SystemClock(), open_rule=open_rule, settings=default_settings
+        TopicStores(metadata, logs), cluster="c", clock=SystemClock(), open_rule=open_rule, settings_of=default_settings
     )
     await registry.start()
     topic = await registry.open(NAME)

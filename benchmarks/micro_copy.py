@@ -75,7 +75,7 @@ def main() -> None:
         def copy(name: str) -> list[float]:
             reading, writing = options(source, target, name)
             before = [time.perf_counter(), time.process_time(), cpu_seconds(source), cpu_seconds(target)]
-            reports = copy_ranges(reading, writing, todo, {}, StreamTask(name))
+            reports = copy_ranges(reading, writing, todo, {}, StreamTask(name), {})
             after = [time.perf_counter(), time.process_time(), cpu_seconds(source), cpu_seconds(target)]
             copied = sum(report.entries for report in reports)
             if copied != given.entries // TOPICS * TOPICS:

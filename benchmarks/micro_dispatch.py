@@ -42,7 +42,7 @@ async def publish(topic: Topic, entries: list[bytes], *, messages: int = 1) -> N
     producer = await topic.add_producer(ProducerRequest(1, "p"), Sink())
     for start in range(0, len(entries), GROUP):
         for number, entry in enumerate(entries[start : start + GROUP], start):
-            producer.publish(number, -1, messages, entry)
+            producer.publish([number], [entry], num_messages=messages)
         await asyncio.sleep(0)
         await asyncio.sleep(0)
     producer.close()

@@ -14,7 +14,7 @@ import time
 from collections.abc import Sequence
 
 from interpulse.broker.live.api import Delivery
-from interpulse.broker.live.registry.topic_registry import TopicRegistry
+from interpulse.broker.live.registry.topic_registry import TopicRegistry, TopicStores
 from interpulse.broker.live.requests import ProducerRequest, SubscribeRequest, SubType
 from interpulse.broker.live.settings import TopicSettings
 from interpulse.broker.live.topic.topic import Topic
@@ -77,12 +77,11 @@ class Rig:
         self.metadata = MemoryMetadataStore()
         self.settings = TopicSettings(deduplication_enabled=deduplication)
         self.registry = TopicRegistry(
+            TopicStores(self.metadata, memory_log_store(self.metadata)),
             cluster="bench",
-            metadata=self.metadata,
-            logs=memory_log_store(self.metadata),
             clock=SystemClock(),
             open_rule=self._create,
-            settings=self._settings,
+            settings_of=self._settings,
         )
 
     async def _create(self, name: TopicName, by: Requester, create: bool) -> None:
@@ -104,7 +103,7 @@ async def publish_all(topic: Topic, entries: int) -> None:
     producer = await topic.add_producer(ProducerRequest(1, "p"), sink)
     for start in range(0, entries, GROUP):
         for number in range(start, start + GROUP):
-            producer.publish(number, -1, 1, ENTRY)
+            producer.publish([number], [ENTRY])
         await asyncio.sleep(0)
         await asyncio.sleep(0)
     assert sink.receipt_count == entries

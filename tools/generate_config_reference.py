@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import Field
 from pathlib import Path
-from typing import Any
 
 from interpulse.broker.config.broker_config import BrokerConfig, settings_by_key
 from interpulse.broker.config.pulsar_dynamic_keys import READ_AT_START, WITHOUT_EFFECT
 from interpulse.broker.config.pulsar_keys import AUTHENTICATION_KEYS, BROKER_KEYS, FILE_KEYS
 from interpulse.model.numbers import LONG_MAX
-from interpulse.proxy.config.proxy_config import ProxyConfig, proxy_fields
+from interpulse.proxy.config.proxy_config import ProxyConfig, proxy_settings
 from interpulse.proxy.config.pulsar_keys import PULSAR_KEYS as PROXY_KEYS
-from interpulse.serving.settings import shown
+from interpulse.serving.settings import Setting, shown
 
 REFERENCE = Path(__file__).parents[1] / "docs" / "reference"
 PAGE = REFERENCE / "configuration.md"
@@ -70,33 +68,32 @@ def page() -> str:
 
 def proxy_page() -> str:
     """The whole page of the proxy."""
-    fields = proxy_fields()
-    return _PROXY_HEAD + "".join(_row(key, item, ProxyConfig(), PROXY_KEYS) for key, item in fields.items())
+    settings = proxy_settings()
+    return _PROXY_HEAD + "".join(_row(key, item, ProxyConfig(), PROXY_KEYS) for key, item in settings.items())
 
 
 def _keys(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in sorted(names))
 
 
-def _row(key: str, item: Field[Any], defaults: BrokerConfig | ProxyConfig, pulsar_keys: frozenset[str]) -> str:
+def _row(key: str, item: Setting, defaults: BrokerConfig | ProxyConfig, pulsar_keys: frozenset[str]) -> str:
     default = shown(defaults, {key: item})[key]
     cells = [f"`{key}`", f"`{default}`" if default else "empty", _allowed(item)]
     if isinstance(defaults, BrokerConfig):
-        cells.append("yes" if item.metadata["dynamic"] else "")
+        cells.append("yes" if item.dynamic else "")
     ours = "" if key in pulsar_keys else " *(not a key of Apache Pulsar)*"
-    cluster = " *(of a cluster)*" if item.metadata["cluster"] else ""
-    return f"| {' | '.join([*cells, item.metadata['text'] + ours + cluster])} |\n"
+    cluster = " *(of a cluster)*" if item.cluster else ""
+    return f"| {' | '.join([*cells, item.text + ours + cluster])} |\n"
 
 
-def _allowed(item: Field[Any]) -> str:
+def _allowed(item: Setting) -> str:
     if isinstance(item.default, bool):
         return "true, false"
-    choices, least, most = (item.metadata[name] for name in ("choices", "least", "most"))
-    if choices:
-        return ", ".join(choices) + (" (several)" if item.metadata["several"] else "")
-    if least is None:
+    if item.choices:
+        return ", ".join(item.choices) + (" (several)" if item.several else "")
+    if item.least is None:
         return "text"
-    return f"{least} to {most}" if most not in (None, LONG_MAX) else f"{least} or more"
+    return f"{item.least} to {item.most}" if item.most not in (None, LONG_MAX) else f"{item.least} or more"
 
 
 if __name__ == "__main__":

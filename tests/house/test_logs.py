@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from interpulse.cli.support.logs import event_and_fields
+from interpulse.terminal.logs import event_and_fields
 from tests.house.sources import modules
 
 METHODS = {"debug", "info", "warning", "error", "exception", "critical", "log"}

@@ -3,7 +3,7 @@
 import ast
 
 from interpulse.model import errors
-from interpulse.model.inventory import DifferenceKind
+from interpulse.model.adjustments import AUDITED_KINDS
 from tests.house.messages import explained, templates
 from tests.house.sources import ROOT, modules
 
@@ -40,7 +40,7 @@ def test_messages_when_looked_for_then_are_on_the_page() -> None:
 
 def test_kinds_of_differences_when_looked_for_then_are_on_the_page_of_the_audit() -> None:
     page = (ROOT / "docs/howto/audit-clusters.md").read_text()
-    assert not [kind for kind in DifferenceKind if f"`{kind}`" not in page]
+    assert not [kind for kind in AUDITED_KINDS if f"`{kind}`" not in page]
 
 
 def test_page_when_read_then_explains_no_message_that_is_gone() -> None:

@@ -18,7 +18,9 @@ from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.policies.messaging_policies import BacklogQuota
 from interpulse.model.policies.namespace_policies import RetentionPolicies
 from interpulse.model.schemas import SchemaInfo, SchemaType
-from interpulse.spark.audit.cluster_reading import ClusterReading, NamespaceContent, ReadingRules, differences_of
+from interpulse.replication.cluster_reading import ClusterReading, ReadingRules
+from interpulse.rules.comparison import inventory_differences
+from interpulse.rules.inventory import NamespaceInventory
 from interpulse.spark.audit.comparing import Confirm, difference_row
 from interpulse.spark.audit.inventory_job import ReadNamespaces, inventory_rows, state_of, topic_row_of
 from interpulse.spark.audit.plans import PlanError, apply_plan, load_plan, make_plan, write_plan
@@ -29,6 +31,8 @@ from tests.scenarios.audit import differ
 
 NAMESPACE = NamespaceName.parse("public/audited")
 RULES = ReadingRules(schemas=True)
+RECORDED = Path(__file__).parent / "recorded" / "audit_plan_version_1.json"
+"""A file that `audit plan` of version 0.1 wrote for the clusters of `differ`."""
 
 
 @pytest.fixture
@@ -50,15 +54,18 @@ def config(brokers: Any, tmp_path: Path) -> PipelineConfig:
     return PipelineConfig(name="p", state=tmp_path, source=addresses[0], target=addresses[1], select=select)
 
 
-async def read(config: PipelineConfig) -> tuple[NamespaceContent, NamespaceContent]:
+async def read(config: PipelineConfig) -> tuple[NamespaceInventory, NamespaceInventory]:
     assert config.target is not None
-    async with ClusterReading(config.source, RULES) as source, ClusterReading(config.target, RULES) as target:
+    async with (
+        ClusterReading(config.source.admin(), RULES) as source,
+        ClusterReading(config.target.admin(), RULES) as target,
+    ):
         return await source.namespace(NAMESPACE), await target.namespace(NAMESPACE)
 
 
 async def found(config: PipelineConfig) -> list[dict[str, Any]]:
-    differences = differences_of("west", NAMESPACE, *await read(config))
-    return [difference_row(each, str(each.topic or each.namespace)) for each in differences]
+    differences = inventory_differences("west", NAMESPACE, *await read(config))
+    return [difference_row(each, "west", str(each.topic or each.namespace)) for each in differences]
 
 
 async def applied(plan: dict[str, Any], config: PipelineConfig, results: Path) -> list[tuple[str, str]]:
@@ -85,6 +92,16 @@ async def test_namespaces_when_they_differ_then_a_plan_makes_them_equal(config: 
     assert again == outcome
     left = {row["kind"] for row in await found(config)}
     assert left == {"PARTITIONS_CANNOT_SHRINK", "REMOTE_ONLY_TOPIC", "MESSAGE_TTL"}
+
+
+async def test_plan_file_of_an_earlier_version_still_applies(config: PipelineConfig, tmp_path: Path) -> None:
+    assert config.target is not None
+    await differ(config.source.admin_url, config.target.admin_url, NAMESPACE)
+    plan = load_plan(RECORDED, config)
+    outcome = await applied(plan, config, tmp_path / "results.jsonl")
+    assert outcome == [(item["kind"], "DONE") for item in plan["items"]]
+    assert {row["kind"] for row in await found(config)} == {"PARTITIONS_CANNOT_SHRINK", "REMOTE_ONLY_TOPIC"}
+    assert make_plan(await found(config), run="r", source="east", target="west")["excluded"] == plan["excluded"]
 
 
 async def test_quotas_of_both_kinds_when_they_differ_then_are_items_of_their_own(
@@ -125,9 +142,14 @@ async def test_differences_when_read_again_then_no_other_topic_is_asked(
     async with AdminClient(config.source.admin_url) as east:
         await east.topics.create_subscription(f"{NAMESPACE}/plain", "s")
     rules = ReadingRules(subscriptions=True)
-    async with ClusterReading(config.source, rules) as source, ClusterReading(config.target, rules) as target:
+    async with (
+        ClusterReading(config.source.admin(), rules) as source,
+        ClusterReading(config.target.admin(), rules) as target,
+    ):
         contents = await source.namespace(NAMESPACE), await target.namespace(NAMESPACE)
-    rows = [difference_row(each, str(each.topic)) for each in differences_of("west", NAMESPACE, *contents)]
+    rows = [
+        difference_row(each, "west", str(each.topic)) for each in inventory_differences("west", NAMESPACE, *contents)
+    ]
     candidates = [row for row in rows if row["kind"] == "SUBSCRIPTION_MISSING"]
     asked = []
     ask = TopicsAdmin.subscriptions
@@ -156,15 +178,15 @@ async def test_inventory_rows_when_read_back_then_are_what_was_listed(config: Pi
 
 async def test_namespace_when_absent_or_unreadable_then_says_so(config: PipelineConfig) -> None:
     here, there = await read(config)
-    assert here == there == NamespaceContent()
+    assert here == there == NamespaceInventory()
     assert list(inventory_rows("east", NAMESPACE, here, TopicMap())) == []
     away = ClusterAddress(cluster="away", service_url="pulsar://127.0.0.1:1", admin_url="http://127.0.0.1:1")
-    async with ClusterReading(away, ReadingRules(patience_ms=0)) as reading:
+    async with ClusterReading(away.admin(), ReadingRules(patience_ms=0)) as reading:
         content = await reading.namespace(NAMESPACE)
     assert content.error is not None
     (row,) = inventory_rows("away", NAMESPACE, content, TopicMap())
     assert row["error"] == content.error
-    assert differences_of("away", NAMESPACE, here, content) == []
+    assert inventory_differences("away", NAMESPACE, here, content) == []
 
 
 async def test_namespace_when_the_broker_is_busy_for_a_moment_then_is_asked_again(
@@ -181,7 +203,7 @@ async def test_namespace_when_the_broker_is_busy_for_a_moment_then_is_asked_agai
         return await ask(*arguments, **more)
 
     monkeypatch.setattr(TopicsAdmin, "list", busy)
-    async with ClusterReading(config.source, RULES) as reading:
+    async with ClusterReading(config.source.admin(), RULES) as reading:
         content = await reading.namespace(NAMESPACE)
     assert content.error is None
     assert content.topics
@@ -211,9 +233,12 @@ async def test_subscriptions_when_asked_for_then_missing_ones_are_told(config: P
                 for name in names:
                     await admin.topics.create_subscription(f"{NAMESPACE}/{topic}", name)
     rules = ReadingRules(subscriptions=True)
-    async with ClusterReading(config.source, rules) as source, ClusterReading(config.target, rules) as target:
+    async with (
+        ClusterReading(config.source.admin(), rules) as source,
+        ClusterReading(config.target.admin(), rules) as target,
+    ):
         contents = await source.namespace(NAMESPACE), await target.namespace(NAMESPACE)
-    rows = [difference_row(each, None) for each in differences_of("west", NAMESPACE, *contents)]
+    rows = [difference_row(each, "west", None) for each in inventory_differences("west", NAMESPACE, *contents)]
     assert [
         (row["topic"].rpartition("/")[2], row["source_value"], row["target_value"], row["automatic"])
         for row in rows

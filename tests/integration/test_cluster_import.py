@@ -284,7 +284,7 @@ async def test_import_when_interrupted_then_the_next_one_goes_on_and_leaves_no_l
         result = await run_import()
     assert result.exit_code == 1
     assert "persistent://shop/orders/placed-partition-1: FAILED: no room for placed-partition-1" in result.output
-    assert "topics could not be copied, as told above" in result.stderr
+    assert "topics could not be copied, as reported above" in result.stderr
     assert "placed-partition-1" in await under_way(nodes)
     left_behind = await ledgers(nodes)
 

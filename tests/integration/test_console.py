@@ -9,8 +9,8 @@ import aiohttp
 import pytest
 
 from interpulse.broker.config.broker_config import BrokerConfig
-from interpulse.broker.console.pages.catalogue import PAGES
-from interpulse.broker.console.web.addresses import ROOT
+from interpulse.console.pages.catalogue import PAGES
+from interpulse.console.web.addresses import ROOT
 from interpulse.testing import InProcessBroker
 from tests.front_ends.brokers import NO_JOB
 from tests.integration.console_visits import PAGE_ROWS
@@ -96,9 +96,9 @@ async def test_console_when_turned_off_then_says_how_to_turn_it_on(setting: dict
 async def test_console_when_its_extra_is_missing_then_says_so_at_the_start_and_to_who_looks(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("interpulse.broker.console.front_end.extra_installed", lambda: False)
+    monkeypatch.setattr("interpulse.broker.console_host.extra_installed", lambda: False)
     sentence = "the console needs its extra: pip install 'interpulse[console]', or '.[console]' in a checkout"
-    with caplog.at_level("INFO", "interpulse.broker.console"):
+    with caplog.at_level("INFO", "interpulse.broker.console_host"):
         async with rest_broker() as broker, aiohttp.request("GET", f"{broker.web_url}/console/overview") as answer:
             assert (answer.status, await answer.text()) == (404, f"{sentence}\n")
     assert [record.getMessage() for record in caplog.records] == [f"no console reason={sentence}"]

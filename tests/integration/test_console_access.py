@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from interpulse.broker.console.actions.catalogue import ACTIONS
-from interpulse.broker.console.pages.catalogue import PAGES
+from interpulse.console.actions.catalogue import ACTIONS
+from interpulse.console.pages.catalogue import PAGES
 from interpulse.testing import InProcessBroker
 from tests.front_ends import access
 from tests.front_ends.access import ROLES, token
@@ -105,12 +105,12 @@ def test_action_when_the_console_becomes_read_only_then_the_token_of_the_form_do
 ) -> None:
     browser = PlainBrowser(open_broker.web_url)
     sent = browser.get(UNLOAD).token
-    before = open_broker.app.dynamic.config
-    open_broker.app.dynamic.config = replace(before, console_read_only=True)
+    before = open_broker.app.context.dynamic.config
+    open_broker.app.context.dynamic.config = replace(before, console_read_only=True)
     try:
         assert browser.post(UNLOAD, {"token": sent}).status == 403
     finally:
-        open_broker.app.dynamic.config = before
+        open_broker.app.context.dynamic.config = before
     assert browser.post(UNLOAD, {"token": sent}).status == 404, "there is no such topic"
 
 
@@ -165,7 +165,7 @@ def test_action_when_done_then_the_log_tells_who_did_what(
     browser = by_role(token_broker, "acme-admin")
     place = address("actions/unload-topic", {"topic": access.TOPIC})
     token = browser.get(place).token
-    with caplog.at_level(logging.INFO, "interpulse.broker.console"):
+    with caplog.at_level(logging.INFO, "interpulse.console"):
         page = browser.post(place, {"token": token})
         browser.post(place, {"token": "0"})
     assert page.status == 303

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from interpulse.broker.console.web import words
+from interpulse.console.web import formats
 from interpulse.sync import Client
 from interpulse.testing import InProcessBroker
 from tests.front_ends import access
@@ -127,7 +127,7 @@ def test_topic_when_it_has_subscriptions_then_shows_their_backlog_and_each_polic
     assert {row["state"] for row in found["replication"]} == {"REPLICATING", "DISCONNECTED"}
     assert "Not replicated to oslo" in page
     for name in HOSTILE_SUBSCRIPTIONS:
-        assert html.escape(words.plain(name), quote=False).replace('"', "&#34;").replace("'", "&#39;") in page
+        assert html.escape(formats.plain(name), quote=False).replace('"', "&#34;").replace("'", "&#39;") in page
     assert "<script>document" not in page
     assert not set(page) & {"\x00", "\x1b", "\u202e", "\u200b", "\ufeff"}
 

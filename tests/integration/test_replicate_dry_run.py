@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from interpulse.cli.replicate import command
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.model.names import TopicName
+from interpulse.spark.job.commands import command
 from interpulse.testing import InProcessBroker
 
 TOPIC, UNEQUAL, EQUAL, SMALL = (

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from interpulse.cli.replicate import command
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.client.client import Client
 from interpulse.model.names import TopicName
 from interpulse.spark.job import launch
+from interpulse.spark.job.commands import command
 from interpulse.spark.job.pipeline import Pipeline
 from interpulse.spark.job.pipeline_config import PipelineConfig, load_pipeline_config
 from interpulse.spark.job.reports.report import Report

@@ -12,13 +12,13 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from interpulse.cli.replicate import command
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.client.client import Client
 from interpulse.clock import now_ms
 from interpulse.model.ids import EARLIEST, MessageId, Position
 from interpulse.model.names import TopicName
 from interpulse.spark.__main__ import main
+from interpulse.spark.job.commands import command
 from interpulse.spark.job.pipeline import Pipeline
 from interpulse.spark.job.pipeline_config import load_pipeline_config
 from interpulse.spark.offsets import StreamOffset

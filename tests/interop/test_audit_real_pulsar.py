@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from interpulse.model.names import NamespaceName
-from interpulse.spark.audit.cluster_reading import ClusterReading, ReadingRules, differences_of
+from interpulse.replication.cluster_reading import ClusterReading, ReadingRules
+from interpulse.rules.comparison import inventory_differences
 from interpulse.spark.audit.comparing import difference_row
 from interpulse.spark.audit.plans import apply_plan, make_plan
 from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, Selection
@@ -48,12 +49,12 @@ async def test_namespaces_when_they_differ_then_a_plan_makes_them_equal(
     expected = await differ(source.admin_url, target.admin_url, namespace)
 
     async def found() -> list[dict[str, Any]]:
-        async with ClusterReading(source, RULES) as one, ClusterReading(target, RULES) as other:
+        async with ClusterReading(source.admin(), RULES) as one, ClusterReading(target.admin(), RULES) as other:
             both = await one.namespace(namespace), await other.namespace(namespace)
         assert [side.error for side in both] == [None, None]
-        rows = differences_of(there, namespace, *both)
+        rows = inventory_differences(there, namespace, *both)
         users = [each for each in rows if each.topic is None or not each.topic.is_system]  # a real broker makes its own
-        return [difference_row(each, str(each.topic or each.namespace)) for each in users]
+        return [difference_row(each, there, str(each.topic or each.namespace)) for each in users]
 
     rows = await found()
     assert sorted({(row["kind"], row["topic"]) for row in rows} - set(BROKERS_OWN), key=str) == expected

@@ -17,8 +17,8 @@ from urllib.parse import urljoin, urlsplit
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
 
-from interpulse.broker.console.actions.catalogue import ACTIONS
-from interpulse.broker.console.pages.catalogue import DOWNLOADS, PAGES
+from interpulse.console.actions.catalogue import ACTIONS
+from interpulse.console.pages.catalogue import DOWNLOADS, PAGES
 from interpulse.sync import Client
 from interpulse.testing import InProcessBroker
 from tests.front_ends import access

@@ -11,8 +11,8 @@ import pytest
 
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.model.names import NamespaceName, TopicName
+from interpulse.replication.cluster_reading import ReadingRules
 from interpulse.spark.audit import inventory_job
-from interpulse.spark.audit.cluster_reading import ReadingRules
 from interpulse.spark.audit.findings import RunError
 from interpulse.spark.audit.launch import Audit, AuditError, AuditOptions
 from interpulse.spark.audit.plans import plan_of_run

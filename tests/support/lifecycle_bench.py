@@ -11,7 +11,7 @@ from typing import Any
 
 from interpulse.broker import metadata_paths as keys
 from interpulse.broker.config.broker_config import BrokerConfig
-from interpulse.broker.live.registry.topic_registry import TopicRegistry
+from interpulse.broker.live.registry.topic_registry import TopicRegistry, TopicStores
 from interpulse.broker.live.settings import TopicSettings
 from interpulse.broker.live.topic.topic import Topic
 from interpulse.broker.tenancy.namespaces import Namespaces, bootstrap
@@ -175,12 +175,11 @@ class Bench:
         self.settings = LifecycleSettings()
         self.namespaces = Namespaces(store, local_cluster="east")
         self.registry = TopicRegistry(
+            TopicStores(store, memory_log_store(store, journal=journal)),
             cluster="east",
-            metadata=store,
-            logs=memory_log_store(store, journal=journal),
             clock=FixedClock(),
             open_rule=self._open_rule,
-            settings=self._topic_settings,
+            settings_of=self._topic_settings,
         )
         self.lifecycle = TopicLifecycle(store, self.namespaces, lambda: self.settings, loaded=self.registry.names)
         self.schemas = Schemas(store, self.namespaces, SchemaSettings, FixedClock())

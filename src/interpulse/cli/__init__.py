@@ -1,1 +1,1 @@
-"""The command line: `interpulse`, and `interpulse-admin` with the tree of pulsar-admin."""
+"""Command line: `interpulse`, and `interpulse-admin` with the commands of pulsar-admin."""

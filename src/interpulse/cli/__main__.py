@@ -1,4 +1,4 @@
-"""``python -m interpulse.cli``: ``interpulse`` where its script is not on the path."""
+"""Entry point ``python -m interpulse.cli``, for environments without the script ``interpulse``."""
 
 from interpulse.cli.main import main
 

@@ -1,4 +1,4 @@
-"""``interpulse cluster``: the stores of a cluster, before its brokers start."""
+"""Command ``interpulse cluster``: the stores of a cluster, before its brokers start."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import click
 
 from interpulse.cli.programs.serving import load_settings
 from interpulse.cli.support.command_groups import CommandGroup
-from interpulse.cli.support.output import print_lines
 from interpulse.cli.support.running import CONFLICT, UNUSABLE, CommandFailed
 from interpulse.model.errors import PulsarError
+from interpulse.terminal.output import print_lines
 
 if TYPE_CHECKING:
     from interpulse.broker.cluster_import.cluster_import import Imported
@@ -79,9 +79,10 @@ def init(
     coordinators: int,
     containers: int,
 ) -> None:
-    """Make the nodes of a new cluster in ZooKeeper, as `pulsar initialize-cluster-metadata` does.
+    """Create the nodes of a new cluster in ZooKeeper, as `pulsar initialize-cluster-metadata` does.
 
-    Before the first bookie starts. What is there stays as it is, so it can be called again. Prints each node it makes.
+    Run it before the first bookie starts. Existing nodes stay as they are, so it can be repeated. Prints each node it
+    creates.
     """
     from interpulse.broker.tenancy.cluster_setup import NewCluster, set_up_cluster
     from interpulse.model.clusters import ClusterData
@@ -126,10 +127,10 @@ def init(
 def import_(config_file: str, settings: tuple[str, ...], data_dir: Path, without_compacted: bool) -> None:
     """Copy the data directory of a standalone broker into a cluster.
 
-    Copies tenants, namespaces, policies, partitions, schemas, and topics with all entries, subscriptions and their
-    acknowledgements. The cluster was initialised, its bookies run, its brokers do not. Every topic is read back and
-    compared before it appears. Prints a line for each thing; called again after an interruption it goes on. Ledgers get
-    new ids, so message ids that applications have kept are not valid in the cluster.
+    Copies tenants, namespaces, policies, partitions, schemas, and topics with all entries, subscriptions and
+    acknowledgements. The cluster must be initialized, with its bookies running and its brokers stopped. Every topic is
+    read back and compared before it appears. Prints a line for each item. After an interruption, run it again to
+    continue. Ledgers get new ids, so message ids that applications have stored are not valid in the cluster.
     """
     from interpulse.broker.config.config_sources import load_config
     from interpulse.serving.settings import ConfigError
@@ -148,7 +149,9 @@ def import_(config_file: str, settings: tuple[str, ...], data_dir: Path, without
         except PulsarError as error:
             raise CommandFailed(str(error)) from error
     if imported.failed:
-        raise CommandFailed(f"{len(imported.failed)} topics could not be copied, as told above; the others are there")
+        raise CommandFailed(
+            f"{len(imported.failed)} topics could not be copied, as reported above; all others were copied"
+        )
     print_lines(
         [
             f"{imported.topics} topics with {imported.entries} entries ({imported.size} bytes) and {imported.cursors} "

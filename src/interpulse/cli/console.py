@@ -1,4 +1,4 @@
-"""``interpulse console``: the pages of the console for a cluster that is asked over its admin API."""
+"""Command ``interpulse console``: the web console for any cluster, over its admin API."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ _HOST: Final = "127.0.0.1"
 @click.option("--open", "opened", is_flag=True, help="Open the browser.")
 @connection_options
 def console(port: int, actions: bool, opened: bool, **flags: Any) -> None:
-    """Show a cluster in the browser, ours or an Apache Pulsar.
+    """Show a cluster in the browser, one of ours or of Apache Pulsar.
 
-    Topics, subscriptions, messages, schemas and disagreements, as far as the admin API tells of them. The pages are for
-    the users of this machine: whoever can connect to its loopback sees what the credentials given here may see. A
-    broker of ours has its own console, with more pages, at /console.
+    Shows topics, subscriptions, messages, schemas and inconsistencies, as far as the admin API reports them. The pages
+    are for users of this machine: every user who can connect to its loopback address sees what the given credentials
+    may see. Our brokers have their own console, with more pages, at /console.
 
-    Prints the line "ready" when the pages are there.
+    Prints the line "ready" when the pages are available.
     """
     settings = ConnectionSettings.resolve(flags)
     run(_serve(settings, port, actions=actions, opened=opened))
 
 
 async def _serve(settings: ConnectionSettings, port: int, *, actions: bool, opened: bool) -> None:
-    from interpulse.broker.console.availability import MISSING_EXTRA, extra_installed
+    from interpulse.console.availability import MISSING_EXTRA, extra_installed
     from interpulse.serving.listening import CannotListen, ServiceAddress
 
     if not extra_installed():
         raise CannotStart(MISSING_EXTRA)
-    from interpulse.broker.console.remote import RemoteConsole
+    from interpulse.console.remote import RemoteConsole
 
     stopping = stop_signal()
     async with _session(settings) as session:

@@ -1,4 +1,4 @@
-"""``consume``: receive messages and print them, with the arguments and the output of ``pulsar-client consume``."""
+"""Command ``consume``: receive and print messages, with the arguments and the output of ``pulsar-client consume``."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import click
 
 from interpulse.cli.messaging import SUBSCRIPTION_TYPES, messaging_options, replicated_option, start_option, type_option
 from interpulse.cli.receiving import ReceivingOptions, receiving_options
-from interpulse.cli.support.option_groups import option_group
 from interpulse.model.errors import InvalidTopicName
 from interpulse.model.names import TopicName
+from interpulse.terminal.option_groups import option_group
 
 if TYPE_CHECKING:
     from interpulse.client.client import Client

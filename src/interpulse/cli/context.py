@@ -1,4 +1,4 @@
-"""``interpulse context``: clusters under names of the user's own, and which of them is in use."""
+"""Command ``interpulse context``: clusters under names of the user."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from interpulse.cli.support.connection.contexts import (
     holds_secret,
 )
 from interpulse.cli.support.connection.settings import ConnectionSettings
-from interpulse.cli.support.output import format_option, print_pairs, print_value
+from interpulse.terminal.output import format_option, print_pairs, print_value
 
 __all__ = ["context"]
 
@@ -28,10 +28,10 @@ _HIDDEN = "(not shown)"
 
 @click.group(cls=CommandGroup)
 def context() -> None:
-    """Keep addresses and credentials of clusters under names.
+    """Store addresses and credentials of clusters under names.
 
-    Commands that talk to a cluster take the context that --context names, else that of the environment variable
-    INTERPULSE_CONTEXT, else the one in use. Flags and environment variables of single settings are stronger.
+    Commands that connect to a cluster use the context named by --context, else by the environment variable
+    INTERPULSE_CONTEXT, else the current one. Flags and environment variables of single settings take precedence.
     """
 
 
@@ -45,7 +45,7 @@ def context() -> None:
 @click.option("--replace", is_flag=True, help="Put it in the place of the context of that name.")
 @click.option("--use", "used", is_flag=True, help="Use it from now on.")
 def create(name: str, replace: bool, used: bool, **flags: Any) -> None:
-    """Create a context. Its credentials lie in a file that only you can read."""
+    """Create a context. Its credentials are stored in a file that only you can read."""
     if flags.pop("context") is not None:
         raise click.UsageError("--context has no meaning here: NAME is the context")
     settings = {key: _text(flags[key]) for key in CONTEXT_KEYS if flags.get(key) is not None}
@@ -65,7 +65,7 @@ def _text(value: str | bool) -> str:
 
 
 def _check(settings: Mapping[str, str]) -> None:
-    """Raises click.UsageError for settings that no command could use."""
+    """Raise click.UsageError for settings that no command could use."""
     from interpulse.client.config import ClientConfig
 
     found = ConnectionSettings.resolve({key: settings.get(key) for key in CONTEXT_KEYS}, {})
@@ -81,7 +81,7 @@ def _check(settings: Mapping[str, str]) -> None:
 @click.argument("name", required=False)
 @click.option("--none", "unused", is_flag=True, help="Use no context from now on.")
 def use(name: str | None, unused: bool) -> None:
-    """Use a context from now on, wherever no other is named."""
+    """Use a context from now on, unless another is named."""
     if (name is None) != unused:
         raise click.UsageError("Name a context, or give --none")
     path = contexts_path()
@@ -91,7 +91,7 @@ def use(name: str | None, unused: bool) -> None:
 @context.command("list")
 @format_option()
 def list_contexts() -> None:
-    """List the contexts; the one in use has a star."""
+    """List the contexts. The current one has a star."""
     contexts = Contexts.load(contexts_path())
     chosen = os.environ.get(CONTEXT_VARIABLE) or contexts.current
     rows = [
@@ -110,7 +110,7 @@ def list_contexts() -> None:
 @click.argument("name", required=False)
 @format_option()
 def show(name: str | None) -> None:
-    """Print the settings of a context, of the one in use by default; credentials themselves are not shown."""
+    """Print the settings of a context, by default of the current one. Credentials are not shown."""
     chosen, settings = chosen_context(name, os.environ)
     if chosen is None:
         raise click.UsageError("No context is in use: name one, or use one with interpulse context use")

@@ -8,10 +8,11 @@ import click
 
 from interpulse import __version__
 from interpulse.cli.support.codec import codec_name
-from interpulse.cli.support.lazy import LazyCommand, LazyGroup
-from interpulse.cli.support.logs import configure_logging
+from interpulse.spark.commands import COMMANDS
+from interpulse.terminal.lazy import LazyCommand, LazyGroup
+from interpulse.terminal.logs import configure_logging
 
-__all__ = ["admin_main", "main", "spark_main"]
+__all__ = ["admin_main", "main"]
 
 _PROGRAMS = "Run"
 _MESSAGES = "Send and receive messages"
@@ -23,7 +24,6 @@ _COMMANDS = {
     "alerts": LazyCommand(
         "interpulse.cli.monitoring.commands:alerts", "Print alert rules for Prometheus.", _ADMINISTRATION
     ),
-    "audit": LazyCommand("interpulse.cli.audit:audit", "Compare two clusters, on Spark.", _PROGRAMS),
     "broker": LazyCommand(
         "interpulse.cli.programs.broker:broker", "Run a broker of a cluster in this process.", _PROGRAMS
     ),
@@ -50,7 +50,6 @@ _COMMANDS = {
     "republish": LazyCommand(
         "interpulse.cli.republish:republish", "Publish the messages of a topic to another one.", _MESSAGES
     ),
-    "replicate": LazyCommand("interpulse.cli.replicate:command", "Run the geo-replication job on Spark.", _PROGRAMS),
     "proxy": LazyCommand("interpulse.cli.programs.proxy:proxy", "Run a lookup proxy in front of brokers.", _PROGRAMS),
     "standalone": LazyCommand(
         "interpulse.cli.programs.standalone:standalone", "Run a broker in this process.", _PROGRAMS
@@ -61,9 +60,8 @@ _COMMANDS = {
     "tokens": LazyCommand(
         "interpulse.cli.tokens:tokens", "Make and check keys and tokens for authentication.", _ADMINISTRATION
     ),
-    "verify": LazyCommand("interpulse.cli.verify:command", "Compare topics of two clusters, on Spark.", _PROGRAMS),
+    **COMMANDS,
 }
-_ON_SPARK = ("audit", "replicate", "verify")
 
 
 @click.group(cls=LazyGroup, lazy_commands=_COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
@@ -76,7 +74,7 @@ _ON_SPARK = ("audit", "replicate", "verify")
     help="Show the version, and the codec that reads and writes frames.",
 )
 def main() -> None:
-    """The topic plane of Apache Pulsar: broker, client, administration, geo-replication on Spark."""
+    """Run the topic plane of Apache Pulsar: broker, client, administration, geo-replication on Spark."""
     _show_log()
 
 
@@ -86,18 +84,6 @@ def admin_main() -> None:
 
     _show_log()
     admin(prog_name="interpulse-admin")
-
-
-def spark_main() -> click.Group:
-    """``python -m interpulse.spark``, which is also the main file for spark-submit: the programs on Spark alone.
-
-    What ``interpulse replicate`` has as commands (``lag``, ``why``, ...) can be called here without that word too.
-    """
-    from interpulse.spark.job.verbs import VERBS
-
-    verbs = {verb.name: verb for verb in VERBS}
-    programs = {name: _COMMANDS[name] for name in _ON_SPARK}
-    return LazyGroup("spark", lazy_commands=programs, otherwise=verbs.get)
 
 
 def _show_version(context: click.Context) -> None:

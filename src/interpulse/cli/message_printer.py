@@ -1,4 +1,4 @@
-"""Received messages as lines: the form of pulsar-client, or one JSON object each."""
+"""Received messages as lines, in the format of pulsar-client or as one JSON object each."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from interpulse.cli.support.formats import content_fields
 from interpulse.cli.support.running import UNUSABLE, CommandFailed
 from interpulse.client.contents import TypedValue, read_content
 from interpulse.clock import iso_time
 from interpulse.model.errors import NotSupported
+from interpulse.terminal.formats import content_fields
 
 if TYPE_CHECKING:
     from interpulse.client.client import Client
@@ -25,18 +25,18 @@ __all__ = ["MessagePrinter", "SchemaReader", "describe_message", "message_as_jso
 _BOUNDARY: Final = "----- got message -----"
 _COUNTED: Final = 1000
 _UNREAD: Final = object()
-"""The value of a content that is printed as its bytes."""
+"""Marker of a content that is printed as its bytes."""
 
 
 class SchemaReader:
-    """Reads contents by the schema and version that each message names; plain bytes where it names none."""
+    """Reader of contents by the schema and version that each message names; plain bytes if it names none."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
         self._schemas: dict[tuple[str, bytes], SchemaInfo | None] = {}
 
     async def value(self, message: Message) -> Any:
-        """Raises CommandFailed if the content is not of the schema."""
+        """Return the value. Raise CommandFailed if the content does not match the schema."""
         schema = await self._schema(message.topic, message.schema_version)
         try:
             return read_content(schema, message.content, message.key_bytes)
@@ -58,7 +58,7 @@ class SchemaReader:
 
 
 class MessagePrinter:
-    """Prints messages and counts them."""
+    """Printer and counter of messages."""
 
     def __init__(self, hexadecimal: bool, content_hidden: bool, metadata_shown: bool, as_json: bool) -> None:
         self.count = 0
@@ -68,7 +68,7 @@ class MessagePrinter:
         self._as_json = as_json
 
     async def show(self, message: Message, schemas: SchemaReader | None = None) -> None:
-        """With ``schemas`` the value in the content is printed in place of its bytes."""
+        """Print a message. With ``schemas`` the value is printed in place of the bytes."""
         value = await schemas.value(message) if schemas is not None and not self._content_hidden else _UNREAD
         self.count += 1
         if self._as_json:
@@ -82,9 +82,9 @@ class MessagePrinter:
 
 
 def message_as_json(message: Message, *, hidden: bool = False, value: Any = _UNREAD) -> dict[str, Any]:
-    """Its fields by their names in Pulsar; times are ISO 8601 in UTC, content that is not UTF-8 is in base64.
+    """Return the fields by their names in Pulsar. Times are ISO 8601 in UTC; content that is not UTF-8 is base64.
 
-    ``hidden`` leaves the content out; ``value`` stands in its place. Missing fields are null.
+    ``hidden`` omits the content, and ``value`` replaces it. Missing fields are null.
     """
     fields: dict[str, Any] = {
         "topic": message.topic,
@@ -107,7 +107,7 @@ def message_as_json(message: Message, *, hidden: bool = False, value: Any = _UNR
 
 
 def _plain(value: Any) -> Any:
-    """The value without Java's classes."""
+    """Return the value without Java's classes."""
     if isinstance(value, TypedValue):
         return value.value
     if isinstance(value, Mapping):
@@ -116,14 +116,14 @@ def _plain(value: Any) -> Any:
 
 
 def _as_text(value: object) -> str:
-    """What JSON has no form for, such as times and decimals; bytes in base64."""
+    """Format values that JSON lacks, such as times and decimals; bytes as base64."""
     return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)
 
 
 def describe_message(
     message: Message, *, hexadecimal: bool = False, metadata: bool = False, value: Any = _UNREAD
 ) -> str:
-    """One message as one line; ``value`` stands in place of the content."""
+    """Format one message on one line. ``value`` replaces the content."""
     properties = ", ".join(f"{key}={value}" for key, value in message.properties.items())
     key = "null" if message.key is None else message.key
     content = _content(message.content, hexadecimal) if value is _UNREAD else _value_text(value, hexadecimal)
@@ -141,7 +141,7 @@ def _content(content: bytes | None, hexadecimal: bool) -> str:
 
 
 def _value_text(value: Any, hexadecimal: bool) -> str:
-    """A value in the form of Java's maps and lists."""
+    """Format a value like Java's maps and lists."""
     if value is None:
         return "null"
     if isinstance(value, TypedValue):

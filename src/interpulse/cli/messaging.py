@@ -1,4 +1,4 @@
-"""Shared by commands that send or receive: options, an open client, a steady rate, keys."""
+"""Parts shared by commands that send or receive: options, an open client, a steady rate, keys."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import click
 
 from interpulse.cli.admin.admin import connection_options
 from interpulse.cli.support.connection.settings import ConnectionSettings
-from interpulse.cli.support.option_groups import option_group
 from interpulse.cli.support.running import UNUSABLE, CommandFailed, failure
 from interpulse.model.errors import PulsarError
 from interpulse.model.extras import pip_install
+from interpulse.terminal.option_groups import option_group
 
 if TYPE_CHECKING:
     from interpulse.client.client import Client
@@ -46,7 +46,7 @@ messaging_options = option_group(
     ),
     connection_options,
 )
-"""The options for the address, the timeout and the credentials."""
+"""Options for the address, the timeout and the credentials."""
 
 SUBSCRIPTION_TYPES: Final = {
     "Exclusive": "exclusive",
@@ -54,11 +54,11 @@ SUBSCRIPTION_TYPES: Final = {
     "Failover": "failover",
     "Key_Shared": "key-shared",
 }
-"""As the client calls them."""
+"""Subscription types of the client by their names in pulsar-client."""
 
 
 def type_option(flag: str) -> Callable[[Any], Any]:
-    """``subscription_type``, one of `SUBSCRIPTION_TYPES`; ``flag`` is its short form."""
+    """Return the option ``subscription_type``, one of `SUBSCRIPTION_TYPES`; ``flag`` is its short form."""
     return click.option(
         flag,
         "--subscription-type",
@@ -70,7 +70,7 @@ def type_option(flag: str) -> Callable[[Any], Any]:
 
 
 def start_option(flag: str) -> Callable[[Any], Any]:
-    """``position``, Latest or Earliest."""
+    """Return the option ``position``, Latest or Earliest."""
     return click.option(
         flag,
         "--subscription-position",
@@ -103,11 +103,11 @@ chunk_options = option_group(
         help="Acknowledge the chunks of the oldest message when there are more of them.",
     ),
 )
-"""Of messages that come in pieces."""
+"""Options for chunked messages."""
 
 
 def run_with_client(flags: dict[str, Any], call: Callable[[Client], Coroutine[Any, Any, None]]) -> ConnectionSettings:
-    """Run ``call`` with an open client; its failures become one line and an exit code. Returns what ``flags`` meant."""
+    """Run ``call`` with an open client. A failure becomes one line and an exit code."""
     timeout_ms, listener_name = int(flags.pop("timeout_seconds") * 1000), flags.pop("listener_name")
     settings = ConnectionSettings.resolve(flags)
     try:
@@ -128,7 +128,7 @@ async def _with_client(
 
 
 def open_client(settings: ConnectionSettings, timeout_ms: int, listener_name: str | None) -> Client:
-    """A client that needs closing and tells when it loses its cluster; raises UsageError for settings it cannot use."""
+    """Open a client that reports when it loses its cluster. The caller closes it. Raise UsageError for bad settings."""
     from interpulse.client.client import Client
     from interpulse.client.outages import Outages
 
@@ -151,7 +151,7 @@ def open_client(settings: ConnectionSettings, timeout_ms: int, listener_name: st
 
 
 class Pace:
-    """Lets at most ``rate`` events per second pass, evenly; 0 = as many as there are."""
+    """Limiter to ``rate`` events per second, evenly spaced; 0 means no limit."""
 
     def __init__(self, rate: float) -> None:
         self._interval = 1 / rate if rate > 0 else 0.0
@@ -168,7 +168,7 @@ class Pace:
 
 
 def key_reader(*, public: str | None = None, private: str | None = None) -> DefaultCryptoKeyReader:
-    """The key of -ekv, whatever its name. Raises CommandFailed if what it needs is not installed."""
+    """Return the reader of the key of -ekv, for any key name. Raise CommandFailed if a dependency is missing."""
     if find_spec("cryptography") is None:
         raise CommandFailed(f"-ekv needs cryptography as well: {pip_install('encryption')}", UNUSABLE)
     from interpulse.client.encryption.key_reader import DefaultCryptoKeyReader

@@ -1,4 +1,4 @@
-"""``metadata``: read and repair the metadata that a stopped broker has stored under Pulsar's paths."""
+"""Command ``metadata``: reads and repairs the metadata that a stopped broker has stored under Pulsar's paths."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from interpulse.cli.support.command_groups import CommandGroup
-from interpulse.cli.support.output import print_lines
 from interpulse.cli.support.running import UNUSABLE, CommandFailed
 from interpulse.model.errors import PulsarError
+from interpulse.terminal.output import print_lines
 
 if TYPE_CHECKING:
     from interpulse.storage.api import MetadataStore
@@ -44,7 +44,7 @@ def metadata() -> None:
 
 
 def _store_command(name: str) -> Callable[[Callable[..., Coroutine[Any, Any, None]]], click.Command]:
-    """A command that takes an open store first; the data directory is locked while it runs."""
+    """Make a command whose first argument is an open store. The data directory is locked while it runs."""
 
     def register(callback: Callable[..., Coroutine[Any, Any, None]]) -> click.Command:
         def run(data_dir: Path, **values: Any) -> None:
@@ -113,7 +113,7 @@ async def get_key(store: MetadataStore, key: str) -> None:
 @click.argument("key", type=_KEY)
 @click.argument("value")
 async def put_key(store: MetadataStore, key: str, value: str) -> None:
-    """Set the value of KEY; - reads it from standard input."""
+    """Set the value of KEY. With - it is read from standard input."""
     from interpulse.storage.api import Put
 
     raw = sys.stdin.buffer.read() if value == "-" else value.encode()
@@ -123,7 +123,7 @@ async def put_key(store: MetadataStore, key: str, value: str) -> None:
 @_store_command("delete")
 @click.argument("key", type=_KEY)
 async def delete_key(store: MetadataStore, key: str) -> None:
-    """Delete KEY; the keys below it stay."""
+    """Delete KEY. The keys below it stay."""
     from interpulse.storage.api import Delete
 
     await _existing(store, key)

@@ -1,4 +1,4 @@
-"""``produce``: send messages, with the arguments of ``pulsar-client produce``."""
+"""Command ``produce``: send messages, with the arguments of ``pulsar-client produce``."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import click
 
 from interpulse.cli.messaging import Pace, key_reader, messaging_options, run_with_client
 from interpulse.cli.schema_contents import OutgoingContents
-from interpulse.cli.support.option_groups import option_group
 from interpulse.cli.support.params import PAIRS, STRINGS, TOPIC, joined_pairs
-from interpulse.cli.support.progress import Progress
 from interpulse.cli.support.retention_warning import warn_if_not_retained, web_service_option
 from interpulse.cli.support.standard_input import lines_of_standard_input
 from interpulse.model.names import TopicName
+from interpulse.terminal.option_groups import option_group
+from interpulse.terminal.progress import Progress
 
 if TYPE_CHECKING:
     from interpulse.client.client import Client
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 __all__ = ["produce"]
 
 _LOCAL_ONLY = ("__local__",)
-"""The list of clusters that keeps a message from being replicated."""
+"""Replication clusters of a message that is not replicated."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Order:
-    """The messages to send: ``contents``, ``repetitions`` times; None = lines of standard input."""
+    """Messages to send: ``contents``, ``repetitions`` times, or lines of standard input for None."""
 
     contents: Sequence[bytes] | None
     repetitions: int
@@ -44,7 +44,7 @@ class _Order:
     chunking_enabled: bool
     replicated: bool
     encryption: dict[str, Any]
-    """Settings of the producer."""
+    """Encryption settings of the producer."""
 
     @property
     def total(self) -> int | None:
@@ -69,7 +69,7 @@ class _Order:
 
 
 class _Receipts:
-    """Counts acknowledged messages, and holds the receipts that are pending."""
+    """Counter of acknowledged messages, with the pending receipts."""
 
     def __init__(self, total: int | None) -> None:
         self.sent = 0
@@ -96,7 +96,7 @@ class _Receipts:
             self._progress(self.acknowledged, self.total)
 
     async def all(self) -> None:
-        """Raises the error of the first message that failed."""
+        """Wait for all receipts. Raise the error of the first message that failed."""
         await asyncio.gather(*self._waiting)
 
     def tell(self) -> None:
@@ -220,7 +220,7 @@ def produce(
 ) -> None:
     """Send messages to TOPIC and wait until all of them are stored.
 
-    Warns of a topic that has neither a subscription nor retention, if its web service is known.
+    Warns if the topic has neither a subscription nor retention, provided its web service is known.
     """
     if (encryption_key_name is None) != (encryption_key_value is None):
         raise click.UsageError("-ekn and -ekv need each other: the name of the public key, and the key")

@@ -1,4 +1,4 @@
-"""``read``: print messages without a subscription, with the arguments and the output of ``pulsar-client read``."""
+"""Command ``read``: print messages without a subscription, with the arguments and output of ``pulsar-client read``."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ __all__ = ["read"]
 @receiving_options
 @messaging_options
 def read(topic: TopicName, start: MessageId, included: bool, **flags: Any) -> None:
-    """Print messages of TOPIC, and leave no subscription behind."""
+    """Print messages of TOPIC without leaving a subscription behind."""
     options = ReceivingOptions(flags)
 
     async def print_all(client: Client) -> None:

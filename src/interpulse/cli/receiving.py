@@ -1,4 +1,4 @@
-"""Shared by ``consume`` and ``read``: their common options, and the printing of what comes."""
+"""Parts shared by ``consume`` and ``read``: their options, and the output of messages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import click
 
 from interpulse.cli.message_printer import MessagePrinter, SchemaReader
 from interpulse.cli.messaging import Pace, chunk_options, key_reader, run_with_client
-from interpulse.cli.support.option_groups import option_group
+from interpulse.terminal.option_groups import option_group
 
 if TYPE_CHECKING:
     from interpulse.client.client import Client
@@ -78,14 +78,14 @@ receiving_options = option_group(
     ),
     click.option("-pm", "--pool-messages", "pooled", type=click.BOOL, hidden=True),
 )
-"""Those that pulsar-client has for both."""
+"""Options that pulsar-client has for both."""
 
 
 class ReceivingOptions:
-    """What these options ask for."""
+    """Parsed options of a receiving command."""
 
     def __init__(self, flags: dict[str, Any]) -> None:
-        """Takes them out of ``flags``. Raises CommandFailed for keys without what they need."""
+        """Remove the options from ``flags``. Raise CommandFailed for keys without their dependencies."""
         key_value = flags.pop("key_value")
         if flags.pop("pooled") is not None:
             click.echo("-pm has no effect here: there is no pool of messages", err=True)
@@ -105,20 +105,20 @@ class ReceivingOptions:
             "crypto_failure_action": flags.pop("crypto_failure_action").lower(),
             "crypto_key_reader": None if key_value is None else key_reader(private=key_value),
         }
-        """Settings of a consumer or a reader."""
+        """Settings of the consumer or reader."""
 
     async def messages(self, receive: Callable[[], Awaitable[Message]]) -> AsyncIterator[Message]:
-        """As many as are wanted, at the wanted pace. Each is to be printed before the next is asked for."""
+        """Yield the requested number of messages at the requested rate. Print each before taking the next."""
         while not self._count or self.printer.count < self._count:
             await self._pace.wait()
             yield await receive()
 
     def schemas(self, client: Client) -> SchemaReader | None:
-        """For the printer: None if contents are printed as they are."""
+        """Return the schemas for the printer, or None to print contents as they are."""
         return SchemaReader(client) if self._by_schema else None
 
     def run(self, flags: dict[str, Any], call: Callable[[Client], Coroutine[Any, Any, None]], done: str) -> None:
-        """Run ``call`` with an open client, and say at the end how many messages were ``done``."""
+        """Run ``call`` with an open client, and print how many messages were ``done``."""
 
         async def counted(client: Client) -> None:
             try:

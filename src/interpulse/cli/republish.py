@@ -1,4 +1,4 @@
-"""``republish``: publish the messages of a topic, such as one of dead letters, to another one without losing any."""
+"""Command ``republish``: publish the messages of a topic, such as dead letters, to another one without losing any."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ def republish(
 ) -> None:
     """Publish the messages of SOURCE to TARGET.
 
-    A message of SOURCE is acknowledged when the broker has stored its copy: whatever ends the command, called again it
-    goes on, and at worst one message comes twice. Key, properties, event time and schema stay; what dead letters tell
-    of their past goes, so that they are tried as often as new ones.
+    A message of SOURCE is acknowledged when the broker has stored its copy. If the command is interrupted, run it again
+    to continue; at worst one message comes twice. Key, properties, event time and schema stay. Properties of dead
+    letters about their past are removed, so that they are retried as often as new messages.
 
-    Warns of a TARGET that has neither a subscription nor retention, if its web service is known.
+    Warns if TARGET has neither a subscription nor retention, provided its web service is known.
     """
     if source in (target, target.base) or target == source.base:
         raise click.UsageError(
@@ -83,7 +83,7 @@ async def _copy(
     count: int,
     idle_ms: int,
 ) -> int:
-    """``warn`` is called once TARGET exists, before a message of SOURCE is acknowledged."""
+    """Copy the messages. ``warn`` is called once TARGET exists, before a message of SOURCE is acknowledged."""
     options: dict[str, Any] = {"initial_position": "earliest", "subscription_type": "failover"}
     consumer = await client.subscribe(str(source), subscription, **options)
     producers: dict[bytes | None, Producer] = {}
@@ -104,7 +104,7 @@ async def _copy(
 
 
 async def _producer(client: Client, target: TopicName, message: Message) -> Producer:
-    """With the schema that the message was published with."""
+    """Open a producer with the schema that the message was published with."""
     found = await client.get_schema(message.topic, message.schema_version) if message.schema_version else None
     schema = None if found is None else found.schema
     timeout_ms = client.config.operation_timeout_ms

@@ -1,4 +1,4 @@
-"""Contents by their schemas: texts of the command line as bytes. How they are read stands in `client.contents`."""
+"""Contents of messages by schema: texts of the command line as bytes. `client.contents` reads them."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ __all__ = ["OutgoingContents"]
 
 
 class OutgoingContents:
-    """The schema of a producer, and messages in it, as pulsar-client describes them.
+    """Schema of a producer, and messages in it, in the notation of pulsar-client.
 
-    A description is ``bytes``, ``string``, ``avro:DEFINITION`` or ``json:DEFINITION``. ``encoding``: ``separated`` or
+    A description is ``bytes``, ``string``, ``avro:DEFINITION`` or ``json:DEFINITION``. ``encoding`` is ``separated`` or
     ``inline`` for keys and values in one schema, None for values alone. Raises UsageError.
     """
 
@@ -29,29 +29,29 @@ class OutgoingContents:
 
     @property
     def schema(self) -> SchemaInfo | None:
-        """None for plain bytes."""
+        """Schema of the producer; None for plain bytes."""
         if self._encoding is not None:
             return _key_value_schema(self._key, self._value, self._encoding)
         return None if self._value.type is SchemaType.NONE else self._value
 
     def value_of_text(self, text: str | bytes) -> bytes:
-        """A value typed by a person: of Avro in Avro's JSON form. Raises UsageError for one of another kind."""
+        """Encode a value given as text, for Avro in Avro's JSON notation. Raise UsageError if it does not match."""
         return _of_text(self._value, text)
 
     def key_of_text(self, text: str) -> bytes:
-        """The same for a key of keys and values."""
+        """Encode a key given as text; see `value_of_text`."""
         return _of_text(self._key, text)
 
     def check_value(self, raw: bytes, name: str) -> bytes:
-        """The value in a file as it is. Raises UsageError if it is none of the schema."""
+        """Check a value from a file. Raise UsageError if it does not match the schema."""
         return _checked(self._value, raw, name)
 
     def check_key(self, raw: bytes, name: str) -> bytes:
-        """The same for a key."""
+        """Check a key from a file. Raise UsageError if it does not match the schema."""
         return _checked(self._key, raw, name)
 
     def joined(self, key: str | bytes | None, value: bytes) -> tuple[str | bytes | None, bytes]:
-        """The key and the content of a message: both parts stand in the content if they are inline."""
+        """Return the key and the content of a message. With ``inline`` encoding the content contains both."""
         if self._encoding != "inline":
             return key, value
         return None, _with_length(key.encode() if isinstance(key, str) else key) + _with_length(value)

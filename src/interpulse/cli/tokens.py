@@ -1,4 +1,4 @@
-"""``tokens``: keys and tokens for a broker with authentication; options and output are those of ``pulsar tokens``."""
+"""Command ``tokens``: keys and tokens for authentication, with the options and output of ``pulsar tokens``."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _secret_key = click.option("-sk", "--secret-key", help=f"The secret key: {_FORMS
 
 
 def _algorithm(names: Sequence[str], about: str | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """The algorithm of the signature; the first name is the default."""
+    """Return the option for the signature algorithm. The first name is the default."""
     choice = click.Choice(names)
     return click.option(
         "-a", "--signature-algorithm", "algorithm", type=choice, default=names[0], show_default=True, help=about
@@ -44,7 +44,7 @@ def _algorithm(names: Sequence[str], about: str | None = None) -> Callable[[Call
 
 @click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
 def tokens() -> None:
-    """Keys and tokens for a broker with authentication."""
+    """Create and check keys and tokens for a broker with authentication."""
 
 
 @tokens.command("create-secret-key")
@@ -53,7 +53,7 @@ def tokens() -> None:
 @click.option("-b", "--base64", "encoded", is_flag=True, help="Write the key as base64.")
 @_force
 def create_secret_key(algorithm: str, output: str | None, encoded: bool, force: bool) -> None:
-    """Make a key that signs and verifies tokens. Its owner can take every role."""
+    """Create a key that signs and verifies tokens. Its owner can assume every role."""
     key = os.urandom(_SECRET_BYTES[algorithm])
     written = base64.b64encode(key) if encoded else key
     if output is None:
@@ -70,7 +70,7 @@ def create_secret_key(algorithm: str, output: str | None, encoded: bool, force: 
 @click.option("--output-public-key", type=click.Path(), required=True, help="File for the key that verifies.")
 @_force
 def create_key_pair(algorithm: str, output_private_key: str, output_public_key: str, force: bool) -> None:
-    """Make a private key that signs tokens, and the public key that a broker verifies them with."""
+    """Create a private key that signs tokens, and the public key with which a broker verifies them."""
     from interpulse.authentication.signing_keys import new_key_pair
 
     if not force:
@@ -99,7 +99,7 @@ def create(
     headers: tuple[str, ...],
     key_id: str | None,
 ) -> None:
-    """Make a token."""
+    """Create a token."""
     from interpulse.authentication.signing_keys import signatures
     from interpulse.authentication.tokens import create_token
 
@@ -109,7 +109,7 @@ def create(
     if expires_in is not None and expires_in <= 0:
         raise click.UsageError("--expiry-time needs to be above 0")
     signature = signatures(key)[-1] if isinstance(key, bytes) else _fitting(algorithm, key.public_key())
-    more = dict(_pair(each, "--headers") for each in headers)
+    more = dict(_pair(header, "--headers") for header in headers)
     if key_id is not None:
         if not key_id or "kid" in more:
             raise click.UsageError("--key-id needs a value, and no kid among the --headers")
@@ -123,13 +123,13 @@ def create(
 @click.option("-o", "--output", type=click.Path(), help="Write the set to a file instead of standard output.")
 @_force
 def create_key_set(secrets: tuple[str, ...], publics: tuple[str, ...], output: str | None, force: bool) -> None:
-    """Join keys into a JSON Web Key Set, for the setting tokenValidationKeysJwks of a broker.
+    """Join keys into a JSON Web Key Set, for a broker's setting tokenValidationKeysJwks.
 
-    The id is what tokens name their key by, see --key-id of tokens create.
+    Tokens refer to their key by its id; see --key-id of tokens create.
     """
     from interpulse.authentication.key_sets import json_key
 
-    given = [_pair(each, "--secret-key") for each in secrets], [_pair(each, "--public-key") for each in publics]
+    given = [_pair(secret, "--secret-key") for secret in secrets], [_pair(public, "--public-key") for public in publics]
     ids = [key_id for pairs in given for key_id, _ in pairs]
     if not all(ids) or not 0 < len(set(ids)) == len(ids):
         raise click.UsageError("Keys need to be passed by --secret-key or --public-key, each with an id of its own")
@@ -222,7 +222,7 @@ def _fitting(algorithm: str, key: PublicKey) -> str:
 
 
 def _given(token: str | None, from_stdin: bool, token_file: str | None) -> str:
-    """The token from the one place that is given."""
+    """Return the token from the one place that names it."""
     if sum((token is not None, from_stdin, token_file is not None)) != 1:
         raise click.UsageError("Token needs to be either passed as an argument, or through `--stdin` or `--token-file`")
     if from_stdin:
@@ -249,7 +249,7 @@ def _compact(value: dict[str, Any]) -> str:
 
 
 def _refuse_to_replace(*paths: str) -> None:
-    """No file is touched when one of them holds something. Devices and pipes hold nothing."""
+    """Refuse if one of the files has content, before any is written. Devices and pipes have none."""
     for path in paths:
         if os.path.isfile(path) and os.path.getsize(path):
             raise CommandFailed(

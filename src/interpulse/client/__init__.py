@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from interpulse.client.producing.entry_sender import EntrySender
     from interpulse.client.producing.partition_producer import ProducerConfig
     from interpulse.client.producing.producer import Producer
-    from interpulse.client.producing.send_queue import Receipt
+    from interpulse.client.producing.unconfirmed import Receipt
     from interpulse.client.tls import TlsOptions
     from interpulse.wire.ids import deserialize_message_id, serialize_message_id
 
@@ -86,7 +86,7 @@ _HOMES: Final = {
     "ProducerConfig": "interpulse.client.producing.partition_producer",
     "Reader": "interpulse.client.consuming.reader",
     "ReaderConfig": "interpulse.client.consuming.reader",
-    "Receipt": "interpulse.client.producing.send_queue",
+    "Receipt": "interpulse.client.producing.unconfirmed",
     "RedeliveryBackoff": "interpulse.client.consuming.consumer_config",
     "TableView": "interpulse.client.consuming.table_view",
     "TableViewConfig": "interpulse.client.consuming.table_view",

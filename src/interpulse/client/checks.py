@@ -1,4 +1,4 @@
-"""Checks of settings and arguments: the error names what was given, and its value."""
+"""Checks of settings and arguments of the client. Errors name the argument, its value and the allowed ones."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ __all__ = [
 
 
 def check_choice(name: str, value: object, choices: Any) -> None:
-    """Raises ValueError unless ``value`` is one of the literals of a type."""
-    known = get_args(choices)
-    if value not in known:
-        raise ValueError(f"{name}={value!r} must be one of {', '.join(map(repr, known))}")
+    """Raise ValueError unless ``value`` is one of the literals of a type."""
+    allowed = get_args(choices)
+    if value not in allowed:
+        raise ValueError(f"{name}={value!r} must be one of {', '.join(map(repr, allowed))}")
 
 
 def check_interval(name: str, interval_ms: int) -> None:
-    """Raises ValueError for an interval below 1 ms."""
+    """Raise ValueError for an interval below 1 ms."""
     if interval_ms < 1:
         hint = "; auto_update_partitions=False disables it" if name.startswith("auto_update") else ""
         raise ValueError(f"{name}={interval_ms} must be at least 1{hint}")
 
 
 def check_key_reader(value: object, method: str) -> None:
-    """Raises TypeError unless ``value`` is None or has that method, and ImportError if the cryptography is missing."""
+    """Raise TypeError unless ``value`` is None or has the method. Raise ImportError if cryptography is missing."""
     if value is None:
         return
     if not callable(getattr(value, method, None)):
@@ -48,28 +48,28 @@ def check_key_reader(value: object, method: str) -> None:
 
 
 def check_least(least: int, **settings: object) -> None:
-    """Raises ValueError for a setting that is no integer, or is too small."""
+    """Raise ValueError for a setting that is not an integer of at least ``least``."""
     for name, value in settings.items():
         if not isinstance(value, int) or value < least:
             raise ValueError(f"{name}={value!r} must be an integer, at least {least}")
 
 
 def check_type(name: str, value: object, *kinds: type) -> None:
-    """Raises TypeError for a value of any other type."""
+    """Raise TypeError for a value of another type."""
     if not isinstance(value, kinds):
         wanted = ", ".join("None" if kind is type(None) else kind.__name__ for kind in kinds)
         raise TypeError(f"{name}={value!r} is of type {type(value).__name__}, expected {wanted}")
 
 
 def check_names(name: str, value: object) -> None:
-    """Raises TypeError unless ``value`` is a list or tuple of strings: a single string is a mistake."""
+    """Raise TypeError unless ``value`` is a list or tuple of strings: a single string is a mistake."""
     check_type(name, value, tuple, list)
-    for each in cast("Sequence[object]", value):
-        check_type(name, each, str)
+    for item in cast("Sequence[object]", value):
+        check_type(name, item, str)
 
 
 def check_pairs(name: str, value: object) -> None:
-    """Raises TypeError unless ``value`` maps strings to strings."""
+    """Raise TypeError unless ``value`` maps strings to strings."""
     check_type(name, value, Mapping)
     for pair in cast("Mapping[object, object]", value).items():
         for string in pair:
@@ -77,8 +77,10 @@ def check_pairs(name: str, value: object) -> None:
 
 
 def check_provider(name: str, value: object, method: str) -> None:
-    """Raises TypeError unless ``value`` is True, False or has that method, and ImportError if what it needs is not
-    installed."""
+    """Raise TypeError unless ``value`` is True, False or has the method.
+
+    Raise ImportError if it is not False and opentelemetry-api is missing.
+    """
     if value is False:
         return
     if value is not True and not hasattr(value, method):
@@ -88,13 +90,13 @@ def check_provider(name: str, value: object, method: str) -> None:
 
 
 def topic_name(text: object) -> TopicName:
-    """The name that a user gave. Raises TypeError, or InvalidTopicName."""
+    """Parse the name of a topic. Raise TypeError or InvalidTopicName."""
     check_type("topic", text, str)
     return TopicName.parse(str(text).strip())
 
 
 def topic_names(topics: str | Iterable[str]) -> list[TopicName]:
-    """The names of one or several topics, each once. Raises TypeError, or InvalidTopicName."""
+    """Parse the names of one or several topics. Return each once. Raise TypeError or InvalidTopicName."""
     if isinstance(topics, str):
         return [topic_name(topics)]
     if isinstance(topics, bytes) or not isinstance(topics, Iterable):

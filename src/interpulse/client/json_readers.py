@@ -1,13 +1,13 @@
-"""Readers of the JSON in answers of the admin API: one per form that a body may have.
+"""Readers of the JSON in answers of the admin API, one per form of a body.
 
-A reader takes the decoded body and returns it, or the value it makes of it, and raises :class:`UnexpectedJson` for any
-other body; None stands for an empty one. :meth:`HttpSession.get` and its kin call them, and name the call in the error.
+A reader takes the decoded body, None if it is empty, and returns it or the value made of it. It raises
+:class:`UnexpectedJson` for a body of another form. :class:`HttpSession` calls readers and names the call in the error.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NoReturn, TypeVar
+from typing import Any, Final, NoReturn, TypeVar
 
 __all__ = [
     "Read",
@@ -17,7 +17,6 @@ __all__ = [
     "ignored",
     "integer",
     "list_made_by",
-    "list_of",
     "made_by",
     "names",
     "optional",
@@ -30,82 +29,60 @@ __all__ = [
 T = TypeVar("T")
 Read = Callable[[Any], T]
 
-_EXCERPT_MAX = 80
+_EXCERPT_MAX: Final = 80
 
 
 class UnexpectedJson(ValueError):
-    """The body has another form; the message names the expected form, then the body."""
+    """A body of another form. The message names the expected form, then the body."""
+
+
+def _exactly(kind: type[T], words: str) -> Read[T]:
+    """Return a reader of one JSON type: a boolean is no integer."""
+    return lambda body: body if type(body) is kind else _refuse(body, words)
+
+
+def _list_of(kind: type[T], words: str) -> Read[list[T]]:
+    def read(body: Any) -> list[T]:
+        return body if type(body) is list and all(type(item) is kind for item in body) else _refuse(body, words)
+
+    return read
+
+
+boolean: Final = _exactly(bool, "a boolean")
+integer: Final = _exactly(int, "an integer")
+names: Final = _list_of(str, "a list of strings")
+record: Final[Read[dict[str, Any]]] = _exactly(dict, "an object")
+records: Final[Read[list[dict[str, Any]]]] = _list_of(dict, "a list of objects")
 
 
 def ignored(body: Any) -> None:
-    """Any body: the status was the answer."""
+    """Accept any body: the status is the answer."""
 
 
 def string(body: Any) -> str:
-    """Plain text, quoted or not."""
+    """Read plain text, quoted or not."""
     if not isinstance(body, str) or body.lstrip()[:1] in ("{", "[", '"'):  # the beginning of JSON that was cut off
         _refuse(body, "a string")
     return body
 
 
-def boolean(body: Any) -> bool:
-    """A boolean, not a number."""
-    return body if isinstance(body, bool) else _refuse(body, "a boolean")
-
-
-def integer(body: Any) -> int:
-    """An integer, not a boolean."""
-    return body if isinstance(body, int) and not isinstance(body, bool) else _refuse(body, "an integer")
-
-
-def names(body: Any) -> list[str]:
-    """A list of strings."""
-    return list_of(str)(body)
-
-
-def record(body: Any) -> dict[str, Any]:
-    """An object with any fields."""
-    return body if isinstance(body, dict) else _refuse(body, "an object")
-
-
 def record_with(field: str) -> Read[dict[str, Any]]:
-    """An object that has this field."""
-
-    def read(body: Any) -> dict[str, Any]:
-        found = record(body)
-        return found if field in found else _refuse(body, f"an object with the field {field!r}")
-
-    return read
-
-
-def records(body: Any) -> list[dict[str, Any]]:
-    """A list of objects."""
-    return list_of(dict)(body)
-
-
-def list_of(kind: type[T]) -> Read[list[T]]:
-    """A list whose items are all of this kind."""
-
-    def read(body: Any) -> list[T]:
-        if not isinstance(body, list) or not all(isinstance(item, kind) for item in body):
-            _refuse(body, f"a list of {'strings' if kind is str else 'objects'}")
-        return body
-
-    return read
+    """Return a reader of objects that have this field."""
+    return lambda body: body if field in record(body) else _refuse(body, f"an object with the field {field!r}")
 
 
 def optional(read: Read[T]) -> Read[T | None]:
-    """The same, or an empty body."""
+    """Return a reader that accepts an empty body too."""
     return lambda body: None if body is None else read(body)
 
 
 def each(read: Read[T]) -> Read[dict[str, T]]:
-    """An object whose fields are all of that form; empty for an empty body."""
+    """Return a reader of objects whose fields all have one form. An empty body is an empty object."""
     return lambda body: {} if body is None else {name: read(value) for name, value in record(body).items()}
 
 
 def made_by(from_json: Callable[[Mapping[str, Any]], T]) -> Read[T]:
-    """An object, and what ``from_json`` makes of it."""
+    """Return a reader of objects that hands them to ``from_json``."""
 
     def read(body: Any) -> T:
         fields = record(body)
@@ -120,7 +97,7 @@ def made_by(from_json: Callable[[Mapping[str, Any]], T]) -> Read[T]:
 
 
 def list_made_by(from_json: Callable[[Mapping[str, Any]], T]) -> Read[list[T]]:
-    """A list of objects, and what ``from_json`` makes of each."""
+    """Return a reader of lists of objects that hands each of them to ``from_json``."""
     read = made_by(from_json)
     return lambda body: [read(item) for item in records(body)]
 

@@ -1,69 +1,113 @@
-"""The plan of the changes on other clusters that enabling a namespace's replication needs, and its JSON.
-
-Field names are those of the answer to ``POST .../replication?preview=true`` (PIP-433).
-"""
+"""The differences between two clusters, and the plan that removes them before a namespace is replicated (PIP-433)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
+from interpulse.model.changes import AdminChange, TopicAdminChange
 from interpulse.model.names import NamespaceName, TopicName
 
 __all__ = [
+    "AUDITED_KINDS",
     "PLAN_LEVELS",
-    "AdjustmentChange",
-    "AdjustmentConflict",
     "AdjustmentPlan",
     "AdminRequest",
-    "ChangeKind",
     "ChangeStatus",
     "ClusterPlan",
-    "ConflictKind",
+    "Difference",
+    "DifferenceKind",
     "Outcome",
+    "Severity",
 ]
 
-
-Array = Callable[[Iterable[Any]], Any]
-"""What the arrays about topics, which may be long, become: `list`, or `iter` for who takes turns with them."""
 PLAN_LEVELS: Final = 4
-"""How deep in the document of a plan the long arrays begin: a plan has clusters, and a cluster its topics."""
+"""The depth at which the long arrays begin in the document of a plan: a plan has clusters, and a cluster its topics."""
 
 
-class Outcome(StrEnum):
-    """What stands between a namespace and its replication."""
+class Severity(StrEnum):
+    """The effect of a difference on replication; INFO asks for no action."""
 
-    READY = "READY"
-    NEEDS_ADJUSTMENT = "NEEDS_ADJUSTMENT"
-    CONFLICT = "CONFLICT"
+    ERROR = "ERROR"
+    WARNING = "WARNING"
+    INFO = "INFO"
 
 
-class ChangeKind(StrEnum):
-    """What can be adjusted on a remote cluster; in alphabetical order they are applied."""
+class DifferenceKind(StrEnum):
+    """The kinds of differences; those with a change are in the order in which a plan applies them."""
 
+    NAMESPACE_MISSING = "NAMESPACE_MISSING"
     AUTO_TOPIC_CREATION = "AUTO_TOPIC_CREATION"
     IS_ALLOW_AUTO_UPDATE_SCHEMA = "IS_ALLOW_AUTO_UPDATE_SCHEMA"
     SCHEMA_COMPATIBILITY_STRATEGY = "SCHEMA_COMPATIBILITY_STRATEGY"
+    DEDUPLICATION = "DEDUPLICATION"
+    RETENTION = "RETENTION"
+    BACKLOG_QUOTA = "BACKLOG_QUOTA"
+    MESSAGE_TTL = "MESSAGE_TTL"
+    TOPIC_MISSING = "TOPIC_MISSING"
     TOPIC_PARTITIONS = "TOPIC_PARTITIONS"
-
-
-class ConflictKind(StrEnum):
-    """What an operator has to decide."""
-
-    CLUSTER_UNREACHABLE = "CLUSTER_UNREACHABLE"
-    NAMESPACE_MISSING = "NAMESPACE_MISSING"
-    PARTITIONS_CANNOT_SHRINK = "PARTITIONS_CANNOT_SHRINK"
     TOPIC_TYPE_MISMATCH = "TOPIC_TYPE_MISMATCH"
+    PARTITIONS_CANNOT_SHRINK = "PARTITIONS_CANNOT_SHRINK"
+    ORPHAN_PARTITION = "ORPHAN_PARTITION"
+    METADATA_ONLY = "METADATA_ONLY"
+    MISSING_PARTITION = "MISSING_PARTITION"
+    SCHEMA_MISSING = "SCHEMA_MISSING"
+    SCHEMA_DIFFERENT = "SCHEMA_DIFFERENT"
+    SUBSCRIPTION_MISSING = "SUBSCRIPTION_MISSING"
+    PERMISSION = "PERMISSION"
+    REPLICATION_CLUSTERS = "REPLICATION_CLUSTERS"
+    REMOTE_ONLY_TOPIC = "REMOTE_ONLY_TOPIC"
+    CLUSTER_UNREACHABLE = "CLUSTER_UNREACHABLE"
+    """The cluster cannot be compared. An audit does not have it."""
+
+
+AUDITED_KINDS: Final = tuple(kind for kind in DifferenceKind if kind is not DifferenceKind.CLUSTER_UNREACHABLE)
+"""The kinds of differences that an audit reports."""
 
 
 class ChangeStatus(StrEnum):
-    """How far a change came."""
+    """The progress of a change."""
 
     PENDING = "PENDING"
     DONE = "DONE"
     FAILED = "FAILED"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One difference, with the state of both sides as JSON.
+
+    ``change`` removes it on the target without a decision of an operator. Without one, ``choices`` are the changes of
+    which an operator makes one: the first on the source, the other on the target. ``field`` is the differing field, by
+    its name in the documents of the admin API; None: the whole. The origins say where each side's policy is set,
+    ``namespace`` or ``broker``; None if it is no policy. ``fault`` is the sentence about records of one side that
+    disagree, or the reason why the cluster cannot be compared. ``status`` and ``error`` belong to a change that is
+    being applied.
+    """
+
+    severity: Severity
+    kind: DifferenceKind
+    namespace: NamespaceName
+    topic: TopicName | None = None
+    source: Any = None
+    target: Any = None
+    change: AdminChange | None = None
+    choices: tuple[TopicAdminChange, ...] = ()
+    field: str | None = None
+    source_origin: str | None = None
+    target_origin: str | None = None
+    fault: str = ""
+    status: ChangeStatus | None = None
+    error: str | None = None
+
+
+class Outcome(StrEnum):
+    """The result of comparing a namespace before its replication."""
+
+    READY = "READY"
+    NEEDS_ADJUSTMENT = "NEEDS_ADJUSTMENT"
+    CONFLICT = "CONFLICT"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,74 +123,26 @@ class AdminRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class AdjustmentChange:
-    """One change on one remote cluster; ``current`` and ``desired`` are JSON, ``request`` makes it true."""
-
-    kind: ChangeKind
-    current: Any
-    desired: Any
-    request: AdminRequest
-    topic: TopicName | None = None
-    status: ChangeStatus | None = None
-    error: str | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        body: dict[str, Any] = {"kind": str(self.kind)} | _topic_json(self.topic)
-        body |= {"current": self.current, "desired": self.desired, "request": self.request.to_json()}
-        if self.status is not None:
-            body["status"] = str(self.status)
-        if self.error is not None:
-            body["error"] = self.error
-        return body
-
-
-@dataclass(frozen=True, slots=True)
-class AdjustmentConflict:
-    """What no adjustment can solve, with both sides' state as JSON, the reason, and what would end it."""
-
-    kind: ConflictKind
-    reason: str
-    remedy: str
-    topic: TopicName | None = None
-    local: Any = None
-    remote: Any = None
-
-    def to_json(self) -> dict[str, Any]:
-        body: dict[str, Any] = {"kind": str(self.kind)} | _topic_json(self.topic)
-        sides = {"local": self.local, "remote": self.remote}
-        body |= {side: state for side, state in sides.items() if state is not None}
-        return body | {"reason": self.reason, "remedy": self.remedy}
-
-
-@dataclass(frozen=True, slots=True)
 class ClusterPlan:
-    """Everything about one cluster. ``remote_only`` are topics there that are not here, with their partition counts."""
+    """The differences of one cluster.
+
+    ``changes`` are in the order in which they are applied, ``conflicts`` need a decision of an operator, and
+    ``remote_only`` are topics that only this cluster has. ``skip_reason``: the cluster was not compared.
+    """
 
     cluster: str
-    changes: tuple[AdjustmentChange, ...] = ()
-    conflicts: tuple[AdjustmentConflict, ...] = ()
-    remote_only: tuple[tuple[TopicName, int], ...] = ()
+    changes: tuple[Difference, ...] = ()
+    conflicts: tuple[Difference, ...] = ()
+    remote_only: tuple[Difference, ...] = ()
     skip_reason: str | None = None
-
-    def to_json(self, array: Array = list) -> dict[str, Any]:
-        return {
-            "cluster": self.cluster,
-            "checked": self.skip_reason is None,
-            "skipReason": self.skip_reason,
-            "changes": array(each.to_json() for each in self.changes),
-            "conflicts": array(each.to_json() for each in self.conflicts),
-            "info": array(
-                {"kind": "REMOTE_ONLY_TOPIC", "topic": str(topic), "partitions": count}
-                for topic, count in self.remote_only
-            ),
-        }
 
 
 @dataclass(frozen=True, slots=True)
 class AdjustmentPlan:
-    """The whole document. ``applied`` is None in a preview; ``reason`` says why something was not applied.
+    """The plan for all clusters that are new for a namespace.
 
-    ``digest`` is that of `compared` before anything is applied: equal plans have equal ones, however far they came.
+    ``digest`` covers the differences before anything is applied, so equal plans have equal digests, whatever their
+    progress. ``applied`` is None in a preview; ``reason`` says why something was not applied.
     """
 
     namespace: NamespaceName
@@ -160,32 +156,6 @@ class AdjustmentPlan:
 
     @property
     def outcome(self) -> Outcome:
-        if any(each.conflicts for each in self.clusters):
+        if any(cluster.conflicts for cluster in self.clusters):
             return Outcome.CONFLICT
-        return Outcome.NEEDS_ADJUSTMENT if any(each.changes for each in self.clusters) else Outcome.READY
-
-    def conflict_reasons(self) -> Iterable[str]:
-        """A sentence for every conflict on every cluster."""
-        return (f"{each.reason}; {each.remedy}" for cluster in self.clusters for each in cluster.conflicts)
-
-    def to_json(self, array: Array = list) -> dict[str, Any]:
-        """As `compared`, with what became of it."""
-        body = self.compared(array) | {"digest": self.digest}
-        if self.applied is not None:
-            body["applied"] = self.applied
-        return body if self.reason is None else body | {"reason": self.reason}
-
-    def compared(self, array: Array = list) -> dict[str, Any]:
-        """What the plan says of the clusters."""
-        return {
-            "namespace": str(self.namespace),
-            "localCluster": self.local_cluster,
-            "requestedClusters": list(self.requested),
-            "addedClusters": [each.cluster for each in self.clusters],
-            "outcome": str(self.outcome),
-            "clusters": [each.to_json(array) for each in self.clusters],
-        }
-
-
-def _topic_json(topic: TopicName | None) -> dict[str, str]:
-    return {} if topic is None else {"topic": str(topic)}
+        return Outcome.NEEDS_ADJUSTMENT if any(cluster.changes for cluster in self.clusters) else Outcome.READY

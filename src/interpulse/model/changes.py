@@ -1,27 +1,65 @@
-"""The changes of a decision.
+"""Changes of a decision or a plan.
 
-A change has two interpreters: the metadata store of this broker, and an admin client for another cluster.
+The broker's committer applies a `Change` to the metadata store. An `AdminChange` becomes a call of the admin API, a
+command or a sentence in `interpulse.replication.change_forms`. `to_json` is the form of previews.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from typing import Any
 
-from interpulse.model.names import TopicName
+from interpulse.model.clusters import ClusterData, FailureDomain, TenantInfo
+from interpulse.model.names import NamespaceName, TopicName
+from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.topic_policies import TopicPolicyRecord
+from interpulse.model.schemas import SchemaInfo
+from interpulse.model.topics import PartitionedTopicMetadata
 
 __all__ = [
+    "AdminChange",
+    "AppendSchema",
     "Change",
+    "ClaimMetadata",
+    "ClusterChange",
+    "CreateMissedPartitions",
+    "CreateNamespace",
     "CreatePartitionedMetadata",
     "CreateTopicRecord",
+    "DeleteCluster",
+    "DeleteFailureDomain",
+    "DeleteNamespace",
     "DeletePartitionedMetadata",
+    "DeleteSchema",
+    "DeleteTenant",
+    "DeleteTopic",
+    "DeleteTopicPolicies",
+    "NamespaceChange",
+    "SetBundles",
+    "SetCluster",
+    "SetDynamicConfiguration",
+    "SetFailureDomain",
+    "SetForcedDeletion",
+    "SetIsolationPolicies",
+    "SetNamespacePolicies",
+    "SetNamespacePolicy",
     "SetPartitionCount",
+    "SetPartitionedMetadata",
+    "SetTenant",
+    "SetTopicPolicies",
+    "SetTopicProperties",
+    "TopicAdminChange",
+    "TopicChange",
+    "to_json",
 ]
+
+# --- topics
 
 
 @dataclass(frozen=True, slots=True)
 class CreatePartitionedMetadata:
-    """The base name becomes a partitioned topic of ``partitions`` partitions."""
+    """Creation of a partitioned topic of ``partitions`` partitions."""
 
     topic: TopicName
     partitions: int
@@ -30,7 +68,7 @@ class CreatePartitionedMetadata:
 
 @dataclass(frozen=True, slots=True)
 class CreateTopicRecord:
-    """The storage of one topic or partition comes into being."""
+    """Creation of the storage of one topic or partition."""
 
     topic: TopicName
     properties: Mapping[str, str] = field(default_factory=dict)
@@ -38,17 +76,259 @@ class CreateTopicRecord:
 
 @dataclass(frozen=True, slots=True)
 class SetPartitionCount:
-    """A partitioned topic grows to ``partitions``."""
+    """Growth of a partitioned topic to ``partitions``. ``force`` takes over partitions stored beyond its count."""
 
     topic: TopicName
     partitions: int
+    force: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SetPartitionedMetadata:
+    """New partition metadata of a base name."""
+
+    topic: TopicName
+    metadata: PartitionedTopicMetadata
 
 
 @dataclass(frozen=True, slots=True)
 class DeletePartitionedMetadata:
-    """The base name is no partitioned topic any more."""
+    """Deletion of a partitioned topic; through the admin API with its partitions. ``force``: also if in use."""
+
+    topic: TopicName
+    force: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SetTopicProperties:
+    """New properties of one stored topic or partition."""
+
+    topic: TopicName
+    properties: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class SetTopicPolicies:
+    """New policies of one topic. An empty record is removed."""
+
+    topic: TopicName
+    policies: TopicPolicyRecord
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteTopicPolicies:
+    """Removal of the policies of one topic."""
 
     topic: TopicName
 
 
-Change = CreatePartitionedMetadata | CreateTopicRecord | SetPartitionCount | DeletePartitionedMetadata
+@dataclass(frozen=True, slots=True)
+class DeleteSchema:
+    """Removal of the schema history of a topic."""
+
+    topic: TopicName
+
+
+@dataclass(frozen=True, slots=True)
+class AppendSchema:
+    """One more version in the schema history of a topic. ``schema`` is None for a deletion marker."""
+
+    topic: TopicName
+    version: int
+    schema: SchemaInfo | None
+    created_ms: int
+
+
+# --- tenants and clusters
+
+
+@dataclass(frozen=True, slots=True)
+class SetTenant:
+    """Creation or replacement of a tenant."""
+
+    name: str
+    tenant: TenantInfo
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteTenant:
+    """Removal of a tenant."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimMetadata:
+    """Claim of the metadata by this cluster, for ever."""
+
+    cluster: str
+
+
+@dataclass(frozen=True, slots=True)
+class SetCluster:
+    """Registration of a cluster, or a new record of it."""
+
+    name: str
+    cluster: ClusterData
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteCluster:
+    """Removal of a cluster with its isolation policies."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class SetFailureDomain:
+    """Creation or replacement of a failure domain."""
+
+    cluster: str
+    name: str
+    domain: FailureDomain
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteFailureDomain:
+    """Removal of a failure domain."""
+
+    cluster: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class SetIsolationPolicies:
+    """New isolation policies of a cluster. ``policies`` is their JSON, by name."""
+
+    cluster: str
+    policies: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class SetDynamicConfiguration:
+    """New values of the settings that were changed at run time, by key."""
+
+    values: Mapping[str, str]
+
+
+# --- namespaces
+
+
+@dataclass(frozen=True, slots=True)
+class SetNamespacePolicies:
+    """Creation of a namespace, or new policies of it."""
+
+    namespace: NamespaceName
+    policies: NamespacePolicies
+
+
+@dataclass(frozen=True, slots=True)
+class SetBundles:
+    """New bundle boundaries of a namespace, in a record of their own."""
+
+    namespace: NamespaceName
+    boundaries: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SetForcedDeletion:
+    """Mark of a namespace whose deletion includes its topics, or the end of the mark."""
+
+    namespace: NamespaceName
+    forced: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteNamespace:
+    """Removal of a namespace."""
+
+    namespace: NamespaceName
+
+
+TopicChange = (
+    CreatePartitionedMetadata
+    | CreateTopicRecord
+    | SetPartitionCount
+    | SetPartitionedMetadata
+    | DeletePartitionedMetadata
+    | SetTopicProperties
+    | SetTopicPolicies
+    | DeleteTopicPolicies
+    | DeleteSchema
+)
+ClusterChange = (
+    SetTenant
+    | DeleteTenant
+    | ClaimMetadata
+    | SetCluster
+    | DeleteCluster
+    | SetFailureDomain
+    | DeleteFailureDomain
+    | SetIsolationPolicies
+    | SetDynamicConfiguration
+)
+NamespaceChange = SetNamespacePolicies | SetBundles | SetForcedDeletion | DeleteNamespace
+Change = TopicChange | ClusterChange | NamespaceChange | AppendSchema
+
+# --- changes that only the admin API makes
+
+
+@dataclass(frozen=True, slots=True)
+class CreateMissedPartitions:
+    """Creation of the partitions that the metadata counts and that are not stored."""
+
+    topic: TopicName
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteTopic:
+    """Deletion of one topic or partition with its entries and subscriptions. ``force``: also if in use."""
+
+    topic: TopicName
+    force: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CreateNamespace:
+    """Creation of a namespace that is replicated to ``clusters``."""
+
+    namespace: NamespaceName
+    clusters: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SetNamespacePolicy:
+    """A new value of a namespace's policy, as JSON; None removes the policy.
+
+    ``policy`` is its attribute of `NamespacePolicies`. ``key`` names one entry of a policy that is a mapping.
+    """
+
+    namespace: NamespaceName
+    policy: str
+    value: Any
+    key: str | None = None
+
+
+TopicAdminChange = (
+    CreatePartitionedMetadata
+    | CreateTopicRecord
+    | SetPartitionCount
+    | DeletePartitionedMetadata
+    | CreateMissedPartitions
+    | DeleteTopic
+)
+AdminChange = TopicAdminChange | CreateNamespace | SetNamespacePolicy
+
+
+def to_json(change: Change) -> dict[str, Any]:
+    """Return the change as JSON: the name of its class as ``change``, and its fields."""
+    values = {part.name: _value(getattr(change, part.name)) for part in fields(change)}
+    return {"change": type(change).__name__} | values
+
+
+def _value(value: Any) -> Any:
+    if hasattr(value, "to_json"):
+        return value.to_json()
+    if isinstance(value, NamespaceName | TopicName):
+        return str(value)
+    return dict(value) if isinstance(value, Mapping) else value

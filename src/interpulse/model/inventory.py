@@ -1,19 +1,17 @@
-"""One topic, or one namespace, as a cluster lists it: the rows of an inventory, and what two of them differ in."""
+"""One topic as the lists of a cluster show it: a row of an inventory."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
-from interpulse.model.adjustments import AdminRequest
-from interpulse.model.names import NamespaceName, TopicName
+from interpulse.model.names import TopicName
 
-__all__ = ["Difference", "DifferenceKind", "ListedKind", "Severity", "TopicRow"]
+__all__ = ["ListedKind", "TopicRow"]
 
 
 class ListedKind(StrEnum):
-    """What the lists of a cluster make of a base name."""
+    """The kinds of base names in the lists of a cluster."""
 
     PARTITIONED = "PARTITIONED"
     NON_PARTITIONED = "NON_PARTITIONED"
@@ -25,11 +23,13 @@ class ListedKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TopicRow:
-    """One base name. ``indexes`` are those of the stored partitions if they are not 0 to ``partitions`` - 1.
+    """One base name.
 
-    ``exact``: the count is the recorded one, else that of the partitions. ``schema_hash`` is that of all
-    ``schema_versions`` versions; None if there are none, or they were not asked for. ``subscriptions``: None if they
-    were not asked for. ``error`` says why nothing is known.
+    ``indexes`` are those of the stored partitions if they are not 0 to ``partitions`` - 1; PLAIN of `rules.inventory`
+    stands for a plain topic of the same name. ``exact``: the count is the recorded one, else it follows from the
+    partitions. ``schema_hash`` covers all ``schema_versions`` versions; None if there are none, or they were not read.
+    ``subscriptions``: None if they were not read. ``error`` is the reason why the row is incomplete. ``deleted``: the
+    metadata says that a deletion has begun.
     """
 
     topic: TopicName
@@ -42,79 +42,18 @@ class TopicRow:
     subscriptions: tuple[str, ...] | None = None
     error: str | None = None
     schema_versions: int | None = None
+    deleted: bool = False
 
     @property
     def is_healthy(self) -> bool:
-        """Its records agree with each other."""
+        """True if its records agree with each other."""
         return self.indexes is None and self.kind in (ListedKind.PARTITIONED, ListedKind.NON_PARTITIONED)
 
-
-class Severity(StrEnum):
-    """What a difference means for replication; INFO is told and is no reason to act."""
-
-    ERROR = "ERROR"
-    WARNING = "WARNING"
-    INFO = "INFO"
-
-
-class DifferenceKind(StrEnum):
-    """What two clusters can differ in; those of a plan are in the order in which it is applied."""
-
-    NAMESPACE_MISSING = "NAMESPACE_MISSING"
-    AUTO_TOPIC_CREATION = "AUTO_TOPIC_CREATION"
-    IS_ALLOW_AUTO_UPDATE_SCHEMA = "IS_ALLOW_AUTO_UPDATE_SCHEMA"
-    SCHEMA_COMPATIBILITY_STRATEGY = "SCHEMA_COMPATIBILITY_STRATEGY"
-    DEDUPLICATION = "DEDUPLICATION"
-    RETENTION = "RETENTION"
-    BACKLOG_QUOTA = "BACKLOG_QUOTA"
-    MESSAGE_TTL = "MESSAGE_TTL"
-    TOPIC_MISSING = "TOPIC_MISSING"
-    TOPIC_PARTITIONS = "TOPIC_PARTITIONS"
-    TOPIC_TYPE_MISMATCH = "TOPIC_TYPE_MISMATCH"
-    PARTITIONS_CANNOT_SHRINK = "PARTITIONS_CANNOT_SHRINK"
-    ORPHAN_PARTITION = "ORPHAN_PARTITION"
-    METADATA_ONLY = "METADATA_ONLY"
-    MISSING_PARTITION = "MISSING_PARTITION"
-    SCHEMA_MISSING = "SCHEMA_MISSING"
-    SCHEMA_DIFFERENT = "SCHEMA_DIFFERENT"
-    SUBSCRIPTION_MISSING = "SUBSCRIPTION_MISSING"
-    PERMISSION = "PERMISSION"
-    REPLICATION_CLUSTERS = "REPLICATION_CLUSTERS"
-    REMOTE_ONLY_TOPIC = "REMOTE_ONLY_TOPIC"
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """One difference; ``source`` and ``target`` are what each side has, as JSON.
-
-    With a ``request`` it can be ended on the target without a decision of an operator. ``field`` is what differs, by
-    its name in the documents of the admin API; None: the whole. The origins say where each side's policy comes from,
-    ``namespace`` or ``broker``; None where it is no policy.
-    """
-
-    severity: Severity
-    kind: DifferenceKind
-    namespace: NamespaceName
-    topic: TopicName | None
-    source: Any
-    target: Any
-    remedy: str
-    request: AdminRequest | None = None
-    field: str | None = None
-    source_origin: str | None = None
-    target_origin: str | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "severity": str(self.severity),
-            "kind": str(self.kind),
-            "namespace": str(self.namespace),
-            "topic": None if self.topic is None else str(self.topic),
-            "field": self.field,
-            "source": self.source,
-            "target": self.target,
-            "source_origin": self.source_origin,
-            "target_origin": self.target_origin,
-            "remedy": self.remedy,
-            "request": None if self.request is None else self.request.to_json(),
-        }
+    @property
+    def names_count(self) -> int:
+        """The number of listed names, those of partitions included."""
+        if self.kind in (ListedKind.NON_PARTITIONED, ListedKind.ORPHAN_PARTITION):
+            return 1 if self.indexes is None else len(self.indexes)
+        if self.indexes is None:
+            return 1 + self.partitions * self.topic.is_persistent
+        return 1 + sum(index >= 0 for index in self.indexes)

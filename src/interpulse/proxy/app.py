@@ -24,8 +24,8 @@ from interpulse.proxy.lookup.answers import Answers
 from interpulse.proxy.meter import ProxyMeter
 from interpulse.proxy.targets import TargetRules
 from interpulse.proxy.web_server import WebServer, WebSettings
+from interpulse.serving.admission import LookupPermits
 from interpulse.serving.listening import CannotListen, ServiceAddress, advertised_host
-from interpulse.serving.permits import LookupPermits
 from interpulse.serving.settings import ConfigError
 from interpulse.serving.tls import ExpiryLog, ServerTls
 from interpulse.serving.web_pages import KnownHosts

@@ -30,9 +30,9 @@ from interpulse.model.errors import PulsarError
 from interpulse.proxy.access import ProxyAccess
 from interpulse.proxy.brokers import Brokers
 from interpulse.proxy.targets import TargetRules
+from interpulse.serving.address_events import FailedAuthentications
 from interpulse.serving.admission import ConnectionQuota
 from interpulse.serving.exposition import CONTENT_TYPE
-from interpulse.serving.failed_authentications import FailedAuthentications
 from interpulse.serving.tls import ServerTls, TlsListener
 from interpulse.serving.web_connections import WebConnections
 from interpulse.serving.web_pages import KnownHosts, check_origin

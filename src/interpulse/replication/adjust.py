@@ -1,54 +1,50 @@
-"""Make a namespace's remote clusters fit before its replication is enabled, or say what that would take (PIP-433).
+"""Remove the differences between two clusters by a plan, or show the plan (PIP-433).
 
 The source is the standard. A preview and a real run make the same plan; a conflict anywhere changes nothing anywhere.
-Changes are applied one after the other, each by the very request that the plan shows. The first that fails stops the
-run: what was done stays, the replication clusters are not stored, and the call can be repeated, since every change may
-be made twice.
+Changes are applied one after the other, each by the very request that the plan shows. The first failure stops the run:
+the changes so far stay, the replication clusters are not stored, and the call can be repeated, since every change may
+be made twice. `apply` is also what makes the changes of an audit's plan.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from interpulse.in_turns import dumped_in_turns, in_turns, sorted_in_turns
 from interpulse.model.adjustments import (
     PLAN_LEVELS,
-    AdjustmentChange,
-    AdjustmentConflict,
     AdjustmentPlan,
-    ChangeKind,
     ChangeStatus,
     ClusterPlan,
-    ConflictKind,
+    Difference,
+    DifferenceKind,
     Outcome,
+    Severity,
 )
+from interpulse.model.changes import SetPartitionCount
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import Conflict, NamespaceNotFound, PulsarError, RemoteClusterUnavailable
 from interpulse.model.names import NamespaceName
-from interpulse.replication.snapshot import Connect, NamespaceReading, differing, read_namespace, read_remote
-from interpulse.rules.compatibility import (
-    NamespaceSnapshot,
-    joined_plans,
-    plan_adjustments,
-    plan_policies,
-    plan_topics,
-)
+from interpulse.replication.change_forms import reason_of, remedy_of, request_of
+from interpulse.replication.inventory import Connect, NamespaceReading, read_namespace, read_remote
+from interpulse.rules.comparison import count_difference, in_force_differences, namespace_missing
+from interpulse.rules.inventory import NamespaceInventory
 
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
 
-__all__ = ["Enabling", "adjust", "preview"]
+__all__ = ["Enabling", "adjust", "apply", "compare", "plan_cluster", "plan_document", "preview"]
 
 _SHARED: Final = "both clusters share one configuration store, so there is nothing to compare"
 
 
 @dataclass(frozen=True, slots=True)
 class Enabling:
-    """What is asked for; ``added`` are the clusters that are new for the namespace, without the local one."""
+    """The request; ``added`` are the clusters that are new for the namespace, without the local one."""
 
     namespace: NamespaceName
     local_cluster: str
@@ -57,15 +53,15 @@ class Enabling:
 
 
 async def preview(enabling: Enabling, local: NamespaceReading, connect: Connect) -> AdjustmentPlan:
-    """The plan for all added clusters; nothing is changed. Raises what the local cluster answers."""
+    """Return the plan for all added clusters; nothing is changed. Raises what the local cluster answers."""
     clusters: list[ClusterPlan] = []
     if enabling.added:
         here = await read_namespace(local, enabling.namespace)
         clusters = await asyncio.gather(
-            *(_plan_cluster(enabling, each, here, connect) for each in sorted(enabling.added))
+            *(_plan_cluster(enabling, cluster, here, connect) for cluster in sorted(enabling.added))
         )
     plan = AdjustmentPlan(enabling.namespace, enabling.local_cluster, enabling.requested, tuple(clusters))
-    document = await dumped_in_turns(plan.compared(iter), levels=PLAN_LEVELS)
+    document = await dumped_in_turns(_compared(plan, iter), levels=PLAN_LEVELS)
     return replace(plan, digest=hashlib.sha256(document).hexdigest())
 
 
@@ -77,16 +73,16 @@ async def adjust(
     *,
     shown: str | None = None,
 ) -> AdjustmentPlan:
-    """Apply the plan, look again, and ``store`` the replication clusters if nothing differs any more.
+    """Apply the plan, compare again, and ``store`` the replication clusters if nothing differs any more.
 
-    The plan that comes back says whether it was applied, why not, and how far every change came. ``shown`` is the
-    digest of the plan that somebody saw: another one than that is not applied.
+    The returned plan has the progress of every change, and the reason if it was not applied. ``shown`` is the digest of
+    a previewed plan: a different plan is not applied.
     """
     plan = await preview(enabling, local, connect)
     if shown is not None and shown != plan.digest:
         return _refused(plan, f"The plan is another one than that with the digest {shown[:64]}: preview it again")
     if plan.outcome is Outcome.CONFLICT:
-        return _refused(plan, "; ".join(plan.conflict_reasons()))
+        return _refused(plan, "; ".join(_conflict_reasons(plan)))
     if plan.outcome is Outcome.NEEDS_ADJUSTMENT:
         plan = await _apply(enabling, plan, connect)
         if plan.applied is False:
@@ -119,91 +115,182 @@ def _refused(plan: AdjustmentPlan, reason: str, http_status: int = Conflict.http
 
 def _summary(plan: AdjustmentPlan) -> str:
     changes = (
-        f"{each.kind} of {each.topic or plan.namespace} on {cluster.cluster}"
+        f"{change.kind} of {change.topic or plan.namespace} on {cluster.cluster}"
         for cluster in plan.clusters
-        for each in cluster.changes
+        for change in cluster.changes
     )
-    return "; ".join([*plan.conflict_reasons(), *changes])
+    return "; ".join([*_conflict_reasons(plan), *changes])
 
 
-async def _plan_cluster(enabling: Enabling, cluster: str, local: NamespaceSnapshot, connect: Connect) -> ClusterPlan:
+def _conflict_reasons(plan: AdjustmentPlan) -> Iterable[str]:
+    return (
+        f"{reason_of(conflict, cluster.cluster)}; {remedy_of(conflict, cluster.cluster)}"
+        for cluster in plan.clusters
+        for conflict in cluster.conflicts
+    )
+
+
+# ---- The plan of one cluster
+
+
+async def _plan_cluster(enabling: Enabling, cluster: str, local: NamespaceInventory, connect: Connect) -> ClusterPlan:
+    namespace = enabling.namespace
     try:
-        remote = await read_remote(cluster, enabling.added[cluster], enabling.namespace, connect)
+        remote = await read_remote(cluster, enabling.added[cluster], namespace, connect)
     except NamespaceNotFound:
-        return plan_adjustments(cluster, enabling.namespace, local, None)
+        return await plan_cluster(cluster, namespace, local, NamespaceInventory())
     except RemoteClusterUnavailable as error:
-        return _unreachable(cluster, str(error))
+        kind = DifferenceKind.CLUSTER_UNREACHABLE
+        unreachable = Difference(Severity.ERROR, kind, namespace, fault=str(error))
+        return ClusterPlan(cluster, conflicts=(unreachable,), skip_reason=str(error))
     if remote is None:
         return ClusterPlan(cluster, skip_reason=_SHARED)
-    return await _planned(cluster, enabling.namespace, *await differing(local, remote))
+    return await plan_cluster(cluster, namespace, local, remote)
 
 
-async def _planned(
-    cluster: str, namespace: NamespaceName, local: NamespaceSnapshot, remote: NamespaceSnapshot
+async def plan_cluster(
+    cluster: str, namespace: NamespaceName, local: NamespaceInventory, remote: NamespaceInventory
 ) -> ClusterPlan:
-    """As `plan_adjustments`, in turns."""
-    names = await sorted_in_turns(remote.partitions, key=str)
-    topics = [plan_topics(cluster, some, local, remote) async for some in in_turns(names)]
-    return joined_plans(plan_policies(cluster, namespace, local, remote), topics)
+    """Return the plan that makes the remote namespace equal. Only an operator creates the namespace itself."""
+    if remote.state is None:
+        return ClusterPlan(cluster, conflicts=(namespace_missing(namespace),))
+    policies, topics = await compare(namespace, local, remote)
+    conflicts = [topic for topic in topics if topic.choices]
+    return ClusterPlan(
+        cluster,
+        changes=(*policies, *(topic for topic in topics if topic.change)),
+        conflicts=tuple(sorted(conflicts, key=lambda conflict: conflict.kind)),
+        remote_only=tuple(topic for topic in topics if topic.severity is Severity.INFO),
+    )
 
 
-def _unreachable(cluster: str, reason: str) -> ClusterPlan:
-    remedy = f"see that {cluster} is up, its address (clusters get {cluster}) and our credentials right, then ask again"
-    conflict = AdjustmentConflict(ConflictKind.CLUSTER_UNREACHABLE, reason, remedy)
-    return ClusterPlan(cluster, conflicts=(conflict,), skip_reason=reason)
+async def compare(
+    namespace: NamespaceName, local: NamespaceInventory, remote: NamespaceInventory
+) -> tuple[list[Difference], list[Difference]]:
+    """Return the differences of policies, and those of partition counts by topic, of a namespace of both clusters.
+
+    Other tasks have their turn meanwhile.
+    """
+    assert local.state is not None
+    assert remote.state is not None
+    policies = in_force_differences(namespace, local.state.in_force(), remote.state.in_force())
+    topics = [
+        difference
+        async for rows in in_turns(remote.topics.values())
+        for row in rows
+        if (difference := count_difference(local.topics.get(row.topic), row)) is not None
+    ]
+    return list(policies), await sorted_in_turns(topics, key=lambda difference: str(difference.topic))
+
+
+# ---- The application
 
 
 async def _apply(enabling: Enabling, plan: AdjustmentPlan, connect: Connect) -> AdjustmentPlan:
-    """One cluster after the other; after a failure everything that follows stays pending."""
+    """Apply one cluster after the other; after a failure all further changes stay pending."""
     clusters: list[ClusterPlan] = []
     failure: PulsarError | None = None
-    for each in plan.clusters:
-        if failure or not each.changes:
-            clusters.append(replace(each, changes=tuple(_pending(change) for change in each.changes)))
-            continue
-        async with connect(each.cluster, enabling.added[each.cluster]) as admin:
-            changes, failure = await _apply_all(admin, each.changes)
-        clusters.append(replace(each, changes=changes))
-        if failure:
-            plan = _refused(plan, f"Cluster {each.cluster} could not be adjusted: {failure}", failure.http_status)
+    for cluster in plan.clusters:
+        changes = tuple(replace(change, status=ChangeStatus.PENDING) for change in cluster.changes)
+        if changes and not failure:
+            async with connect(cluster.cluster, enabling.added[cluster.cluster]) as admin:
+                changes, failure = await _apply_all(admin, changes)
+            if failure:
+                reason = f"Cluster {cluster.cluster} could not be adjusted: {failure}"
+                plan = _refused(plan, reason, failure.http_status)
+        clusters.append(replace(cluster, changes=changes))
     return replace(plan, clusters=tuple(clusters))
 
 
 async def _apply_all(
-    admin: AdminClient, changes: tuple[AdjustmentChange, ...]
-) -> tuple[tuple[AdjustmentChange, ...], PulsarError | None]:
-    tried: list[AdjustmentChange] = []
+    admin: AdminClient, changes: tuple[Difference, ...]
+) -> tuple[tuple[Difference, ...], PulsarError | None]:
+    tried: list[Difference] = []
     for change in changes:
         try:
-            await _make_true(admin, change)
+            await apply(admin, change)
         except PulsarError as error:
-            tried.append(replace(change, status=ChangeStatus.FAILED, error=str(error)))
-            rest = (_pending(each) for each in changes[len(tried) :])
-            return (*tried, *rest), error
+            failed = replace(change, status=ChangeStatus.FAILED, error=str(error))
+            return (*tried, failed, *changes[len(tried) + 1 :]), error
         tried.append(replace(change, status=ChangeStatus.DONE))
     return tuple(tried), None
 
 
-def _pending(change: AdjustmentChange) -> AdjustmentChange:
-    return replace(change, status=ChangeStatus.PENDING)
+async def apply(admin: AdminClient, difference: Difference) -> None:
+    """Send the request of the difference's change to the target. Raises what the cluster answers.
 
-
-async def _make_true(admin: AdminClient, change: AdjustmentChange) -> None:
-    """Send the change's request. A refusal to grow counts only if the topic has not the wanted count already.
-
-    Its answer may have been lost, or another change may have been faster.
+    A refusal to grow counts only if the topic does not have the wanted count: the answer to an earlier request may have
+    been lost, or another change may have been faster.
     """
+    assert difference.change is not None, "a conflict is not applied"
     try:
-        await admin.send(change.request)
+        await admin.send(request_of(difference.change, local_only=True))
     except PulsarError:
-        if change.kind is not ChangeKind.TOPIC_PARTITIONS or not await _has_grown(admin, change):
+        if not await _has_grown(admin, difference):
             raise
 
 
-async def _has_grown(admin: AdminClient, change: AdjustmentChange) -> bool:
-    assert change.topic is not None, "a change of partitions concerns a topic"
+async def _has_grown(admin: AdminClient, difference: Difference) -> bool:
+    change = difference.change
+    if not isinstance(change, SetPartitionCount):
+        return False
     try:
         metadata = await admin.topics.partitioned_metadata(change.topic)
-    except PulsarError:  # the refusal itself is what is reported
+    except PulsarError:  # the refusal itself is reported
         return False
-    return bool(metadata.partitions == change.desired["partitions"])
+    return metadata.partitions == change.partitions
+
+
+# ---- The document
+
+Array = Callable[[Iterable[Any]], Any]
+"""The form of arrays that may be long: `list`, or `iter` for a caller that writes them in turns."""
+
+
+def plan_document(plan: AdjustmentPlan, array: Array = list) -> dict[str, Any]:
+    """Return the plan as the JSON of ``POST .../replication?preview=true`` (PIP-433)."""
+    body = _compared(plan, array) | {"digest": plan.digest}
+    if plan.applied is not None:
+        body["applied"] = plan.applied
+    return body if plan.reason is None else body | {"reason": plan.reason}
+
+
+def _compared(plan: AdjustmentPlan, array: Array) -> dict[str, Any]:
+    return {
+        "namespace": str(plan.namespace),
+        "localCluster": plan.local_cluster,
+        "requestedClusters": list(plan.requested),
+        "addedClusters": [cluster.cluster for cluster in plan.clusters],
+        "outcome": str(plan.outcome),
+        "clusters": [_cluster_json(cluster, array) for cluster in plan.clusters],
+    }
+
+
+def _cluster_json(plan: ClusterPlan, array: Array) -> dict[str, Any]:
+    return {
+        "cluster": plan.cluster,
+        "checked": plan.skip_reason is None,
+        "skipReason": plan.skip_reason,
+        "changes": array(map(_change_json, plan.changes)),
+        "conflicts": array(_conflict_json(conflict, plan.cluster) for conflict in plan.conflicts),
+        "info": array(_subject_json(topic) | topic.target for topic in plan.remote_only),
+    }
+
+
+def _subject_json(difference: Difference) -> dict[str, Any]:
+    body = {"kind": str(difference.kind)}
+    return body if difference.topic is None else body | {"topic": str(difference.topic)}
+
+
+def _change_json(difference: Difference) -> dict[str, Any]:
+    assert difference.change is not None, "a conflict is no change"
+    body = _subject_json(difference) | {"current": difference.target, "desired": difference.source}
+    body["request"] = request_of(difference.change, local_only=True).to_json()
+    progress = {"status": difference.status and str(difference.status), "error": difference.error}
+    return body | {name: value for name, value in progress.items() if value is not None}
+
+
+def _conflict_json(difference: Difference, cluster: str) -> dict[str, Any]:
+    sides = {"local": difference.source, "remote": difference.target}
+    body = _subject_json(difference) | {side: state for side, state in sides.items() if state is not None}
+    return body | {"reason": reason_of(difference, cluster), "remedy": remedy_of(difference, cluster)}

@@ -1,25 +1,33 @@
-"""Connects to another cluster by its registration, with credentials and trusted certificates."""
+"""Connections to other clusters by their registration, with credentials and trusted certificates.
+
+`misnamed` compares the name that a cluster gives itself with its registered one. Messages carry the name of the cluster
+they come from, and a cluster that finds its own name there does not send them back. So a wrong name silently breaks the
+prevention of loops.
+"""
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from interpulse.model.clusters import ClusterData
-from interpulse.model.errors import RemoteClusterUnavailable
+from interpulse.model.clusters import ClusterData, shown_address
+from interpulse.model.errors import AuthorizationError, NotFound, RemoteClusterUnavailable
 
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
     from interpulse.client.credentials import Credentials
     from interpulse.client.tls import TlsOptions
 
-__all__ = ["broker_url", "connect", "credentials_of", "tls_of", "web_url"]
+__all__ = ["broker_url", "connect", "credentials_of", "misnamed", "tls_of", "web_url"]
+
+log = logging.getLogger(__name__)
 
 TIMEOUT_MS = 10_000
 
 
 def web_url(cluster: str, data: ClusterData) -> str:
-    """The address of the admin API: the encrypted one where the record asks for it or has no other.
+    """Return the address of the admin API: the encrypted one if the record asks for it or has no other.
 
     Raises RemoteClusterUnavailable if there is none.
     """
@@ -27,15 +35,15 @@ def web_url(cluster: str, data: ClusterData) -> str:
 
 
 def broker_url(cluster: str, data: ClusterData) -> str:
-    """The same for the binary protocol."""
+    """Return the address of the binary protocol; see `web_url`."""
     return _address(cluster, data, data.broker_service_url, data.broker_service_url_tls, "brokerServiceUrl")
 
 
 def _address(cluster: str, data: ClusterData, plain: str | None, encrypted: str | None, field: str) -> str:
-    found = _chosen(data, plain, encrypted)
-    if not found:
+    address = _chosen(data, plain, encrypted)
+    if not address:
         raise RemoteClusterUnavailable(f"Cluster {cluster} has no {field}; register it with clusters update")
-    return found
+    return address
 
 
 def _chosen(data: ClusterData, plain: str | None, encrypted: str | None) -> str | None:
@@ -43,7 +51,7 @@ def _chosen(data: ClusterData, plain: str | None, encrypted: str | None) -> str 
 
 
 def credentials_of(cluster: str, data: ClusterData) -> Credentials | None:
-    """Who we are there. The record best names a file: it is read again for every request, and never shown.
+    """Return our credentials there. The record best names a file: it is read again for every request, and never shown.
 
     Without other credentials the client certificate authenticates.
     """
@@ -57,9 +65,9 @@ def credentials_of(cluster: str, data: ClusterData) -> Credentials | None:
 
 
 def tls_of(data: ClusterData) -> TlsOptions:
-    """Which certificates are trusted there, and which one is shown if the credentials name no other.
+    """Return the trusted certificates, and the one that is shown if the credentials name no other.
 
-    As in Pulsar, the files of a record mean nothing where no address is encrypted.
+    As in Pulsar, the files of a record have no effect if no address is encrypted.
     """
     from interpulse.client.tls import TlsOptions
 
@@ -78,7 +86,7 @@ def tls_of(data: ClusterData) -> TlsOptions:
 
 
 def connect(cluster: str, data: ClusterData, *, timeout_ms: int = TIMEOUT_MS) -> AdminClient:
-    """A client for the cluster's admin API; the caller closes it. Raises RemoteClusterUnavailable."""
+    """Return a client for the cluster's admin API; the caller closes it. Raises RemoteClusterUnavailable."""
     from interpulse.client.admin.admin_client import (
         AdminClient,  # a broker without other clusters starts without the client
     )
@@ -92,3 +100,44 @@ def connect(cluster: str, data: ClusterData, *, timeout_ms: int = TIMEOUT_MS) ->
         )
     except ValueError as error:
         raise RemoteClusterUnavailable(f"Cluster {cluster}: {error}") from error
+
+
+# ---- The name of a cluster
+
+
+async def misnamed(admin: AdminClient, registered: str, address: str) -> str | None:
+    """Return the fault of the ``registered`` name of a cluster as a clause; None if it is the cluster's own name.
+
+    ``address`` is shown to people. A real Pulsar shows its name to super-users alone, but its registered clusters to
+    everyone, and it is one of them: a name among them is accepted with a warning. Raises what the cluster answers.
+    """
+    where = f"the cluster at {shown_address(address)}"
+    own = await _own_name(admin)
+    if own is not None:
+        return None if own == registered else f"{where} calls itself {own}, not {registered}"
+    known = await _known_names(admin)
+    if known and registered not in known:
+        return f"{where} knows no cluster {registered}, so it is another one; it knows {', '.join(sorted(known))}"
+    log.warning(
+        "cluster name not checked: only a super-user may ask for it cluster=%s address=%s",
+        registered,
+        shown_address(address),
+    )
+    return None
+
+
+async def _own_name(admin: AdminClient) -> str | None:
+    """Return ``clusterName`` of its configuration; None if we may not read it."""
+    try:
+        configuration = await admin.brokers.runtime_configuration()
+    except (AuthorizationError, NotFound):
+        return None
+    return configuration.get("clusterName") or None
+
+
+async def _known_names(admin: AdminClient) -> list[str]:
+    """Return the registered clusters; none if we may not list them, or the cluster is just being set up."""
+    try:
+        return await admin.clusters.list()
+    except (AuthorizationError, NotFound):
+        return []

@@ -1,13 +1,12 @@
-"""From an entry of the source cluster to the entry written on the target: skip rules and marks.
+"""The entry on the target, made from an entry of the source cluster: skip rules and marks.
 
 Entries pass through opaque: a batch stays one batch, compressed and encrypted as it was. Only the metadata grows. In
 protobuf the last occurrence of a scalar field wins and repeated fields add up, so the marks are appended to the raw
-metadata without re-encoding it. Only where fields have to go (transactions, schema versions that the target does not
-know) is it parsed and written anew.
+metadata without encoding it again. It is parsed and encoded only if fields are removed: transactions, and schema
+versions that the target does not have.
 
-What is appended, and why: the broker rebuilds its de-duplication state from the *stored* producer name and highest
-sequence id while live checks use those of the SEND command, so both must say the same, or repeats slip through after
-a topic was reloaded.
+The marks matter for de-duplication: a broker rebuilds its state from the *stored* producer name and highest sequence
+id, while its checks use those of the SEND command. Both must agree, or repeats pass after a topic was loaded again.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ SOURCE_POSITION = "__MSG_PROP_REPL_SOURCE_POSITION"
 ORIGINAL_PRODUCER = "__interpulse_producer"
 ORIGINAL_SEQUENCE = "__interpulse_seq"
 MARK_PREFIXES = ("__MSG_PROP_REPL_", "__interpulse_")
-"""What the names of properties begin with that a copy has and its original has not."""
+"""The prefixes of properties that a copy has and its original lacks."""
 
 _POSITION: Final = re.compile(r"(\d{1,19}):(\d{1,19})", re.ASCII)
 _NUMBER_MAX: Final = 2**63 - 1
@@ -59,12 +58,12 @@ SKIP_PASSED = "passed"
 def skip_reason(
     metadata: pb.MessageMetadata, target_cluster: str | None, *, forwarded_by: str | None = None
 ) -> str | None:
-    """Why this entry is not copied to ``target_cluster``; None if it is.
+    """Return the reason why an entry is not copied to ``target_cluster``; None if it is copied.
 
-    In a full mesh an entry that came from another cluster is never sent on (Pulsar's rule against loops); a message
-    may name the clusters it is meant for; markers belong to the cluster that wrote them. A copy that is no replication
-    has no target cluster: it leaves out markers alone. ``forwarded_by`` is a cluster in the middle of a chain, which
-    sends on what came from another one: never to where it was published, nor back to where it came from.
+    In a full mesh an entry that came from another cluster is never sent on (Pulsar's rule against loops); a message may
+    name the clusters it is meant for; markers belong to the cluster that wrote them. A copy that is no replication has
+    no target cluster: it leaves out markers alone. ``forwarded_by`` is a cluster in the middle of a chain, which sends
+    on entries of other clusters: never to the cluster where they were published, nor back to the one they came from.
     """
     if metadata.HasField("marker_type"):
         return SKIP_MARKER
@@ -81,12 +80,15 @@ def _comes_from(cluster: str, metadata: pb.MessageMetadata, here: str) -> bool:
 
 
 def is_copied_by_lane(metadata: pb.MessageMetadata, source_cluster: str, target_cluster: str) -> bool:
-    """Whether a lane wrote this entry of ``target_cluster`` from ``source_cluster``, wherever it was published."""
+    """Return True if a lane from ``source_cluster`` wrote this entry of ``target_cluster``.
+
+    The place of its first publication does not matter.
+    """
     return f".{source_cluster}-->{target_cluster}." in f"{metadata.producer_name}."
 
 
 def source_positions(metadata: pb.MessageMetadata) -> list[Position]:
-    """Return the source positions that an entry names, oldest first; what is no position is left out.
+    """Return the source positions that an entry names, oldest first. Invalid ones are left out.
 
     The last one is that of the original. Earlier ones are of other topics: applications pass on the properties of
     replicated messages, and each replicator appends its own.
@@ -111,10 +113,10 @@ def replicator_position(metadata: pb.MessageMetadata) -> Position | None:
 
 
 class EntryMarker:
-    """Appends the marks of one lane: origin cluster, lane name, sequence id, source position."""
+    """The marks of one lane: origin cluster, lane name, sequence id, source position."""
 
     def __init__(self, lane_name: str, source_cluster: str | None) -> None:
-        """A copy that is no replication has no origin."""
+        """Make the marks of a lane. A copy that is no replication has no origin."""
         origin = b"" if source_cluster is None else text_field(5, source_cluster)
         self._lane_name = lane_name
         constant = text_field(1, lane_name) + origin
@@ -129,7 +131,10 @@ class EntryMarker:
         sequence_id: int,
         schema_version: bytes | None = None,
     ) -> bytes:
-        """The metadata to write; ``metadata`` is ``raw`` parsed, ``schema_version`` the one on the target if any."""
+        """Return the metadata to write.
+
+        ``metadata`` is ``raw`` parsed, ``schema_version`` the one on the target if any.
+        """
         if metadata.replicated_from:
             return self._mark_forwarded(_for_target(raw, metadata, schema_version), position, sequence_id)
         return _for_target(raw, metadata, schema_version) + self._fields(metadata, position, sequence_id)
@@ -142,15 +147,15 @@ class EntryMarker:
         start: int,
         schemas: Sequence[tuple[bytes, bytes]],
     ) -> tuple[Sequence[bytes], Sequence[int]]:
-        """The entries to write from ``start`` on, as :meth:`mark` makes their metadata, and the message count of each.
+        """Return the entries to write from ``start`` on, marked like by :meth:`mark`, and the message count of each.
 
-        ``schemas`` are versions of the source with those of the target. It ends before an entry that needs a look by
-        itself: there may be a reason to skip it, its schema is another one, or its metadata is unusual.
+        ``schemas`` maps versions of the source to those of the target. The run ends before an entry that needs its own
+        check: there may be a reason to skip it, its schema is another one, or its metadata is unusual.
         """
         return self._copies(entries, positions, sequence_ids, start, schemas)
 
     def _mark_forwarded(self, raw: bytes, position: tuple[int, int], sequence_id: int) -> bytes:
-        """Of a copy of a copy: its origin and its first producer stay, its position is the one it has here."""
+        """Mark a copy of a copy: its origin and its first producer stay, its position is the one on this cluster."""
         metadata: Any = pb.MessageMetadata.FromString(raw)
         kept = {item.key: item.value for item in metadata.properties if item.key in _FIRST_MARKS}
         own = [item for item in metadata.properties if not item.key.startswith(MARK_PREFIXES)]
@@ -170,10 +175,11 @@ def renumber(
     sequence_id: int,
     schema_version: bytes | None = None,
 ) -> bytes:
-    """The metadata of an entry that is published anew: under another name, its messages counted from ``sequence_id``.
+    """Return the metadata of an entry that is published again.
 
-    ``metadata`` is ``raw`` parsed, ``schema_version`` the one where it is published, if any. The source position of a
-    replicated entry goes: a broker would take it for that of a replicator, whose entries are known by it.
+    It gets another producer name, and messages counted from ``sequence_id``. ``metadata`` is ``raw`` parsed,
+    ``schema_version`` the one where it is published, if any. The source position of a replicated entry is removed: it
+    would identify the entry as one of a replicator.
     """
     highest = sequence_id + metadata.num_messages_in_batch - 1
     kept = _for_target(raw, metadata, schema_version)
@@ -183,7 +189,7 @@ def renumber(
 
 
 def _for_target(raw: bytes, metadata: pb.MessageMetadata, schema_version: bytes | None) -> bytes:
-    """What only counts where the entry comes from goes: its transaction, and the number of its schema."""
+    """Remove fields that are valid only on the source: the transaction, and the number of the schema."""
     if metadata.HasField("schema_version") and schema_version is None:
         raw = _without(raw, "schema_version", *_TRANSACTION)
     elif metadata.HasField("txnid_least_bits") or metadata.HasField("txnid_most_bits"):

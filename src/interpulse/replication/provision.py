@@ -1,8 +1,8 @@
-"""Make sure that a topic and its schemas exist on the cluster they are replicated to (PIP-433).
+"""Provisioning of topics and their schemas on the cluster they are replicated to (PIP-433).
 
-Both clusters are asked without creating anything, the shared rule compares, and what is missing is created through the
-remote cluster's admin API: an explicit creation, so its auto-creation policies play no part. What cannot be made equal
-without a decision of an operator is held: `TopicHeld` says why and what would end it, and the caller tries again later.
+Both clusters are asked without creating anything, the shared rule compares, and missing topics are created through the
+remote cluster's admin API: an explicit creation, so its auto-creation policies play no part. A topic that needs a
+decision of an operator is held: `TopicHeld` has the reason and the remedy, and the caller tries again later.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.policies.namespace_policies import NamespacePolicies
 from interpulse.model.schemas import SchemaInfo
 from interpulse.model.topics import Existence, TopicKind
-from interpulse.replication.snapshot import snapshot_of
-from interpulse.rules.compatibility import as_override
-from interpulse.rules.provisioning import Provisioning, ProvisioningStep, may_grow, plan_topic
+from interpulse.replication.change_forms import hold_texts
+from interpulse.rules.inventory import NamespaceState, as_override
+from interpulse.rules.provisioning import ProvisioningStep, may_grow, plan_topic
 
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
@@ -51,16 +51,16 @@ __all__ = [
 
 T = TypeVar("T")
 AskPartitionMetadata = Callable[[TopicName], Awaitable[Existence]]
-"""Says what a base name stands for on one cluster, without creating it."""
+"""Return the existence of a base name on one cluster, without creating it."""
 
 _ATTEMPTS_MAX: Final = 5
 """A creation can lose against another one a few times; losing more often means that two writers fight."""
 _REFUSED: Final = (406, 409, 412, 422)
-"""A cluster that understood, and has a limit, a policy or something else against it."""
+"""Statuses of a cluster that understood the request, and refuses it for a limit, a policy or the like."""
 
 
 class TopicHeld(PulsarError):
-    """Replication of one topic has to wait; nothing is lost meanwhile, it stays in the source's backlog."""
+    """A topic whose replication has to wait. Nothing is lost: its messages stay in the source's backlog."""
 
     retriable = True
 
@@ -75,18 +75,18 @@ class TopicHeld(PulsarError):
 
 
 class PartitionsDiffer(TopicHeld):
-    """Both clusters have the topic, with other partition counts."""
+    """A topic that both clusters have, with different partition counts."""
 
 
 class Provisioned(NamedTuple):
-    """The partition count that both clusters have, 0 = not partitioned, and in words what was done for it."""
+    """The partition count of both clusters, 0 = not partitioned, and a sentence about the change that was made."""
 
     partitions: int
     change: str | None = None
 
 
 class ReplicationProblem(NamedTuple):
-    """Why a topic is not replicated now, in the words of its status record."""
+    """The reason why a topic is not replicated now, as in its status record."""
 
     state: str
     reason: str
@@ -94,7 +94,7 @@ class ReplicationProblem(NamedTuple):
 
 
 def describe_problem(cluster: str, error: Exception) -> ReplicationProblem:
-    """The problem that a failure on the way to a cluster makes, with its remedy."""
+    """Return the problem, with its remedy, that a failure on the way to a cluster makes."""
     if isinstance(error, TopicHeld):
         return ReplicationProblem("HELD", error.reason, error.remedy)
     if isinstance(error, NotConnected | OperationTimeout | RemoteClusterUnavailable):
@@ -106,7 +106,7 @@ def describe_problem(cluster: str, error: Exception) -> ReplicationProblem:
     remedy = f"see the log of {cluster} for the reason, and {where}; it is tried again by itself"
     if isinstance(error, CertificateError):
         remedy = (
-            f"mend what the reason names, or name other files (clusters update {cluster} --tls-certs-filepath ... "
+            f"repair what the reason names, or name other files (clusters update {cluster} --tls-certs-filepath ... "
             "--tls-key-filepath ..., with its addresses: the whole record is replaced); it is tried again by itself"
         )
     elif isinstance(error, PulsarError) and error.http_status in (401, 403):
@@ -122,10 +122,10 @@ def describe_problem(cluster: str, error: Exception) -> ReplicationProblem:
 
 
 class TopicProvisioner:
-    """Provisions topics of one pair of clusters.
+    """The provisioning of topics for one pair of clusters.
 
     ``creation_allowed`` is ``createTopicToRemoteClusterForReplication``. With ``expansion_allowed`` a remote topic with
-    too few partitions grows; otherwise a difference holds the topic, and neither side is ever changed.
+    too few partitions grows; otherwise a difference holds the topic, and neither side is changed.
     """
 
     def __init__(
@@ -144,11 +144,11 @@ class TopicProvisioner:
     async def ensure_topic(
         self, topic: TopicName, *, equal_before: int | None = None, there: TopicName | None = None
     ) -> Provisioned:
-        """Return when both clusters have the base of ``topic`` with the same partition count; the remote one under the
-        name ``there``, if that is another one.
+        """Return when both clusters have the base of ``topic`` with the same partition count.
 
-        ``equal_before`` is the count both had when this was last asked: a source that has grown since then takes the
-        remote topic along. Raises TopicHeld, or what the clusters answer when they cannot be asked.
+        ``there`` is its name on the remote cluster, if that is another one. ``equal_before`` is the count both had at
+        the last check: a source that has grown since then takes the remote topic along. Raises TopicHeld, or what the
+        clusters answer when they cannot be asked.
         """
         base = topic.base
         there = base if there is None else there.base
@@ -159,10 +159,18 @@ class TopicProvisioner:
             local = await _of_source(base, self._source(base))  # may change while the remote cluster takes its time
             plan = plan_topic(base, local, remote, may_create=self._creation_allowed, there=there)
             if plan.step is ProvisioningStep.CONNECT:
-                return Provisioned(plan.partitions, change)
+                return Provisioned(local.partitions, change)
             try:
-                change = await self._apply(there, plan, local, remote, equal_before)
-            except Conflict as error:  # another creation was faster, or something stands in the way: look again
+                if plan.step is ProvisioningStep.CREATE:
+                    change = await self._create(there, local.partitions)
+                elif self._may_expand(local, remote, equal_before):
+                    await self._target.topics.expand(there, local.partitions, local_only=True)
+                    change = f"{there.local_name} expanded to {local.partitions} partitions: the source has grown"
+                else:
+                    differ = TopicKind.ABSENT not in (local.kind, remote.kind)
+                    kind = PartitionsDiffer if differ else TopicHeld
+                    raise kind(str(there), *hold_texts(base, local, there, remote, plan))
+            except Conflict as error:  # another creation was faster, or the name is taken: look again
                 refusal = error
         raise TopicHeld(
             str(base),
@@ -179,21 +187,12 @@ class TopicProvisioner:
                 str(base), f"namespace {namespace} does not exist on the remote cluster", f"create {namespace} there"
             ) from error
 
-    async def _apply(
-        self, there: TopicName, plan: Provisioning, local: Existence, remote: Existence, equal_before: int | None
-    ) -> str:
-        topics = self._target.topics
-        if plan.step is ProvisioningStep.CREATE_PLAIN:
-            await topics.create(there)
-            return f"{there.local_name} created with no partitions: it was absent there"
-        if plan.step is ProvisioningStep.CREATE_PARTITIONED:
-            await topics.create_partitioned(there, plan.partitions, local_only=True)
-            return f"{there.local_name} created with {plan.partitions} partitions: it was absent there"
-        if self._may_expand(local, remote, equal_before):
-            await topics.expand(there, local.partitions, local_only=True)
-            return f"{there.local_name} expanded to {local.partitions} partitions: the source has grown"
-        differ = TopicKind.ABSENT not in (local.kind, remote.kind)
-        raise (PartitionsDiffer if differ else TopicHeld)(str(there), plan.reason, plan.remedy)
+    async def _create(self, there: TopicName, partitions: int) -> str:
+        if partitions:
+            await self._target.topics.create_partitioned(there, partitions, local_only=True)
+        else:
+            await self._target.topics.create(there)
+        return f"{there.local_name} created with {partitions or 'no'} partitions: it was absent there"
 
     def _may_expand(self, local: Existence, remote: Existence, equal_before: int | None) -> bool:
         wanted = self._expansion_allowed or remote.partitions == equal_before
@@ -201,7 +200,7 @@ class TopicProvisioner:
 
 
 async def partition_metadata(admin: AdminClient, base: TopicName) -> Existence:
-    """What a cluster says about a name, without creating it. Raises NamespaceNotFound."""
+    """Return the existence of a name on a cluster, without creating it. Raises NamespaceNotFound."""
     try:
         metadata = await admin.topics.partitioned_metadata(base)
     except TopicNotFound:
@@ -212,10 +211,10 @@ async def partition_metadata(admin: AdminClient, base: TopicName) -> Existence:
 
 
 async def create_namespace(source: AdminClient, here: NamespaceName, target: AdminClient, there: NamespaceName) -> bool:
-    """Create a namespace on the remote cluster unless it is there; whether it was missing.
+    """Create a namespace on the remote cluster unless it exists. Return True if it was missing.
 
-    It gets the policies that `compare` looks at as they are in force on the source: auto-creation of topics, and what
-    schemas may be registered. Raises TopicHeld where the tenant is missing, and what a cluster refuses.
+    It gets the policies in force on the source that both clusters must share: auto-creation of topics, and the schemas
+    that may be registered. Raises TopicHeld if the tenant is missing, and what a cluster refuses.
     """
     try:
         await target.namespaces.policies(there)
@@ -223,16 +222,16 @@ async def create_namespace(source: AdminClient, here: NamespaceName, target: Adm
     except (NamespaceNotFound, TenantNotFound):
         policies = await _of_source(here, source.namespaces.policies(here))
         settings = await _of_source(here, source.brokers.runtime_configuration())
-    found = snapshot_of(policies, settings)
+    in_force = NamespaceState(policies, settings).in_force()
     wanted = NamespacePolicies(
-        auto_topic_creation=as_override(found.auto_creation),
-        schema_compatibility_strategy=found.schema_strategy,
-        allow_auto_update_schema=found.auto_update_schema,
-        allow_auto_update_schema_with_replicator=found.replicator_may_update_schema,
+        auto_topic_creation=as_override(in_force.auto_creation),
+        schema_compatibility_strategy=in_force.schema_strategy,
+        allow_auto_update_schema=in_force.auto_update_schema,
+        allow_auto_update_schema_with_replicator=in_force.replicator_may_update_schema,
     )
     try:
         await target.namespaces.create(there, policies=wanted)
-    except AlreadyExists:  # another one was faster
+    except AlreadyExists:  # another call was faster
         return False
     except TenantNotFound as error:
         tenant = there.tenant
@@ -249,10 +248,10 @@ async def copy_schemas(
     *,
     there: TopicName | None = None,
 ) -> None:
-    """Hand all schemas of the topic to ``register``, oldest first; ``there``: its name on the remote cluster, if it is
-    another one.
+    """Hand all schemas of the topic to ``register``, oldest first.
 
-    Raises TopicHeld if the remote cluster refuses one: later versions are then not tried, so that their order is kept.
+    ``there`` is its name on the remote cluster, if that is another one. Raises TopicHeld if the remote cluster refuses
+    a schema: later versions are then not tried, so that their order is kept.
     """
     there = topic if there is None else there
     for entry in await _of_source(topic.base, _schema_history(source, topic)):
@@ -285,7 +284,10 @@ async def _schema_history(source: AdminClient, topic: TopicName) -> list[SchemaV
 
 
 async def _of_source(asked: TopicName | NamespaceName, answer: Awaitable[T]) -> T:
-    """What the source says; a failure of it is not to be taken for one of the remote cluster."""
+    """Return the answer of the source.
+
+    Its failure is raised as TopicHeld, so that it is not taken for one of the remote cluster.
+    """
     try:
         return await answer
     except PulsarError as error:

@@ -6,6 +6,7 @@
 * Policies: `policy_checks` reads what operators send, `effective_policies` says what applies; `limits`, `unacked` and
   `backlog_quota` enforce them.
 * Lookup: `lookup`, `bundles`. Schemas: `schemas`, `schema_compatibility`.
-* Replication: `replication` says where to, `provisioning`, `remote_expansion` and `compatibility` what it takes there.
+* Replication: `replication` decides where to, `provisioning` what a topic needs there.
+  `inventory` is a namespace as a cluster has it, `comparison` finds the differences between two of them.
 * `decision` is what rules return; `topic_stats` sums the stats of partitions.
 """

@@ -1,15 +1,37 @@
-"""Checks of a cluster's record: its addresses, its peers, the failure domains of its brokers."""
+"""Clusters: the checks of their addresses, peers and failure domains, and the decisions to change them."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
+from interpulse.model.changes import DeleteCluster, DeleteFailureDomain, SetCluster, SetFailureDomain
 from interpulse.model.clusters import ClusterData, FailureDomain, shown_address
-from interpulse.model.errors import Conflict, InvalidRequest, PreconditionFailed
+from interpulse.model.errors import (
+    AlreadyExists,
+    ClusterNotFound,
+    Conflict,
+    InvalidRequest,
+    NotFound,
+    PreconditionFailed,
+)
+from interpulse.rules.decision import Decision
 
-__all__ = ["check_cluster_data", "check_failure_domain", "check_peers"]
+__all__ = [
+    "ClusterView",
+    "DomainsView",
+    "check_cluster_data",
+    "check_failure_domain",
+    "check_peers",
+    "decide_create_cluster",
+    "decide_delete_cluster",
+    "decide_delete_failure_domain",
+    "decide_set_failure_domain",
+    "decide_set_peers",
+    "decide_update_cluster",
+]
 
 _ADDRESSES: Final = (
     ("service_url", ("http",), "service url, example: http://pulsar.example.com:8080"),
@@ -29,6 +51,99 @@ _ADDRESSES: Final = (
 """Field, schemes, and how Pulsar describes it. An empty text stands for no address."""
 
 _PROXY_PROTOCOLS: Final = ("SNI",)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterView:
+    """A cluster by its name, as far as the rules look at it."""
+
+    name: str
+    stored: ClusterData | None
+    """None: it is not registered."""
+    registered: Collection[str] = ()
+    """The names of all registered clusters; for peers."""
+    isolated: bool = False
+    """It has namespace isolation policies."""
+    user: str | None = None
+    """A namespace or a topic that is replicated to it; for its deletion."""
+    failure_domains: Collection[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DomainsView:
+    """The failure domains of a cluster, by name."""
+
+    cluster: str
+    registered: bool
+    domains: Mapping[str, FailureDomain]
+
+
+def decide_create_cluster(view: ClusterView, cluster: ClusterData) -> Decision[None]:
+    """Register a cluster. Raises AlreadyExists, and InvalidRequest as `check_cluster_data` does."""
+    check_cluster_data(cluster)
+    if view.stored is not None:
+        raise AlreadyExists(f"Cluster already exists: {view.name}")
+    return Decision(None, (SetCluster(view.name, cluster),))
+
+
+def decide_update_cluster(view: ClusterView, cluster: ClusterData) -> Decision[None]:
+    """Replace the record of a cluster. Raises ClusterNotFound, and InvalidRequest as `check_cluster_data` does."""
+    check_cluster_data(cluster)
+    return _replaced(view, _existing(view), cluster)
+
+
+def decide_set_peers(view: ClusterView, peers: Sequence[str] | None) -> Decision[None]:
+    """Replace the peers of a cluster, None = never set. Raises PreconditionFailed and ClusterNotFound."""
+    check_peers(view.name, peers or (), registered=view.registered)
+    old = _existing(view)
+    return _replaced(view, old, replace(old, peer_cluster_names=None if peers is None else tuple(dict.fromkeys(peers))))
+
+
+def decide_delete_cluster(view: ClusterView) -> Decision[None]:
+    """Delete a cluster that nothing is replicated to. Raises ClusterNotFound and PreconditionFailed.
+
+    A real Pulsar deletes it all the same, and then no topic of such a namespace opens.
+    """
+    _existing(view)
+    if view.isolated:
+        raise PreconditionFailed(f"Cluster {view.name} has namespace isolation policies; delete them first")
+    if view.user is not None:
+        raise PreconditionFailed(
+            f"Cluster {view.name} is used by {view.user}; take it out of its replication clusters first"
+        )
+    domains = (DeleteFailureDomain(view.name, domain) for domain in view.failure_domains)
+    return Decision(None, (*domains, DeleteCluster(view.name)))
+
+
+def _existing(view: ClusterView) -> ClusterData:
+    if view.stored is None:
+        raise ClusterNotFound(f"Cluster does not exist: {view.name}")
+    return view.stored
+
+
+def _replaced(view: ClusterView, old: ClusterData, new: ClusterData) -> Decision[None]:
+    return Decision(None, () if new == old else (SetCluster(view.name, new),))
+
+
+def decide_set_failure_domain(view: DomainsView, name: str, domain: FailureDomain) -> Decision[None]:
+    """Create or replace a failure domain. Raises PreconditionFailed without its cluster, and Conflict."""
+    _check_registered(view)
+    others = {other: brokers for other, brokers in view.domains.items() if other != name}
+    check_failure_domain(domain, others)
+    return Decision(None, () if view.domains.get(name) == domain else (SetFailureDomain(view.cluster, name, domain),))
+
+
+def decide_delete_failure_domain(view: DomainsView, name: str) -> Decision[None]:
+    """Delete a failure domain. Raises PreconditionFailed without its cluster, and NotFound."""
+    _check_registered(view)
+    if name not in view.domains:
+        raise NotFound(f"Domain {name} for cluster {view.cluster} does not exist")
+    return Decision(None, (DeleteFailureDomain(view.cluster, name),))
+
+
+def _check_registered(view: DomainsView) -> None:
+    if not view.registered:
+        raise PreconditionFailed(f"Cluster {view.cluster} does not exist.")
 
 
 def check_cluster_data(cluster: ClusterData) -> None:

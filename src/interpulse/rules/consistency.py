@@ -12,7 +12,7 @@ __all__ = ["check_consistency"]
 
 
 def check_consistency(view: TopicView) -> None:
-    """Refuse a name that disagrees with its partition metadata; raises TopicInconsistent.
+    """Refuse a name that disagrees with its partition metadata. Raises TopicInconsistent.
 
     PIP-414, the six rows of its rule: a partition name without metadata (1), inside (2) and outside of it (3), a base
     name without (4) and with metadata (5), and heartbeat namespaces, which are exempt (6). System topics are not.

@@ -1,49 +1,187 @@
-"""What the lists of a namespace say about each of its topics."""
+"""A namespace as one cluster has it: the policies in force, and each of its topics by the cluster's lists."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final, Literal
 
 from interpulse.model.inventory import ListedKind, TopicRow
 from interpulse.model.names import TopicName
+from interpulse.model.policies.namespace_policies import (
+    NON_PARTITIONED,
+    PARTITIONED,
+    AutoTopicCreation,
+    NamespacePolicies,
+)
+from interpulse.rules.effective_policies import effective_schema_strategy
 
-__all__ = ["PLAIN", "list_topics", "with_count"]
+__all__ = [
+    "PLAIN",
+    "SETTINGS",
+    "NamespaceInventory",
+    "NamespaceState",
+    "PoliciesInForce",
+    "TopicLists",
+    "as_override",
+    "broker_auto_creation",
+    "needs_settings",
+    "with_count",
+]
 
-PLAIN = -1
+PLAIN: Final = -1
 """The index that stands for a plain topic beside partitions of the same name."""
 
+SETTINGS: Final = (
+    "allowAutoTopicCreation",
+    "allowAutoTopicCreationType",
+    "defaultNumPartitions",
+    "isAllowAutoUpdateSchemaEnabled",
+    "schemaCompatibilityStrategy",
+)
+"""The settings of a broker that are in force where a namespace has no policy."""
 
-def list_topics(stored: Iterable[TopicName], counts: Mapping[TopicName, int | None]) -> Iterator[TopicRow]:
-    """A row for each base name, in order of names.
 
-    ``stored`` are topics and partitions, of non-persistent ones those that are loaded; ``counts`` the partitioned
-    topics, None where the list does not tell the count: then it is taken from the partitions and not exact.
+@dataclass(frozen=True, slots=True)
+class PoliciesInForce:
+    """The policies that two clusters of a namespace must share.
+
+    ``replicator_may_update_schema`` is true wherever producers may.
     """
-    indexes: dict[TopicName, set[int]] = {base: set() for base in counts}
-    for name in stored:
-        index = name.partition_index if name.is_partition else PLAIN
-        indexes.setdefault(name.base if index != PLAIN else name, set()).add(index)
-    for base in sorted(indexes, key=str):
-        found = indexes[base]
-        if base in counts:
-            yield _partitioned(base, counts[base], found)
-        elif found == {PLAIN}:
-            yield TopicRow(base, ListedKind.NON_PARTITIONED)
-        else:
-            yield TopicRow(base, ListedKind.ORPHAN_PARTITION, 0, tuple(sorted(found)))
+
+    auto_creation: AutoTopicCreation
+    auto_creation_source: Literal["namespace", "broker"] = "broker"
+    schema_strategy: str = "FULL"
+    auto_update_schema: bool = True
+    replicator_may_update_schema: bool = True
 
 
-def _partitioned(base: TopicName, count: int | None, found: set[int]) -> TopicRow:
-    kind = ListedKind.PARTITIONED if found or not base.is_persistent else ListedKind.METADATA_ONLY
-    seen = max(found, default=-1) + 1
-    indexes = None if found and found == set(range(seen)) else tuple(sorted(found))
-    row = TopicRow(base, kind, seen, indexes, exact=False)
+@dataclass(frozen=True, slots=True)
+class NamespaceState:
+    """The stored policies of a namespace, and its broker's SETTINGS, by Pulsar's keys."""
+
+    policies: NamespacePolicies
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    def in_force(self) -> PoliciesInForce:
+        """Return the stored policies, with the broker's settings where the namespace has none of its own."""
+        policies, settings = self.policies, self.settings
+        override = policies.auto_topic_creation
+        updates = policies.allow_auto_update_schema
+        if updates is None:
+            updates = settings.get("isAllowAutoUpdateSchemaEnabled", "true") == "true"
+        return PoliciesInForce(
+            _auto_creation(override, settings),
+            auto_creation_source="broker" if override is None else "namespace",
+            schema_strategy=effective_schema_strategy(policies, settings.get("schemaCompatibilityStrategy", "FULL")),
+            auto_update_schema=updates,
+            replicator_may_update_schema=updates or policies.allow_auto_update_schema_with_replicator,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceInventory:
+    """One namespace on one cluster. Without ``state`` and ``error`` it does not exist."""
+
+    state: NamespaceState | None = None
+    topics: Mapping[TopicName, TopicRow] = field(default_factory=dict)
+    error: str | None = None
+
+
+def needs_settings(override: AutoTopicCreation | None) -> bool:
+    """Return True if the broker's settings count too: Pulsar takes from them the count that an override lacks."""
+    return override is None or (override.topic_type == PARTITIONED and override.default_partitions is None)
+
+
+def _auto_creation(override: AutoTopicCreation | None, settings: Mapping[str, str]) -> AutoTopicCreation:
+    if override and not needs_settings(override):
+        return override
+    broker = broker_auto_creation(settings)
+    return replace(override, default_partitions=broker.default_partitions) if override else broker
+
+
+def broker_auto_creation(settings: Mapping[str, str]) -> AutoTopicCreation:
+    """Return the policy of a broker for namespaces without an override, from its configuration."""
+    return AutoTopicCreation(
+        settings.get("allowAutoTopicCreation", "true") == "true",
+        settings.get("allowAutoTopicCreationType"),
+        int(settings.get("defaultNumPartitions", "1")),
+    )
+
+
+def as_override(policy: AutoTopicCreation) -> AutoTopicCreation:
+    """Return the policy in a form that can be set for a namespace: the type counts in its exact spelling."""
+    partitioned = policy.topic_type == PARTITIONED
+    return AutoTopicCreation(
+        policy.allowed,
+        PARTITIONED if partitioned else NON_PARTITIONED,
+        policy.default_partitions if partitioned else None,
+        policy.always_allow_for_replicator,
+    )
+
+
+class TopicLists:
+    """The lists of a namespace, taken in any portions, as rows by base name."""
+
+    def __init__(self) -> None:
+        self._counts: dict[TopicName, int | None] = {}
+        self._plain: set[TopicName] = set()
+        self._indexes: dict[TopicName, list[int]] = {}
+
+    def add_partitioned(self, counts: Iterable[tuple[TopicName, int | None]]) -> None:
+        """Add partitioned topics; None for a count that the list lacks: it then follows from the partitions."""
+        self._counts.update(counts)
+
+    def add_stored(self, names: Iterable[TopicName]) -> None:
+        """Add topics and partitions; of non-persistent ones those that are loaded."""
+        for name in names:
+            if name.is_partition:
+                self._indexes.setdefault(name.base, []).append(name.partition_index)
+            else:
+                self._plain.add(name)
+
+    @property
+    def partitioned_count(self) -> int:
+        return len(self._counts)
+
+    def names(self) -> Iterator[TopicName]:
+        """Yield all base names, each once."""
+        yield from self._counts
+        yield from (name for name in self._plain if name not in self._counts)
+        yield from (name for name in self._indexes if name not in self._counts and name not in self._plain)
+
+    def rows(self, bases: Iterable[TopicName]) -> Iterator[TopicRow]:
+        """Yield the row of each base name."""
+        for base in bases:
+            indexes = self._indexes.get(base, [])
+            if base in self._plain:
+                indexes = [*indexes, PLAIN]
+            if base in self._counts:
+                yield _partitioned(base, self._counts[base], indexes)
+            elif indexes == [PLAIN]:
+                yield TopicRow(base, ListedKind.NON_PARTITIONED)
+            else:
+                yield TopicRow(base, ListedKind.ORPHAN_PARTITION, 0, tuple(sorted(indexes)))
+
+
+def _partitioned(base: TopicName, count: int | None, indexes: Collection[int]) -> TopicRow:
+    kind = ListedKind.PARTITIONED if indexes or not base.is_persistent else ListedKind.METADATA_ONLY
+    seen = max(indexes, default=-1) + 1
+    complete = bool(indexes) and _is_run(indexes, seen)
+    row = TopicRow(base, kind, seen, None if complete else tuple(sorted(indexes)), exact=False)
     return row if count is None else with_count(row, count)
 
 
-def with_count(row: TopicRow, count: int) -> TopicRow:
-    """The row of a partitioned topic with its recorded count. Of non-persistent ones, no partition is ever missing."""
-    found = set(row.indexes if row.indexes is not None else range(row.partitions))
-    complete = found == set(range(count)) if row.topic.is_persistent else found <= set(range(count))
-    return replace(row, partitions=count, indexes=None if complete else tuple(sorted(found)), exact=True)
+def with_count(row: TopicRow, count: int, *, deleted: bool = False) -> TopicRow:
+    """Return the row of a partitioned topic with its recorded count. No non-persistent partition is ever missing."""
+    indexes = range(row.partitions) if row.indexes is None else row.indexes
+    complete = _is_run(indexes, count)
+    if not row.topic.is_persistent:
+        complete = all(0 <= index < count for index in indexes)
+    shown = None if complete and not deleted else tuple(sorted(indexes))
+    return replace(row, partitions=count, indexes=shown, exact=True, deleted=deleted)
+
+
+def _is_run(indexes: Collection[int], count: int) -> bool:
+    """Return True if the indexes are 0 to ``count`` - 1. Neither is spelled out: a count can be hostile."""
+    return len(indexes) == count and min(indexes, default=0) >= 0 and max(indexes, default=-1) < count

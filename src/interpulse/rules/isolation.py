@@ -12,16 +12,23 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
 
-from interpulse.model.errors import InvalidRequest, ServiceNotReady
+from interpulse.model.changes import SetIsolationPolicies
+from interpulse.model.errors import InvalidRequest, PreconditionFailed, ServiceNotReady
 from interpulse.model.isolation import MIN_AVAILABLE, BrokerIsolation, IsolationPolicies, IsolationPolicy, UnloadScope
 from interpulse.model.numbers import read_integer
+from interpulse.rules.decision import Decision
 
 __all__ = [
+    "IsolationView",
     "assignment",
     "broker_isolation",
     "check_isolation_policy",
+    "decide_delete_isolation_policy",
+    "decide_set_isolation_policy",
     "exclusion",
     "namespaces_to_unload",
     "nobody_permitted",
@@ -31,8 +38,47 @@ __all__ = [
 _PARAMETERS = ("min_limit", "usage_threshold")
 
 
+@dataclass(frozen=True, slots=True)
+class IsolationView:
+    """The isolation policies of a cluster."""
+
+    cluster: str
+    registered: bool
+    record: Mapping[str, Any] | None
+    """Their JSON by name, as it is stored; None if there never were any."""
+    policies: IsolationPolicies
+
+
+def decide_set_isolation_policy(
+    view: IsolationView, name: str, policy: IsolationPolicy
+) -> Decision[IsolationPolicy | None]:
+    """Create or replace a policy; the answer is the one before. Other policies stay as they are stored.
+
+    Raises PreconditionFailed without the cluster, and InvalidRequest as `check_isolation_policy` does.
+    """
+    _check_registered(view)
+    check_isolation_policy(name, policy)
+    return _replaced(view, name, {**(view.record or {}), name: policy.to_json()})
+
+
+def decide_delete_isolation_policy(view: IsolationView, name: str) -> Decision[IsolationPolicy | None]:
+    """Delete a policy if there is one, which is the answer. Raises PreconditionFailed without the cluster."""
+    _check_registered(view)
+    return _replaced(view, name, {other: body for other, body in (view.record or {}).items() if other != name})
+
+
+def _replaced(view: IsolationView, name: str, record: Mapping[str, Any]) -> Decision[IsolationPolicy | None]:
+    changes = () if record == view.record else (SetIsolationPolicies(view.cluster, record),)
+    return Decision(view.policies.get(name), changes)
+
+
+def _check_registered(view: IsolationView) -> None:
+    if not view.registered:
+        raise PreconditionFailed(f"Cluster {view.cluster} does not exist.")
+
+
 def check_isolation_policy(name: str, policy: IsolationPolicy) -> None:
-    """Refuse what names nothing, or cannot be followed; raises InvalidRequest."""
+    """Refuse a policy without namespaces or brokers, or with values that are not valid; raises InvalidRequest."""
     if not policy.namespaces:
         raise InvalidRequest(f"Isolation policy {name} needs namespaces: expressions such as shop/.*")
     if not policy.primary:
@@ -67,29 +113,29 @@ def _fault(expression: str) -> str | None:
 
 
 def permitted_brokers(policies: IsolationPolicies, namespace: str, broker_ids: Collection[str]) -> list[str]:
-    """Those of these brokers that may have a bundle of a namespace now; it may be none.
+    """Return those of these brokers that may own a bundle of a namespace now; possibly none.
 
-    Raises ServiceNotReady for an expression that is not understood, which only others than us can have stored.
+    Raises ServiceNotReady for an expression that is not valid, which only another program can have stored.
     """
     named = _policy_of(policies, namespace)
     if named is None:
-        return [each for each in broker_ids if not _primary_of(policies, each)]
+        return [broker for broker in broker_ids if not _primary_of(policies, broker)]
     name, policy = named
-    primary = [each for each in broker_ids if _is_one(name, policy.primary, _host(each))]
+    primary = [broker for broker in broker_ids if _is_one(name, policy.primary, _host(broker))]
     if len(primary) >= (policy.min_limit or 0):
         return primary
-    secondary = [each for each in broker_ids if _is_one(name, policy.secondary, _host(each)) and each not in primary]
-    return primary + secondary
+    helping = [broker for broker in broker_ids if _is_one(name, policy.secondary, _host(broker))]
+    return primary + [broker for broker in helping if broker not in primary]
 
 
 def nobody_permitted(policies: IsolationPolicies, namespace: str, broker_ids: Iterable[str]) -> str:
-    """What a lookup says when no registered broker may have the bundle."""
+    """Return the message of a lookup when no registered broker may own the bundle."""
     there = ", ".join(sorted(broker_ids))
     return f"{_demand(policies, namespace)}, and none of the registered brokers is such a one: there is {there}"
 
 
 def exclusion(policies: IsolationPolicies, namespace: str, broker_id: str, registered: Collection[str]) -> str | None:
-    """Why a broker may not have a bundle of a namespace, None if it may. Raises as `permitted_brokers`."""
+    """Return why a broker may not own a bundle of a namespace, None if it may. Raises as `permitted_brokers`."""
     if not policies or broker_id in permitted_brokers(policies, namespace, {broker_id, *registered}):
         return None
     return f"{_demand(policies, namespace)}, and {broker_id} is none"
@@ -107,7 +153,7 @@ def _demand(policies: IsolationPolicies, namespace: str) -> str:
 
 
 def broker_isolation(policies: IsolationPolicies, broker: str) -> BrokerIsolation:
-    """What the policies say of a broker, named as anybody may: expressions are held against the text as it is."""
+    """Return the part of a broker in the policies, for any name: expressions are matched against the text as it is."""
     found = BrokerIsolation(broker)
     for name, policy in policies.items():
         primary = _is_one(name, policy.primary, broker)
@@ -117,7 +163,7 @@ def broker_isolation(policies: IsolationPolicies, broker: str) -> BrokerIsolatio
 
 
 def assignment(policies: IsolationPolicies, namespace: str, broker_id: str) -> tuple[str, bool]:
-    """What a broker is to a namespace, ``primary``, ``secondary`` or ``shared``; whether a policy names that."""
+    """Return ``primary``, ``secondary`` or ``shared`` for a broker, and True if a policy names the namespace."""
     named = _policy_of(policies, namespace)
     if named is None:
         return "shared", False
@@ -130,21 +176,21 @@ def assignment(policies: IsolationPolicies, namespace: str, broker_id: str) -> t
 def namespaces_to_unload(
     name: str, old: IsolationPolicy | None, new: IsolationPolicy, namespaces: Iterable[str]
 ) -> list[str]:
-    """Those of the namespaces whose bundles are given away when a policy takes the place of an old one.
+    """Return those of the namespaces whose bundles are given away when a policy replaces an old one.
 
     By default those that only one of the two names; where the primary brokers are others, all that either names.
     """
     if new.unload_scope == UnloadScope.NONE:
         return []
-    before = {each for each in old.namespaces if _fault(each) is None} if old else set()  # others named nothing
+    before = {text for text in old.namespaces if _fault(text) is None} if old else set()  # others named nothing
     primary_changed = old is not None and Counter(old.primary) != Counter(new.primary)
     everything = new.unload_scope == UnloadScope.ALL_MATCHING or primary_changed
     expressions = before | set(new.namespaces) if everything else before ^ set(new.namespaces)
-    return [each for each in namespaces if _is_one(name, expressions, each)]
+    return [namespace for namespace in namespaces if _is_one(name, expressions, namespace)]
 
 
 def _policy_of(policies: IsolationPolicies, namespace: str) -> tuple[str, IsolationPolicy] | None:
-    return next((each for each in policies.items() if _is_one(each[0], each[1].namespaces, namespace)), None)
+    return next((item for item in policies.items() if _is_one(item[0], item[1].namespaces, namespace)), None)
 
 
 def _primary_of(policies: IsolationPolicies, broker_id: str) -> bool:

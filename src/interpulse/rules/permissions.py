@@ -7,10 +7,10 @@ the three grounds is enough; without any the answer is no. Both roles of a clien
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
-from interpulse.model.errors import AuthorizationError, InvalidRequest, Unauthorized
+from interpulse.model.errors import AuthorizationError, InvalidRequest, NotFound, TopicNotFound, Unauthorized
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.permissions import (
     SUBSCRIPTION_AUTH_MODES,
@@ -22,6 +22,8 @@ from interpulse.model.permissions import (
     TopicOperation,
 )
 from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.rules.decision import Decision
+from interpulse.rules.namespaces import NamespaceView, decide_policies, existing_policies
 
 __all__ = [
     "SubscriptionPrefixMissing",
@@ -29,6 +31,14 @@ __all__ = [
     "check_principals",
     "check_roles",
     "check_subscription_auth_mode",
+    "check_topic_exists",
+    "decide_grant",
+    "decide_grant_on_subscription",
+    "decide_grant_on_topic",
+    "decide_revoke",
+    "decide_revoke_on_subscription",
+    "decide_revoke_on_topic",
+    "decide_subscription_auth_mode",
     "denied_on_namespace",
     "denied_on_topic",
     "may_administer",
@@ -67,7 +77,7 @@ _NAMESPACE_ACTIONS: Final[Mapping[NamespaceOperation, frozenset[Action]]] = {
 
 
 def may_administer(role: str, *, super_users: Collection[str], tenant_admins: Collection[str] = ()) -> bool:
-    """Whether a role may do everything there is to do in a tenant; in no tenant that leaves the super users."""
+    """Return True if a role may do everything in a tenant; outside of tenants only super users may."""
     return role in super_users or role in tenant_admins
 
 
@@ -78,9 +88,9 @@ def may_on_topic(
     policies: NamespacePolicies | None,
     subscription: str | None = None,
 ) -> bool:
-    """Whether a role that is no administrator may do this with a topic, and with a subscription of it if one is named.
+    """Return True if a role that is no administrator may do this with a topic, and with the subscription.
 
-    Where there is no namespace nothing is granted.
+    Nothing is granted without a namespace.
     """
     wanted = _TOPIC_ACTIONS.get(operation)
     if wanted is None or policies is None or not wanted & policies.permissions.on_topic(topic, role):
@@ -89,7 +99,7 @@ def may_on_topic(
 
 
 def _may_use(role: str, subscription: str, policies: NamespacePolicies) -> bool:
-    """A subscription may belong to some roles, and its name may have to begin with the role."""
+    """Return True if the subscription is open to the role, and its name begins with the role where it must."""
     owners = policies.permissions.subscriptions.get(subscription)
     if owners and role not in owners:
         return False
@@ -97,7 +107,7 @@ def _may_use(role: str, subscription: str, policies: NamespacePolicies) -> bool:
 
 
 def may_on_namespace(role: str, operation: NamespaceOperation, policies: NamespacePolicies | None) -> bool:
-    """The same for a namespace. What is granted on single topics does not count."""
+    """Return True if a role may do this with a namespace. Grants on single topics do not count."""
     wanted = _NAMESPACE_ACTIONS.get(operation)
     return wanted is not None and policies is not None and bool(wanted & _on_namespace(policies.permissions, role))
 
@@ -107,7 +117,7 @@ def _on_namespace(permissions: Permissions, role: str) -> frozenset[str]:
 
 
 class SubscriptionPrefixMissing(Unauthorized):
-    """The name of the subscription has to begin with the role."""
+    """The refusal of a subscription whose name must begin with the role."""
 
 
 def denied_on_topic(
@@ -117,7 +127,7 @@ def denied_on_topic(
     policies: NamespacePolicies | None,
     subscription: str | None = None,
 ) -> Unauthorized:
-    """The refusal in Pulsar's words; where only the name of the subscription is wrong it says how that has to begin."""
+    """Return the refusal in Pulsar's words; if only the subscription's name is wrong, it says how it must begin."""
     if subscription and policies and may_on_topic(role, operation, topic, policies):
         owners = policies.permissions.subscriptions.get(subscription)
         if not owners or role in owners:
@@ -129,7 +139,7 @@ def denied_on_topic(
 
 
 def denied_on_namespace(operation: NamespaceOperation, namespace: NamespaceName) -> AuthorizationError:
-    """The refusal in Pulsar's words."""
+    """Return the refusal in Pulsar's words."""
     return AuthorizationError(
         f"Unauthorized to validateNamespaceOperation for operation [{operation}] on namespace [{namespace}]"
     )
@@ -138,7 +148,7 @@ def denied_on_namespace(operation: NamespaceOperation, namespace: NamespaceName)
 def check_principals(
     role: str, original: str | None, proxies: Collection[str], *, same_allowed: bool = False
 ) -> AuthorizationError | None:
-    """What is wrong with a role that speaks for another one, None if nothing is.
+    """Return the refusal of a role that speaks for another one, None if it may.
 
     ``same_allowed``: a client that is no proxy may name its own role.
     """
@@ -151,8 +161,71 @@ def check_principals(
     return Unauthorized("cannot specify originalPrincipal when connecting without valid proxy role.")
 
 
+# --- granting and revoking
+
+
+def decide_grant(view: NamespaceView, role: str, actions: Collection[str]) -> Decision[None]:
+    """Grant actions in the whole namespace, in place of those that the role has there. Raises InvalidRequest."""
+    check_roles([role])
+    granted = check_actions(actions)
+    return _changed(view, lambda permissions: permissions.grant(role, granted))
+
+
+def decide_revoke(view: NamespaceView, role: str) -> Decision[None]:
+    """Revoke the role's permissions in the whole namespace; those on single topics stay."""
+    return _changed(view, lambda permissions: permissions.revoke(role))
+
+
+def decide_grant_on_topic(
+    view: NamespaceView, topic: TopicName, role: str, actions: Collection[str], *, exists: bool
+) -> Decision[None]:
+    """Grant actions on one topic and its partitions, in place of those of the role there.
+
+    Raises InvalidRequest, and TopicNotFound: a grant on a missing topic would hold for its creator.
+    """
+    check_roles([role])
+    granted = check_actions(actions)
+    check_topic_exists(topic, exists=exists)
+    return _changed(view, lambda permissions: permissions.grant_topic([topic], role, granted))
+
+
+def decide_revoke_on_topic(view: NamespaceView, topic: TopicName, role: str, *, exists: bool) -> Decision[None]:
+    """Revoke the role's permissions on this topic alone. Raises TopicNotFound."""
+    check_topic_exists(topic, exists=exists)
+    return _changed(view, lambda permissions: permissions.revoke_topic([topic], role))
+
+
+def decide_grant_on_subscription(view: NamespaceView, subscription: str, roles: Collection[str]) -> Decision[None]:
+    """Let only these roles use subscriptions of this name. Raises InvalidRequest."""
+    granted = check_roles(roles)
+    return _changed(view, lambda permissions: permissions.grant_subscription(subscription, granted))
+
+
+def decide_revoke_on_subscription(view: NamespaceView, subscription: str, role: str) -> Decision[None]:
+    """Remove one role from a subscription. Raises NotFound if it is not named for it."""
+    if role not in existing_policies(view).permissions.subscriptions.get(subscription, ()):
+        raise NotFound(f"Role {role} has no permission on subscription {subscription}")
+    return _changed(view, lambda permissions: permissions.revoke_subscription(subscription, role))
+
+
+def decide_subscription_auth_mode(view: NamespaceView, mode: str | None) -> Decision[None]:
+    """Set how subscriptions are authorized. Raises InvalidRequest."""
+    checked = check_subscription_auth_mode(mode)
+    return Decision(None, decide_policies(view, lambda old: old.changed(subscription_auth_mode=checked)).changes)
+
+
+def check_topic_exists(topic: TopicName, *, exists: bool) -> None:
+    """Refuse a topic that does not exist; raises TopicNotFound."""
+    if not exists:
+        raise TopicNotFound(f"Topic {topic} not found")
+
+
+def _changed(view: NamespaceView, change: Callable[[Permissions], Permissions]) -> Decision[None]:
+    return Decision(None, decide_policies(view, lambda old: old.changed(granted=change(old.permissions))).changes)
+
+
 def check_actions(actions: Iterable[str]) -> list[Action]:
-    """The actions of a grant; raises InvalidRequest for none, or for one that cannot be granted."""
+    """Return the actions of a grant; raises InvalidRequest for none, or for one that cannot be granted."""
     known = {str(action) for action in Action}
     wanted = list(actions)
     unknown = [action for action in wanted if action not in known]
@@ -164,7 +237,7 @@ def check_actions(actions: Iterable[str]) -> list[Action]:
 
 
 def check_roles(roles: Iterable[str]) -> list[str]:
-    """Roles an operator names; raises InvalidRequest for none, and for an empty one."""
+    """Return the roles of a grant; raises InvalidRequest for none, and for an empty one."""
     wanted = list(roles)
     if not wanted or not all(role.strip() for role in wanted):
         raise InvalidRequest("Roles should not be empty")
@@ -172,7 +245,7 @@ def check_roles(roles: Iterable[str]) -> list[str]:
 
 
 def check_subscription_auth_mode(mode: str | None) -> str:
-    """How a subscription is authorized; nothing counts as None. Raises InvalidRequest for another word."""
+    """Return the mode, NONE by default; raises InvalidRequest for an unknown one."""
     if mode is None:
         return SUBSCRIPTION_AUTH_NONE
     if mode not in SUBSCRIPTION_AUTH_MODES:

@@ -1,104 +1,131 @@
-"""The changes that a remote cluster needs before a topic can be replicated to it (PIP-433)."""
+"""The change that a remote cluster needs before a topic is replicated to it (PIP-433), or grows."""
 
 from __future__ import annotations
 
-import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, auto
 
+from interpulse.model.changes import (
+    CreatePartitionedMetadata,
+    CreateTopicRecord,
+    DeletePartitionedMetadata,
+    DeleteTopic,
+    SetPartitionCount,
+    TopicAdminChange,
+)
+from interpulse.model.errors import Conflict, Unprocessable
 from interpulse.model.names import TopicName
 from interpulse.model.topics import Existence, TopicKind
 
-__all__ = ["Provisioning", "ProvisioningStep", "deletion_command", "may_grow", "plan_topic"]
+__all__ = [
+    "Provisioning",
+    "ProvisioningStep",
+    "RemoteExpansion",
+    "creation",
+    "deletion",
+    "may_grow",
+    "plan_remote_expansion",
+    "plan_topic",
+]
 
 
 class ProvisioningStep(Enum):
     """The next thing to do."""
 
-    CONNECT = "connect"
-    CREATE_PLAIN = "create a topic"
-    CREATE_PARTITIONED = "create a partitioned topic"
-    HOLD = "hold"
+    CONNECT = auto()
+    CREATE = auto()
+    HOLD = auto()
 
 
 @dataclass(frozen=True, slots=True)
 class Provisioning:
-    """A step, the partition count it concerns, and for a hold the reason and what would end it."""
+    """A step: ``change`` creates the topic; a topic that is held has the ``choices`` of the operator.
+
+    One choice is an expansion of the smaller topic, two are deletions on the source and on the remote cluster.
+    """
 
     step: ProvisioningStep
-    partitions: int = 0
-    reason: str = ""
-    remedy: str = ""
+    change: CreatePartitionedMetadata | CreateTopicRecord | None = None
+    choices: tuple[TopicAdminChange, ...] = ()
 
 
 def plan_topic(
     base: TopicName, local: Existence, remote: Existence, *, may_create: bool, there: TopicName | None = None
 ) -> Provisioning:
-    """Compare the partition counts of one topic, both asked without creating anything. ``there``: its name on the
-    remote cluster, if it is another one.
+    """Compare one topic of two clusters, both asked without creating anything.
 
-    Neither side is ever changed to fit the other: a difference holds the topic until an operator decides. The remote
-    cluster's auto-creation policies play no part. A creation that meets "already exists" is to be planned again.
+    ``there`` is its name on the remote cluster, if that is another one. Neither side is ever changed to fit the other:
+    a difference holds the topic until an operator decides. The remote cluster's auto-creation policies play no part.
+    After a creation that meets "already exists", plan again.
     """
     there = base if there is None else there
     if local.kind is TopicKind.ABSENT:
-        return _hold(
-            f"{base} does not exist on the source cluster", "delete or recreate the left-over partitions there"
-        )
+        return Provisioning(ProvisioningStep.HOLD)
     if remote.kind is TopicKind.ABSENT:
-        return _create(local) if may_create else _missing(there, local)
+        if not may_create:
+            return Provisioning(ProvisioningStep.HOLD)
+        return Provisioning(ProvisioningStep.CREATE, creation(there, local.partitions))
     if (local.kind, local.partitions) == (remote.kind, remote.partitions):
-        return Provisioning(ProvisioningStep.CONNECT, local.partitions)
-    shown = _described(remote) if there == base else f"{there} is {_described(remote)}"
-    return _hold(
-        f"{base} is {_described(local)} on the source cluster and {shown} on the remote cluster",
-        f"make the partition counts equal: {_way_out((base, local), (there, remote))}",
-    )
+        return Provisioning(ProvisioningStep.CONNECT)
+    return Provisioning(ProvisioningStep.HOLD, choices=_choices((base, local), (there, remote)))
 
 
 def may_grow(local: Existence, remote: Existence) -> bool:
-    """Whether the remote topic can become equal by growing; none ever shrinks."""
+    """Return True if the remote topic can become equal by growing; none ever shrinks."""
     return local.kind is remote.kind is TopicKind.PARTITIONED and remote.partitions < local.partitions
 
 
-def _way_out(*sides: tuple[TopicName, Existence]) -> str:
-    if any(each.kind is not TopicKind.PARTITIONED for _, each in sides):
-        here, there = (
-            deletion_command(name, partitioned=each.kind is TopicKind.PARTITIONED, force=True)  # as it is replicated
-            for name, each in sides
+def creation(topic: TopicName, partitions: int) -> CreatePartitionedMetadata | CreateTopicRecord:
+    """Return the creation of a topic with so many partitions; 0: one that is not partitioned."""
+    return CreatePartitionedMetadata(topic, partitions) if partitions else CreateTopicRecord(topic)
+
+
+def deletion(topic: TopicName, partitions: int, *, force: bool = False) -> DeletePartitionedMetadata | DeleteTopic:
+    """Return the deletion of a topic with so many partitions; one that is in use or replicated needs ``force``."""
+    return DeletePartitionedMetadata(topic, force) if partitions else DeleteTopic(topic, force)
+
+
+def _choices(*sides: tuple[TopicName, Existence]) -> tuple[TopicAdminChange, ...]:
+    if any(existence.kind is not TopicKind.PARTITIONED for _, existence in sides):
+        return tuple(deletion(topic, existence.partitions, force=True) for topic, existence in sides)
+    (topic, _), (_, larger) = sorted(sides, key=lambda side: side[1].partitions)
+    return (SetPartitionCount(topic, larger.partitions),)
+
+
+# ---- The expansion of a replicated topic
+
+RemoteExpansion = CreatePartitionedMetadata | SetPartitionCount
+
+
+def plan_remote_expansion(
+    name: TopicName, partitions: int, remotes: Mapping[str, Existence], *, creation_allowed: bool
+) -> dict[str, RemoteExpansion]:
+    """Return the change on each cluster that lacks partitions before a topic grows here to ``partitions``.
+
+    ``remotes`` has the existence of the name on each cluster. All are checked before any cluster is changed, unlike in
+    Pulsar, where the local topic has grown already when a remote one cannot. Raises Unprocessable if a remote topic has
+    more partitions, Conflict if it is not partitioned, or absent and may not be created from here.
+    """
+    steps = {cluster: _step(name, partitions, cluster, remote, creation_allowed) for cluster, remote in remotes.items()}
+    return {cluster: step for cluster, step in steps.items() if step is not None}
+
+
+def _step(
+    name: TopicName, partitions: int, cluster: str, remote: Existence, creation_allowed: bool
+) -> RemoteExpansion | None:
+    if remote.kind is TopicKind.NON_PARTITIONED:
+        raise Conflict(f"Topic {name} is not partitioned on cluster {cluster}; nothing was changed")
+    if remote.kind is TopicKind.ABSENT:
+        if creation_allowed:
+            return CreatePartitionedMetadata(name, partitions)
+        raise Conflict(
+            f"Topic {name} does not exist on cluster {cluster}, and createTopicToRemoteClusterForReplication is off; "
+            f"create it there with {partitions} partitions, or set updateLocalTopicOnly. Nothing was changed"
         )
-        return f"delete the one that is wrong ({here}, here; {there}, there)"
-    (here_name, local), (there_name, remote) = sides
-    name, count, where = (here_name, remote.partitions, "here")
-    if remote.partitions < local.partitions:
-        name, count, where = (there_name, local.partitions, "there")
-    return f"expand the smaller one (topics update-partitioned-topic {shlex.quote(str(name))} -p {count}, {where})"
-
-
-def deletion_command(topic: TopicName, *, partitioned: bool, force: bool = False) -> str:
-    """For a shell; A topic in use or replicated needs ``force``."""
-    verb = "delete-partitioned-topic" if partitioned else "delete"
-    return f"topics {verb} {shlex.quote(str(topic))}{' -f' if force else ''}"
-
-
-def _create(local: Existence) -> Provisioning:
-    if local.kind is TopicKind.PARTITIONED:
-        return Provisioning(ProvisioningStep.CREATE_PARTITIONED, local.partitions)
-    return Provisioning(ProvisioningStep.CREATE_PLAIN)
-
-
-def _missing(there: TopicName, local: Existence) -> Provisioning:
-    return _hold(
-        f"{there} does not exist on the remote cluster and createTopicToRemoteClusterForReplication is false",
-        f"create it there as {_described(local)}",
-    )
-
-
-def _hold(reason: str, remedy: str) -> Provisioning:
-    return Provisioning(ProvisioningStep.HOLD, reason=reason, remedy=remedy)
-
-
-def _described(existence: Existence) -> str:
-    if existence.kind is TopicKind.PARTITIONED:
-        return f"a partitioned topic of {existence.partitions} partitions"
-    return "a topic that is not partitioned"
+    if remote.partitions > partitions:
+        raise Unprocessable(
+            f"Topic {name} has {remote.partitions} partitions on cluster {cluster}, more than {partitions}; nothing "
+            f"was changed"
+        )
+    return SetPartitionCount(name, partitions) if remote.partitions < partitions else None

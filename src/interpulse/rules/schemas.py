@@ -1,4 +1,4 @@
-"""May this schema be registered, and which version is it: the history of one topic's schemas.
+"""The registration of schemas: the history of one topic's schemas, and the decision to append to it.
 
 Invariants of a history:
 
@@ -15,8 +15,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NoReturn
 
+from interpulse.model.changes import AppendSchema
 from interpulse.model.errors import IncompatibleSchema, InvalidSchemaDefinition
+from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo, SchemaType
+from interpulse.rules.decision import Decision
 from interpulse.rules.schema_compatibility import (
     ALWAYS_COMPATIBLE,
     AVRO_DEFINED,
@@ -30,6 +33,7 @@ __all__ = [
     "SchemaVersion",
     "check_compatibility",
     "check_consumer_schema",
+    "decide_delete_schema",
     "decide_registration",
     "find_equal",
     "live_versions",
@@ -50,7 +54,7 @@ class SchemaVersion:
 
 
 def live_versions(history: Sequence[SchemaVersion]) -> Sequence[SchemaVersion]:
-    """The versions after the last deletion marker, oldest first."""
+    """Return the versions after the last deletion marker, oldest first."""
     for index in range(len(history) - 1, -1, -1):
         if history[index].schema is None:
             return history[index + 1 :]
@@ -58,7 +62,7 @@ def live_versions(history: Sequence[SchemaVersion]) -> Sequence[SchemaVersion]:
 
 
 def find_equal(history: Sequence[SchemaVersion], schema: SchemaInfo) -> int | None:
-    """The live version that holds this very schema, or None."""
+    """Return the live version that holds this very schema, None if there is none."""
     live = live_versions(history)
     for entry in live:
         if entry.schema is not None and _bytes_of(entry.schema) == _bytes_of(schema):
@@ -73,25 +77,43 @@ def find_equal(history: Sequence[SchemaVersion], schema: SchemaInfo) -> int | No
 
 
 def decide_registration(
-    history: Sequence[SchemaVersion], schema: SchemaInfo, *, strategy: str, may_update: bool
-) -> int | None:
-    """The version that already holds ``schema``, or None if it is to be appended; refuses with IncompatibleSchema.
+    topic: TopicName,
+    history: Sequence[SchemaVersion],
+    schema: SchemaInfo,
+    *,
+    strategy: str,
+    may_update: bool,
+    now_ms: int,
+) -> Decision[int]:
+    """Append ``schema`` unless a version already holds it; the answer is its version. Raises IncompatibleSchema.
 
-    ``may_update`` says whether the caller may add schemas to this topic at all; a known schema needs no permission.
-    A definition that is none of its type is an InvalidSchemaDefinition.
+    ``may_update``: the caller may add schemas to this topic; a registered schema needs no permission. Raises
+    InvalidSchemaDefinition for a definition that is none of its type.
     """
-    known = find_equal(history, schema)
-    if known is not None:
-        return known
+    registered = find_equal(history, schema)
+    if registered is not None:
+        return Decision(registered)
     _check_definition(schema)
     if not may_update:
         raise IncompatibleSchema(f"{_JAVA_NAME}Schema not found and schema auto updating is disabled.")
     _check_against(live_versions(history), schema, strategy)
-    return None
+    return _appended(topic, history, schema, now_ms)
+
+
+def decide_delete_schema(topic: TopicName, history: Sequence[SchemaVersion], *, now_ms: int) -> Decision[int]:
+    """Hide the history behind a deletion marker; the answer is the marker's version."""
+    return _appended(topic, history, None, now_ms)
+
+
+def _appended(
+    topic: TopicName, history: Sequence[SchemaVersion], schema: SchemaInfo | None, now_ms: int
+) -> Decision[int]:
+    version = history[-1].version + 1 if history else 0
+    return Decision(version, (AppendSchema(topic, version, schema, now_ms),))
 
 
 def check_compatibility(history: Sequence[SchemaVersion], schema: SchemaInfo, *, strategy: str) -> None:
-    """Refuse what :func:`decide_registration` would refuse, switches aside; one that is known is compared as well."""
+    """Refuse what :func:`decide_registration` would refuse, switches aside; a registered one is compared too."""
     _check_definition(schema)
     _check_against(live_versions(history), schema, strategy)
 
@@ -127,10 +149,10 @@ def _check_against(
 def _compare(versions: Sequence[SchemaVersion], schema: SchemaInfo, strategy: str, *, named: str) -> None:
     """``named`` is the strategy as its user knows it."""
     existing = [entry.schema for entry in versions if entry.schema is not None]
-    for each in existing:
-        if each.type is not schema.type:
+    for old in existing:
+        if old.type is not schema.type:
             _refuse(
-                f"Incompatible schema: exists schema type {each.type.name}, new schema type {schema.type.name}", named
+                f"Incompatible schema: exists schema type {old.type.name}, new schema type {schema.type.name}", named
             )
     conflict = find_conflict(existing, schema, strategy)
     if conflict is not None:
@@ -149,13 +171,13 @@ def _check_definition(schema: SchemaInfo) -> None:
 
 
 def _bytes_of(schema: SchemaInfo) -> tuple[SchemaType, bytes, object]:
-    """The types of a pair's parts stand in its properties, so there they count."""
+    """Return what makes two schemas equal; the types of a pair's parts are in its properties, so these count."""
     properties = tuple(sorted(schema.properties.items())) if schema.type is SchemaType.KEY_VALUE else ()
     return schema.type, schema.definition, properties
 
 
 def _identity(schema: SchemaInfo) -> object:
-    """A definition as Avro compares it: white space, docs and aliases make no difference."""
+    """Return a definition as Avro compares it: white space, docs and aliases make no difference."""
     try:
         return avro_identity(schema.definition)
     except InvalidSchemaDefinition:

@@ -1,15 +1,73 @@
-"""Checks of a tenant's record: its administrators, and the clusters of its namespaces."""
+"""Tenants: the checks of their records, and the decisions to create, change and delete them."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
+from interpulse.model.changes import DeleteNamespace, DeleteTenant, SetTenant
 from interpulse.model.clusters import TenantInfo
-from interpulse.model.errors import PreconditionFailed
+from interpulse.model.errors import AlreadyExists, NotEmpty, PreconditionFailed, TenantNotFound
 from interpulse.model.names import NamespaceName
 from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.rules.decision import Decision
 
-__all__ = ["check_clusters_kept", "check_tenant"]
+__all__ = [
+    "TenantView",
+    "check_clusters_kept",
+    "check_tenant",
+    "decide_create_tenant",
+    "decide_delete_tenant",
+    "decide_update_tenant",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class TenantView:
+    """A tenant by its name, as far as the rules look at it."""
+
+    name: str
+    stored: TenantInfo | None
+    """None: there is no such tenant."""
+    registered: Collection[str] = ()
+    """The names of all registered clusters."""
+    namespaces: Collection[NamespaceName] = ()
+    policies: Mapping[NamespaceName, NamespacePolicies] = field(default_factory=dict)
+    """The policies of its namespaces; needed only if it loses clusters."""
+
+
+def decide_create_tenant(view: TenantView, tenant: TenantInfo) -> Decision[None]:
+    """Create a tenant. Raises AlreadyExists, and PreconditionFailed as `check_tenant` does."""
+    check_tenant(tenant, registered=view.registered)
+    if view.stored is not None:
+        raise AlreadyExists(f"Tenant already exists: {view.name}")
+    return Decision(None, (SetTenant(view.name, tenant),))
+
+
+def decide_update_tenant(view: TenantView, tenant: TenantInfo) -> Decision[None]:
+    """Replace the roles and clusters of a tenant; unknown fields of its record stay.
+
+    Raises TenantNotFound, and PreconditionFailed as `check_tenant` and `check_clusters_kept` do.
+    """
+    check_tenant(tenant, registered=view.registered)
+    old = _existing(view)
+    check_clusters_kept(view.name, set(old.allowed_clusters) - set(tenant.allowed_clusters), view.policies.items())
+    changed = replace(tenant, other={**old.other, **tenant.other})
+    return Decision(None, () if changed == old else (SetTenant(view.name, changed),))
+
+
+def decide_delete_tenant(view: TenantView, *, with_namespaces: bool = False) -> Decision[None]:
+    """Delete a tenant, which must have no namespaces unless they go along. Raises TenantNotFound and NotEmpty."""
+    _existing(view)
+    if view.namespaces and not with_namespaces:
+        raise NotEmpty(f"The tenant still has active namespaces: {view.name}")
+    return Decision(None, (*map(DeleteNamespace, view.namespaces), DeleteTenant(view.name)))
+
+
+def _existing(view: TenantView) -> TenantInfo:
+    if view.stored is None:
+        raise TenantNotFound("Tenant does not exist")
+    return view.stored
 
 
 def check_tenant(tenant: TenantInfo, *, registered: Collection[str]) -> None:

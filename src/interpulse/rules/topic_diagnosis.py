@@ -1,47 +1,42 @@
-"""The topics of a namespace that break the rule of PIP-414, and the admin call that repairs each.
+"""Topics that break the rule of PIP-414, and the changes that repair each.
 
 A topic that is refused because its records disagree stays refused until an operator acts. `diagnose` finds every such
-topic, and those that were left half created or half deleted, from nothing but names and partition counts. Repairs that
-lose nothing are separate from deletions, which only a person may choose.
+topic, and topics that were left half created or half deleted, from names and partition counts alone. Repairs that lose
+nothing are separate from deletions, which only a person may choose.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import islice, pairwise
 from typing import Final
 
 from interpulse.model.changes import (
+    CreateMissedPartitions,
     CreatePartitionedMetadata,
     CreateTopicRecord,
     DeletePartitionedMetadata,
+    DeleteTopic,
     SetPartitionCount,
+    TopicAdminChange,
 )
+from interpulse.model.inventory import ListedKind, TopicRow
 from interpulse.model.names import TopicName
-from interpulse.model.topics import PartitionedTopicMetadata
+from interpulse.rules.inventory import PLAIN
 
-__all__ = [
-    "CreateMissedPartitions",
-    "DeleteTopic",
-    "Deletion",
-    "Disagreement",
-    "Finding",
-    "NamespaceTopics",
-    "Repair",
-    "diagnose",
-]
+__all__ = ["Deletion", "Disagreement", "Finding", "diagnose"]
 
 PARTITIONS_CREATED_MAX: Final = 1000
-"""More than so many partitions are not created unasked: one stray partition of a huge index shall not make millions."""
+"""More partitions are only created on demand: one stray partition of a huge index must not create millions."""
 
 _RUNS_SHOWN_MAX: Final = 10
 _PARTITION_MARK: Final = "-partition-"
 
 
 class Disagreement(Enum):
-    """How the records of a topic can disagree."""
+    """The ways in which the records of a topic disagree."""
 
     LOST_METADATA = "lost-metadata"
     ORPHAN_PARTITIONS = "orphan-partitions"
@@ -52,57 +47,8 @@ class Disagreement(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class NamespaceTopics:
-    """The topics of a namespace as a cluster lists them.
-
-    ``present`` are the topics and partitions that are stored, of non-persistent ones those that are loaded. A metadata
-    record of 0 partitions is one whose count could not be read: nothing is concluded from it.
-    """
-
-    present: frozenset[TopicName] = frozenset()
-    metadata: Mapping[TopicName, PartitionedTopicMetadata] = field(default_factory=dict)
-
-    @property
-    def known(self) -> frozenset[TopicName]:
-        """Every name there is, partitioned topics and partitions included."""
-        return self.present | self.metadata.keys()
-
-    @property
-    def count(self) -> int:
-        """How many names those are."""
-        return len(self.present) + sum(1 for base in self.metadata if base not in self.present)
-
-
-@dataclass(frozen=True, slots=True)
-class CreateMissedPartitions:
-    """The partitions that the metadata counts come into being where they are not stored."""
-
-    topic: TopicName
-
-
-@dataclass(frozen=True, slots=True)
-class DeleteTopic:
-    """One topic or partition goes with its entries and subscriptions."""
-
-    topic: TopicName
-    force: bool = False
-
-
-Repair = (
-    CreatePartitionedMetadata
-    | SetPartitionCount
-    | CreateTopicRecord
-    | CreateMissedPartitions
-    | DeletePartitionedMetadata
-    | DeleteTopic
-)
-"""One admin call. `SetPartitionCount` to the present count finishes an expansion; `DeletePartitionedMetadata` deletes a
-partitioned topic with its partitions."""
-
-
-@dataclass(frozen=True, slots=True)
 class Deletion:
-    """A way out that loses what is in the ``lost`` topics, which a broker opens only if they are not ``refused``."""
+    """A repair that loses the contents of the ``lost`` topics. A broker does not open them if they are ``refused``."""
 
     call: DeletePartitionedMetadata | DeleteTopic
     lost: tuple[TopicName, ...]
@@ -120,53 +66,49 @@ class Finding:
     kind: Disagreement
     topic: TopicName
     sentence: str
-    repairs: tuple[Repair, ...] = ()
+    repairs: tuple[TopicAdminChange, ...] = ()
     deletions: tuple[Deletion, ...] = ()
 
 
-def diagnose(topics: NamespaceTopics) -> list[Finding]:
-    """Everything that disagrees, by topic. Names that only look like partitions are topics of their own."""
-    partitions = _partitions_by_base(topics.present)
-    bases = sorted(partitions.keys() | topics.metadata.keys(), key=str)
-    return [
-        finding
-        for base in bases
-        if not base.namespace_name.is_heartbeat
-        for finding in _judge(_Family(base, topics, partitions.get(base, {})))
-    ]
+def diagnose(row: TopicRow) -> list[Finding]:
+    """Return all disagreements of one base name. Names that only look like partitions are topics of their own.
 
-
-def _partitions_by_base(present: Iterable[TopicName]) -> dict[TopicName, dict[int, TopicName]]:
-    found: dict[TopicName, dict[int, TopicName]] = {}
-    for name in present:
-        if name.is_partition:
-            found.setdefault(name.base, {})[name.partition_index] = name
-    return found
+    Nothing is concluded from a count that could not be read, which is 0.
+    """
+    exempt = row.is_healthy or row.topic.namespace_name.is_heartbeat
+    return [] if exempt else list(_judge(_Family(row)))
 
 
 Run = tuple[int, int]
-"""Partition indices, both ends included. A count can be hostile, so that gaps are never spelled out."""
+"""Partition indexes, both ends included. A count can be hostile, so gaps are never spelled out."""
 
 
 class _Family:
-    """A base name with everything that is recorded under it.
+    """A base name with all records under it."""
 
-    Names of partitions are those that were listed: ``t-partition-1`` has a partition of its own whose name cannot be
-    made of it, since partition 1 of a name that ends so is the name itself.
-    """
+    def __init__(self, row: TopicRow) -> None:
+        self.base = row.topic
+        indexes = row.indexes or ()
+        self.is_partitioned = row.kind in (ListedKind.PARTITIONED, ListedKind.METADATA_ONLY)
+        self.is_deleted = row.deleted
+        self.count = row.partitions
+        self.partitions = [index for index in indexes if index != PLAIN]
+        self.covered = [index for index in self.partitions if index < self.count]
+        self.orphans = [index for index in self.partitions if index >= self.count]
+        self.plain_present = PLAIN in indexes
 
-    def __init__(self, base: TopicName, topics: NamespaceTopics, partitions: Mapping[int, TopicName]) -> None:
-        self.base = base
-        self.metadata = topics.metadata.get(base)
-        self.count = self.metadata.partitions if self.metadata else 0
-        self.partitions = partitions
-        self.covered = sorted(index for index in partitions if index < self.count)
-        self.orphans = sorted(index for index in partitions if index >= self.count)
-        self.plain_present = base in topics.present
+    def partition(self, index: int) -> TopicName:
+        """Return the name of a partition.
+
+        `TopicName.partition` leaves a base that ends like this partition as it is, but ``t-partition-1`` has a
+        partition 1 too.
+        """
+        base = self.base
+        return TopicName(base.domain, base.tenant, base.namespace, f"{base.local_name}{_PARTITION_MARK}{index}")
 
     @property
     def gaps(self) -> list[Run]:
-        """Non-persistent partitions are present only while they are in use, so none is ever missing."""
+        """The runs of missing partitions. Non-persistent ones are present only in use, so none is ever missing."""
         if not self.base.is_persistent:
             return []
         edges = [-1, *self.covered, self.count]
@@ -177,22 +119,23 @@ class _Family:
         return "stored" if self.base.is_persistent else "loaded"
 
     def deletions(self, indices: Iterable[int]) -> tuple[Deletion, ...]:
-        """One choice per partition: the operator may want to keep some of them."""
-        names = (self.partitions[index] for index in indices)
+        """Return one choice per partition: the operator may want to keep some of them."""
+        names = map(self.partition, indices)
         return tuple(Deletion(DeleteTopic(name), (name,), "the other partitions stay") for name in names)
 
     def may_cover(self, partitions: int) -> bool:
-        """Whether a partitioned topic of so many partitions may be made of this without asking."""
+        """Return True if a partitioned topic of so many partitions may be made of this without asking."""
         return partitions - len(self.partitions) <= PARTITIONS_CREATED_MAX
 
 
 def _judge(family: _Family) -> Iterator[Finding]:
-    if family.metadata is None:
-        yield _lost_metadata(family)
+    if not family.is_partitioned:
+        if family.orphans:
+            yield _lost_metadata(family)
     elif family.base.is_partition:  # no call creates, grows or deletes a partitioned topic of such a name
         if family.orphans and family.count:
             yield _stuck_orphans(family)
-    elif family.metadata.deleted:
+    elif family.is_deleted:
         yield _unfinished_deletion(family)
     elif family.count:
         if family.plain_present:
@@ -204,14 +147,14 @@ def _judge(family: _Family) -> Iterator[Finding]:
 
 
 def _lost_metadata(family: _Family) -> Finding:
-    """Repaired by creating the partitioned topic again, which takes stored partitions over with their entries."""
+    """Repair by creating the partitioned topic again, which takes over stored partitions with their entries."""
     base, partitions = family.base, family.orphans[-1] + 1
     sentence = (
         f"{_numbered(_runs(family.orphans))} of {base} {_is_or_are(family.orphans)} {family.present_word}, but its "
         f"partition metadata is lost, so that clients are refused"
     )
     deletions = family.deletions(family.orphans)
-    repairs: tuple[Repair, ...] = ()
+    repairs: tuple[TopicAdminChange, ...] = ()
     if family.plain_present and not base.is_partition:
         sentence += "; beside the plain topic of its name it cannot be created again"
         outcome = f"a partitioned topic of {_counted(partitions)} can be created again"
@@ -226,13 +169,13 @@ def _lost_metadata(family: _Family) -> Finding:
 
 
 def _may_be_partitioned(base: TopicName) -> bool:
-    """Whether ``create-partitioned-topic`` accepts the name."""
+    """Return True if ``create-partitioned-topic`` accepts the name."""
     marked = base.is_partition or (base.is_persistent and _PARTITION_MARK in base.encoded)
     return base.creatable and not marked
 
 
 def _unfinished_deletion(family: _Family) -> Finding:
-    """Deleting again takes up where it ended. Partitions beyond the count would be left behind without metadata."""
+    """Repair by deleting again, which resumes. Partitions beyond the count would stay without metadata."""
     base = family.base
     left = f"{_are(family.covered)} still {family.present_word}" if family.covered else "no partition is left"
     sentence = f"the deletion of {base} was begun and not finished ({left}), so that clients are refused"
@@ -245,13 +188,13 @@ def _unfinished_deletion(family: _Family) -> Finding:
 
 
 def _both_kinds(family: _Family) -> Finding:
-    """Only the operator knows which of the two is meant."""
+    """Offer both deletions: only the operator knows which of the two is meant."""
     base = family.base
     sentence = (
         f"{base} is a partitioned topic of {_counted(family.count)} and a plain topic at once: clients use the "
         f"partitions and cannot reach the plain topic"
     )
-    covered = tuple(family.partitions[index] for index in family.covered)
+    covered = tuple(map(family.partition, family.covered))
     deletions = (
         Deletion(DeleteTopic(base, force=True), (base,), "the partitioned topic stays"),
         Deletion(DeletePartitionedMetadata(base), covered, "the plain topic stays", refused=False),
@@ -260,14 +203,14 @@ def _both_kinds(family: _Family) -> Finding:
 
 
 def _missing_partitions(family: _Family) -> Finding:
-    """A gap at the end, behind partitions that are all there, is what a broken-off expansion leaves behind."""
+    """Take a gap at the end, behind partitions that are all stored, for an interrupted expansion."""
     base, gaps, count, covered = family.base, family.gaps, family.count, len(family.covered)
     if gaps == [(covered, count - 1)] and covered and not family.orphans:
         sentence = f"{base} counts {_counted(count)}, but of them only {_are(family.covered)} stored"
-        return Finding(Disagreement.UNFINISHED_EXPANSION, base, sentence, (SetPartitionCount(base, count),))
+        return Finding(Disagreement.UNFINISHED_EXPANSION, base, sentence, (SetPartitionCount(base, count, force=True),))
     missing = sum(last - first + 1 for first, last in gaps)
     sentence = f"{_numbered(gaps)} of {base}, which counts {count}, {'is' if missing == 1 else 'are'} not stored"
-    repairs: tuple[Repair, ...] = (CreateMissedPartitions(base),)
+    repairs: tuple[TopicAdminChange, ...] = (CreateMissedPartitions(base),)
     if _PARTITION_MARK in base.local_name:  # that call refuses such names
         indices = (index for first, last in gaps for index in range(first, last + 1))
         repairs = tuple(CreateTopicRecord(base.partition(index)) for index in islice(indices, PARTITIONS_CREATED_MAX))
@@ -275,13 +218,13 @@ def _missing_partitions(family: _Family) -> Finding:
 
 
 def _orphan_partitions(family: _Family) -> Finding:
-    """Growing the count to cover them loses nothing."""
+    """Repair by growing the count to cover them, which loses nothing."""
     finding, partitions = _stuck_orphans(family), family.orphans[-1] + 1
     if not family.may_cover(partitions):
         return replace(
             finding, sentence=f"{finding.sentence}; {partitions} partitions are too many to be created unasked"
         )
-    return replace(finding, repairs=(SetPartitionCount(family.base, partitions),))
+    return replace(finding, repairs=(SetPartitionCount(family.base, partitions, force=True),))
 
 
 def _stuck_orphans(family: _Family) -> Finding:
@@ -297,7 +240,7 @@ def _stuck_orphans(family: _Family) -> Finding:
 
 
 def _runs(indices: Iterable[int]) -> list[Run]:
-    """Sorted indices as runs."""
+    """Return sorted indices as runs."""
     runs: list[Run] = []
     for index in indices:
         if runs and runs[-1][1] == index - 1:
@@ -308,7 +251,7 @@ def _runs(indices: Iterable[int]) -> list[Run]:
 
 
 def _are(indices: Sequence[int]) -> str:
-    """``partition 7 is``, ``partitions 0 to 2 and 7 are``."""
+    """Return ``partition 7 is`` or ``partitions 0 to 2 and 7 are``."""
     return f"{_numbered(_runs(indices))} {_is_or_are(indices)}"
 
 

@@ -7,12 +7,15 @@ has the two records of a topic agree after every operation, and the admin API of
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from interpulse.model.changes import (
     CreatePartitionedMetadata,
     CreateTopicRecord,
     DeletePartitionedMetadata,
     SetPartitionCount,
+    SetPartitionedMetadata,
+    SetTopicProperties,
 )
 from interpulse.model.errors import (
     AlreadyExists,
@@ -25,7 +28,7 @@ from interpulse.model.errors import (
 )
 from interpulse.model.names import TopicName
 from interpulse.model.numbers import LONG_MAX, is_integer
-from interpulse.model.topics import TopicKind
+from interpulse.model.topics import PartitionedTopicMetadata, Requester, TopicKind
 from interpulse.rules.consistency import check_consistency
 from interpulse.rules.decision import Decision
 from interpulse.rules.topic_checks import (
@@ -46,6 +49,7 @@ from interpulse.rules.topic_view import (
     first_part,
     looks_at,
 )
+from interpulse.rules.topics import decide_open
 
 __all__ = [
     "decide_create_missed_partitions",
@@ -54,6 +58,8 @@ __all__ = [
     "decide_delete_partitioned",
     "decide_delete_plain",
     "decide_expand",
+    "decide_mark_deleted",
+    "decide_set_properties",
 ]
 
 
@@ -65,7 +71,7 @@ def decide_create_partitioned(
     properties: Mapping[str, str] = NO_PROPERTIES,
     local_only: bool = False,
 ) -> Decision[None]:
-    """An operator creates a partitioned topic; partitions stored without metadata are taken over with their entries.
+    """Create a partitioned topic; partitions stored without metadata are taken over with their entries.
 
     PIP-414, repair after the metadata was lost: the count has to cover every partition that is stored. ``local_only``
     (a replica being provisioned, PIP-370) accepts a topic that is already there with the same count. Raises
@@ -86,7 +92,7 @@ def decide_create_partitioned(
 
 
 def _decide_create_again(view: TopicView, partitions: int, *, local_only: bool) -> Decision[None]:
-    """The topic is there already: for a replica of the same count, the partitions that it lacks are created."""
+    """Create the missing partitions of an existing topic, for a replica of the same count."""
     if view.deletion_begun or not local_only:
         raise AlreadyExists(f"This topic already exists: {view.name}")
     if partitions != view.partitions:
@@ -112,7 +118,7 @@ def _check_partitioned_name(view: TopicView) -> None:
 
 @looks_at(Part.RELATED_METADATA)
 def decide_create_plain(view: TopicView, *, properties: Mapping[str, str] = NO_PROPERTIES) -> Decision[None]:
-    """An operator creates a topic that is not partitioned, or restores one partition of a partitioned topic.
+    """Create a topic that is not partitioned, or restore one partition of a partitioned topic.
 
     PIP-414: the name has to agree with the partition metadata here as well. Raises AlreadyExists, PreconditionFailed
     for a partition name without a place in its partitioned topic, TopicInconsistent, NotAllowed at the topic limit.
@@ -128,7 +134,7 @@ def decide_create_plain(view: TopicView, *, properties: Mapping[str, str] = NO_P
 
 
 def _check_numbered_name(view: TopicView) -> None:
-    """A number after the *first* ``-partition-`` must be a partition of the topic called like the text before.
+    """Refuse a number after the *first* ``-partition-`` that is no partition of the topic named by the text before.
 
     The number is read like a signed 64-bit number in Java, so ``+1`` and ``01`` count; that is Pulsar's rule.
     """
@@ -173,7 +179,7 @@ def decide_create_missed_partitions(view: TopicView) -> Decision[None]:
 
 @looks_at(Part.PARTITION_RECORDS)
 def decide_expand(view: TopicView, partitions: int, *, force: bool = False) -> Decision[None]:
-    """A partitioned topic is expanded. In one commit, so that the new count never stands without them.
+    """Expand a partitioned topic: new partitions and the new count are one commit.
 
     PIP-414 makes the order matter: a partition beyond the count is refused. Partitions whose record is missing come
     back too. ``force`` takes over partition records that exist beyond the present count. Raises Conflict for a name
@@ -207,7 +213,7 @@ def decide_expand(view: TopicView, partitions: int, *, force: bool = False) -> D
 
 
 def decide_delete_partitioned(view: TopicView) -> Decision[int]:
-    """A partitioned topic is deleted: its metadata goes, and with it so many partitions, those that are stored.
+    """Delete the metadata of a partitioned topic; the answer is the number of partitions to delete with it.
 
     PIP-414: partitions beyond the metadata are not of this topic. One that is marked as being deleted was left half
     deleted, and may be finished.
@@ -229,9 +235,9 @@ def decide_delete_partitioned(view: TopicView) -> Decision[int]:
 
 
 def decide_delete_plain(view: TopicView, *, force: bool) -> Decision[None]:
-    """One topic, or one partition, may be deleted; also one that PIP-414 refuses to open, so that it can be got rid of.
+    """Allow the deletion of one topic or partition, also of one that PIP-414 refuses to open.
 
-    A non-persistent topic that is not there is as good as deleted. ``force`` deletes the plain topic of a name that is
+    An absent non-persistent topic counts as deleted. ``force`` deletes the plain topic of a name that is
     plain and partitioned at once, and leaves the partitions alone.
     """
     check_namespace_exists(view)
@@ -243,6 +249,26 @@ def decide_delete_plain(view: TopicView, *, force: bool) -> Decision[None]:
     if view.name.is_persistent and not view.recorded:
         raise topic_not_found(view)
     return Decision(None)
+
+
+@looks_at(Part.RELATED_METADATA)
+def decide_set_properties(view: TopicView, old: Mapping[str, str], new: Mapping[str, str]) -> Decision[None]:
+    """Replace the properties of a topic, those of a partitioned topic in its metadata; raises as `decide_open`."""
+    metadata = view.metadata.get(view.name)
+    if metadata is None:
+        decide_open(view, by=Requester.ADMIN, create=False)
+    if new == old:
+        return Decision(None)
+    if metadata is None:
+        return Decision(None, (SetTopicProperties(view.name, new),))
+    return Decision(None, (SetPartitionedMetadata(view.name, replace(metadata, properties=new)),))
+
+
+def decide_mark_deleted(name: TopicName, metadata: PartitionedTopicMetadata | None, *, deleted: bool) -> Decision[bool]:
+    """Mark a partitioned topic as being deleted, or remove the mark; the answer is True if that changes something."""
+    if metadata is None or metadata.deleted is deleted:
+        return Decision(False)
+    return Decision(True, (SetPartitionedMetadata(name, replace(metadata, deleted=deleted)),))
 
 
 def _check_creatable(view: TopicView) -> None:

@@ -1,9 +1,10 @@
-"""What programs that listen share: the broker and the proxy.
+"""Parts of programs that listen: the broker and the proxy.
 
-* `settings`: fields of settings, and their values as text; `settings_sources` reads files, environment and options
-* `listening`: addresses taken and listened on
+* `settings`: declarations of settings, and their values as text; `settings_sources`: files, environment and options
+* `listening`: addresses, and listening on them
 * `tls`: certificates of services, and listening inside TLS
-* `permits`: how many lookups run at once
+* `admission`: limits of connections, lookups and requests
+* `address_events`: log lines of dropped connections and failed authentications
 * `exposition`: the text format of Prometheus
-* `web_pages`: calls of web pages from elsewhere are refused
+* `web_pages`: refusal of calls that other web pages make
 """

@@ -1,87 +1,132 @@
-"""Which events that clients cause have a line in the log: one per address and minute, however many there are.
+"""Log lines of dropped connections and failed authentications: at most two per address and minute at WARNING.
 
-The first of an address is told at once, the others are counted and told together at the end of each minute.
+The first event of an address is logged immediately, the others are counted and logged together at the end of each
+minute. At DEBUG every event has a line. The owner of each object closes it at the end, which logs what is left.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-__all__ = ["AddressEvents", "Timer", "later"]
+__all__ = ["DroppedConnections", "FailedAuthentications", "Timer", "later"]
+
+_logger = logging.getLogger(__name__)
 
 _PAUSE_SECONDS: Final = 60.0
 _ADDRESSES_MAX: Final = 1000
-"""Told apart in one minute; those above are told together."""
+"""Addresses with lines of their own in one minute; those of all others are joined."""
 _OTHERS: Final = "others"
 
 
 class Timer(Protocol):
-    """What has been put off."""
+    """A call in the future."""
 
     def cancel(self) -> None: ...
 
 
 def later(seconds: float, call: Callable[[], None]) -> Timer:
-    """Put a call off, on the running event loop."""
+    """Make the call after ``seconds`` on the running event loop."""
     return asyncio.get_running_loop().call_later(seconds, call)
 
 
 @dataclass(slots=True)
-class _Untold:
-    """What happened since the last line of an address."""
+class _Unlogged:
+    """The events of an address since its last line."""
 
     timer: Timer
     count: int = 0
-    reason: str = ""
-    """The newest."""
+    newest_reason: str = ""
 
 
-class AddressEvents:
-    """See the module. `close` at the end."""
-
+class _AddressEvents:
     def __init__(
         self,
-        tell_more: Callable[[str, int, str], None],
-        *,
-        later: Callable[[float, Callable[[], None]], Timer] = later,
+        log_more: Callable[[str, int, str], None],
+        later: Callable[[float, Callable[[], None]], Timer],
     ) -> None:
-        """``tell_more`` gets an address, the number of its events without a line, and the newest reason."""
-        self._tell_more = tell_more
+        """``log_more`` gets an address, the number of its events without a line, and the newest reason."""
+        self._log_more = log_more
         self._later = later
-        self._untold: dict[tuple[str, bool], _Untold] = {}
+        self._unlogged: dict[tuple[str, bool], _Unlogged] = {}
 
     def is_first(self, address: str, reason: str, *, let_in: bool = False) -> bool:
-        """Something happened: whether it has a line; otherwise it is counted. Clients that were ``let_in`` are apart.
-
-        ``reason`` is told if it is the newest of those without a line.
-        """
+        """Return True if this event gets a line. Count it otherwise, apart for clients that were ``let_in``."""
         key = address, let_in
-        if key not in self._untold and len(self._untold) >= _ADDRESSES_MAX:
+        if key not in self._unlogged and len(self._unlogged) >= _ADDRESSES_MAX:
             key = _OTHERS, let_in
-        untold = self._untold.get(key)
-        if untold is None:
-            self._untold[key] = _Untold(self._later(_PAUSE_SECONDS, lambda: self._minute_over(key)))
+        unlogged = self._unlogged.get(key)
+        if unlogged is None:
+            self._await_more(key)
             return True
-        untold.count += 1
-        untold.reason = reason
+        unlogged.count += 1
+        unlogged.newest_reason = reason
         return False
 
     def close(self) -> None:
-        """Tell what was not told yet."""
-        for (address, _), untold in self._untold.items():
-            untold.timer.cancel()
-            self._tell(address, untold)
-        self._untold.clear()
+        for (address, _), unlogged in self._unlogged.items():
+            unlogged.timer.cancel()
+            self._log(address, unlogged)
+        self._unlogged.clear()
 
-    def _minute_over(self, key: tuple[str, bool]) -> None:
-        untold = self._untold.pop(key)
-        if untold.count:
-            self._tell(key[0], untold)
-            self._untold[key] = _Untold(self._later(_PAUSE_SECONDS, lambda: self._minute_over(key)))
+    def _await_more(self, key: tuple[str, bool]) -> None:
+        self._unlogged[key] = _Unlogged(self._later(_PAUSE_SECONDS, lambda: self._end_minute(key)))
 
-    def _tell(self, address: str, untold: _Untold) -> None:
-        if untold.count:
-            self._tell_more(address, untold.count, untold.reason)
+    def _end_minute(self, key: tuple[str, bool]) -> None:
+        unlogged = self._unlogged.pop(key)
+        if unlogged.count:
+            self._log(key[0], unlogged)
+            self._await_more(key)
+
+    def _log(self, address: str, unlogged: _Unlogged) -> None:
+        if unlogged.count:
+            self._log_more(address, unlogged.count, unlogged.newest_reason)
+
+
+class DroppedConnections:
+    """Connections that the program drops. Accepted clients and strangers of one address have separate lines:
+    behind a proxy all have one address."""
+
+    def __init__(self, *, later: Callable[[float, Callable[[], None]], Timer] = later) -> None:
+        self.count = 0
+        """Connections dropped since the start."""
+        self._events = _AddressEvents(_log_more_drops, later)
+
+    def note(self, address: str, reason: str, *, let_in: bool, peer: str = "") -> None:
+        """Log a dropped connection. ``let_in``: its client was accepted. ``peer``: the address with the port."""
+        self.count += 1
+        if self._events.is_first(address, reason, let_in=let_in):
+            _logger.warning("connection dropped address=%s reason=%s", peer or address, reason)
+        else:
+            _logger.debug("connection dropped address=%s reason=%s", peer or address, reason)
+
+    def close(self) -> None:
+        self._events.close()
+
+
+class FailedAuthentications:
+    """Calls over HTTP without valid credentials."""
+
+    def __init__(self, *, later: Callable[[float, Callable[[], None]], Timer] = later) -> None:
+        self._events = _AddressEvents(_log_more_failures, later)
+
+    def note(self, address: str | None, reason: str) -> None:
+        """Log a refused call. The reason must not contain a secret."""
+        if self._events.is_first(address or "", reason):
+            _logger.warning("authentication failed address=%s reason=%s", address, reason)
+        else:
+            _logger.debug("authentication failed address=%s reason=%s", address, reason)
+
+    def close(self) -> None:
+        self._events.close()
+
+
+def _log_more_drops(address: str, count: int, reason: str) -> None:
+    _logger.warning("more connections dropped address=%s count=%d newest_reason=%s", address, count, reason)
+
+
+def _log_more_failures(address: str, count: int, reason: str) -> None:
+    _logger.warning("more authentications failed address=%s count=%d newest_reason=%s", address, count, reason)

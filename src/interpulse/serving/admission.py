@@ -1,29 +1,36 @@
-"""How many clients may be connected: to one program, to one of its services, from one address."""
+"""Limits of clients: connections, lookups at a time, requests per second, and the open files behind them."""
 
 from __future__ import annotations
 
+import logging
 import resource
 from collections import Counter
+from collections.abc import Callable
 from enum import Enum
+from types import TracebackType
 from typing import Final
 
-__all__ = ["ConnectionQuota", "Full", "sockets_max"]
+from interpulse.model.errors import TooManyRequests
+
+__all__ = ["ConnectionQuota", "Full", "LookupPermits", "RequestRate", "raise_open_files", "sockets_max"]
+
+_logger = logging.getLogger(__name__)
 
 _SHARE_OF_FILES: Final = 0.75
-"""Of the files that a process may open; the log and the metadata need the others."""
+"""Share of the files that a process may open; the log and the metadata need the others."""
 
 
 class Full(Enum):
-    """What keeps one more connection out."""
+    """The limit that refuses one more connection."""
 
     TOTAL = "total"
     PER_ADDRESS = "per address"
 
 
 class ConnectionQuota:
-    """Counts the connections that are let in. 0 is no limit, as in Pulsar's settings.
+    """Admitted connections, counted. 0 is no limit, as in Pulsar's settings.
 
-    What is admitted has to be released. ``within``: the quota of the whole program, which several services share.
+    The caller releases each admitted connection. ``within``: the quota of the whole program, which services share.
     """
 
     def __init__(
@@ -31,14 +38,14 @@ class ConnectionQuota:
     ) -> None:
         self.open = 0
         self.refused = 0
-        """How many were kept out so far."""
+        """Connections refused since the start."""
         self._connections_max = connections_max
         self._per_address_max = per_address_max
         self._within = within
         self._by_address: Counter[str] = Counter()
 
     def admit(self, address: str) -> Full | None:
-        """Count one more connection from this address; or what keeps it out, and it is not counted."""
+        """Count one more connection from this address and return None, or return the limit that refuses it."""
         full = self._full(address) or (self._within.admit(address) if self._within is not None else None)
         if full is not None:
             self.refused += 1
@@ -49,7 +56,7 @@ class ConnectionQuota:
         return None
 
     def release(self, address: str) -> None:
-        """A connection that was admitted has ended."""
+        """Count an admitted connection as ended."""
         self.open -= 1
         if self._within is not None:
             self._within.release(address)
@@ -66,8 +73,76 @@ class ConnectionQuota:
         return None
 
 
+class LookupPermits:
+    """Permits of lookups and metadata queries that run at a time (``maxConcurrentLookupRequest``).
+
+    Each runs inside ``with permits:``, which raises TooManyRequests if there is no permit.
+    """
+
+    def __init__(self, limit: Callable[[], int]) -> None:
+        """``limit`` is called for each permit: it is a dynamic setting."""
+        self._limit = limit
+        self.taken = 0
+        """Lookups and queries that run now."""
+        self.rejected = 0
+        """Lookups and queries refused since the start."""
+
+    @property
+    def left(self) -> bool:
+        """Return True if one more may run now."""
+        return self.taken < self._limit()
+
+    def __enter__(self) -> None:
+        if not self.left:
+            self.rejected += 1
+            raise TooManyRequests("Failed due to too many pending lookup requests")
+        self.taken += 1
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.taken -= 1
+
+
+class RequestRate:
+    """Permits that return with time, up to those of one second. The rest of a larger burst is refused."""
+
+    def __init__(self, per_second: float, now: Callable[[], float]) -> None:
+        """``now`` returns the seconds of a monotonic clock."""
+        self._per_second = per_second
+        self._now = now
+        self._left = per_second
+        self._at = now()
+
+    def take(self) -> bool:
+        """Take a permit. Return False if there is none."""
+        now = self._now()
+        self._left = min(self._per_second, self._left + (now - self._at) * self._per_second)
+        self._at = now
+        if self._left < 1:
+            return False
+        self._left -= 1
+        return True
+
+
+def raise_open_files() -> int:
+    """Raise the soft limit of open files to the hard one, as Java does. Return the limit that is in force then.
+
+    Every connection is a file, and so is every ledger that is read or written. Child processes inherit the limit.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == hard:
+        return soft
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    except (OSError, ValueError) as error:  # a system may allow less than the hard limit says
+        _logger.warning("limit of open files cannot be raised soft=%d hard=%d reason=%s", soft, hard, error)
+        return soft
+    return hard
+
+
 def sockets_max() -> int:
-    """How many connections leave enough files to the log and the metadata; 0 where files have no limit.
+    """Return the number of connections that leave enough files to the log and the metadata; 0: files have no limit.
 
     Without a bound, clients that only connect would keep a broker from opening its own files.
     """

@@ -1,25 +1,29 @@
-"""A setting: a field of the frozen dataclass that holds all settings of a program.
+"""Settings of programs: fields of one frozen dataclass per program, read from text and written as text.
 
-Its key is the camelCase form of the field name, Pulsar's own key wherever Pulsar has one. Values are read from text and
-written as text.
+The key of a setting is Pulsar's own wherever Pulsar has one: the camelCase form of the field's name, unless it says
+otherwise.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import Field, field, fields
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
+from math import inf
+from typing import Any, Final, ParamSpec, TypeVar
 
 from interpulse.model.numbers import INT_MAX
 
-__all__ = ["ConfigError", "as_text", "keyed_fields", "parsed", "read_value", "setting", "shown", "words"]
+__all__ = ["ConfigError", "Setting", "as_text", "nearest", "parsed", "setting", "settings_of", "shown", "words"]
+
+P = ParamSpec("P")
+Number = TypeVar("Number", int, float)
 
 _HIDDEN: Final = "*****"
 
 
 class ConfigError(Exception):
-    """The settings cannot be used; ``problems`` has one sentence for each thing that is wrong."""
+    """Settings that cannot be used. ``problems`` has one sentence per problem."""
 
     def __init__(self, *problems: str) -> None:
         super().__init__(*problems)
@@ -29,48 +33,76 @@ class ConfigError(Exception):
         return "\n".join(self.problems)
 
 
-def setting(
-    default: Any,
-    text: str,
-    *,
-    dynamic: bool = False,
-    least: int | None = None,
-    most: int | None = None,
-    choices: tuple[str, ...] = (),
-    several: bool = False,
-    secret: bool = False,
-    cluster: bool = False,
-    can_be_off: bool = False,
-    key: str = "",
-) -> Any:
-    """A field with its one-line description, its bounds, and whether it may change while the program runs.
+@dataclass(frozen=True, eq=False, repr=False)
+class Setting:
+    """The declaration of a setting. The type of its default is the type of its values."""
 
-    ``several``: any of the choices, with commas between them. ``secret``: never shown. ``cluster``: only a broker whose
-    stores are those of a cluster acts on it. ``can_be_off``: a value left empty is None, not the default. ``key``:
-    Pulsar's key, where it is not the camelCase form of the name.
-    """
-    return field(
-        default=default,
-        metadata={
-            "text": text,
-            "dynamic": dynamic,
-            "least": least,
-            "most": most,
-            "choices": choices,
-            "several": several,
-            "secret": secret,
-            "cluster": cluster,
-            "can_be_off": can_be_off,
-            "key": key,
-        },
-    )
+    default: Any
+    text: str
+    """The description: one line, with the unit."""
+    _: KW_ONLY
+    dynamic: bool = False
+    """It may change while the program runs."""
+    least: int | None = None
+    most: int | None = None
+    """None: the largest integer of 32 bits."""
+    choices: tuple[str, ...] = ()
+    several: bool = False
+    """A value is any of the choices, with commas between them."""
+    secret: bool = False
+    """Its value is never shown."""
+    cluster: bool = False
+    """It has an effect only in a broker of a cluster."""
+    can_be_off: bool = False
+    """An empty value is None, not the default."""
+    key: str = ""
+    name: str = ""
+    """The field of the dataclass; `settings_of` fills it in, and the key where it follows from the name."""
+
+    def read(self, text: str) -> Any:
+        """Return the value of a text. Raise ValueError with the allowed values."""
+        if not text and self.can_be_off:
+            return None
+        if isinstance(self.default, bool):
+            return _boolean(text)
+        if isinstance(self.default, float):
+            return self._bounded(float(_matched(r"[0-9]{1,10}(\.[0-9]{1,10})?", text, "a number")))
+        if isinstance(self.default, int | None):
+            return self._bounded(int(_matched("[+-]?[0-9]{1,20}", text, "an integer")), self.most or INT_MAX)
+        if self.several:
+            return _several(text, self.choices)
+        if self.choices and text not in self.choices:
+            raise ValueError(f"must be one of {', '.join(self.choices)}")
+        return text
+
+    def _bounded(self, number: Number, most: float = inf) -> Number:
+        if self.least is not None and number < self.least:
+            raise ValueError(f"must be at least {self.least}")
+        if number > most:
+            raise ValueError(f"must be at most {most}")
+        return number
 
 
-def keyed_fields(config: type[Any]) -> dict[str, Field[Any]]:
-    """Every key of a program and the field it sets: its own first, then those that it shares with others."""
+def _as_field(declare: Callable[P, Setting]) -> Callable[P, Any]:
+    def declared(*args: P.args, **kwargs: P.kwargs) -> Any:
+        made = declare(*args, **kwargs)
+        return field(default=made.default, metadata={"setting": made})
+
+    return declared
+
+
+setting = _as_field(Setting)
+"""A field of a dataclass with the declaration of a setting; see `Setting`."""
+
+
+def settings_of(config: type[Any]) -> dict[str, Setting]:
+    """Return the settings of a program by key: its own first, then those that it shares with other programs."""
     own = {name: place for place, name in enumerate(config.__annotations__)}
-    items = sorted(fields(config), key=lambda item: own.get(item.name, len(own)))
-    return {item.metadata["key"] or _key(item.name): item for item in items}
+    settings = (
+        replace(item.metadata["setting"], name=item.name, key=item.metadata["setting"].key or _key(item.name))
+        for item in sorted(fields(config), key=lambda item: own.get(item.name, len(own)))
+    )
+    return {item.key: item for item in settings}
 
 
 def _key(name: str) -> str:
@@ -79,46 +111,28 @@ def _key(name: str) -> str:
 
 
 def parsed(
-    fields_by_key: Mapping[str, Field[Any]], given: Iterable[tuple[str, str]], origin: str, problems: list[str]
+    settings: Mapping[str, Setting], texts: Iterable[tuple[str, str]], origin: str, problems: list[str]
 ) -> Iterator[tuple[str, Any]]:
-    """The field and the value of every setting, all of whose keys are known; what cannot be is a problem."""
-    for key, text in given:
+    """Yield field and value of each key and text. The caller knows every key; wrong values go to ``problems``."""
+    for key, text in texts:
         try:
-            yield fields_by_key[key].name, read_value(fields_by_key[key], text)
+            yield settings[key].name, settings[key].read(text)
         except ValueError as error:
             problems.append(f"{origin}{key}={text}: {error}")
 
 
-def shown(config: Any, fields_by_key: Mapping[str, Field[Any]]) -> dict[str, str]:
-    """All settings by key, every value as it would stand in the file; secrets that are set are hidden."""
-    values = {key: (item, as_text(getattr(config, item.name))) for key, item in fields_by_key.items()}
-    return {key: _HIDDEN if text and item.metadata["secret"] else text for key, (item, text) in values.items()}
-
-
-def read_value(item: Field[Any], text: str) -> Any:
-    """Read one value by the type of its default; raises ValueError that says what is allowed."""
-    if not text and item.metadata["can_be_off"]:
-        return None
-    if isinstance(item.default, bool):
-        return _boolean(text)
-    if isinstance(item.default, float):
-        return _number(text, item.metadata["least"])
-    if isinstance(item.default, int | None):
-        return _integer(text, item.metadata["least"], item.metadata["most"])
-    choices = item.metadata["choices"]
-    if item.metadata["several"]:
-        return _several(text, choices)
-    if choices and text not in choices:
-        raise ValueError(f"must be one of {', '.join(choices)}")
-    return text
+def shown(config: Any, settings: Mapping[str, Setting]) -> dict[str, str]:
+    """Return all settings by key, with values as in a file. Secrets that are set are hidden."""
+    texts = {key: as_text(getattr(config, item.name)) for key, item in settings.items()}
+    return {key: _HIDDEN if text and settings[key].secret else text for key, text in texts.items()}
 
 
 def _several(text: str, choices: tuple[str, ...]) -> str:
-    """Those listed, in the order of the choices; brackets around them are allowed, as Pulsar prints them."""
-    listed = {each.strip() for each in text.strip("[]").split(",")}
+    """Return the listed choices in their declared order. Brackets are allowed, as Pulsar prints them."""
+    listed = {word.strip() for word in text.strip("[]").split(",")}
     if not listed <= set(choices):
         raise ValueError(f"must be some of {', '.join(choices)}, with commas between them")
-    return ",".join(each for each in choices if each in listed)
+    return ",".join(choice for choice in choices if choice in listed)
 
 
 def _boolean(text: str) -> bool:
@@ -127,32 +141,26 @@ def _boolean(text: str) -> bool:
     return text.lower() == "true"
 
 
-def _integer(text: str, least: int | None, most: int | None) -> int:
-    if not re.fullmatch(r"[+-]?[0-9]{1,20}", text, re.ASCII):
-        raise ValueError("must be an integer")
-    number = int(text)
-    if least is not None and number < least:
-        raise ValueError(f"must be at least {least}")
-    if number > (most or INT_MAX):
-        raise ValueError(f"must be at most {most or INT_MAX}")
-    return number
-
-
-def _number(text: str, least: int | None) -> float:
-    if not re.fullmatch(r"[0-9]{1,10}(\.[0-9]{1,10})?", text, re.ASCII):
-        raise ValueError("must be a number")
-    if least is not None and float(text) < least:
-        raise ValueError(f"must be at least {least}")
-    return float(text)
+def _matched(pattern: str, text: str, words: str) -> str:
+    if not re.fullmatch(pattern, text, re.ASCII):
+        raise ValueError(f"must be {words}")
+    return text
 
 
 def as_text(value: Any) -> str:
-    """A value as it stands in a file of settings."""
+    """Return a value as it is written in a file of settings."""
     if value is None:
         return ""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
+def nearest(key: str, keys: Iterable[str]) -> str | None:
+    """Return the key that is most like an unknown one, if any is like it."""
+    from difflib import get_close_matches  # only errors need it
+
+    return next(iter(get_close_matches(key, list(keys), n=1)), None)
+
+
 def words(text: str) -> list[str]:
-    """A setting that lists names, with commas between them."""
+    """Return the names of a setting that lists them with commas between them."""
     return [word.strip() for word in text.split(",") if word.strip()]

@@ -1,14 +1,13 @@
-"""The settings of a program read from a file, the environment and the command line."""
+"""The settings of a program, read from a file, the environment and the command line."""
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import Field, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, Generic, TypeVar
 
-from interpulse.serving.settings import ConfigError, keyed_fields, parsed
+from interpulse.serving.settings import ConfigError, Setting, nearest, parsed, settings_of
 
 __all__ = ["LoadedConfig", "Program"]
 
@@ -19,7 +18,7 @@ _ENVIRONMENT_PREFIX: Final = "PULSAR_PREFIX_"
 
 @dataclass(frozen=True, slots=True)
 class LoadedConfig(Generic[Config]):
-    """Usable settings; for each source a sentence with those that Pulsar knows but the program does not act on."""
+    """Valid settings, and a warning per source about keys of Pulsar that have no effect in the program."""
 
     config: Config
     warnings: tuple[str, ...] = ()
@@ -27,29 +26,29 @@ class LoadedConfig(Generic[Config]):
 
 @dataclass(frozen=True)
 class Program(Generic[Config]):
-    """A program of ours and the keys that may stand in its file."""
+    """A program and the keys that its file may have."""
 
     name: str
-    """As sentences call it: "broker"."""
+    """Its name in sentences: "broker"."""
     config: type[Config]
     """The frozen dataclass of its settings."""
     pulsar_keys: frozenset[str]
-    """What Pulsar's own files hold. Those without a field have no effect, and are accepted with a warning."""
+    """Keys of Pulsar's own files. Those without a setting have no effect and cause a warning."""
     protecting_keys: frozenset[str] = frozenset()
     """Keys that ask for protection that the program does not offer: refused unless empty or false."""
     address_keys: frozenset[str] = frozenset()
-    """Keys without effect whose values may ask for encryption by the scheme of an address; refused then as well."""
+    """Keys without effect whose values may ask for encryption by the scheme of an address: refused if they do."""
     refusal: str = ""
-    """What to say of them: the sentence behind their names."""
-    acts_on: Callable[[Field[Any]], bool] = lambda item: True
-    """Whether the program has a use for a field of its settings; without one its key has no effect here."""
+    """The sentence behind the names of such keys."""
+    acts_on: Callable[[Setting], bool] = lambda setting: True
+    """Returns False for a setting without effect in this program."""
     refused: Callable[[str, str], str] = lambda key, value: ""
-    """What speaks against one setting, empty if nothing does."""
+    """Returns the reason to refuse a value of a key, or an empty string."""
 
     @cached_property
-    def fields(self) -> dict[str, Field[Any]]:
-        """Every supported key and the field it sets."""
-        return {key: item for key, item in keyed_fields(self.config).items() if self.acts_on(item)}
+    def settings(self) -> dict[str, Setting]:
+        """Settings with an effect, by key."""
+        return {key: setting for key, setting in settings_of(self.config).items() if self.acts_on(setting)}
 
     def load(
         self,
@@ -60,29 +59,31 @@ class Program(Generic[Config]):
         settings: Iterable[str] = (),
         options: Mapping[str, str] | None = None,
     ) -> LoadedConfig[Config]:
-        """Join all sources; raises ConfigError with every problem found in any of them.
+        """Merge all sources, the weakest first. Raise ConfigError with the problems of all of them.
 
-        ``environment``: variables named like a key, or ``PULSAR_PREFIX_<key>``; all others are none of our business.
-        ``settings``: ``key=value`` texts as given to ``--set``. ``options``: values that command line options stand
-        for, by key; they are the strongest.
+        ``environment``: variables named like a key, or ``PULSAR_PREFIX_<key>``; the others are ignored.
+        ``settings``: ``key=value`` texts of ``--set``. ``options``: values of command line options, by key.
         """
         problems: list[str] = []
         warnings: list[str] = []
+        lines = enumerate(map(str.strip, file_text.splitlines()), start=1)
+        in_file = ((f"{file_name}, line {n}: ", line) for n, line in lines if line and not line.startswith(("#", "!")))
         sources = (
-            (f"{file_name}: ", _file_settings(file_text, file_name, problems)),
+            (f"{file_name}: ", _assignments(in_file, problems)),
             ("environment: ", self._environment_settings(environment or {})),
-            ("", _explicit_settings(settings, problems)),
+            ("", _assignments((("", text) for text in settings), problems)),
             ("", list((options or {}).items())),
         )
         values: dict[str, Any] = {}
         protection: dict[str, str] = {}
-        for origin, given in sources:
-            supported = list(self._supported(given, origin, problems, warnings))
-            values.update(parsed(self.fields, supported, origin, problems))
-            told = [(f"{origin}{key}={value}", self.refused(key, value)) for key, value in given]
-            problems += [f"{setting}: {reason}" for setting, reason in told if reason]
-            for key, value in given:
-                protection[key] = f"{origin}{key}={value}" if self._asks_for_protection(key, value) else ""
+        for origin, texts in sources:
+            supported = list(self._supported(texts, origin, problems, warnings))
+            values.update(parsed(self.settings, supported, origin, problems))
+            for key, value in texts:
+                setting = f"{origin}{key}={value}"
+                if reason := self.refused(key, value):
+                    problems.append(f"{setting}: {reason}")
+                protection[key] = setting if self._asks_for_protection(key, value) else ""
         if any(protection.values()):
             problems.append(f"{', '.join(filter(None, protection.values()))}: {self.refusal}")
         if problems:
@@ -95,60 +96,43 @@ class Program(Generic[Config]):
         return key in self.address_keys and any(scheme in value.lower() for scheme in ("pulsar+ssl://", "https://"))
 
     def _environment_settings(self, environment: Mapping[str, str]) -> list[tuple[str, str]]:
-        named = [
-            (name, value) for name, value in environment.items() if name in self.fields or name in self.pulsar_keys
+        """Return the settings of variables: those of prefixed names are stronger."""
+        named = [(key, value) for key, value in environment.items() if key in self.settings or key in self.pulsar_keys]
+        prefix = _ENVIRONMENT_PREFIX
+        return named + [
+            (key.removeprefix(prefix), value) for key, value in environment.items() if key.startswith(prefix)
         ]
-        prefixed = [
-            (name.removeprefix(_ENVIRONMENT_PREFIX), value)
-            for name, value in environment.items()
-            if name.startswith(_ENVIRONMENT_PREFIX)
-        ]
-        return named + prefixed
 
     def _supported(
-        self, given: Iterable[tuple[str, str]], origin: str, problems: list[str], warnings: list[str]
+        self, texts: Iterable[tuple[str, str]], origin: str, problems: list[str], warnings: list[str]
     ) -> Iterator[tuple[str, str]]:
-        """The settings of one source that we act on. A value left empty means the default, as in Pulsar's own files,
-        or none where a setting can be off."""
-        idle: list[str] = []
-        for key, value in given:
-            if key in self.fields:
-                if value or self.fields[key].metadata["can_be_off"]:
+        """Yield the settings of one source that have an effect. Report the others.
+
+        An empty value is the default, as in Pulsar's own files, or None where a setting can be off.
+        """
+        idle: dict[str, None] = {}
+        for key, value in texts:
+            if key in self.settings:
+                if value or self.settings[key].can_be_off:
                     yield key, value
-            elif key in self.pulsar_keys:
-                if value and key not in idle:
-                    idle.append(key)
-            else:
-                problems.append(f"{origin}{key} is not a known setting{self._nearest(key)}")
+            elif key not in self.pulsar_keys:
+                near = nearest(key, [*self.settings, *self.pulsar_keys])
+                hint = f"; the nearest is {near}" if near else ""
+                problems.append(f"{origin}{key} is not a known setting{hint}")
+            elif value:
+                idle[key] = None
         if idle:
-            told = "is a setting of Pulsar that is" if len(idle) == 1 else "are settings of Pulsar that are"
-            warnings.append(f"{origin}{', '.join(idle)} {told} not supported here; there is no effect")
-
-    def _nearest(self, key: str) -> str:
-        near = difflib.get_close_matches(key, [*self.fields, *self.pulsar_keys], n=1)
-        return f"; the nearest is {near[0]}" if near else ""
+            are = "is a setting of Pulsar that is" if len(idle) == 1 else "are settings of Pulsar that are"
+            warnings.append(f"{origin}{', '.join(idle)} {are} not supported here; there is no effect")
 
 
-def _file_settings(text: str, file_name: str, problems: list[str]) -> list[tuple[str, str]]:
+def _assignments(texts: Iterable[tuple[str, str]], problems: list[str]) -> list[tuple[str, str]]:
+    """Return key and value of each ``key=value`` text. Each text comes with its origin, for a problem."""
     settings = []
-    for number, line in enumerate(text.splitlines(), start=1):
-        stripped = line.strip()
-        if not stripped or stripped.startswith(("#", "!")):
-            continue
-        key, separator, value = stripped.partition("=")
-        if not separator:
-            problems.append(f"{file_name}, line {number}: expected key=value, found {stripped!r}")
-            continue
-        settings.append((key.strip(), value.strip()))
-    return settings
-
-
-def _explicit_settings(settings: Iterable[str], problems: list[str]) -> list[tuple[str, str]]:
-    read = []
-    for text in settings:
+    for origin, text in texts:
         key, separator, value = text.partition("=")
         if separator:
-            read.append((key.strip(), value.strip()))
+            settings.append((key.strip(), value.strip()))
         else:
-            problems.append(f"expected key=value, found {text!r}")
-    return read
+            problems.append(f"{origin}expected key=value, found {text!r}")
+    return settings

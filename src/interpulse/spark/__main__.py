@@ -1,8 +1,13 @@
-"""``python -m interpulse.spark VERB``: the programs on Spark; also the main file for spark-submit."""
+"""``python -m interpulse.spark COMMAND``: the programs on Spark; also the main file for spark-submit.
 
-from interpulse.cli.main import spark_main
+The commands of ``interpulse replicate`` (``lag``, ``why``, ...) can be called here without that word too.
+"""
 
-main = spark_main()
+from interpulse.spark.commands import COMMANDS
+from interpulse.spark.job.commands import VERBS
+from interpulse.terminal.lazy import LazyGroup
+
+main = LazyGroup("spark", lazy_commands=COMMANDS, otherwise={verb.name: verb for verb in VERBS}.get)
 
 if __name__ == "__main__":
     main(prog_name="python -m interpulse.spark")

@@ -416,15 +416,12 @@ class Log(Protocol):
     def terminated(self) -> bool:
         """True once `terminate` was called, even by an earlier process."""
 
-    def append(self, entry: bytes | memoryview) -> Position:
-        """Append an entry and return its position; the order of calls is the order of the log.
+    def append(self, *entries: bytes) -> Position:
+        """Append entries, at least one, and return the position of the last. They become durable together.
 
-        The entry is safe once `LogListener.on_durable` reports it. Raise `LogFenced`, or `LogTerminated` after a
-        `terminate`.
+        The order of calls is the order of the log; `LogListener.on_durable` reports durable entries. Raises
+        `LogFenced`, or `LogTerminated` after a `terminate`.
         """
-
-    def append_all(self, entries: Sequence[bytes]) -> Position:
-        """Append at least one entry and return the position of the last. They become durable together; see `append`."""
 
     def read_cached(self, start: Position, *, entries_max: int, bytes_max: int) -> list[LogEntry] | None:
         """Return entries as `read` does, from memory without waiting; None if they are not in memory.

@@ -31,7 +31,7 @@ def broker_config(settings: Mapping[str, Setting], defaults: Mapping[str, str], 
         if not isinstance(value, Setting)
     ]
     texts = {key: as_text(value) for key, value in settings.items() if isinstance(value, Setting)}
-    can_be_off = {key for key, item in settings_by_key().items() if item.metadata["can_be_off"]}
+    can_be_off = {key for key, setting in settings_by_key().items() if setting.can_be_off}
     unset = {key: text for key, text in defaults.items() if not texts.get(key) and key not in texts.keys() & can_be_off}
     try:
         loaded = load_config(options=texts | unset)

@@ -14,7 +14,7 @@ from google.protobuf.message import DecodeError
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.commands.consuming import MessageHeadEncoder, message_head
 from interpulse.wire.commands.encoding import AnswerTemplate
-from interpulse.wire.commands.producing import ReceiptEncoder, send_head
+from interpulse.wire.commands.producing import send_head, send_receipt
 from interpulse.wire.entries import build_entry, checksum_fits, metadata_in
 from interpulse.wire.ids import signed
 from interpulse.wire.stamps import StampEncoder, schema_version_field
@@ -194,12 +194,20 @@ def message_counts(entries: Sequence[bytes]) -> Sequence[int]:
 
 
 def receipt_encoder(producer_id: int, partition: int) -> Any:
-    """Return the function that encodes receipts."""
-    return ReceiptEncoder(producer_id, partition).encode_all
+    """Return the function that makes the frames of receipts."""
+
+    def encode(receipts: Sequence[tuple[int, int, int, int]]) -> bytes:
+        frames = [
+            send_receipt(producer_id, sequence_id, max(highest_sequence_id, 0), ledger, entry, partition)
+            for sequence_id, highest_sequence_id, ledger, entry in receipts
+        ]
+        return b"".join(frames)
+
+    return encode
 
 
 def message_encoder(consumer_id: int, partition: int) -> Any:
-    """Return the function that encodes deliveries."""
+    """Return the function that makes the frames of deliveries."""
     encode = MessageHeadEncoder(consumer_id, partition).encode
 
     def encode_all(batch: Sequence[Any], epoch: int | None) -> list[bytes]:

@@ -1,9 +1,15 @@
-"""Partitions that are named and opened together."""
+"""Partitions that are named, opened together, and looked for from time to time."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from interpulse.client.partitions import open_all, partition_names
-from interpulse.model.errors import NotAllowed
+from interpulse.client.config import ClientConfig
+from interpulse.client.partitions import PartitionWatch, open_all, partition_names
+from interpulse.client.session import Session
+from interpulse.model.errors import MetadataError, NotAllowed, PulsarError, TopicNotFound
 from interpulse.model.names import TopicName
 
 TOPIC = TopicName.parse("persistent://public/default/t")
@@ -44,3 +50,60 @@ async def test_partitions_when_one_cannot_be_opened_then_all_are_closed_again() 
     with pytest.raises(NotAllowed, match="never"):
         await open_all(several)
     assert [each.asked for each in several] == [["open", "close"]] * 3
+
+
+@pytest.fixture
+async def session() -> AsyncIterator[Session]:
+    made = Session(ClientConfig("pulsar://127.0.0.1:1"))
+    yield made
+    await made.close()
+
+
+class Looking:
+    """Fails in the ways given, then works; says when it was called so often."""
+
+    def __init__(self, *failures: PulsarError) -> None:
+        self.count = 0
+        self._failures: Iterator[PulsarError] = iter(failures)
+        self._called = asyncio.Event()
+
+    async def __call__(self) -> None:
+        self.count += 1
+        self._called.set()
+        for failure in self._failures:
+            raise failure
+
+    async def called(self, count: int) -> None:
+        async with asyncio.timeout(60):
+            while self.count < count:
+                self._called.clear()
+                await self._called.wait()
+
+
+async def test_watch_goes_on_after_a_missing_topic_and_after_a_failure_and_logs_the_failure_only(
+    session: Session, caplog: pytest.LogCaptureFixture
+) -> None:
+    looking = Looking(TopicNotFound("gone"), MetadataError("store is down"))
+    with caplog.at_level(logging.WARNING):
+        watch = PartitionWatch(session, looking, interval_ms=1, what="topic=t")
+        await looking.called(4)
+    (warning,) = caplog.messages
+    assert "topic=t" in warning
+    assert "store is down" in warning
+    await watch.stop()
+
+
+async def test_watch_when_stopped_then_nothing_of_it_runs_any_more(session: Session) -> None:
+    started, ended = asyncio.Event(), asyncio.Event()
+
+    async def look() -> None:
+        started.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    watch = PartitionWatch(session, look, interval_ms=1, what="topic=t")
+    await asyncio.wait_for(started.wait(), 5)
+    await watch.stop()
+    assert ended.is_set()

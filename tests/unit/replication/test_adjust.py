@@ -11,8 +11,9 @@ from interpulse.client.admin.admin_client import AdminClient
 from interpulse.model.adjustments import AdjustmentPlan, AdminRequest, ChangeStatus, Outcome
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import MetadataError, NamespaceNotFound, OperationTimeout
-from interpulse.model.names import NamespaceName, TopicName
+from interpulse.model.names import Domain, NamespaceName, TopicName
 from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.topics import PartitionedTopicMetadata
 from interpulse.replication.adjust import Enabling, adjust, preview
 from tests.support.stub_web import StubWeb
 
@@ -39,14 +40,14 @@ class Local:
     async def settings(self) -> Mapping[str, str]:
         return {}
 
-    async def partitioned(self, namespace: NamespaceName) -> Mapping[TopicName, int | None]:
+    async def partitioned(self, namespace: NamespaceName, domains: Sequence[Domain]) -> Mapping[TopicName, int | None]:
         return {TOPIC: None}
 
-    async def stored(self, namespace: NamespaceName) -> Sequence[TopicName]:
+    async def stored(self, namespace: NamespaceName, domains: Sequence[Domain]) -> Sequence[TopicName]:
         return []
 
-    async def partitions(self, topic: TopicName) -> int:
-        return self.count
+    async def metadata(self, topic: TopicName) -> PartitionedTopicMetadata:
+        return PartitionedTopicMetadata(self.count)
 
 
 class Stored:

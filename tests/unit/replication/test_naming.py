@@ -3,7 +3,7 @@
 import pytest
 
 from interpulse.model.errors import AuthorizationError, NotConnected
-from interpulse.replication.naming import misnamed
+from interpulse.replication.connect import misnamed
 
 
 class Admin:

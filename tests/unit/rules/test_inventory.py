@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 import pytest
 
 from interpulse.model.inventory import ListedKind, TopicRow
 from interpulse.model.names import TopicName
-from interpulse.rules.inventory import list_topics
+from interpulse.rules.inventory import TopicLists
 
 BASE = TopicName.parse("a/b/t")
 P, N = ListedKind.PARTITIONED, ListedKind.NON_PARTITIONED
 ORPHAN, M = ListedKind.ORPHAN_PARTITION, ListedKind.METADATA_ONLY
+
+
+def list_topics(stored: Iterable[TopicName], counts: Mapping[TopicName, int | None]) -> list[TopicRow]:
+    lists = TopicLists()
+    lists.add_stored(stored)
+    lists.add_partitioned(counts.items())
+    return list(lists.rows(lists.names()))
+
 
 CASES = {
     "plain": ([-1], {}, (N, 0, None, True)),
@@ -30,7 +40,7 @@ CASES = {
 @pytest.mark.parametrize(("indexes", "counts", "expected"), CASES.values(), ids=CASES)
 def test_topic_when_listed_then_has_kind_and_count(indexes, counts, expected) -> None:
     stored = [BASE if index < 0 else BASE.partition(index) for index in indexes]
-    assert list(list_topics(stored, counts)) == [TopicRow(BASE, *expected)]
+    assert list_topics(stored, counts) == [TopicRow(BASE, *expected)]
 
 
 def test_non_persistent_partitions_when_not_loaded_then_none_is_missing() -> None:

@@ -6,8 +6,10 @@ from itertools import product
 
 import pytest
 
+from interpulse.model.changes import CreatePartitionedMetadata, CreateTopicRecord
 from interpulse.model.names import TopicName
 from interpulse.model.topics import Existence, TopicKind
+from interpulse.replication.change_forms import hold_texts
 from interpulse.rules.provisioning import Provisioning, ProvisioningStep, plan_topic
 
 X = TopicName.parse("x")
@@ -20,10 +22,14 @@ THREE = Existence(TopicKind.PARTITIONED, 3)
 @pytest.mark.parametrize(
     ("local", "remote", "may_create", "expected"),
     [
-        pytest.param(PLAIN, ABSENT, True, Provisioning(ProvisioningStep.CREATE_PLAIN), id="pip433-row1"),
-        pytest.param(TWO, ABSENT, True, Provisioning(ProvisioningStep.CREATE_PARTITIONED, 2), id="pip433-row2"),
-        pytest.param(TWO, TWO, True, Provisioning(ProvisioningStep.CONNECT, 2), id="pip433-row4"),
-        pytest.param(TWO, TWO, False, Provisioning(ProvisioningStep.CONNECT, 2), id="pip433-row4-creation-off"),
+        pytest.param(
+            PLAIN, ABSENT, True, Provisioning(ProvisioningStep.CREATE, CreateTopicRecord(X)), id="pip433-row1"
+        ),
+        pytest.param(
+            TWO, ABSENT, True, Provisioning(ProvisioningStep.CREATE, CreatePartitionedMetadata(X, 2)), id="pip433-row2"
+        ),
+        pytest.param(TWO, TWO, True, Provisioning(ProvisioningStep.CONNECT), id="pip433-row4"),
+        pytest.param(TWO, TWO, False, Provisioning(ProvisioningStep.CONNECT), id="pip433-row4-creation-off"),
         pytest.param(PLAIN, PLAIN, False, Provisioning(ProvisioningStep.CONNECT), id="pip433-row4-plain"),
     ],
 )
@@ -68,21 +74,26 @@ def test_hold_says_why_and_what_to_do(
 ) -> None:
     plan = plan_topic(X, local, remote, may_create=may_create)
     assert plan.step is ProvisioningStep.HOLD
-    assert reason in plan.reason
-    assert remedy in plan.remedy
+    texts = hold_texts(X, local, X, remote, plan)
+    assert reason in texts[0]
+    assert remedy in texts[1]
 
 
 def test_remedy_when_the_name_means_something_to_a_shell_then_can_be_copied() -> None:
     odd = TopicName.parse("a&b")
     quoted = f"'{odd}'"
-    assert f"topics delete {quoted} -f, here" in plan_topic(odd, PLAIN, TWO, may_create=True).remedy
-    assert f"update-partitioned-topic {quoted} -p 3, here" in plan_topic(odd, TWO, THREE, may_create=True).remedy
+    assert f"topics delete {quoted} -f, here" in remedy(odd, PLAIN, TWO)
+    assert f"update-partitioned-topic {quoted} -p 3, here" in remedy(odd, TWO, THREE)
+
+
+def remedy(topic: TopicName, local: Existence, remote: Existence) -> str:
+    return hold_texts(topic, local, topic, remote, plan_topic(topic, local, remote, may_create=True))[1]
 
 
 def test_after_creating_what_was_planned_the_next_plan_connects() -> None:
     for local, remote in product((PLAIN, TWO, THREE), (ABSENT, PLAIN, TWO, THREE)):
         plan = plan_topic(X, local, remote, may_create=True)
-        if plan.step in (ProvisioningStep.CREATE_PLAIN, ProvisioningStep.CREATE_PARTITIONED):
-            kind = TopicKind.PARTITIONED if plan.partitions else TopicKind.NON_PARTITIONED
-            created = Existence(kind, plan.partitions)
+        if plan.change is not None:
+            partitioned = isinstance(plan.change, CreatePartitionedMetadata)
+            created = Existence(TopicKind.PARTITIONED, plan.change.partitions) if partitioned else PLAIN
             assert plan_topic(X, local, created, may_create=True).step is ProvisioningStep.CONNECT

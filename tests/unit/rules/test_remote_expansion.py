@@ -8,7 +8,7 @@ from interpulse.model.changes import CreatePartitionedMetadata, SetPartitionCoun
 from interpulse.model.errors import Conflict, PulsarError, Unprocessable
 from interpulse.model.names import TopicName
 from interpulse.model.topics import Existence, TopicKind
-from interpulse.rules.remote_expansion import RemoteExpansion, plan_remote_expansion
+from interpulse.rules.provisioning import RemoteExpansion, plan_remote_expansion
 
 X = TopicName.parse("x")
 ABSENT = Existence(TopicKind.ABSENT)

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import pytest
 
+from interpulse.model.changes import AppendSchema
 from interpulse.model.errors import IncompatibleSchema, InvalidSchemaDefinition
+from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.rules.schemas import (
     SchemaVersion,
     check_compatibility,
     check_consumer_schema,
+    decide_delete_schema,
     decide_registration,
     find_equal,
     live_versions,
 )
 from tests.schema_pairs.cases import avro, fld, record
 
+TOPIC = TopicName.parse("t")
 AVRO = SchemaInfo(SchemaType.AVRO, b'{"type": "record", "name": "a", "fields": []}')
 AVRO_RESPACED = SchemaInfo(SchemaType.AVRO, b'{"name":"a","type":"record","fields":[]}')
 AVRO_2 = SchemaInfo(SchemaType.AVRO, b'{"type": "record", "name": "b", "fields": []}')
@@ -28,7 +32,13 @@ def history(*schemas: SchemaInfo | None) -> list[SchemaVersion]:
 
 
 def register(past: list[SchemaVersion], schema: SchemaInfo, strategy: str = "FULL", may: bool = True) -> int | None:
-    return decide_registration(past, schema, strategy=strategy, may_update=may)
+    """Return the version that holds the schema, None if it is appended behind the others."""
+    decision = decide_registration(TOPIC, past, schema, strategy=strategy, may_update=may, now_ms=7)
+    if not decision.changes:
+        return decision.answer
+    assert decision.answer == len(past)
+    assert decision.changes == (AppendSchema(TOPIC, len(past), schema, 7),)
+    return None
 
 
 def test_registration_when_topic_has_none_then_appended() -> None:
@@ -236,3 +246,10 @@ def test_compatibility_when_asked_then_switches_do_not_count_and_nothing_is_retu
         check_compatibility(history(SMALL), LARGE, strategy="FULL")
     with pytest.raises(InvalidSchemaDefinition):
         check_compatibility([], SchemaInfo(SchemaType.JSON, b""), strategy="FULL")
+
+
+@pytest.mark.parametrize("past", [history(), history(AVRO), history(AVRO, None)])
+def test_deletion_when_decided_then_a_marker_follows_the_history(past: list[SchemaVersion]) -> None:
+    decision = decide_delete_schema(TOPIC, past, now_ms=7)
+    assert decision.answer == len(past)
+    assert decision.changes == (AppendSchema(TOPIC, len(past), None, 7),)

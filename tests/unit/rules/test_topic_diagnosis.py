@@ -3,32 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from interpulse.model.changes import (
+    CreateMissedPartitions,
     CreatePartitionedMetadata,
     CreateTopicRecord,
     DeletePartitionedMetadata,
+    DeleteTopic,
     SetPartitionCount,
+    TopicAdminChange,
 )
 from interpulse.model.errors import TopicInconsistent
 from interpulse.model.names import TopicName
 from interpulse.model.topics import PartitionedTopicMetadata
 from interpulse.rules import topic_operations as operations
 from interpulse.rules.consistency import check_consistency
-from interpulse.rules.topic_diagnosis import (
-    PARTITIONS_CREATED_MAX,
-    CreateMissedPartitions,
-    DeleteTopic,
-    Disagreement,
-    NamespaceTopics,
-    Repair,
-    diagnose,
-)
+from interpulse.rules.inventory import TopicLists, with_count
+from interpulse.rules.topic_diagnosis import PARTITIONS_CREATED_MAX, Disagreement, Finding
+from interpulse.rules.topic_diagnosis import diagnose as diagnose_row
 from interpulse.rules.topic_view import TopicView
 
 X = TopicName.parse("persistent://t/n/x")
@@ -37,6 +34,27 @@ NP = TopicName.parse("non-persistent://t/n/x")
 
 def topic(local_name: str) -> TopicName:
     return TopicName.of("persistent", "t", "n", local_name)
+
+
+@dataclass(frozen=True)
+class NamespaceTopics:
+    """The records of a namespace. A metadata record of 0 partitions is one whose count could not be read."""
+
+    present: frozenset[TopicName] = frozenset()
+    metadata: Mapping[TopicName, PartitionedTopicMetadata] = field(default_factory=dict)
+
+
+def diagnose(state: NamespaceTopics) -> list[Finding]:
+    """The findings of all rows, by topic."""
+    lists = TopicLists()
+    lists.add_stored(state.present)
+    lists.add_partitioned((name, None) for name in state.metadata)
+    found: list[Finding] = []
+    for row in lists.rows(sorted(lists.names(), key=str)):
+        if (metadata := state.metadata.get(row.topic)) is not None:
+            row = with_count(row, metadata.partitions, deleted=metadata.deleted)
+        found += diagnose_row(row)
+    return found
 
 
 def topics(*present: str, counts: Mapping[str, int] | None = None, deleted: bool = False) -> NamespaceTopics:
@@ -90,14 +108,14 @@ CASES = [
     pytest.param(
         topics(*partitions(0, 1, 2, 7), counts={"x": 3}),
         Disagreement.ORPHAN_PARTITIONS,
-        (SetPartitionCount(X, 8),),
+        (SetPartitionCount(X, 8, force=True),),
         partitions(7),
         id="6.3-PM-3-and-orphan-7",
     ),
     pytest.param(
         topics(*partitions(0, 1, 2, 3, 4), counts={"x": 3}),
         Disagreement.ORPHAN_PARTITIONS,
-        (SetPartitionCount(X, 5),),
+        (SetPartitionCount(X, 5, force=True),),
         partitions(3, 4),
         id="6.8-partitions-created-count-not-raised",
     ),
@@ -132,7 +150,7 @@ CASES = [
     pytest.param(
         topics(*partitions(0), counts={"x": 3}),
         Disagreement.UNFINISHED_EXPANSION,
-        (SetPartitionCount(X, 3),),
+        (SetPartitionCount(X, 3, force=True),),
         [],
         id="6.8-count-raised-partitions-not-created",
     ),
@@ -162,7 +180,7 @@ CASES = [
 
 @pytest.mark.parametrize(("state", "kind", "repairs", "deletable"), CASES)
 def test_diagnose_when_the_records_disagree_then_finds_exactly_that(
-    state: NamespaceTopics, kind: Disagreement, repairs: tuple[Repair, ...], deletable: list[str]
+    state: NamespaceTopics, kind: Disagreement, repairs: tuple[TopicAdminChange, ...], deletable: list[str]
 ) -> None:
     (finding,) = diagnose(state)
     assert (finding.kind, finding.topic, finding.repairs) == (kind, X, repairs)
@@ -272,7 +290,7 @@ def test_lost_metadata_under_a_name_that_cannot_be_partitioned_says_so() -> None
 def test_partitions_up_to_the_bound_are_created_unasked() -> None:
     count = PARTITIONS_CREATED_MAX + 2  # two of them are there
     (orphan,) = diagnose(topics(*partitions(0, count - 1), counts={"x": 1}))
-    assert orphan.repairs == (SetPartitionCount(X, count),)
+    assert orphan.repairs == (SetPartitionCount(X, count, force=True),)
     (further,) = diagnose(topics(*partitions(0, count), counts={"x": 1}))
     assert further.repairs == ()
 
@@ -350,7 +368,7 @@ def refused(state: NamespaceTopics) -> set[TopicName]:
     return found
 
 
-def applied(state: NamespaceTopics, call: Repair) -> NamespaceTopics:
+def applied(state: NamespaceTopics, call: TopicAdminChange) -> NamespaceTopics:
     """What a broker makes of a call; a call that the rules of topics refuse fails the test."""
     view = view_of(state, call.topic)
     if isinstance(call, DeletePartitionedMetadata):

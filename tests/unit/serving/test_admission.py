@@ -1,10 +1,20 @@
-"""Who is let in: a table of connections that come and go, and what keeps one more out."""
+"""Limits of clients: connections, lookups, requests per second, and open files."""
+
+from __future__ import annotations
 
 import resource
 
 import pytest
 
-from interpulse.serving.admission import ConnectionQuota, Full, sockets_max
+from interpulse.model.errors import TooManyRequests
+from interpulse.serving.admission import (
+    ConnectionQuota,
+    Full,
+    LookupPermits,
+    RequestRate,
+    raise_open_files,
+    sockets_max,
+)
 
 HERE, THERE = "127.0.0.1", "127.0.0.2"
 
@@ -57,3 +67,87 @@ def test_sockets_when_files_are_limited_then_the_log_keeps_a_quarter(
 ) -> None:
     monkeypatch.setattr(resource, "getrlimit", lambda kind: (files, files))
     assert sockets_max() == most
+
+
+def test_permit_when_work_fails_then_given_back() -> None:
+    permits = LookupPermits(lambda: 1)
+    with pytest.raises(ZeroDivisionError), permits:
+        raise ZeroDivisionError
+    with permits:
+        pass
+
+
+def test_permit_when_limit_is_lowered_then_the_next_one_is_refused() -> None:
+    limit = 2
+    permits = LookupPermits(lambda: limit)
+    with permits:
+        limit = 1
+        with pytest.raises(TooManyRequests, match="too many pending lookup requests"), permits:
+            pass
+        assert (permits.taken, permits.rejected) == (1, 1)
+        limit = 2
+        with permits:
+            pass
+
+
+@pytest.mark.parametrize(
+    ("per_second", "times", "outcome"),
+    [
+        pytest.param(2, [0, 0, 0], [True, True, False], id="at the limit, and one above"),
+        pytest.param(2, [0, 0, 0.5, 0.5], [True, True, True, False], id="half a second later there is one more"),
+        pytest.param(2, [0, 0, 60, 60, 60], [True, True, True, True, False], id="nothing is saved up"),
+        pytest.param(1.5, [0, 0, 1 / 3, 2 / 3], [True, False, True, False], id="fractions"),
+    ],
+)
+def test_requests_when_they_come_then_those_above_the_rate_are_refused(
+    per_second: float, times: list[float], outcome: list[bool]
+) -> None:
+    clock = iter([0.0, *times])
+    rate = RequestRate(per_second, lambda: next(clock))
+    assert [rate.take() for _ in times] == outcome
+
+
+Limits = tuple[int, int]
+
+
+class System:
+    """A process with limits of its own."""
+
+    def __init__(self, limits: Limits, most: int) -> None:
+        self.limits = limits
+        self._most = most
+
+    def get(self, kind: int) -> Limits:
+        assert kind == resource.RLIMIT_NOFILE
+        return self.limits
+
+    def set(self, kind: int, limits: Limits) -> None:
+        assert kind == resource.RLIMIT_NOFILE
+        if limits[0] > self._most:
+            raise ValueError("current limit exceeds maximum limit")
+        self.limits = limits
+
+
+@pytest.mark.parametrize(
+    ("soft", "hard", "most", "in_force", "warnings"),
+    [
+        (256, 4096, 4096, 4096, 0),
+        (4096, 4096, 0, 4096, 0),
+        (256, 4096, 1000, 256, 1),
+    ],
+)
+def test_files_when_the_soft_limit_is_lower_then_it_is_raised_as_far_as_the_system_lets(
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    soft: int,
+    hard: int,
+    most: int,
+    in_force: int,
+    warnings: int,
+) -> None:
+    system = System((soft, hard), most)
+    monkeypatch.setattr(resource, "getrlimit", system.get)
+    monkeypatch.setattr(resource, "setrlimit", system.set)
+    assert raise_open_files() == in_force
+    assert system.limits == (in_force, hard)
+    assert len(caplog.records) == warnings

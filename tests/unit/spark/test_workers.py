@@ -10,9 +10,9 @@ from types import ModuleType
 
 import pytest
 
-from interpulse.cli.support.logs import configure_logging
 from interpulse.spark import workers
 from interpulse.spark.workers import settle_memory
+from interpulse.terminal.logs import configure_logging
 
 PROGRAM = (
     "import logging, interpulse.spark.data_source; logging.getLogger('interpulse.x').warning('gone topic=%s', 'a')"

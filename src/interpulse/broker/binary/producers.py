@@ -31,18 +31,15 @@ __all__ = ["on_close_producer", "on_producer", "on_send", "on_sends"]
 
 
 def on_sends(connection: CommandConnection, run: SendRun) -> Sequence[SendRun]:
-    """The SENDs that the producer has to look at one by one are given back."""
+    """Publish a run. Return SENDs that the producer must check one by one as runs of one."""
     producer_id, sequence_ids, entries = run
     opened = _opened(connection, producer_id)
     if opened is None:
         return ()
-    if len(entries) > 1:
-        if not opened.producer.publish_all(sequence_ids, entries):
-            return run.singles()
-        opened.publishes.add_all(entries)
-        return ()
-    opened.publishes.add(len(entries[0]))
-    opened.publish(sequence_ids[0], -1, 1, entries[0], False, False)
+    if len(entries) > 1 and not opened.producer.takes_run(sequence_ids, entries):
+        return run.singles()
+    opened.publishes.add(entries)
+    opened.producer.publish(sequence_ids, entries)
     return ()
 
 
@@ -54,18 +51,25 @@ def on_send(connection: CommandConnection, frame: Frame) -> None:
         return
     if entry is None:
         raise RemoteProtocolError("SEND without an entry")
-    opened.publishes.add(len(entry))
+    opened.publishes.add((entry,))
     accepted = accept_entry(entry)
     if accepted is None:
         error = ChecksumError("Checksum failed on the broker")
         opened.sink.send_failed(producer_id, max(send.sequence_id, send.highest_sequence_id), error)
         return
     count = max(send.num_messages, 1)  # a number that is none would give back permits of consumers and rates
-    opened.publish(send.sequence_id, send.highest_sequence_id or -1, count, accepted, send.is_chunk, send.marker)
+    opened.producer.publish(
+        (send.sequence_id,),
+        (bytes(accepted),),  # copied here only if it is a view
+        highest_sequence_id=send.highest_sequence_id or -1,
+        num_messages=count,
+        is_chunk=send.is_chunk,
+        marker=send.marker,
+    )
 
 
 def _opened(connection: CommandConnection, producer_id: int) -> OpenProducer | None:
-    """The producer of a SEND; None if the SEND crossed its closing. Raises RemoteProtocolError."""
+    """Return the producer of a SEND; None if the SEND crossed its closing. Raises RemoteProtocolError."""
     opened = connection.producers.get(producer_id)
     if opened is None and not connection.recently_closed(producer_id):
         raise RemoteProtocolError(f"SEND for producer {producer_id}, which is not open")
@@ -112,13 +116,11 @@ async def _open(connection: CommandConnection, request: pb.CommandProducer) -> O
     if request.initial_subscription_name and topic.is_persistent:
         await _create_initial_subscription(live, request.initial_subscription_name)
     sink = BinaryProducerSink(connection, request, topic.partition_index)
-    live_request = _live_request(connection, request, replicator)
-    producer = await live.add_producer(live_request, sink)
+    producer = await live.add_producer(_live_request(connection, request, replicator), sink)
     schema_version = b"" if version is None else version_to_bytes(version)
     if topic.is_persistent:
         _check_disk_space_again(context, producer)
-    publish = producer.publish_copy if live_request.by_source_position else producer.publish
-    opened = OpenProducer(producer, live, sink, sink.publishes, schema_version, publish)
+    opened = OpenProducer(producer, live, sink, sink.publishes, schema_version)
     if connection.lost:
         producer.close()
     else:
@@ -127,7 +129,7 @@ async def _open(connection: CommandConnection, request: pb.CommandProducer) -> O
 
 
 def _check_disk_space_again(context: BinaryContext, producer: LiveProducer) -> None:
-    """The disk may have become full while the producer was being opened, after the others were closed."""
+    """Close the producer if the disk became full while it was being opened, after the others were closed."""
     try:
         context.check_disk_space()
     except NoRoomLeft:
@@ -136,7 +138,7 @@ def _check_disk_space_again(context: BinaryContext, producer: LiveProducer) -> N
 
 
 async def _create_initial_subscription(topic: AnyTopic, subscription: str) -> None:
-    """So that nothing this producer sends is lost before its first consumer comes."""
+    """Create a subscription that keeps what this producer sends until the first consumer comes."""
     if subscription in topic.subscription_names():
         return
     if not topic.settings.auto_subscription_creation_allowed:
@@ -168,7 +170,7 @@ def _live_request(connection: CommandConnection, request: pb.CommandProducer, re
 
 
 def _is_known_by_source_position(connection: CommandConnection, request: pb.CommandProducer) -> bool:
-    """Return whether the client may be a replicator that expects source positions in receipts.
+    """Return True if the client may be a replicator that expects source positions in receipts.
 
     Its role does not matter: it expects them because the broker announces the feature. All Java clients announce it,
     so it is the entries that tell replicators apart from others of such a name.

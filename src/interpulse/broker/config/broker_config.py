@@ -7,8 +7,8 @@ Pulsar has one. They are read once (`config_sources`), checked once, and passed 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import Field, dataclass, replace
-from typing import Any, Final
+from dataclasses import dataclass, replace
+from typing import Final
 
 from interpulse.authentication.provider_settings import ProviderSettings
 from interpulse.model.broker_entry_metadata import INTERCEPTOR_CLASSES
@@ -25,7 +25,7 @@ from interpulse.model.policies.namespace_policies import (
 )
 from interpulse.rules.policy_checks import SCHEMA_STRATEGIES, SUBSCRIPTION_TYPES
 from interpulse.rules.tls import TLS_VERSIONS
-from interpulse.serving.settings import ConfigError, keyed_fields, parsed, shown
+from interpulse.serving.settings import ConfigError, Setting, parsed, settings_of, shown
 from interpulse.serving.settings import setting as _setting
 
 __all__ = [
@@ -41,12 +41,12 @@ __all__ = [
 _PARTITIONS_MAX: Final = 10_000
 _PORT_MAX: Final = 65_535
 HTTP_HEADER_BYTES_READ: Final = 256 * 1024
-"""A path that is too long is still read, so that the answer has the form of all others."""
+"""Limit of reading. A path that is too long is read too, so that the answer has the form of all others."""
 _AUTHORIZATION_PROVIDER: Final = "org.apache.pulsar.broker.authorization.PulsarAuthorizationProvider"
 
 RECONNECT: Final = "reconnect"
 SHUTDOWN: Final = "shutdown"
-"""What a broker may do whose session is lost."""
+"""Policies for a broker whose session is lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class BrokerConfig(ProviderSettings):
     cluster_name: str = _setting("standalone", "Name of this cluster.")
     data_dir: str = _setting("./data", "Directory that holds everything durable; one process at a time may use it.")
     bind_address: str = _setting("127.0.0.1", "Address both ports listen on.")
-    advertised_address: str = _setting("", "Host name clients are told to connect to; empty = the bind address.")
+    advertised_address: str = _setting("", "Host name that clients connect to; empty = the bind address.")
     advertised_listeners: str = _setting(
         "",
         "Addresses for clients of several networks, in place of advertisedAddress: name:scheme://host:port with commas "
@@ -86,11 +86,11 @@ class BrokerConfig(ProviderSettings):
 
     console_enabled: str = _setting(
         "auto",
-        "The console at /console; auto = where the broker listens on loopback only, or asks everybody for credentials.",
+        "The console at /console; auto = where the broker listens on loopback only, or asks clients for credentials.",
         choices=("auto", "true", "false"),
     )
     console_messages_enabled: bool = _setting(
-        True, "The console shows messages to those who may consume them; false = to nobody.", dynamic=True
+        True, "The console shows messages to roles that may consume them; false = to no role.", dynamic=True
     )
     console_read_only: bool = _setting(False, "The console shows, and changes nothing.")
 
@@ -423,11 +423,11 @@ class BrokerConfig(ProviderSettings):
         50, "Longest pattern of topics that the broker matches, in characters.", least=1
     )
     enable_broker_topic_list_watcher: bool = _setting(
-        True, "Clients are told when topics that match their pattern come or go, so that they need not ask."
+        True, "The broker reports new and deleted topics to clients with a matching pattern, which need not ask."
     )
     broker_max_connections: int = _setting(
         0,
-        "Most clients of the binary ports, one more is told so and disconnected; 0 = no limit but the one of open "
+        "Most clients of the binary ports; one more gets an error and is disconnected; 0 = no limit but that of open "
         "files, of which both services take three quarters.",
         least=0,
     )
@@ -562,13 +562,13 @@ class BrokerConfig(ProviderSettings):
 
     @property
     def session_timeout_ms(self) -> int:
-        """How long the cluster waits for this broker when it is silent."""
+        """Session timeout of this broker in ZooKeeper."""
         older = self.zoo_keeper_session_timeout_millis
         return self.metadata_store_session_timeout_millis if older is None or older < 0 else older
 
     @property
     def auto_topic_creation(self) -> AutoTopicCreation:
-        """The broker's policy for namespaces that have none of their own."""
+        """Default policy of topic creation, for namespaces without their own."""
         return AutoTopicCreation(
             self.allow_auto_topic_creation, self.allow_auto_topic_creation_type, self.default_num_partitions
         )
@@ -580,7 +580,7 @@ class BrokerConfig(ProviderSettings):
 
     @property
     def persistence(self) -> Persistence:
-        """The copies of the topics of namespaces that have no policy of their own."""
+        """Default persistence, for namespaces without their own."""
         if self.alone:
             return Persistence(1, 1, 1)
         return Persistence(
@@ -596,7 +596,7 @@ class BrokerConfig(ProviderSettings):
 
     @property
     def inactive_topics(self) -> InactiveTopicPolicies:
-        """The broker's word on inactive topics for namespaces that have none of their own."""
+        """Default policies of inactive topics, for namespaces without their own."""
         seconds = self.broker_delete_inactive_topics_max_inactive_duration_seconds
         return InactiveTopicPolicies(
             self.broker_delete_inactive_topics_mode,
@@ -606,30 +606,30 @@ class BrokerConfig(ProviderSettings):
 
     @property
     def retention(self) -> RetentionPolicies:
-        """The broker's retention for namespaces that have none of their own."""
+        """Default retention, for namespaces without their own."""
         return RetentionPolicies(self.default_retention_time_in_minutes, self.default_retention_size_in_mb)
 
     def as_text(self) -> dict[str, str]:
-        """All settings by key, every value as it would stand in ``broker.conf``; secrets that are set are hidden."""
-        return shown(self, _FIELDS)
+        """Return all settings by key, with values as in ``broker.conf``. Secrets that are set are hidden."""
+        return shown(self, _SETTINGS)
 
     def changed(self, values: Mapping[str, str]) -> BrokerConfig:
-        """A copy with some settings, given by key and as text, replaced. Raises ConfigError with all problems."""
+        """Return a copy with other values of some keys, as text. Raise ConfigError with all problems."""
         problems: list[str] = []
-        changed = dict(parsed(_FIELDS, values.items(), "", problems))
+        changed = dict(parsed(_SETTINGS, values.items(), "", problems))
         if problems:
             raise ConfigError(*problems)
         return replace(self, **changed)
 
 
-def settings_by_key() -> dict[str, Field[Any]]:
-    """Every supported key and the field it sets."""
-    return dict(_FIELDS)
+def settings_by_key() -> dict[str, Setting]:
+    """Return every setting by its key."""
+    return dict(_SETTINGS)
 
 
 def dynamic_keys() -> list[str]:
-    """The keys that may be changed while the broker runs, sorted."""
-    return sorted(key for key, item in _FIELDS.items() if item.metadata["dynamic"])
+    """Return the keys that may change while the broker runs, sorted."""
+    return sorted(key for key, setting in _SETTINGS.items() if setting.dynamic)
 
 
-_FIELDS: Final = keyed_fields(BrokerConfig)
+_SETTINGS: Final = settings_of(BrokerConfig)

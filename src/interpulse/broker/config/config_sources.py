@@ -19,7 +19,7 @@ __all__ = ["load_config"]
 
 
 def _refused_alone(key: str, value: str) -> str:
-    """A broker that is alone does not act on the stores of a cluster, and refuses to be sent to one."""
+    """Return the reason to refuse the stores of a cluster in a standalone broker."""
     if key != "metadataStoreUrl" or not value.startswith("zk:"):
         return ""
     return (
@@ -55,7 +55,7 @@ _IN_CLUSTER: Final = Program(
         "tlsKeyFilePath, tlsTrustCertsFilePath), and each that a client shows is checked"
     ),
 )
-_ALONE: Final = replace(_IN_CLUSTER, acts_on=lambda item: not item.metadata["cluster"], refused=_refused_alone)
+_ALONE: Final = replace(_IN_CLUSTER, acts_on=lambda setting: not setting.cluster, refused=_refused_alone)
 
 
 def load_config(
@@ -67,9 +67,9 @@ def load_config(
     options: Mapping[str, str] | None = None,
     in_cluster: bool = False,
 ) -> LoadedConfig[BrokerConfig]:
-    """Join all sources, see `Program.load`; raises ConfigError with every problem found in any of them.
+    """Merge all sources, see `Program.load`. Raise ConfigError with every problem.
 
-    ``in_cluster``: the stores are those of a cluster.
+    ``in_cluster``: the broker uses the stores of a cluster.
     """
     loaded = (_IN_CLUSTER if in_cluster else _ALONE).load(
         file_text=file_text, file_name=file_name, environment=environment, settings=settings, options=options

@@ -1,13 +1,12 @@
 """Settings that change while the broker runs.
 
-The dynamic values are kept as one flat JSON object under Pulsar's own key and laid over the settings of the start. The
-whole `BrokerConfig` is replaced at once, and its watchers are told.
+The store has the dynamic values as one flat JSON object under Pulsar's own key. They override the settings of the
+start. A change replaces the whole `BrokerConfig` and calls its watchers.
 """
 
 from __future__ import annotations
 
 import asyncio
-import difflib
 import json
 import logging
 from collections.abc import Callable, Mapping
@@ -15,12 +14,15 @@ from dataclasses import replace
 from typing import Final
 
 from interpulse.broker import metadata_paths as keys
+from interpulse.broker.committer import Committer, Records
 from interpulse.broker.config.broker_config import BrokerConfig, ConfigError, dynamic_keys
 from interpulse.broker.config.pulsar_dynamic_keys import READ_AT_START, reason_without_effect
 from interpulse.broker.config.pulsar_keys import PULSAR_KEYS
+from interpulse.model.changes import SetDynamicConfiguration
 from interpulse.model.errors import MetadataError, PreconditionFailed
-from interpulse.storage.api import MetadataStore, Put
-from interpulse.storage.cas import retry_on_conflict
+from interpulse.rules.decision import Decision
+from interpulse.serving.settings import nearest
+from interpulse.storage.api import MetadataStore
 
 __all__ = ["DynamicConfig"]
 
@@ -30,10 +32,11 @@ _CLAMPING: Final = frozenset({"defaultNumPartitions", "maxNumPartitionsPerPartit
 
 
 class DynamicConfig:
-    """The settings in force, `config`, and the way to change the dynamic ones among them."""
+    """The current settings, `config`, and changes of the dynamic ones."""
 
     def __init__(self, store: MetadataStore, startup: BrokerConfig) -> None:
         self._store = store
+        self._committer = Committer(store)
         self._startup = startup
         self._watchers: list[Callable[[BrokerConfig], None]] = []
         self.config = startup
@@ -41,7 +44,7 @@ class DynamicConfig:
         self._reading: asyncio.Task[None] | None = None
 
     async def load(self) -> None:
-        """Take over what was set in an earlier life of the broker; a value that is no longer valid is left out."""
+        """Apply the stored values. One that is no longer valid is logged and ignored."""
         for key, value in (await self.values()).items():
             if (reason := reason_without_effect(key)) is not None:
                 _warn_without_effect(key, value, reason)
@@ -53,7 +56,7 @@ class DynamicConfig:
         self._apply(await self.values())
 
     def follow(self) -> Callable[[], None]:
-        """Take over what other brokers and tools set, until the returned function is called."""
+        """Apply changes of other brokers and tools until the caller calls the returned function."""
         end_watch = self._store.watch(keys.CONFIGURATION, self._on_changed)
 
         def cancel() -> None:
@@ -81,14 +84,14 @@ class DynamicConfig:
         self._watchers.append(callback)
 
     async def values(self) -> dict[str, str]:
-        """What was set dynamically, by key."""
+        """Return the stored values by key."""
         stored = await self._store.get(keys.CONFIGURATION)
         return dict(json.loads(stored.value)) if stored else {}
 
     async def set(self, key: str, value: str) -> None:
-        """Change a dynamic setting, durably; raises PreconditionFailed for other keys and for values not allowed.
+        """Store a value of a dynamic setting. Raise PreconditionFailed for other keys and for invalid values.
 
-        A dynamic setting of Pulsar that has no effect here is stored as it comes, with a warning in the log.
+        A dynamic setting of Pulsar that has no effect here is stored unchecked, with a warning in the log.
         """
         if (reason := reason_without_effect(key)) is not None:
             _warn_without_effect(key, value, reason)
@@ -101,22 +104,19 @@ class DynamicConfig:
         await self._store_values(lambda values: {**values, key: value})
 
     async def delete(self, key: str) -> None:
-        """Go back to the value of the start; raises PreconditionFailed for keys that are not dynamic."""
+        """Return to the value of the start. Raise PreconditionFailed for keys that are not dynamic."""
         if reason_without_effect(key) is None:
             self._check(key, "delete")
         await self._store_values(lambda values: {name: value for name, value in values.items() if name != key})
 
     async def _store_values(self, change: Callable[[dict[str, str]], dict[str, str]]) -> None:
-        async def attempt() -> dict[str, str]:
-            stored = await self._store.get(keys.CONFIGURATION)
-            changed = change(dict(json.loads(stored.value)) if stored else {})
-            await self._store.commit(
-                [Put(keys.CONFIGURATION, json.dumps(changed).encode())],
-                {keys.CONFIGURATION: stored.version if stored else None},
-            )
-            return changed
+        async def propose(records: Records) -> Decision[dict[str, str]]:
+            stored = await records.get(keys.CONFIGURATION)
+            old = dict(json.loads(stored.value)) if stored else {}
+            changed = change(old)
+            return Decision(changed, () if changed == old else (SetDynamicConfiguration(changed),))
 
-        self._apply(await retry_on_conflict(attempt))
+        self._apply((await self._committer.decide(propose)).answer)
 
     def _apply(self, values: Mapping[str, str]) -> None:
         allowed = set(dynamic_keys())
@@ -125,7 +125,7 @@ class DynamicConfig:
             if key in allowed:
                 config = _with(config, key, value)
         config = _clamped(config, values)
-        if config == self.config:  # as when this broker is told of what it set itself
+        if config == self.config:  # as after a change by this broker, which its own watch reports
             return
         self.config = config
         for callback in self._watchers:
@@ -143,9 +143,8 @@ class DynamicConfig:
             )
         if key in PULSAR_KEYS:
             raise PreconditionFailed(f"Can't {verb} non-dynamic configuration {key}; dynamic are: {known}")
-        near = difflib.get_close_matches(key, allowed, n=1)
-        if near:
-            raise PreconditionFailed(f"Can't {verb} unknown configuration {key}; the nearest dynamic one is {near[0]}")
+        if near := nearest(key, allowed):
+            raise PreconditionFailed(f"Can't {verb} unknown configuration {key}; the nearest dynamic one is {near}")
         raise PreconditionFailed(f"Can't {verb} unknown configuration {key}; dynamic are: {known}")
 
 
@@ -161,7 +160,7 @@ def _with(config: BrokerConfig, key: str, value: str) -> BrokerConfig:
 
 
 def _clamped(config: BrokerConfig, values: Mapping[str, str]) -> BrokerConfig:
-    """A change at run time lowers the default partition count to the maximum; values of the start are left alone."""
+    """Lower the default partition count to the maximum if a dynamic value sets either of them."""
     most = config.partitions_max
     if config.default_num_partitions <= most or not _CLAMPING & values.keys():
         return config

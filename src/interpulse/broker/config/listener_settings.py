@@ -1,4 +1,4 @@
-"""What contradicts itself in the settings about listeners."""
+"""Contradictions in the settings of listeners."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["listener_problems"]
 
 
 def listener_problems(config: BrokerConfig) -> Iterator[str]:
-    """One sentence for each."""
+    """Yield one sentence per contradiction."""
     try:
         listeners = plan_listeners(config.advertised_listeners, config.internal_listener_name)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""The configuration keys that real Pulsar knows, so that an unknown key can be told from one without effect.
+"""Configuration keys of real Pulsar, which tell a key without effect from an unknown one.
 
 `BROKER_KEYS` are those that a broker of Apache Pulsar 5.0.0-M1 lists in its runtime configuration. `BOOKIE_KEYS` are
 those of the storage nodes, which share ``standalone.conf`` with the broker, `AUTHENTICATION_KEYS` those of the
@@ -341,6 +341,6 @@ brokerClientTlsEnabledWithKeyStore replicationTlsEnabled tlsAllowInsecureConnect
 tlsEnabledWithKeyStore tlsKeyStore tlsTrustStore
 """
 )
-"""What is not offered of TLS. Empty and false in Pulsar's own files."""
+"""Keys of TLS without effect here. Empty or false in Pulsar's own files."""
 
 PULSAR_KEYS: Final = BROKER_KEYS | BOOKIE_KEYS | AUTHENTICATION_KEYS | FILE_KEYS

@@ -1,4 +1,4 @@
-"""What the settings say about TLS: which services are inside it, by which files, and what contradicts itself."""
+"""Settings of TLS: the services inside it, their files, and contradictions."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ __all__ = ["binary_tls", "tls_problems", "web_tls"]
 
 
 def binary_tls(config: BrokerConfig) -> ServerTls:
-    """TLS of ``brokerServicePortTls``, of settings without problems."""
+    """Return the TLS of ``brokerServicePortTls``. The settings must have no problems."""
     return _server_tls(config, _binary_offer(config))
 
 
 def web_tls(config: BrokerConfig) -> ServerTls:
-    """TLS of ``webServicePortTls``, of settings without problems."""
+    """Return the TLS of ``webServicePortTls``. The settings must have no problems."""
     return _server_tls(config, _web_offer(config))
 
 
 def tls_problems(config: BrokerConfig) -> list[str]:
-    """What is wrong with settings that are right each by itself; one sentence for each."""
+    """Return one sentence per contradiction between settings that are valid one by one."""
     return [
         *_problems_of_ports(config),
         *_problems_of_offers(config),
@@ -94,7 +94,7 @@ def _problems_inside_tls(config: BrokerConfig) -> Iterator[str]:
 
 
 def _idle(config: BrokerConfig) -> Iterator[str]:
-    """Settings that ask for protection that no port gives."""
+    """Yield the settings of a protection that no port has."""
     given = {
         "tlsCertificateFilePath": config.tls_certificate_file_path,
         "tlsKeyFilePath": config.tls_key_file_path,

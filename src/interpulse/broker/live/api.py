@@ -28,7 +28,7 @@ __all__ = [
 
 
 class Delivery(NamedTuple):
-    """One entry on its way to a consumer.
+    """An entry on its way to a consumer.
 
     ``ack_set``: 64-bit words, signed, bit 1 = that message of the batch still waits; () = all of them do.
     ``message_count`` is what the entry costs in permits.
@@ -49,35 +49,35 @@ class LastMessage(NamedTuple):
 
 
 class ProducerSink(Protocol):
-    """Where a producer's answers go."""
+    """The receiver of a producer's answers."""
 
     def receipts(self, producer_id: int, receipts: Sequence[tuple[int, int, int, int]]) -> None:
-        """These entries are durable: (sequence id, highest sequence id, ledger, entry) each, oldest first.
+        """Report durable entries: (sequence id, highest sequence id, ledger, entry) each, oldest first.
 
         The sequence ids are those of the publish; a duplicate has the position -1:-1.
         """
 
     def send_failed(self, producer_id: int, sequence_id: int, error: PulsarError) -> None:
-        """The entry was not and will not be stored; ``sequence_id`` is the higher of the two published."""
+        """Report an entry that is not and will not be stored; ``sequence_id`` is the higher of the two published."""
 
     def throttle(self, wait_ms: int) -> None:
-        """The topic is over its publish rate: read nothing more from the client for so long; 0 = read again."""
+        """Stop reading from the client for ``wait_ms``: the topic is over its publish rate; 0 = read again."""
 
     def producer_ready(self, producer_id: int, topic_epoch: int) -> None:
-        """A producer that waited for exclusivity has it now."""
+        """Report that a producer that waited for exclusivity has it now."""
 
     def producer_refused(self, producer_id: int, error: PulsarError) -> None:
-        """A producer that waited for exclusivity will not get it; it is closed. Answers the open request."""
+        """Answer the open request of a producer that will not get exclusivity; it is closed."""
 
     def producer_closed(self, producer_id: int) -> None:
-        """The broker closed the producer: the client shall look the topic up and open it again."""
+        """Report that the broker closed the producer: the client looks the topic up and opens it again."""
 
     async def is_alive(self) -> bool:
-        """Whether the peer still answers; asked when another connection wants the same producer name."""
+        """Return True if the peer still answers; asked when another connection wants the same producer name."""
 
 
 class ConsumerSink(Protocol):
-    """Where entries for a consumer go."""
+    """The receiver of entries for a consumer."""
 
     @property
     def writable(self) -> bool:
@@ -87,20 +87,20 @@ class ConsumerSink(Protocol):
         """Send these entries in this order."""
 
     def active_changed(self, consumer_id: int, active: bool) -> None:
-        """Failover only: this consumer became, or stopped being, the one that gets entries."""
+        """Report that a Failover consumer became, or stopped being, the one that gets entries."""
 
     def end_of_topic(self, consumer_id: int) -> None:
-        """The topic is terminated and everything was delivered. Only some clients understand the command."""
+        """Report that the topic is terminated and drained. Only some clients understand the command."""
 
     def consumer_closed(self, consumer_id: int) -> None:
-        """The broker closed the consumer: the client shall look the topic up and subscribe again."""
+        """Report that the broker closed the consumer: the client looks the topic up and subscribes again."""
 
     async def is_alive(self) -> bool:
-        """Whether the peer still answers; asked when another one wants the exclusive subscription."""
+        """Return True if the peer still answers; asked when another one wants the exclusive subscription."""
 
 
 class LiveProducer(Protocol):
-    """One open producer."""
+    """An open producer."""
 
     producer_id: int
     name: str
@@ -115,47 +115,39 @@ class LiveProducer(Protocol):
     def last_sequence_id(self) -> int:
         """The highest sequence id stored under this name as far as de-duplication knows, else -1."""
 
+    def takes_run(self, sequence_ids: Sequence[int], entries: Sequence[bytes]) -> bool:
+        """Return True if these entries, each one whole message, can be published by one call.
+
+        They cannot if each needs a check or an answer of its own.
+        """
+
     def publish(
         self,
-        sequence_id: int,
-        highest_sequence_id: int,
-        num_messages: int,
-        entry: bytes | memoryview,
+        sequence_ids: Sequence[int],
+        entries: Sequence[bytes],
+        *,
+        highest_sequence_id: int = -1,
+        num_messages: int = 1,
         is_chunk: bool = False,
         marker: bool = False,
     ) -> None:
-        """Append one stored entry (checksum part first). The sink gets a receipt or a failure, in call order.
+        """Append one stored entry (checksum part first), or several that `takes_run` accepts.
 
-        ``highest_sequence_id`` is -1 when the client sent none.
+        The sink gets a receipt or a failure for each, in call order. ``highest_sequence_id`` is -1 if the client sent
+        none. A copy by a replicator that names its source position is known by it, if the producer was opened so: its
+        receipt has the ledger as sequence id and the entry as the highest one; that of a replication marker has 2^63,
+        which the wire reads as -2^63.
         """
-
-    def publish_copy(
-        self,
-        sequence_id: int,
-        highest_sequence_id: int,
-        num_messages: int,
-        entry: bytes | memoryview,
-        is_chunk: bool = False,
-        marker: bool = False,
-    ) -> None:
-        """Publish an entry of a replicator; one that names its source position is known by it. See `publish`.
-
-        Its receipt has the ledger as sequence id and the entry as the highest one; that of a replication marker has
-        2^63, which the wire reads as -2^63.
-        """
-
-    def publish_all(self, sequence_ids: Sequence[int], entries: Sequence[bytes]) -> bool:
-        """As `publish` for entries of one whole message each; False if each has to be published by itself."""
 
     def close(self) -> None:
-        """The client is gone. What is pending is still stored, without a receipt."""
+        """Close the producer: the client is gone. Pending entries are still stored, without a receipt."""
 
     def close_by_broker(self) -> None:
-        """Tell the client that it has to open it again, if it may."""
+        """Close it, and have the client open it again."""
 
 
 class LiveConsumer(Protocol):
-    """One open consumer. All calls after :meth:`close` are ignored."""
+    """An open consumer. All calls after :meth:`close` are ignored."""
 
     consumer_id: int
     name: str
@@ -164,7 +156,7 @@ class LiveConsumer(Protocol):
 
     @property
     def read_compacted(self) -> bool:
-        """It reads what compaction left of the topic."""
+        """True if it reads the compacted topic."""
 
     @property
     def subscription_name(self) -> str:
@@ -172,19 +164,22 @@ class LiveConsumer(Protocol):
 
     @property
     def metadata(self) -> Mapping[str, str]:
-        """The properties that its client gave it."""
+        """The properties set by its client."""
 
     def flow(self, permits: int) -> None:
         """Grant ``permits`` more messages."""
 
     def resume(self) -> None:
-        """The sink is writable again."""
+        """Go on with deliveries: the sink is writable again."""
 
     def acknowledge(self, position: Position, ack_set: Sequence[int] = ()) -> None:
         """Acknowledge one entry, or those messages of its batch whose bit is 0 in ``ack_set``."""
 
     def acknowledge_all(self, positions: Sequence[Position]) -> None:
-        """Acknowledge these entries, each as a whole: cheaper than one after the other."""
+        """Acknowledge these entries, each as a whole.
+
+        A call apart from `acknowledge`, which as a run of one takes 1.5 to 7 times as long (4.5 us instead of 0.6).
+        """
 
     def acknowledge_cumulative(self, position: Position, ack_set: Sequence[int] = ()) -> None:
         """Acknowledge everything up to this entry; raises NotAllowed on Shared and Key_Shared."""
@@ -202,27 +197,27 @@ class LiveConsumer(Protocol):
         """Delete the subscription; raises MetadataError if others are connected and it is not forced."""
 
     def close(self) -> None:
-        """The client is gone; what it had not acknowledged goes to others."""
+        """Close the consumer: the client is gone, and others get the entries that it has not acknowledged."""
 
     def close_by_broker(self) -> None:
-        """Tell the client that it has to open it again, if it may."""
+        """Close it, and have the client open it again."""
 
     def stats(self) -> dict[str, Any]:
         """Pulsar's ConsumerStats as JSON; also the source of CONSUMER_STATS_RESPONSE."""
 
 
 class LiveTopic(Protocol):
-    """One loaded topic, persistent or not."""
+    """A loaded topic, persistent or not."""
 
     name: TopicName
 
     @property
     def broker_entry_metadata_possible(self) -> bool:
-        """Some entries may begin with what the broker has to say of them, which not every client shall see."""
+        """True if entries may begin with broker entry metadata, which not every client understands."""
 
     @property
     def has_consumers_without_auto_consume(self) -> bool:
-        """A consumer is connected whose schema, or lack of one, says what the messages are."""
+        """True if a connected consumer has a schema of its own, or none, instead of AUTO_CONSUME."""
 
     async def add_producer(self, request: ProducerRequest, sink: ProducerSink) -> LiveProducer:
         """Open a producer; raises ProducerBusy, ProducerFenced, TopicTerminated, ServiceNotReady."""
@@ -245,13 +240,13 @@ class LiveTopic(Protocol):
         """Raises SubscriptionNotFound, or PreconditionFailed if consumers are connected and it is not forced."""
 
     def subscription_names(self) -> list[str]:
-        """Without replication cursors, sorted."""
+        """Return all names but those of replication cursors, sorted."""
 
     async def last_message(self, *, read_compacted: bool = False) -> LastMessage:
-        """The last durable message, as far as compaction left it if it is asked so."""
+        """Return the last durable message, or the last one that compaction kept."""
 
     def mark_delete_position(self, subscription: str) -> Position:
-        """Up to here everything is acknowledged; raises SubscriptionNotFound."""
+        """Return the position up to which everything is acknowledged; raises SubscriptionNotFound."""
 
     def promised_position(self, cursor: str) -> Position | None:
         """Return the mark-delete position to a task that copies from this replication cursor, with the promise of

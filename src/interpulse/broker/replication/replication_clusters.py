@@ -16,7 +16,6 @@ from interpulse.model.policies.namespace_policies import NamespacePolicies
 from interpulse.replication.adjust import Enabling
 from interpulse.rules.replication import (
     check_allowed_clusters,
-    check_new_namespace_clusters,
     check_replication_clusters,
 )
 
@@ -27,22 +26,22 @@ class ReplicationCursors(Protocol):
     """The replication cursors of a namespace's topics."""
 
     async def follow(self, namespace: NamespaceName) -> None:
-        """On return its topics keep all later messages for the stored clusters, and for no other."""
+        """Open and close cursors: on return, topics keep all later messages for the stored clusters alone."""
 
 
 class ClusterComparison(Protocol):
     """Compares a namespace here with the same one on other clusters."""
 
     async def check(self, namespace: NamespaceName, added: Mapping[str, ClusterData]) -> None:
-        """Raises Conflict that lists every difference which would keep replication from working."""
+        """Refuse clusters that differ; raises Conflict, which lists the differences that prevent replication."""
 
     async def preview(self, enabling: Enabling) -> AdjustmentPlan:
-        """What would have to change on the added clusters."""
+        """Return the plan of changes on the added clusters."""
 
     async def adjust(
         self, enabling: Enabling, store: Callable[[], Awaitable[None]], *, shown: str | None
     ) -> AdjustmentPlan:
-        """Change it, then ``store``; the plan says what came of it, and if it has the digest that was ``shown``."""
+        """Make these changes, then ``store``; return the plan with its outcome. ``shown``: its digest, if any."""
 
 
 class ReplicationClusters:
@@ -65,21 +64,6 @@ class ReplicationClusters:
         self._comparison = comparison
         self._plans = plans
 
-    async def create_namespace(self, namespace: NamespaceName, policies: NamespacePolicies) -> None:
-        """Create a namespace on clusters its tenant may use; raises TenantNotFound, Forbidden, AlreadyExists.
-
-        Without replication clusters it is on the local one. This one is always among the allowed clusters, if any are
-        named.
-        """
-        local = self._namespaces.local_cluster
-        replication = policies.replication_clusters or (local,)
-        allowed = tuple(sorted({*policies.allowed_clusters, local})) if policies.allowed_clusters else ()
-        created = policies.changed(replication_clusters=replication, allowed_clusters=allowed)
-        tenant = await self._tenants.get(namespace.tenant)
-        registered = await self._clusters.known({*replication, *allowed})
-        check_new_namespace_clusters(namespace, created, registered=registered, tenant=tenant)
-        await self._namespaces.create(namespace, created)
-
     async def set(self, namespace: NamespaceName, requested: Iterable[str], *, compare: bool) -> None:
         """Replicate a namespace to these clusters from the moment this returns.
 
@@ -92,14 +76,14 @@ class ReplicationClusters:
         await self._store(enabling)
 
     async def preview(self, namespace: NamespaceName, requested: Iterable[str]) -> AdjustmentPlan:
-        """What `adjust` would do; the same refusals, and nothing is changed. Raises OperationNotAllowed."""
+        """Return the plan of `adjust` and change nothing; raises as `adjust`."""
         self._check_plans()
         return await self._comparison.preview(await self._checked(namespace, requested))
 
     async def adjust(
         self, namespace: NamespaceName, requested: Iterable[str], *, shown: str | None = None
     ) -> AdjustmentPlan:
-        """As `set`, but the added clusters are first made to fit where that can be done (PIP-433).
+        """Replicate as `set` does after adjusting the added clusters where that is possible (PIP-433).
 
         With ``shown``, only if the plan has this digest. Raises OperationNotAllowed.
         """

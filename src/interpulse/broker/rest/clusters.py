@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from interpulse.broker.rest.http.bodies import CLUSTER, FAILURE_DOMAIN
-from interpulse.broker.rest.http.call import DONE, Answer, Call, Route, answer_json
+from interpulse.broker.rest.http.call import DONE, Answer, Call, Route, answer_changes, answer_json
 from interpulse.broker.rest.http.required_permissions import any_role, super_user
 from interpulse.model.clusters import ClusterData, FailureDomain
 from interpulse.model.errors import InvalidRequest
@@ -22,18 +22,24 @@ async def get_cluster(call: Call) -> Answer:
 
 
 async def create_cluster(call: Call) -> Answer:
-    await call.context.clusters.create(call.param("cluster"), _cluster(call))
-    return DONE
+    """Register a cluster. With ``preview=true`` the answer lists the changes, and none is made."""
+    cluster = _cluster(call)
+    return answer_changes(
+        call, await call.context.clusters.create(call.param("cluster"), cluster, previewed=call.previewed)
+    )
 
 
 async def update_cluster(call: Call) -> Answer:
-    await call.context.clusters.update(call.param("cluster"), _cluster(call))
-    return DONE
+    """Replace the record of a cluster. With ``preview=true`` the answer lists the changes, and none is made."""
+    cluster = _cluster(call)
+    return answer_changes(
+        call, await call.context.clusters.update(call.param("cluster"), cluster, previewed=call.previewed)
+    )
 
 
 async def delete_cluster(call: Call) -> Answer:
-    await call.context.clusters.delete(call.param("cluster"))
-    return DONE
+    """Delete a cluster. With ``preview=true`` the answer lists the changes, and none is made."""
+    return answer_changes(call, await call.context.clusters.delete(call.param("cluster"), previewed=call.previewed))
 
 
 async def get_peers(call: Call) -> Answer:

@@ -8,7 +8,16 @@ from typing import Final
 
 from interpulse.broker.rest.http.at_owner import redirect_to
 from interpulse.broker.rest.http.bodies import NAMESPACE_POLICIES
-from interpulse.broker.rest.http.call import DONE, NAMESPACE_PATH, Answer, Call, Route, answer_json, answer_many
+from interpulse.broker.rest.http.call import (
+    DONE,
+    NAMESPACE_PATH,
+    Answer,
+    Call,
+    Route,
+    answer_changes,
+    answer_json,
+    answer_many,
+)
 from interpulse.broker.rest.http.opening import listed_topics
 from interpulse.broker.rest.http.required_permissions import on_namespace, on_policy, super_user, tenant_admin
 from interpulse.in_turns import dumped_in_turns
@@ -16,6 +25,7 @@ from interpulse.model.adjustments import PLAN_LEVELS
 from interpulse.model.errors import Conflict, InvalidRequest, NotFound, PulsarError
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain
 from interpulse.model.permissions import NO_PERMISSIONS, SUBSCRIPTION_AUTH_NONE, NamespaceOperation
+from interpulse.replication.adjust import plan_document
 from interpulse.rules.bundles import RANGE_EQUALLY_DIVIDE
 from interpulse.rules.new_namespace import check_new_policies
 from interpulse.rules.placement import sent_to
@@ -55,16 +65,21 @@ async def get_policies(call: Call) -> Answer:
 
 
 async def create_namespace(call: Call) -> Answer:
+    """Create a namespace. With ``preview=true`` the answer lists the changes, and none is made."""
     body = call.object_or_empty(NAMESPACE_POLICIES)
     config = call.context.dynamic.config
     policies = check_new_policies(body, partitions_max=config.partitions_max, alone=config.alone)
-    await call.context.replication_clusters.create_namespace(call.namespace, policies)
-    return DONE
+    return answer_changes(
+        call, await call.context.namespaces.create_of_tenant(call.namespace, policies, previewed=call.previewed)
+    )
 
 
 async def delete_namespace(call: Call) -> Answer:
-    await call.context.deletion.namespace(call.namespace, force=call.flag("force"))
-    return DONE
+    """Delete a namespace. With ``preview=true`` the answer lists the changes, and none is made."""
+    force = call.flag("force")
+    return answer_changes(
+        call, await call.context.deletion.namespace(call.namespace, force=force, previewed=call.previewed)
+    )
 
 
 async def list_topics(call: Call) -> Answer:
@@ -84,7 +99,7 @@ async def get_bundles(call: Call) -> Answer:
 
 
 async def unload(call: Call) -> Answer:
-    """Close topics, and let others have the bundles. A destination is asked for with a bundle only, as in Pulsar."""
+    """Close topics and give the bundles away. A destination needs a bundle, as in Pulsar."""
     bundle, destination = call.param_or_none("bundle"), call.query.get("destinationBroker")
     broker = call.context.this_broker.broker_id
     if call.context.others is None and bundle is not None and destination not in (None, broker):
@@ -96,7 +111,7 @@ async def unload(call: Call) -> Answer:
 
 
 def _at_owner(route: Route) -> Route:
-    """The route, answered by the owner of its bundle; a bundle without owner is any broker's to act on."""
+    """Return the route, answered by the owner of its bundle; any broker answers for a bundle without owner."""
 
     async def answer(call: Call) -> Answer:
         owner = await call.context.bundles.elsewhere(call.namespace, call.param("bundle"))
@@ -106,9 +121,9 @@ def _at_owner(route: Route) -> Route:
 
 
 def _everywhere(route: Route) -> Route:
-    """The route, which the other owners of bundles of its namespace are asked for as well.
+    """Return the route, which also asks the other owners of bundles of its namespace.
 
-    Each is asked, then the first failure raised; that no topic has what is meant, only where that holds for all.
+    Every owner is asked, then the first failure is raised; NotFound only if it holds for all of them.
     """
 
     async def answer(call: Call) -> Answer:
@@ -142,7 +157,7 @@ def _everywhere(route: Route) -> Route:
 
 
 async def split_bundle(call: Call) -> Answer:
-    """Divide a bundle; the body has the positions for the algorithm that wants them."""
+    """Divide a bundle; the body has the positions for algorithms that need them."""
     await call.context.bundles.split(
         call.namespace,
         call.param("bundle"),
@@ -165,7 +180,7 @@ async def unsubscribe(call: Call) -> Answer:
 
 
 def _subscription(call: Call) -> str:
-    """Here it is encoded once, other than in the path of a topic."""
+    """Return the subscription, which is encoded once here, other than in the path of a topic."""
     return call.param("subscription", form_encoded=True)
 
 
@@ -174,9 +189,9 @@ async def get_replication_clusters(call: Call) -> Answer:
 
 
 async def set_replication_clusters(call: Call) -> Answer:
-    """Enable replication; with one of the parameters of PIP-433 the answer is a plan, whatever becomes of it."""
+    """Enable replication; with a parameter of PIP-433 the answer is a plan, whatever its outcome."""
     clusters = call.strings()
-    preview, adjust = call.flag_of_ours("preview"), call.flag_of_ours("adjustNamespaceLevelPoliciesAutomatically")
+    preview, adjust = call.previewed, call.flag_of_ours("adjustNamespaceLevelPoliciesAutomatically")
     if preview or adjust:
         return await _adjust(call, clusters, previewed=preview)
     compare = call.flag("compareTopicPartitions")
@@ -190,7 +205,7 @@ async def _adjust(call: Call, clusters: list[str], *, previewed: bool) -> Answer
         plan = await replication.preview(call.namespace, clusters)
     else:
         plan = await replication.adjust(call.namespace, clusters, shown=call.query.get("planDigest"))
-    return Answer(plan.http_status, await dumped_in_turns(plan.to_json(iter), levels=PLAN_LEVELS))
+    return Answer(plan.http_status, await dumped_in_turns(plan_document(plan, iter), levels=PLAN_LEVELS))
 
 
 async def get_allowed_clusters(call: Call) -> Answer:

@@ -50,8 +50,7 @@ from interpulse.broker.rest.policies import (
     topic_policies,
 )
 from interpulse.model.errors import PulsarError
-from interpulse.serving.admission import ConnectionQuota
-from interpulse.serving.request_rate import RequestRate
+from interpulse.serving.admission import ConnectionQuota, RequestRate
 from interpulse.serving.tls import ServerTls, TlsListener
 from interpulse.serving.web_connections import WebConnections
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from interpulse.broker.rest.http.bodies import TENANT
-from interpulse.broker.rest.http.call import DONE, Answer, Call, Route, answer_json
+from interpulse.broker.rest.http.call import Answer, Call, Route, answer_changes, answer_json
 from interpulse.broker.rest.http.required_permissions import super_user, tenant_itself
 from interpulse.model.clusters import TenantInfo
 from interpulse.model.errors import PreconditionFailed
@@ -22,18 +22,27 @@ async def get_tenant(call: Call) -> Answer:
 
 
 async def create_tenant(call: Call) -> Answer:
-    await call.context.tenants.create(call.param("tenant"), _tenant(call))
-    return DONE
+    """Create a tenant. With ``preview=true`` the answer lists the changes, and none is made."""
+    tenant = _tenant(call)
+    return answer_changes(
+        call, await call.context.tenants.create(call.param("tenant"), tenant, previewed=call.previewed)
+    )
 
 
 async def update_tenant(call: Call) -> Answer:
-    await call.context.tenants.update(call.param("tenant"), _tenant(call))
-    return DONE
+    """Replace roles and clusters. With ``preview=true`` the answer lists the changes, and none is made."""
+    tenant = _tenant(call)
+    return answer_changes(
+        call, await call.context.tenants.update(call.param("tenant"), tenant, previewed=call.previewed)
+    )
 
 
 async def delete_tenant(call: Call) -> Answer:
-    await call.context.deletion.tenant(call.param("tenant"), force=call.flag("force"))
-    return DONE
+    """Delete a tenant. With ``preview=true`` the answer lists the changes, and none is made."""
+    force = call.flag("force")
+    return answer_changes(
+        call, await call.context.deletion.tenant(call.param("tenant"), force=force, previewed=call.previewed)
+    )
 
 
 def _tenant(call: Call) -> TenantInfo:

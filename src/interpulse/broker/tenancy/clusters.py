@@ -1,22 +1,32 @@
-"""The clusters this one knows, itself included."""
+"""The clusters that are registered here, the local one included."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from interpulse.broker import metadata_paths as keys
+from interpulse.broker.committer import Committer, Records
 from interpulse.broker.layout import ALONE, Layout
+from interpulse.model.changes import Change, ClaimMetadata, SetCluster
 from interpulse.model.clusters import ClusterData
-from interpulse.model.errors import AlreadyExists, ClusterNotFound, PreconditionFailed
+from interpulse.model.errors import ClusterNotFound
+from interpulse.model.names import decode_local_name
 from interpulse.model.policies.namespace_policies import NamespacePolicies
 from interpulse.model.policies.topic_policies import TopicPolicyRecord
-from interpulse.rules.clusters import check_cluster_data, check_peers
+from interpulse.rules.clusters import (
+    ClusterView,
+    decide_create_cluster,
+    decide_delete_cluster,
+    decide_set_peers,
+    decide_update_cluster,
+)
+from interpulse.rules.decision import Decision
 from interpulse.rules.entity_names import check_entity_name
-from interpulse.storage.api import CommitConflict, Delete, MetadataStore, Put, scan_pages
-from interpulse.storage.cas import retry_on_conflict
+from interpulse.storage.api import MetadataStore, scan_pages
 
 __all__ = ["Clusters"]
 
@@ -26,104 +36,94 @@ _NO_POLICIES: Final = (b"", b"{}")
 
 
 class Clusters:
-    """Reads and changes the registered clusters."""
+    """Reads and changes the registered clusters. A change returns what it changed, or would change in a preview."""
 
     def __init__(self, store: MetadataStore, layout: Layout = ALONE) -> None:
         self._store = store
         self._layout = layout
+        self._committer = Committer(store, layout)
 
     async def claim(self, name: str) -> str:
-        """Take this metadata for a cluster, for ever; the name of the cluster that did so first."""
-        key = keys.LOCAL_CLUSTER
+        """Take these metadata for a cluster, for ever; return the name of the cluster that did so first."""
 
-        async def attempt() -> str:
-            stored = await self._store.get(key)
-            if stored is None:
-                await self._store.commit([Put(key, name.encode())], {key: None})
-                return name
-            return stored.value.decode()
+        async def propose(records: Records) -> Decision[str]:
+            stored = await records.get(keys.LOCAL_CLUSTER)
+            return Decision(name, (ClaimMetadata(name),)) if stored is None else Decision(stored.value.decode())
 
-        return await retry_on_conflict(attempt)
+        return (await self._committer.decide(propose)).answer
 
     async def list(self) -> list[str]:
-        """The names of all registered clusters, sorted."""
+        """Return the names of all registered clusters, sorted."""
         return await self._store.children(keys.CLUSTERS)
 
     async def get(self, name: str) -> ClusterData:
-        """How to reach a cluster; raises ClusterNotFound."""
+        """Return the record of a cluster; raises ClusterNotFound."""
         stored = await self._store.get(keys.cluster(name))
         if stored is None:
             raise ClusterNotFound(f"Cluster does not exist: {name}")
         return ClusterData.load(stored.value)
 
     async def known(self, names: Iterable[str]) -> dict[str, ClusterData]:
-        """Those of the names that are registered."""
+        """Return the records of those names that are registered."""
         wanted = {keys.cluster(name): name for name in names if not _HALF_PAIRS.search(name)}
         found = await self._store.get_many(list(wanted))
         return {wanted[key]: ClusterData.load(stored.value) for key, stored in found.items()}
 
-    async def create(self, name: str, cluster: ClusterData) -> None:
-        """Register a cluster; raises AlreadyExists, and InvalidRequest for an address that is none."""
+    async def create(self, name: str, cluster: ClusterData, *, previewed: bool = False) -> Sequence[Change]:
+        """Register a cluster; raises PreconditionFailed for an invalid name, and as `decide_create_cluster`."""
         check_entity_name("Cluster", name)
-        check_cluster_data(cluster)
-        key = keys.cluster(name)
-        try:
-            await self._store.commit([Put(key, cluster.dump())], {key: None})
-        except CommitConflict:
-            raise AlreadyExists(f"Cluster already exists: {name}") from None
+        return await self._decide(name, partial(decide_create_cluster, cluster=cluster), previewed=previewed)
 
-    async def update(self, name: str, cluster: ClusterData) -> None:
-        """Replace the addresses of a registered cluster; raises ClusterNotFound and InvalidRequest."""
-        check_cluster_data(cluster)
-        key = keys.cluster(name)
-
-        async def attempt() -> None:
-            stored = await self._store.get(key)
-            if stored is None:
-                raise ClusterNotFound(f"Cluster does not exist: {name}")
-            await self._store.commit([Put(key, cluster.dump())], {key: stored.version})
-
-        await retry_on_conflict(attempt)
+    async def update(self, name: str, cluster: ClusterData, *, previewed: bool = False) -> Sequence[Change]:
+        """Replace the record of a registered cluster; raises as `decide_update_cluster`."""
+        return await self._decide(name, partial(decide_update_cluster, cluster=cluster), previewed=previewed)
 
     async def put(self, name: str, cluster: ClusterData) -> None:
-        """Register a cluster or replace its addresses."""
-        await self._store.commit([Put(keys.cluster(name), cluster.dump())])
+        """Register a cluster or replace its record, without checks."""
+
+        async def propose(records: Records) -> Decision[None]:
+            return Decision(None, (SetCluster(name, cluster),))
+
+        await self._committer.decide(propose)
 
     async def set_peers(self, name: str, peers: Sequence[str] | None) -> None:
-        """Replace the peer clusters, None = not said; raises ClusterNotFound and PreconditionFailed."""
-        key = keys.cluster(name)
+        """Replace the peer clusters, None = never set; raises as `decide_set_peers`."""
 
-        async def attempt() -> None:
-            stored = await self._store.get(key)
-            check_peers(name, peers or (), registered=await self.list())
-            if stored is None:
-                raise ClusterNotFound(f"Cluster does not exist: {name}")
-            distinct = None if peers is None else tuple(dict.fromkeys(peers))
-            changed = replace(ClusterData.load(stored.value), peer_cluster_names=distinct)
-            await self._store.commit([Put(key, changed.dump())], {key: stored.version})
+        async def propose(records: Records) -> Decision[None]:
+            return decide_set_peers(replace(await self._view(records, name), registered=await self.list()), peers)
 
-        await retry_on_conflict(attempt)
+        await self._committer.decide(propose)
 
-    async def delete(self, name: str) -> None:
-        """Forget a cluster that nothing is replicated to; raises ClusterNotFound and PreconditionFailed.
+    async def delete(self, name: str, *, previewed: bool = False) -> Sequence[Change]:
+        """Delete a cluster with its failure domains; raises as `decide_delete_cluster`."""
 
-        A real Pulsar forgets it all the same, and then no topic of such a namespace opens.
-        """
-        await self.get(name)
-        isolation = await self._store.get(keys.isolation_policies(name))
-        if isolation is not None and isolation.value not in _NO_POLICIES:
-            raise PreconditionFailed(f"Cluster {name} has namespace isolation policies; delete them first")
-        user = await self._user(name)
-        if user is not None:
-            raise PreconditionFailed(f"Cluster {name} is used by {user}; take it out of its replication clusters first")
-        above = self._layout.failure_domains(name)
-        gone = [f"{above}/{domain}" for domain in await self._store.children(above)]
-        await self._store.commit(
-            [Delete(key) for key in (keys.isolation_policies(name), keys.cluster(name), above, *gone)]
-        )
+        async def propose(records: Records) -> Decision[None]:
+            view = await self._view(records, name)
+            if view.stored is None:
+                return decide_delete_cluster(view)
+            isolation = await self._store.get(keys.isolation_policies(name))
+            isolated = isolation is not None and isolation.value not in _NO_POLICIES
+            user = None if isolated else await self._user(name)
+            above = self._layout.failure_domains(name)
+            domains = [decode_local_name(domain) for domain in await self._store.children(above)]
+            return decide_delete_cluster(replace(view, isolated=isolated, user=user, failure_domains=domains))
+
+        return (await self._committer.decide(propose, previewed=previewed)).changes
+
+    async def _decide(
+        self, name: str, rule: Callable[[ClusterView], Decision[None]], *, previewed: bool
+    ) -> Sequence[Change]:
+        async def propose(records: Records) -> Decision[None]:
+            return rule(await self._view(records, name))
+
+        return (await self._committer.decide(propose, previewed=previewed)).changes
+
+    async def _view(self, records: Records, name: str) -> ClusterView:
+        stored = await records.get(keys.cluster(name))
+        return ClusterView(name, ClusterData.load(stored.value) if stored else None)
 
     async def _user(self, name: str) -> str | None:
-        """A namespace or a topic that is on the cluster."""
+        """Return the name of a namespace or a topic that is on the cluster, None if there is none."""
         async for page in scan_pages(self._store, f"{keys.POLICIES}/", limit=_KEYS_PER_PAGE):
             for key, stored in page:
                 namespace = keys.namespace_of_policies_key(key)

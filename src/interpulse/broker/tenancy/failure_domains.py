@@ -1,19 +1,22 @@
 """Failure domains: the brokers of a cluster that fail together.
 
-They are kept for tools that place namespaces; the brokers here place none by them.
+Tools that place namespaces use them; these brokers place none by them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from interpulse.broker import metadata_paths as keys
+from interpulse.broker.committer import Committer, Records
 from interpulse.broker.layout import ALONE, Layout
 from interpulse.broker.tenancy.clusters import Clusters
 from interpulse.model.clusters import FailureDomain
 from interpulse.model.errors import ClusterNotFound, InvalidRequest, NotFound, PreconditionFailed
 from interpulse.model.names import decode_local_name
-from interpulse.rules.clusters import check_failure_domain
-from interpulse.storage.api import Delete, MetadataStore, Put
-from interpulse.storage.cas import retry_on_conflict
+from interpulse.rules.clusters import DomainsView, decide_delete_failure_domain, decide_set_failure_domain
+from interpulse.rules.decision import Decision
+from interpulse.storage.api import MetadataStore
 
 __all__ = ["FailureDomains"]
 
@@ -25,52 +28,42 @@ class FailureDomains:
         self._store = store
         self._clusters = clusters
         self._above = layout.failure_domains
+        self._committer = Committer(store, layout)
 
     async def list(self, cluster: str) -> dict[str, FailureDomain]:
-        """All domains of a cluster by name; none of a cluster that is not registered."""
-        return {name: domain for name, (domain, _) in (await self._read(cluster)).items()}
+        """Return all domains of a cluster by name; none of a cluster that is not registered."""
+        return await self._read(Records(self._store), cluster)
 
     async def get(self, cluster: str, name: str) -> FailureDomain:
-        """Raises NotFound, and PreconditionFailed if the cluster is not registered."""
-        await self._check_cluster(cluster)
+        """Return a domain. Raises NotFound, and PreconditionFailed if the cluster is not registered."""
+        try:
+            await self._clusters.get(cluster)
+        except ClusterNotFound:
+            raise PreconditionFailed(f"Cluster {cluster} does not exist.") from None
         stored = await self._store.get(keys.failure_domain(self._above(cluster), name))
         if stored is None:
             raise NotFound(f"Domain {name} for cluster {cluster} does not exist")
         return FailureDomain.load(stored.value)
 
     async def put(self, cluster: str, name: str, domain: FailureDomain) -> None:
-        """Create or replace a domain; raises Conflict if one of its brokers is in another one."""
+        """Create or replace a domain. Raises InvalidRequest without a name, and as `decide_set_failure_domain`."""
         if not name:
             raise InvalidRequest("A failure domain needs a name")
-        await self._check_cluster(cluster)
-        key = keys.failure_domain(self._above(cluster), name)
-
-        async def attempt() -> None:
-            found = await self._read(cluster)
-            check_failure_domain(domain, {each: other for each, (other, _) in found.items() if each != name})
-            expect: dict[str, int | None] = {
-                keys.failure_domain(self._above(cluster), each): found[each][1] for each in found
-            }
-            await self._store.commit([Put(key, domain.dump())], {key: None} | expect)
-
-        await retry_on_conflict(attempt)
+        await self._decide(cluster, name, lambda view: decide_set_failure_domain(view, name, domain))
 
     async def delete(self, cluster: str, name: str) -> None:
-        """Raises NotFound, and PreconditionFailed if the cluster is not registered."""
-        await self.get(cluster, name)
-        await self._store.commit([Delete(keys.failure_domain(self._above(cluster), name))])
+        """Delete a domain; raises as `decide_delete_failure_domain`."""
+        await self._decide(cluster, name, lambda view: decide_delete_failure_domain(view, name))
 
-    async def _read(self, cluster: str) -> dict[str, tuple[FailureDomain, int]]:
+    async def _decide(self, cluster: str, name: str, rule: Callable[[DomainsView], Decision[None]]) -> None:
+        async def propose(records: Records) -> Decision[None]:
+            registered = await records.get(keys.cluster(cluster)) is not None
+            await records.get(keys.failure_domain(self._above(cluster), name))
+            return rule(DomainsView(cluster, registered, await self._read(records, cluster)))
+
+        await self._committer.decide(propose)
+
+    async def _read(self, records: Records, cluster: str) -> dict[str, FailureDomain]:
         above = self._above(cluster)
-        names = await self._store.children(above)
-        stored = await self._store.get_many([f"{above}/{name}" for name in names])
-        return {
-            decode_local_name(key.rpartition("/")[2]): (FailureDomain.load(found.value), found.version)
-            for key, found in stored.items()
-        }
-
-    async def _check_cluster(self, cluster: str) -> None:
-        try:
-            await self._clusters.get(cluster)
-        except ClusterNotFound:
-            raise PreconditionFailed(f"Cluster {cluster} does not exist.") from None
+        stored = await records.get_many([f"{above}/{name}" for name in await self._store.children(above)])
+        return {decode_local_name(key.rpartition("/")[2]): FailureDomain.load(at.value) for key, at in stored.items()}

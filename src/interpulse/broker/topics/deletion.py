@@ -15,7 +15,8 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
-from typing import Final
+from functools import partial
+from typing import Final, Protocol
 from weakref import WeakValueDictionary
 
 from interpulse.broker import metadata_paths as keys
@@ -25,19 +26,21 @@ from interpulse.broker.tenancy.namespaces import Namespaces
 from interpulse.broker.tenancy.tenants import Tenants
 from interpulse.broker.topics.lifecycle import TopicLifecycle
 from interpulse.broker.topics.topic_policies import PolicyEvents, stored_policies, stored_record
+from interpulse.model.changes import Change as MetadataChange
+from interpulse.model.changes import DeleteNamespace
 from interpulse.model.errors import (
     InvalidTopicName,
     MetadataError,
     NotEmpty,
     NotFound,
     OperationNotAllowed,
-    PreconditionFailed,
     PulsarError,
 )
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, NamespaceName, TopicName
 from interpulse.model.policies.topic_policies import TopicPolicyRecord
+from interpulse.rules.namespaces import check_empty, decide_delete_namespace
 from interpulse.rules.replication import check_topic_left_by_others, effective_replication_clusters, remote_clusters
-from interpulse.storage.api import Change, CommitConflict, MetadataStore, scan_pages
+from interpulse.storage.api import Change, MetadataStore, scan_pages
 from interpulse.storage.cas import retry_on_conflict
 from interpulse.storage.metadata.session_bounded import with_waiting_reads
 
@@ -49,8 +52,20 @@ _DOMAINS: Final[tuple[Domain, ...]] = (PERSISTENT, NON_PERSISTENT)
 _KEYS_AT_ONCE: Final = 500  # per commit and turn of the event loop, which others need too
 
 
+class OtherOwners(Protocol):
+    """The other brokers of a cluster."""
+
+    def collected(self, namespace: NamespaceName) -> AbstractAsyncContextManager[None]:
+        """Return a context in which this broker owns all bundles of the namespace."""
+        ...
+
+    async def loaded_topics(self, namespace: NamespaceName) -> Collection[TopicName]:
+        """Return the non-persistent topics of the namespace that other brokers have loaded."""
+        ...
+
+
 class Deletion:
-    """Deletes on request of an operator, and what is not used any more."""
+    """Deletes topics, namespaces and tenants on request, and unused topics."""
 
     def __init__(
         self,
@@ -60,15 +75,13 @@ class Deletion:
         namespaces: Namespaces,
         tenants: Tenants,
         config: Callable[[], BrokerConfig],
-        collected: Callable[[NamespaceName], AbstractAsyncContextManager[None]] | None = None,
-        loaded_elsewhere: Callable[[NamespaceName], Awaitable[Collection[TopicName]]] | None = None,
+        others: OtherOwners | None = None,
         events: PolicyEvents | None = None,
     ) -> None:
-        """``config`` is asked whether namespaces and tenants may be deleted by force.
+        """Delete in these stores.
 
-        Within ``collected`` all bundles of a namespace are at this broker; None: they always are. ``loaded_elsewhere``
-        names the non-persistent topics that other brokers have loaded; None: there are no others. ``events`` tell
-        others that the policies of a topic are gone.
+        ``config`` says if namespaces and tenants may be deleted by force. ``others``: None for a broker alone.
+        ``events`` report removed policies of topics to other brokers.
         """
         self._store = store
         self._lifecycle = lifecycle
@@ -76,10 +89,12 @@ class Deletion:
         self._namespaces = namespaces
         self._tenants = tenants
         self._config = config
-        self._collected = collected or (lambda namespace: nullcontext())
-        self._loaded_elsewhere = loaded_elsewhere
+        self._others = others
         self._events = events
         self._emptying: WeakValueDictionary[NamespaceName, asyncio.Lock] = WeakValueDictionary()
+
+    def _collect(self, namespace: NamespaceName) -> AbstractAsyncContextManager[None]:
+        return nullcontext() if self._others is None else self._others.collected(namespace)
 
     async def topic(self, name: TopicName, *, force: bool) -> None:
         """Delete one topic or partition; raises PreconditionFailed if it is in use and not forced.
@@ -103,7 +118,7 @@ class Deletion:
         await retry_on_conflict(lambda: self._delete_plain(name, check=check))
 
     async def orphaned_metadata(self, name: TopicName) -> bool:
-        """Delete a partitioned topic that has no partition left, in one commit; whether it was one."""
+        """Delete a partitioned topic that has no partition left, in one commit; return True if it was one."""
         async with self._policies_go(name):
             return await self._lifecycle.delete_orphaned_metadata(name)
 
@@ -125,7 +140,7 @@ class Deletion:
     async def spread_topic(
         self, name: TopicName, delete_partitions: Callable[[], Awaitable[object]], *, force: bool
     ) -> None:
-        """As `partitioned_topic`, where several brokers have partitions: ``delete_partitions`` has each delete its own.
+        """Delete a partitioned topic of several brokers: ``delete_partitions`` makes each delete its own partitions.
 
         By force it is marked first: clients that are cut off would bring partitions back, which a mark does not let
         them. Raises PreconditionFailed if a partition came back all the same; some may be gone then.
@@ -141,51 +156,48 @@ class Deletion:
     ) -> None:
         try:
             await delete_partitions()
-            await self._remove_metadata(name)
+            async with self._policies_go(name):
+                await self._lifecycle.delete_partitioned_metadata(name)
         except BaseException:
             if marked:
                 with suppress(MetadataError):  # the next start goes on with the deletion
                     await self._lifecycle.mark_deleted(name, deleted=False)
             raise
 
-    async def _remove_metadata(self, name: TopicName) -> None:
-        """What is left of a partitioned topic without partitions."""
-        records: dict[str, int | None] = {}
+    async def namespace(
+        self, namespace: NamespaceName, *, force: bool, previewed: bool = False
+    ) -> Sequence[MetadataChange]:
+        """Delete a namespace, or only preview that, and return the changes.
 
-        async def attempt() -> None:
-            plan = await self._lifecycle.plan_delete_partitioned(name)
-            records.update(dict.fromkeys(map(keys.topic_record, plan.partitions)))
-            async with self._policies_go(name):
-                await self._store.commit(plan.changes, {**plan.expect, **records})
-
-        try:
-            await retry_on_conflict(attempt, raised_for=records)
-        except CommitConflict as conflict:
-            raise PreconditionFailed(
-                f"A partition of {name} was opened while it was deleted, delete it again: {conflict.key}"
-            ) from conflict
-
-    async def namespace(self, namespace: NamespaceName, *, force: bool) -> None:
-        """Delete a namespace; raises NotEmpty if it holds topics of its users and it is not forced."""
+        Raises NotEmpty if it holds topics of its users and it is not forced.
+        """
         if force and not self._config().force_delete_namespace_allowed:
             raise OperationNotAllowed("Broker doesn't allow forced deletion of namespaces")
-        await self._delete_namespace(namespace, force=force)
+        if not previewed:
+            await self._delete_namespace(namespace, force=force)
+            return [DeleteNamespace(namespace)]
+        await self._namespaces.check_delete(namespace)
+        force = force or await self._store.get(keys.forced_deletion(namespace)) is not None
+        rule = partial(decide_delete_namespace, holds_topics=not force and await self._holds_topics(namespace))
+        return (await self._namespaces.decide(namespace, rule, previewed=True)).changes
 
-    async def tenant(self, name: str, *, force: bool) -> None:
-        """Delete a tenant; raises NotEmpty if it has namespaces and it is not forced.
+    async def tenant(self, name: str, *, force: bool, previewed: bool = False) -> Sequence[MetadataChange]:
+        """Delete a tenant, or only preview that, and return the changes.
 
-        Raises PreconditionFailed if one of them cannot be deleted, by force neither; then none is.
+        Raises NotEmpty if it has namespaces and it is not forced, PreconditionFailed if one of them cannot be deleted,
+        by force neither; then none is.
         """
         if force and not self._config().force_delete_tenant_allowed:
             raise OperationNotAllowed("Broker doesn't allow forced deletion of tenants")
         await self._tenants.get(name)
         if force:
-            namespaces = [NamespaceName.parse(each) for each in await self._namespaces.list(name)]
+            namespaces = [NamespaceName.parse(namespace) for namespace in await self._namespaces.list(name)]
             for namespace in namespaces:  # before the first of them is gone
                 await self._namespaces.check_delete(namespace)
             for namespace in namespaces:
-                await self._delete_namespace(namespace, force=True)
-        await self._tenants.delete(name)
+                if not previewed:
+                    await self._delete_namespace(namespace, force=True)
+        return await self._tenants.delete(name, with_namespaces=force and previewed, previewed=previewed)
 
     async def resume(self) -> None:
         """Finish the deletions that an earlier process began; one that cannot be finished is logged.
@@ -202,7 +214,7 @@ class Deletion:
                 log.error("unfinished deletion not finished namespace=%s error=%s", namespace, error)
         for name in await self._lifecycle.unfinished_deletions():
             try:
-                async with self._collected(name.namespace_name):
+                async with self._collect(name.namespace_name):
                     await self.partitioned_topic(name, force=True)
                 log.info("unfinished deletion finished topic=%s", name)
             except NotFound:
@@ -213,7 +225,7 @@ class Deletion:
     # --- one topic
 
     async def _check_left_by_others(self, name: TopicName) -> None:
-        """Topics that are not stored hold nothing for other clusters, nor do partitions that cannot be opened."""
+        """Refuse a replicated topic. Topics that are not stored, and partitions that cannot be opened, hold nothing."""
         if not name.is_persistent or await self._is_orphan(name):
             return
         namespace = await self._namespaces.find_policies(name.namespace_name)
@@ -236,7 +248,7 @@ class Deletion:
 
     @asynccontextmanager
     async def _policies_go(self, name: TopicName) -> AsyncIterator[None]:
-        """What happens within may delete the policies of a topic: if it has, other brokers are told."""
+        """Report to other brokers if the policies of a topic are deleted within this context."""
         record = TopicPolicyRecord() if self._events is None else await stored_record(self._store, name)
         yield
         if self._events is not None and record != await stored_record(self._store, name):
@@ -251,11 +263,10 @@ class Deletion:
             await with_waiting_reads(self._delete_marked(namespace, force=force, begun=begun))
 
     async def _delete_marked(self, namespace: NamespaceName, *, force: bool, begun: bool) -> None:
-        """``begun``: something of it is gone already."""
+        """Delete a namespace that is marked; ``begun``: part of it is deleted already."""
         try:
-            if not (force or begun) and await self._holds_topics(namespace):
-                raise NotEmpty(f"Cannot delete non empty namespace {namespace}")
-            async with self._collected(namespace):
+            check_empty(namespace, holds_topics=not (force or begun) and await self._holds_topics(namespace))
+            async with self._collect(namespace):
                 async for _ in self._emptied(namespace):
                     begun = True
                 await self._namespaces.end_delete(namespace)
@@ -267,7 +278,7 @@ class Deletion:
             raise
 
     async def _holds_topics(self, namespace: NamespaceName) -> bool:
-        """Stored topics count, and topics that are not stored while a client is connected to them.
+        """Return True for stored topics, and for topics that are not stored while a client is connected to them.
 
         At other brokers the latter count while they are loaded, as in Pulsar.
         """
@@ -277,7 +288,7 @@ class Deletion:
             topics = await self._lifecycle.list_topics(namespace, domain, include_system=False)
             if any(name.is_persistent or self._in_use(name) for name in topics):
                 return True
-        return self._loaded_elsewhere is not None and bool(await self._loaded_elsewhere(namespace))
+        return self._others is not None and bool(await self._others.loaded_topics(namespace))
 
     def _in_use(self, name: TopicName) -> bool:
         loaded = self._registry.get(name)
@@ -305,7 +316,7 @@ class Deletion:
 
 
 async def _from_below(pages: AsyncIterator[Sequence[str]]) -> AsyncIterator[list[str]]:
-    """The same keys, each after those below it, of which some may come on a later page."""
+    """Yield the keys, each after those below it, some of which may come on a later page."""
     held: list[str] = []
     async for page in pages:
         seen = [*held, *page]
@@ -321,7 +332,7 @@ def _behind_all_below(key: str) -> str:
 
 
 def _topics_of(record_keys: Sequence[str]) -> list[TopicName]:
-    """The topics these records and cursors belong to. A key that is none of a topic goes with what is left."""
+    """Return the topics of these records and cursors. Keys of no topic are left for later."""
     found: dict[TopicName, None] = {}
     for key in record_keys:
         with suppress(InvalidTopicName, ValueError):

@@ -15,7 +15,6 @@ from interpulse.broker.tenancy.cluster_links import ClusterLinks
 from interpulse.broker.tenancy.namespaces import Namespaces
 from interpulse.broker.topics.lifecycle import TopicLifecycle
 from interpulse.broker.topics.topic_policies import TopicPolicyRecords
-from interpulse.model.changes import CreatePartitionedMetadata
 from interpulse.model.errors import (
     NamespaceNotFound,
     PulsarError,
@@ -25,8 +24,9 @@ from interpulse.model.errors import (
 )
 from interpulse.model.names import TopicName
 from interpulse.model.topics import Existence
+from interpulse.replication.change_forms import request_of
 from interpulse.replication.provision import partition_metadata
-from interpulse.rules.remote_expansion import RemoteExpansion, plan_remote_expansion
+from interpulse.rules.provisioning import RemoteExpansion, plan_remote_expansion
 from interpulse.rules.replication import effective_replication_clusters, remote_clusters
 
 if TYPE_CHECKING:
@@ -117,10 +117,7 @@ class AdminRemotes:
         """See `Remotes`."""
 
         async def apply(admin: AdminClient) -> None:
-            if isinstance(change, CreatePartitionedMetadata):
-                await admin.topics.create_partitioned(change.topic, change.partitions, local_only=True)
-            else:
-                await admin.topics.expand(change.topic, change.partitions, local_only=True)
+            await admin.send(request_of(change, local_only=True))
 
         await self._call(cluster, apply)
 

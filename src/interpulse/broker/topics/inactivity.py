@@ -169,7 +169,7 @@ def _activity(topic: AnyTopic) -> TopicActivity:
     waiting = {name for name, each in topic.subscriptions.items() if each.cursor.backlog(last) > 0}
     replications = {name for name in topic.subscriptions if topic.remote_of(name) is not None}
     return TopicActivity(
-        in_use=topic.clients.connected or topic.pending_count > 0,
+        in_use=topic.clients.connected or topic.publishing.pending_count > 0,
         subscribed=len(topic.subscriptions) > len(replications),
         backlog=bool(waiting - replications),
         unreplicated=bool(waiting & replications),

@@ -1,9 +1,7 @@
-"""The one place where the rules of topics meet the metadata store.
+"""Topics as records: the decisions to create, expand and delete them, and questions for their existence.
 
-Every operation is the same loop: read a view of the name together with the versions it rests on, ask the rule, and
-commit the rule's changes only if nothing of the view has changed meanwhile; else read again. The store answers with
-the newest durable values, so a refusal never rests on an old read. Because the versions include those of the namespace
-policies, no creation in flight can slip into a namespace that is being deleted.
+The committer runs every decision. The versions that it expects include those of the namespace's policies, so no
+creation in flight can slip into a namespace that is being deleted.
 """
 
 from __future__ import annotations
@@ -11,11 +9,11 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from interpulse.broker import metadata_paths as keys
+from interpulse.broker.committer import Committer, Records
 from interpulse.broker.layout import ALONE, Layout
 from interpulse.broker.tenancy.namespaces import Namespaces
 from interpulse.broker.tenancy.remote_partitions import RemotePartitions
@@ -31,13 +29,8 @@ from interpulse.broker.topics.topic_reading import (
     parsed_metadata,
 )
 from interpulse.in_turns import in_turns, sorted_in_turns
-from interpulse.model.changes import (
-    Change,
-    CreatePartitionedMetadata,
-    CreateTopicRecord,
-    DeletePartitionedMetadata,
-)
-from interpulse.model.errors import MetadataError
+from interpulse.model.changes import Change, CreateTopicRecord, DeleteSchema, DeleteTopicPolicies
+from interpulse.model.errors import MetadataError, PreconditionFailed
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, NamespaceName, TopicName, decode_local_name
 from interpulse.model.topics import Existence, PartitionedTopicMetadata, Requester, TopicKind
 from interpulse.rules import topic_operations, topics
@@ -45,8 +38,7 @@ from interpulse.rules.decision import AskRemotes, Decision
 from interpulse.rules.inactivity import decide_delete_orphaned_metadata
 from interpulse.rules.topic_view import Part, TopicView, existence, looked_at, metadata_names
 from interpulse.storage.api import Change as StoreChange
-from interpulse.storage.api import CommitConflict, CommitTooLarge, Delete, MetadataStore, Put, scan_pages
-from interpulse.storage.cas import retry_on_conflict
+from interpulse.storage.api import CommitConflict, MetadataStore, scan_pages
 from interpulse.storage.logs.topic_records import decode_record
 
 __all__ = ["AssociatedMetadata", "PartitionedDeletion", "TopicLifecycle"]
@@ -71,7 +63,7 @@ class AssociatedMetadata:
 
 @dataclass(frozen=True, slots=True)
 class PartitionedDeletion:
-    """What makes a partitioned topic disappear: its partitions go together with these changes, if nothing changed."""
+    """The deletion of a partitioned topic: its partitions go together with these changes, if nothing changed."""
 
     partitions: tuple[TopicName, ...]
     changes: tuple[StoreChange, ...]
@@ -79,7 +71,7 @@ class PartitionedDeletion:
 
 
 class TopicLifecycle:
-    """Decides and records what exists; loading and closing topics is the registry's work."""
+    """The existence of topics: decided and recorded here, while the registry loads and closes topics."""
 
     def __init__(
         self,
@@ -93,7 +85,7 @@ class TopicLifecycle:
     ) -> None:
         """``settings`` is asked each time, since it may change while the broker runs.
 
-        ``loaded`` are the names of the topics loaded now, a live view of the registry's: non-persistent topics exist
+        ``loaded`` is the registry's live view of the names of the topics loaded now: non-persistent topics exist
         while they are in it.
         """
         self._store = store
@@ -101,6 +93,7 @@ class TopicLifecycle:
         self._settings = settings
         self._loaded = loaded
         self._layout = layout
+        self._committer = Committer(store, layout)
         self._counts = TopicCounts(store)
         self._reader = TopicReader(store, namespaces, settings, loaded, remote_partitions, self._counts)
         basis = AnswerBasis(store, settings, loaded)
@@ -111,19 +104,19 @@ class TopicLifecycle:
     # --- questions and opening
 
     async def partitions(self, name: TopicName, *, create: bool) -> int:
-        """How many partitions the name has, 0 = none; with ``create`` a missing one may become a partitioned topic.
+        """Return the partition count, 0 = not partitioned; with ``create`` a missing topic may be created.
 
-        A topic that another cluster of its namespace has already gets that cluster's partition count.
+        A topic that another cluster of its namespace already has gets that cluster's partition count.
         """
         return await self._ask(self._known_partitions[create], name, topics.decide_partitions, create=create)
 
     def known_partitions(self, name: str, *, create: bool) -> int | None:
-        """What `partitions` would say of this complete name, from memory and at once; None: it has to be asked."""
+        """Return the answer of `partitions` for this complete name from the cache; None if it is not cached."""
         known = self._known_partitions[create].find(name)
         return None if known is None else known.answer
 
     async def partitions_for_operator(self, name: TopicName, *, create: bool) -> PartitionedTopicMetadata:
-        """As `partitions`, with the properties unless ``create``; raises PreconditionFailed where it is not served."""
+        """Return the partition metadata, without properties if ``create``; raises PreconditionFailed if not served."""
         return await self._ask(self._known_metadata[create], name, topics.decide_partitions_for_operator, create=create)
 
     async def open(self, name: TopicName, *, by: Requester, create: bool) -> None:
@@ -131,7 +124,7 @@ class TopicLifecycle:
         await self._decide(name, topics.decide_open, by=by, create=create)
 
     async def partitions_to_subscribe(self, name: TopicName) -> int:
-        """As `partitions` with creation, for operators that create a subscription; raises PreconditionFailed."""
+        """Return the partition count for operators that create a subscription. Raises PreconditionFailed."""
         return await self._decide(name, topics.decide_partitions_to_subscribe)
 
     async def check_servable(self, name: TopicName) -> None:
@@ -139,17 +132,17 @@ class TopicLifecycle:
         await self._ask(self._known_servable, name, topics.decide_lookup)
 
     async def view(self, name: TopicName) -> TopicView:
-        """All that rules would know of the name now, with its partition records; for those who explain an answer."""
+        """Return the view that rules would get of the name now, with its partition records, to explain an answer."""
         return (await self._reader.read(name, Part.PARTITION_RECORDS)).view
 
     async def existence(self, name: TopicName) -> Existence:
-        """The existence of the name: a partitioned topic, one topic, or nothing."""
+        """Return the existence of the name: a partitioned topic, one topic, or nothing."""
         return existence((await self._reader.read(name)).view)
 
     async def existences(self, names: Iterable[TopicName]) -> dict[TopicName, Existence]:
-        """The same for many names, from one consistent read."""
+        """Return the existence of many names from one consistent read."""
         records = {name: keys.topic_record(name) for name in names}
-        candidates = {keys.partitioned_topic(each): each for name in records for each in metadata_names(name)}
+        candidates = {keys.partitioned_topic(base): base for name in records for base in metadata_names(name)}
         found = await self._store.get_many([*candidates, *records.values()])
         metadata = {each: parsed_metadata(key, found[key].value) for key, each in candidates.items() if key in found}
         views = (
@@ -159,17 +152,17 @@ class TopicLifecycle:
         return {view.name: existence(view) for view in views}
 
     async def expected_versions(self, name: TopicName) -> dict[str, int]:
-        """The versions for a commit whose records must not outlive the namespace; raises NamespaceNotFound."""
+        """Return the versions for a commit whose records must not outlive the namespace; raises NamespaceNotFound."""
         return await self._namespaces.expected_versions(name.namespace_name)
 
     async def metadata(self, name: TopicName) -> PartitionedTopicMetadata | None:
-        """The partition metadata stored under exactly this name."""
+        """Return the partition metadata stored under exactly this name."""
         key = keys.partitioned_topic(name)
         stored = await self._store.get(key)
         return parsed_metadata(key, stored.value) if stored else None
 
     async def properties(self, name: TopicName) -> dict[str, str]:
-        """The properties of a topic; empty for a topic without properties or record."""
+        """Return the properties of a topic; empty for a topic without properties or record."""
         metadata = await self.metadata(name)
         if metadata:
             return dict(metadata.properties)
@@ -198,11 +191,11 @@ class TopicLifecycle:
         return having
 
     async def internal_info(self, name: TopicName) -> dict[str, Any]:
-        """The records of one stored topic, also of one that may not be loaded; raises TopicNotFound."""
+        """Return the records of one stored topic, also of one that may not be loaded; raises TopicNotFound."""
         return await internal_info(self._store, name, self._layout)
 
     async def list_topics(self, namespace: NamespaceName, domain: Domain, *, include_system: bool) -> list[TopicName]:
-        """All topics and partitions of a namespace, sorted; nothing for a namespace that does not exist."""
+        """Return all topics and partitions of a namespace, sorted; none for a namespace that does not exist."""
         if domain == "persistent":
             names = await self._names(keys.topic_records(namespace, domain), namespace, domain)
         else:
@@ -215,29 +208,31 @@ class TopicLifecycle:
         return await _listed(names, include_system=include_system)
 
     async def local_names(self, namespace: NamespaceName, domain: Domain) -> AsyncIterator[tuple[str, bool]]:
-        """The local names of all topics of a namespace that are stored, in the order of the store, and whether they are
-        partitioned; partitions are left out. Costs less than the names themselves; others get their turn in between."""
+        """Yield the local names of all stored topics of a namespace, with True for partitioned ones, in stored order.
+
+        Partitions are left out. It costs less than whole names; other tasks get their turn in between.
+        """
         encoded = await self._store.children(keys.partitioned_topics(namespace, domain))
         partitioned = set(encoded)
         async for some in in_turns(encoded):
-            for each in some:
-                yield decode_local_name(each), True
+            for local_name in some:
+                yield decode_local_name(local_name), True
         async for some in in_turns(await self._store.children(keys.topic_records(namespace, domain))):
-            for each in some:
-                if _PARTITION.sub("", each) not in partitioned:
-                    yield decode_local_name(each), False
+            for local_name in some:
+                if _PARTITION.sub("", local_name) not in partitioned:
+                    yield decode_local_name(local_name), False
 
     async def list_partitioned(
         self, namespace: NamespaceName, domain: Domain, *, include_system: bool
     ) -> list[TopicName]:
-        """The base names of all partitioned topics of a namespace, sorted."""
+        """Return the base names of all partitioned topics of a namespace, sorted."""
         names = await self._names(keys.partitioned_topics(namespace, domain), namespace, domain)
         return await _listed(names, include_system=include_system)
 
     async def partition_counts(
         self, namespace: NamespaceName, domain: Domain, *, include_system: bool
     ) -> dict[TopicName, int | None]:
-        """The same with their partition counts; None where only asking for the one topic tells how it stands."""
+        """Return all partitioned topics of a namespace with their counts, None for an unclear count."""
         counts: dict[TopicName, int | None] = {}
         prefix = f"{keys.partitioned_topics(namespace, domain)}/"
         async for page in scan_pages(self._store, prefix, limit=_NAMES_AT_ONCE):
@@ -280,37 +275,31 @@ class TopicLifecycle:
         A subscription that comes or goes on the first partition meanwhile changes its record; then all is read again.
         """
 
-        async def attempt() -> None:
-            reading = await self._reader.read(name, *looked_at(topic_operations.decide_expand))
+        async def propose(records: Records) -> Decision[None]:
+            reading = await self._read(records, name, topic_operations.decide_expand)
             stored = reading.stored
             decision = topic_operations.decide_expand(reading.view, partitions, force=force)
             if decision.changes:
                 covered = range(reading.view.partitions)
                 joined = [*(index for index in covered if index not in stored), *range(len(covered), partitions)]
                 prefix = self._settings().replicator_prefix
-                cursors = new_cursors(name, stored, joined, replicator_prefix=prefix, layout=self._layout)
+                records.also += new_cursors(name, stored, joined, replicator_prefix=prefix, layout=self._layout)
                 present = {index: stored[index].version for index in (0, *joined) if index in stored}
-                versions = {keys.topic_record(name.partition(index)): each for index, each in present.items()}
-                expecting = replace(reading, versions={**reading.versions, **versions})
-                await self._commit(expecting, decision.changes, cursors)
+                records.versions |= {keys.topic_record(name.partition(at)): each for at, each in present.items()}
+                self._claim(records, reading, decision.changes)
+            return decision
 
-        await retry_on_conflict(attempt)
+        await self._committer.decide(propose)
 
     async def set_properties(self, name: TopicName, change: Callable[[dict[str, str]], dict[str, str]]) -> None:
         """Replace the properties of a topic, those of a partitioned topic in its metadata; raises TopicNotFound."""
 
-        async def attempt() -> None:
-            reading = await self._reader.read(name, Part.RELATED_METADATA)
-            metadata = reading.view.metadata.get(name)
-            if metadata:
-                changed = replace(metadata, properties=change(dict(metadata.properties)))
-                update = Put(keys.partitioned_topic(name), changed.dump())
-            else:
-                topics.decide_open(reading.view, by=Requester.ADMIN, create=False)
-                update = await self._with_properties(name, change)
-            await self._store.commit([update], reading.versions)
+        async def propose(records: Records) -> Decision[None]:
+            reading = await self._read(records, name, topic_operations.decide_set_properties)
+            old = await self.properties(name)
+            return topic_operations.decide_set_properties(reading.view, old, change(dict(old)))
 
-        await retry_on_conflict(attempt)
+        await self._committer.decide(propose)
 
     # --- deleting
 
@@ -319,51 +308,75 @@ class TopicLifecycle:
         await self._decide(name, topic_operations.decide_delete_plain, force=force)
 
     async def plan_delete_partitioned(self, name: TopicName) -> PartitionedDeletion:
-        """What has to go for a partitioned topic to be gone, with its schemas and policies; nothing is changed yet.
+        """Plan the removal of a partitioned topic with its schemas and policies; nothing is changed yet.
 
         The schemas stay if there is a topic of the same name beside it, against the rules.
         """
+        decision, expect = await self._decide_delete_partitioned(name)
+        return PartitionedDeletion(decision.answer, tuple(await self._committer.writes(decision.changes)), expect)
+
+    async def delete_partitioned_metadata(self, name: TopicName) -> None:
+        """Remove a partitioned topic whose partitions are gone. Raises PreconditionFailed if one came back."""
+        absent: dict[str, None] = {}
+
+        async def propose(records: Records) -> Decision[tuple[TopicName, ...]]:
+            decision, expect = await self._decide_delete_partitioned(name)
+            absent.update(dict.fromkeys(map(keys.topic_record, decision.answer)))
+            records.versions |= expect | absent
+            return decision
+
+        try:
+            await self._committer.decide(propose, raised_for=absent)
+        except CommitConflict as conflict:
+            raise PreconditionFailed(
+                f"A partition of {name} was opened while it was deleted, delete it again: {conflict.key}"
+            ) from conflict
+
+    async def _decide_delete_partitioned(
+        self, name: TopicName
+    ) -> tuple[Decision[tuple[TopicName, ...]], dict[str, int | None]]:
+        """Return the deletion with its associated metadata, whose answer are the partitions, and what it rests on."""
         reading = await self._reader.read(name)
         decision = topic_operations.decide_delete_partitioned(reading.view)
-        changes = [self._store_change(reading.view, change) for change in decision.changes]
-        expect = {key: reading.versions[key] for key in (keys.partitioned_topic(name), keys.topic_record(name))}
-        if not reading.view.recorded:
-            associated = await self.associated_metadata(name)
-            changes += associated.removal
-            expect |= associated.expect
         partitions = tuple(name.partition(index) for index in range(decision.answer))
-        return PartitionedDeletion(partitions, tuple(changes), expect)
+        expect = {key: reading.versions[key] for key in (keys.partitioned_topic(name), keys.topic_record(name))}
+        if reading.view.recorded:
+            return Decision(partitions, decision.changes), expect
+        removal, versions = await self._associated_metadata(name)
+        return Decision(partitions, (*decision.changes, *removal)), expect | versions
 
     async def mark_deleted(self, name: TopicName, *, deleted: bool = True) -> bool:
-        """Mark a partitioned topic as being deleted, so that no partition of it comes back, or take that back.
+        """Mark a partitioned topic as being deleted, so that no partition of it comes back, or remove the mark.
 
-        Whether that changed something.
+        Return True if that changed something.
         """
 
-        async def attempt() -> bool:
+        async def propose(records: Records) -> Decision[bool]:
             key = keys.partitioned_topic(name)
-            stored = await self._store.get(key)
-            metadata = None if stored is None else parsed_metadata(key, stored.value)
-            if stored is None or metadata is None or metadata.deleted is deleted:
-                return False
-            await self._store.commit([Put(key, replace(metadata, deleted=deleted).dump())], {key: stored.version})
-            return True
+            stored = await records.get(key)
+            return topic_operations.decide_mark_deleted(
+                name, None if stored is None else parsed_metadata(key, stored.value), deleted=deleted
+            )
 
-        return await retry_on_conflict(attempt)
+        return (await self._committer.decide(propose)).answer
 
     async def associated_metadata(self, name: TopicName) -> AssociatedMetadata:
-        """What goes with a topic, or with the last partition of one: its policies, permissions on it, its schemas.
+        """Return the removal of a topic's policies, permissions and schemas; also for its last partition.
 
-        The schemas are those of the same name in the other domain too, and stay while there is such a topic.
+        Its schemas are those of the same name in the other domain too, and stay while there is such a topic.
         """
+        removal, expect = await self._associated_metadata(name)
+        return AssociatedMetadata(tuple(await self._committer.writes(removal)), expect)
+
+    async def _associated_metadata(self, name: TopicName) -> tuple[list[Change], dict[str, int | None]]:
         grants, expect = await self._namespaces.removal_of_grants(name)
-        removal: list[StoreChange] = [Delete(keys.topic_policies(name)), *grants]
+        removal: list[Change] = [DeleteTopicPolicies(name), *grants]
         domain: Domain = NON_PERSISTENT if name.is_persistent else PERSISTENT
         twin = TopicName(domain, name.tenant, name.namespace, name.local_name)
         if (await self.existence(twin)).kind is not TopicKind.ABSENT:
-            return AssociatedMetadata(tuple(removal), expect)
+            return removal, expect
         absent = {keys.partitioned_topic(twin): None, keys.topic_record(twin): None}
-        return AssociatedMetadata((*removal, Delete(keys.schema(name))), expect | absent)
+        return [*removal, DeleteSchema(name)], expect | absent
 
     async def unfinished_deletions(self) -> list[TopicName]:
         """The partitioned topics that are marked as being deleted; records that cannot be understood are logged."""
@@ -374,27 +387,26 @@ class TopicLifecycle:
         return found
 
     async def delete_orphaned_metadata(self, name: TopicName) -> bool:
-        """Remove a partitioned topic that has no partition left, with its associated metadata; whether it was one.
+        """Remove a partitioned topic that has no partition left; return True if it was one.
 
-        No partition can come back in between: its record would have to be absent for this commit, and the metadata
-        present for its own.
+        Its associated metadata go along. No partition can come back in between: its record would have to be absent for
+        this commit, and the metadata present for its own.
         """
 
-        async def attempt() -> bool:
-            reading = await self._reader.read(name, *looked_at(decide_delete_orphaned_metadata))
+        async def propose(records: Records) -> Decision[bool]:
+            reading = await self._read(records, name, decide_delete_orphaned_metadata)
             partitions = [name.partition(index) for index in range(reading.view.partitions)]
             loaded = any(partition in self._loaded for partition in partitions)
             decision = decide_delete_orphaned_metadata(reading.view, loaded=loaded)
-            if decision.changes:
-                absent: dict[str, int | None] = {keys.topic_record(each): None for each in partitions}
-                associated = await self.associated_metadata(name)
-                expecting = replace(reading, versions={**reading.versions, **absent, **associated.expect})
-                await self._commit(expecting, decision.changes, associated.removal)
-            return decision.answer
+            if not decision.changes:
+                return decision
+            removal, versions = await self._associated_metadata(name)
+            records.versions |= dict.fromkeys(map(keys.topic_record, partitions)) | versions
+            return Decision(decision.answer, (*decision.changes, *removal))
 
-        return await retry_on_conflict(attempt)
+        return (await self._committer.decide(propose)).answer
 
-    # --- the loop
+    # --- rules of topics
 
     async def _ask(
         self,
@@ -404,7 +416,7 @@ class TopicLifecycle:
         *arguments: P.args,
         **options: P.kwargs,
     ) -> A:
-        """As `_decide`, of a rule whose answers are kept."""
+        """Decide as `_decide`, by a rule whose answers are cached."""
         decision = known.find(str(name))
         if decision is not None:
             return decision.answer
@@ -427,66 +439,34 @@ class TopicLifecycle:
         *arguments: P.args,
         **options: P.kwargs,
     ) -> A:
-        """``note`` hears of what was decided, and on what, unless remote clusters had their say."""
+        """Decide by a rule; ``note`` gets the decision and its reading unless it depends on remote clusters."""
 
-        async def attempt() -> A:
-            reading = await self._reader.read(name, *looked_at(rule))
+        async def propose(records: Records) -> Decision[A]:
+            reading = await self._read(records, name, rule)
             decision = rule(reading.view, *arguments, **options)
             if isinstance(decision, AskRemotes):
                 decision = rule(await self._reader.ask_remotes(reading.view), *arguments, **options)
                 assert isinstance(decision, Decision)
             else:
                 note(reading, decision)
-            if decision.changes:
-                await self._commit(reading, decision.changes)
-            return decision.answer
+            self._claim(records, reading, decision.changes)
+            return decision
 
-        return await retry_on_conflict(attempt)
+        return (await self._committer.decide(propose)).answer
 
-    async def _commit(self, reading: Reading, changes: Sequence[Change], more: Sequence[StoreChange] = ()) -> None:
-        expect = dict(reading.versions)
-        updates = [self._store_change(reading.view, change) for change in changes]
-        for change, update in zip(changes, updates, strict=True):
-            if isinstance(change, CreatePartitionedMetadata | CreateTopicRecord):
-                expect.setdefault(update.key, None)
-        if updates or more:
-            with self._claimed(reading, changes):
-                try:
-                    await self._store.commit([*updates, *more], expect)
-                except CommitTooLarge:
-                    await self._commit_in_parts([*updates, *more], expect)
+    async def _read(self, records: Records, name: TopicName, rule: Callable[..., object]) -> Reading:
+        reading = await self._reader.read(name, *looked_at(rule))
+        records.versions |= reading.versions
+        return reading
 
-    async def _commit_in_parts(self, updates: Sequence[StoreChange], expect: Mapping[str, int | None]) -> None:
-        """The records of many new partitions come after everything else, as they do in Pulsar.
-
-        Where this ends early, a partition without record is created when it is opened.
-        """
-        new = [each.key for each in updates if isinstance(each, Put) and each.key.startswith(f"{keys.TOPIC_RECORDS}/")]
-        later = {key for key in new if expect.get(key, 0) is None}
-        first = [each for each in updates if each.key not in later]
-        await self._store.commit(first, {key: version for key, version in expect.items() if key not in later})
-        records = [each for each in updates if each.key in later]
-        for begin in range(0, len(records), _NAMES_AT_ONCE):
-            await self._create_missing({each.key: each for each in records[begin : begin + _NAMES_AT_ONCE]})
-
-    async def _create_missing(self, records: dict[str, StoreChange]) -> None:
-        """One that was opened meanwhile is there, and stays as it is."""
-        while records:
-            try:
-                return await self._store.commit(list(records.values()), dict.fromkeys(records))
-            except CommitConflict as conflict:
-                if records.pop(conflict.key, None) is None:
-                    raise
-
-    def _claimed(self, reading: Reading, changes: Sequence[Change]) -> AbstractContextManager[None]:
-        """Topics that are being stored count for later ones in a namespace with a limit."""
+    def _claim(self, records: Records, reading: Reading, changes: Sequence[Change]) -> None:
+        """Count topics that are being stored for later ones, in a namespace with a limit."""
         created = [change.topic for change in changes if isinstance(change, CreateTopicRecord)]
-        if reading.count is None or not created:
-            return nullcontext()
-        return self._counts.claim(reading.view.name.namespace_name, created, reading.count)
+        if reading.count is not None and created:
+            records.claim = self._counts.claim(reading.view.name.namespace_name, created, reading.count)
 
     async def _names(self, key: str, namespace: NamespaceName, domain: Domain) -> list[TopicName]:
-        """The names of all children, parsed once and then remembered; others get their turn between many."""
+        """Return the names of all children; other tasks get their turn between many."""
         prefix = f"{domain}://{namespace}/"
         return [
             TopicName.parse(f"{prefix}{decode_local_name(encoded)}")
@@ -494,29 +474,9 @@ class TopicLifecycle:
             for encoded in some
         ]
 
-    async def _with_properties(self, name: TopicName, change: Callable[[dict[str, str]], dict[str, str]]) -> Put:
-        """The record with other properties, written under the version that was read."""
-        key, codec = keys.topic_record(name), self._layout.topic_records
-        stored = await self._store.get(key)
-        properties = await self.properties(name)
-        return Put(key, codec.amended(stored.value if stored else None, properties=change(properties)))
-
-    def _store_change(self, view: TopicView, change: Change) -> StoreChange:
-        """The writes of a change in the metadata store; the other interpreter of changes is the admin client."""
-        if isinstance(change, CreateTopicRecord):
-            properties = {"properties": dict(change.properties)} if change.properties else {}
-            return Put(keys.topic_record(change.topic), self._layout.topic_records.amended(None, **properties))
-        key = keys.partitioned_topic(change.topic)
-        if isinstance(change, CreatePartitionedMetadata):
-            return Put(key, PartitionedTopicMetadata(change.partitions, properties=change.properties).dump())
-        if isinstance(change, DeletePartitionedMetadata):
-            return Delete(key)
-        present = view.metadata[change.topic]
-        return Put(key, replace(present, partitions=change.partitions).dump())
-
 
 def _note_nothing(reading: Reading, decision: Decision[Any]) -> None:
-    """For rules that are not asked again and again."""
+    """Note nothing: for rules whose answers are not cached."""
 
 
 def _is_marked(key: str, stored: bytes) -> bool:

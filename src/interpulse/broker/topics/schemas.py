@@ -1,33 +1,37 @@
-"""The schemas of topics: read history -> rule -> append if unchanged. Where they are kept is `schema_store`'s."""
+"""The schemas of topics: registered by decisions, checked and handed out. See `schema_store` for their store."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
+from interpulse.broker.committer import Committer, Records
 from interpulse.broker.instruments import SchemaMeter
 from interpulse.broker.topics.schema_store import History, RecordedSchemas, SchemaStore
 from interpulse.broker.topics.topic_policies import stored_policies
 from interpulse.clock import Clock
+from interpulse.model.changes import AppendSchema, Change
 from interpulse.model.errors import IncompatibleSchema, SchemaNotFound
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.policies.namespace_policies import NamespacePolicies
 from interpulse.model.policies.topic_policies import TopicPolicies
 from interpulse.model.schemas import SchemaInfo
 from interpulse.model.topics import Requester
+from interpulse.rules.decision import Decision
 from interpulse.rules.effective_policies import effective_policies, namespace_level
 from interpulse.rules.schemas import (
     SchemaVersion,
     check_compatibility,
     check_consumer_schema,
+    decide_delete_schema,
     decide_registration,
     find_equal,
     live_versions,
 )
 from interpulse.storage.api import MetadataStore
-from interpulse.storage.cas import retry_on_conflict
 
 __all__ = ["PolicySource", "SchemaSettings", "Schemas"]
 
@@ -36,17 +40,17 @@ class PolicySource(Protocol):
     """The source of a namespace's policies."""
 
     async def get_policies(self, namespace: NamespaceName) -> NamespacePolicies:
-        """Raises NamespaceNotFound."""
+        """Return the policies; raises NamespaceNotFound."""
         ...
 
     async def expected_versions(self, namespace: NamespaceName) -> dict[str, int]:
-        """The versions for a commit whose records must not outlive the namespace; raises NamespaceNotFound."""
+        """Return the versions for a commit whose records must not outlive the namespace; raises NamespaceNotFound."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaSettings:
-    """The broker's own word where neither the topic nor its namespace says something."""
+    """The broker's settings, for topics and namespaces without policies of their own."""
 
     auto_update_allowed: bool = True
     validation_enforced: bool = False
@@ -67,39 +71,40 @@ class Schemas:
     ) -> None:
         """``settings`` is asked each time, because the auto-update switch may change while the broker runs."""
         self.meters: defaultdict[str, SchemaMeter] = defaultdict(SchemaMeter)
-        """What was done with schemas, by namespace."""
+        """Counts and times of operations on schemas, by namespace."""
         self._store = store
+        self._committer = Committer(store)
         self._policies = policies
         self._settings = settings
         self._clock = clock
         self._schemas = schema_store or RecordedSchemas(store)
 
     async def register(self, topic: TopicName, schema: SchemaInfo, *, by: Requester) -> int:
-        """The version of ``schema``, stored now if the topic does not have it; raises IncompatibleSchema.
+        """Return the version of ``schema``, which is stored if the topic does not have it; raises IncompatibleSchema.
 
         The switches for automatic updates bind clients and replicators, not administrators.
         """
         policies = await self._policies.get_policies(topic.namespace_name)
         strategy = await self.strategy(topic)
         may_update = by is Requester.ADMIN or self._may_update(topic, policies, by)
+        meter = self._meter(topic)
 
-        async def attempt() -> int:
-            history = await self._read(topic)
-            meter = self._meter(topic)
+        def rule(history: Sequence[SchemaVersion]) -> Decision[int]:
+            now_ms = self._clock.now_ms()
             try:
-                known = decide_registration(history.versions, schema, strategy=strategy, may_update=may_update)
+                decision = decide_registration(
+                    topic, history, schema, strategy=strategy, may_update=may_update, now_ms=now_ms
+                )
             except IncompatibleSchema:
                 meter.incompatible += 1
                 raise
-            if known is not None:
-                return known
-            meter.compatible += 1
-            return await self._append(topic, history, schema)
+            meter.compatible += bool(decision.changes)
+            return decision
 
-        return await retry_on_conflict(attempt)
+        return await self._decide(topic, rule, meter.puts.timed)
 
     async def check(self, topic: TopicName, schema: SchemaInfo) -> str:
-        """The strategy under which ``schema`` could be registered; raises IncompatibleSchema if it could not.
+        """Return the strategy under which ``schema`` could be registered; raises IncompatibleSchema if it could not.
 
         The switches for automatic updates do not count.
         """
@@ -109,13 +114,13 @@ class Schemas:
         return strategy
 
     async def strategy(self, topic: TopicName) -> str:
-        """How a new schema of this topic has to fit the earlier ones; raises NamespaceNotFound."""
+        """Return the rule by which a new schema must fit the earlier ones; raises NamespaceNotFound."""
         if topic.is_system:
             return self._settings().system_topic_strategy
         return str((await self._in_force(topic)).schema_compatibility_strategy)
 
     async def admit_producer(self, topic: TopicName, schema: SchemaInfo | None, *, by: Requester) -> int | None:
-        """The schema version a new producer writes with; None if it brings no schema. Raises IncompatibleSchema."""
+        """Return the version that a new producer writes with, None without schema; raises IncompatibleSchema."""
         if schema is not None:
             return await self.register(topic, schema, by=by)
         if topic.is_system or not await self.has_schema(topic):
@@ -145,7 +150,7 @@ class Schemas:
             await self.register(topic, schema, by=Requester.CLIENT)
 
     async def get(self, topic: TopicName, version: int | None = None) -> tuple[SchemaInfo, int]:
-        """The latest schema, or the one of ``version``; raises SchemaNotFound."""
+        """Return the latest schema, or the one of ``version``; raises SchemaNotFound."""
         history = (await self._read(topic)).versions
         live = live_versions(history)
         wanted = live[-1:] if version is None else [entry for entry in live if entry.version == version]
@@ -154,34 +159,34 @@ class Schemas:
         return wanted[0].schema, wanted[0].version
 
     async def has_schema(self, topic: TopicName) -> bool:
-        """Whether the topic has a schema now."""
+        """Return True if the topic has a schema now."""
         history = (await self._read(topic)).versions
         return bool(live_versions(history))
 
     async def versions(self, topic: TopicName) -> Sequence[SchemaVersion]:
-        """The whole history with its deletion markers, oldest first."""
+        """Return the whole history with its deletion markers, oldest first."""
         history = (await self._read(topic)).versions
         return history
 
     async def version_of(self, topic: TopicName, schema: SchemaInfo) -> int | None:
-        """The version under which exactly this schema is registered, or None."""
+        """Return the version under which exactly this schema is registered, or None."""
         history = (await self._read(topic)).versions
         return find_equal(history, schema)
 
     async def delete(self, topic: TopicName, *, force: bool = False) -> int:
-        """Hide the history behind a deletion marker and give the marker's version; ``force`` erases it and gives -1."""
+        """Hide the history behind a deletion marker and return its version; ``force`` erases it and returns -1."""
         if force:
             with self._meter(topic).deletions.timed():
                 await self._schemas.forget(topic)
             return -1
 
-        async def attempt() -> int:
-            return await self._append(topic, await self._read(topic), None)
+        def rule(history: Sequence[SchemaVersion]) -> Decision[int]:
+            return decide_delete_schema(topic, history, now_ms=self._clock.now_ms())
 
-        return await retry_on_conflict(attempt)
+        return await self._decide(topic, rule, self._meter(topic).deletions.timed)
 
     async def _in_force(self, topic: TopicName) -> TopicPolicies:
-        """Of the topic's policies those about schemas, after its namespace's and the broker's are taken in."""
+        """Return the effective policies about schemas: the topic's over its namespace's over the broker's."""
         settings = self._settings()
         broker = TopicPolicies(
             schema_compatibility_strategy=settings.strategy, schema_validation_enforced=settings.validation_enforced
@@ -198,15 +203,31 @@ class Schemas:
             return True
         return by is Requester.REPLICATOR and policies.allow_auto_update_schema_with_replicator
 
-    async def _append(self, topic: TopicName, history: History, schema: SchemaInfo | None) -> int:
-        """Store one more version; raises CommitConflict if another change was faster."""
-        version = history.versions[-1].version + 1 if history.versions else 0
-        added = SchemaVersion(version, schema, self._clock.now_ms())
-        expect = await self._policies.expected_versions(topic.namespace_name)
-        meter = self._meter(topic)
-        with (meter.deletions if schema is None else meter.puts).timed():
-            await self._schemas.append(topic, history, added, dict(expect))
-        return version
+    async def _decide(
+        self,
+        topic: TopicName,
+        rule: Callable[[Sequence[SchemaVersion]], Decision[int]],
+        timed: Callable[[], AbstractContextManager[None]],
+    ) -> int:
+        """Append the version that the rule decides on; its store commits it, within ``timed``."""
+        history = History()
+
+        async def propose(records: Records) -> Decision[int]:
+            nonlocal history
+            history = await self._read(topic)
+            decision = rule(history.versions)
+            if decision.changes:
+                records.versions |= await self._policies.expected_versions(topic.namespace_name)
+                records.claim = timed()
+            return decision
+
+        async def commit(decided: Sequence[Change], records: Records) -> None:
+            for change in decided:
+                assert isinstance(change, AppendSchema)
+                added = SchemaVersion(change.version, change.schema, change.created_ms)
+                await self._schemas.append(topic, history, added, records.versions)
+
+        return (await self._committer.decide(propose, commit=commit)).answer
 
     async def _read(self, topic: TopicName) -> History:
         with self._meter(topic).gets.timed():

@@ -1,1 +1,1 @@
-"""`interpulse-admin`: one module per resource."""
+"""Commands of `interpulse-admin`, one module per resource."""

@@ -1,4 +1,4 @@
-"""The tree of administration: the same commands as ``interpulse admin ...`` and as ``interpulse-admin ...``."""
+"""Command tree of the administration, for ``interpulse admin ...`` and ``interpulse-admin ...`` alike."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import click
 
 from interpulse import __version__
 from interpulse.cli.support.connection.settings import ConnectionSettings
-from interpulse.cli.support.lazy import LazyCommand, LazyGroup
-from interpulse.cli.support.option_groups import option_group
-from interpulse.cli.support.output import format_option
+from interpulse.terminal.lazy import LazyCommand, LazyGroup
+from interpulse.terminal.option_groups import option_group
+from interpulse.terminal.output import format_option
 
 __all__ = ["admin", "connection_options"]
 
@@ -51,7 +51,7 @@ connection_options = option_group(
         help="Whether the certificate must have the server's name; it must by default.",
     ),
 )
-"""The options for credentials and TLS, with the names of Pulsar's tools."""
+"""Options for credentials and TLS, with the names of Pulsar's tools."""
 
 
 @click.group(
@@ -74,7 +74,7 @@ connection_options = option_group(
 def admin(ctx: click.Context, /, **flags: str | bool | int | None) -> None:
     """Administer a cluster, with the commands of pulsar-admin.
 
-    Settings come from the flags, then from environment variables named like the keys of client.conf, then from the
-    context in use, then from the file that PULSAR_CLIENT_CONF names.
+    Settings come from flags, then from environment variables named like the keys of client.conf, then from the current
+    context, then from the file named by PULSAR_CLIENT_CONF.
     """
     ctx.obj = ConnectionSettings.resolve(flags)

@@ -1,4 +1,4 @@
-"""``brokers``: active brokers, their health and their configuration."""
+"""Group ``brokers``: active brokers, their health and their configuration."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import click
 
 from interpulse.cli.admin.wide_lists import print_brokers
 from interpulse.cli.support.command_groups import CommandGroup
-from interpulse.cli.support.output import (
+from interpulse.cli.support.running import admin_command
+from interpulse.terminal.output import (
     is_wide,
     print_json,
     print_lines,
@@ -18,7 +19,6 @@ from interpulse.cli.support.output import (
     print_value,
     print_wide,
 )
-from interpulse.cli.support.running import admin_command
 
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
@@ -39,7 +39,7 @@ def brokers() -> None:
 async def list_brokers(admin: AdminClient, cluster: str | None) -> None:
     """List the active brokers.
 
-    -o wide tells which of them balances load.
+    -o wide shows which of them balances load.
     """
     names = await admin.brokers.list(cluster)
     if is_wide():
@@ -62,7 +62,7 @@ async def leader_broker(admin: AdminClient) -> None:
 async def list_owned_namespaces(admin: AdminClient, cluster: str, broker: str) -> None:
     """List the bundles that a broker serves.
 
-    -o wide is a table of them.
+    -o wide prints them as a table.
     """
     owned = await admin.brokers.owned_namespaces(cluster, broker)
     if is_wide():

@@ -1,4 +1,4 @@
-"""``clusters``: the registered clusters, the local one included."""
+"""Group ``clusters``: the registered clusters, including the local one."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from interpulse.cli.support.command_groups import CommandGroup
-from interpulse.cli.support.option_groups import option_group
-from interpulse.cli.support.output import print_json, print_lines
-from interpulse.cli.support.params import STRINGS
+from interpulse.cli.support.params import STRINGS, preview_option
 from interpulse.cli.support.running import UNUSABLE, CommandFailed, admin_command
 from interpulse.model.clusters import JAVA_KEYS, ClusterData, FailureDomain
 from interpulse.model.names import SYSTEM_NAMESPACE
+from interpulse.terminal.option_groups import option_group
+from interpulse.terminal.output import print_changes, print_json, print_lines
 
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
@@ -64,7 +64,7 @@ _cluster_fields = option_group(
 
 
 def _described(file: Path | None, given: dict[str, Any]) -> ClusterData:
-    """The values of the options, and of the file for the others; raises CommandFailed."""
+    """Return the values of the options, and of the file for missing ones. Raise CommandFailed."""
     found = ClusterData() if file is None else _read_cluster_file(file)
     values = {name: value for name, value in given.items() if value not in (None, False)}
     kept = {name: values.pop(name) for name in JAVA_KEYS & values.keys()}
@@ -106,19 +106,27 @@ async def get_cluster(admin: AdminClient, cluster: str) -> None:
 @clusters.command("create")
 @click.argument("cluster")
 @_cluster_fields
+@preview_option
 @admin_command
-async def create_cluster(admin: AdminClient, /, cluster: str, file: Path | None, **values: Any) -> None:
+async def create_cluster(
+    admin: AdminClient, /, cluster: str, file: Path | None, previewed: bool, **values: Any
+) -> None:
     """Register a cluster."""
-    await admin.clusters.create(cluster, _described(file, values))
+    changes = await admin.clusters.create(cluster, _described(file, values), previewed=previewed)
+    print_changes(changes)
 
 
 @clusters.command("update")
 @click.argument("cluster")
 @_cluster_fields
+@preview_option
 @admin_command
-async def update_cluster(admin: AdminClient, /, cluster: str, file: Path | None, **values: Any) -> None:
+async def update_cluster(
+    admin: AdminClient, /, cluster: str, file: Path | None, previewed: bool, **values: Any
+) -> None:
     """Replace the record of a cluster."""
-    await admin.clusters.update(cluster, _described(file, values))
+    changes = await admin.clusters.update(cluster, _described(file, values), previewed=previewed)
+    print_changes(changes)
 
 
 @clusters.command("delete")
@@ -130,18 +138,21 @@ async def update_cluster(admin: AdminClient, /, cluster: str, file: Path | None,
     is_flag=True,
     help="Delete all tenants of the broker first, but pulsar, with all their namespaces and topics.",
 )
+@preview_option
 @admin_command
-async def delete_cluster(admin: AdminClient, cluster: str, everything: bool) -> None:
+async def delete_cluster(admin: AdminClient, cluster: str, everything: bool, previewed: bool) -> None:
     """Delete the record of a cluster."""
+    if everything and previewed:
+        raise click.UsageError("--all excludes --preview")
     if everything:
         for tenant in await admin.tenants.list():
             if tenant != SYSTEM_NAMESPACE.tenant:  # brokers need it
                 await _delete_tenant(admin, tenant)
-    await admin.clusters.delete(cluster)
+    print_changes(await admin.clusters.delete(cluster, previewed=previewed))
 
 
 async def _delete_tenant(admin: AdminClient, tenant: str) -> None:
-    """With all it holds; each is told when it is gone."""
+    """Delete a tenant with everything in it, and report each deletion."""
     for namespace in await admin.namespaces.list(tenant):
         for topic in await admin.topics.list_partitioned(namespace, system_included=True):
             await admin.topics.delete_partitioned(topic, force=True)
@@ -162,7 +173,7 @@ async def _delete_tenant(admin: AdminClient, tenant: str) -> None:
 )
 @admin_command
 async def update_peer_clusters(admin: AdminClient, cluster: str, peers: list[str]) -> None:
-    """Set the peer clusters of a cluster; peers share no namespace."""
+    """Set the peer clusters of a cluster. Peers share no namespace."""
     await admin.clusters.set_peers(cluster, peers)
 
 

@@ -1,4 +1,4 @@
-"""``ns-isolation-policy``: which brokers of a cluster may serve which namespaces."""
+"""Group ``ns-isolation-policy``: the brokers of a cluster that may serve a namespace."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import click
 
 from interpulse.cli.support.command_groups import CommandGroup
-from interpulse.cli.support.output import print_json
 from interpulse.cli.support.params import PAIRS, STRINGS, joined_pairs
 from interpulse.cli.support.running import admin_command
 from interpulse.model.isolation import MIN_AVAILABLE, IsolationPolicy, UnloadScope
+from interpulse.terminal.output import print_json
 
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
@@ -20,7 +20,7 @@ __all__ = ["isolation_policies"]
 
 @click.group(cls=CommandGroup)
 def isolation_policies() -> None:
-    """Operations about namespace isolation policies: which brokers of a cluster may serve which namespaces."""
+    """Operations about namespace isolation policies, which select the brokers that may serve a namespace."""
 
 
 @isolation_policies.command("set")
@@ -60,7 +60,7 @@ def isolation_policies() -> None:
 @click.option(
     "--unload-scope",
     type=click.Choice([each.value for each in UnloadScope]),
-    help="Namespaces to unload, so that they are placed anew: those whose brokers change (the default), all that the "
+    help="Namespaces to unload, so that they are placed again: those whose brokers change (the default), all that the "
     "policy names or named before, or none.",
 )
 @admin_command
@@ -105,7 +105,7 @@ async def list_policies(admin: AdminClient, cluster: str) -> None:
 @click.argument("policy")
 @admin_command
 async def delete_policy(admin: AdminClient, cluster: str, policy: str) -> None:
-    """Delete a policy of a cluster; bundles stay where they are until they are unloaded."""
+    """Delete a policy of a cluster. Bundles stay where they are until they are unloaded."""
     await admin.clusters.delete_isolation_policy(cluster, policy)
 
 
@@ -113,8 +113,10 @@ async def delete_policy(admin: AdminClient, cluster: str, policy: str) -> None:
 @click.argument("cluster")
 @admin_command
 async def list_brokers(admin: AdminClient, cluster: str) -> None:
-    """Print what the policies say of each broker that is there. Expressions are held against host:port here."""
-    print_json([each.to_json() for each in await admin.clusters.isolation_of_brokers(cluster)])
+    """Print how the policies apply to each active broker. Expressions are matched with host:port here."""
+    print_json(
+        [isolation_of_broker.to_json() for isolation_of_broker in await admin.clusters.isolation_of_brokers(cluster)]
+    )
 
 
 @isolation_policies.command("broker")
@@ -122,5 +124,5 @@ async def list_brokers(admin: AdminClient, cluster: str) -> None:
 @click.option("--broker", required=True, help="The broker, host:port.")
 @admin_command
 async def get_broker(admin: AdminClient, cluster: str, broker: str) -> None:
-    """Print what the policies say of a broker, whether it is there or not."""
+    """Print how the policies apply to a broker, which need not be active."""
     print_json((await admin.clusters.isolation_of_broker(cluster, broker)).to_json())

@@ -1,4 +1,4 @@
-"""The commands of ``namespaces`` that are about bundles, and about the subscriptions of all topics at once."""
+"""Commands of ``namespaces`` about bundles, and about the subscriptions of all topics together."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from interpulse.cli.support.command_lists import namespace_command
-from interpulse.cli.support.output import print_json
 from interpulse.cli.support.params import BUNDLE, NUMBERS
 from interpulse.model.names import NamespaceName
+from interpulse.terminal.output import print_json
 
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
@@ -26,7 +26,7 @@ _bundle = click.option("-b", "--bundle", type=BUNDLE, help="A single bundle: 0x0
 
 @_namespace_command("bundles")
 async def get_bundles(admin: AdminClient, namespace: NamespaceName) -> None:
-    """Print the bundles of a namespace: its hash ranges."""
+    """Print the bundles of a namespace, which are hash ranges."""
     print_json(await admin.namespaces.bundles(namespace))
 
 
@@ -36,7 +36,7 @@ async def get_bundles(admin: AdminClient, namespace: NamespaceName) -> None:
 async def unload_namespace(
     admin: AdminClient, namespace: NamespaceName, bundle: str | None, destination: str | None
 ) -> None:
-    """Close the topics of a namespace in their brokers; the next clients load them again."""
+    """Close the topics of a namespace in their brokers. The next clients load them again."""
     if destination is not None and bundle is None:
         raise click.UsageError("--destinationBroker needs --bundle: a namespace may be spread over brokers")
     await admin.namespaces.unload(namespace, bundle=bundle, destination_broker=destination)
@@ -65,7 +65,7 @@ async def split_bundle(
     algorithm: str | None,
     positions: list[int] | None,
 ) -> None:
-    """Divide a bundle of a namespace."""
+    """Split a bundle of a namespace."""
     if (bundle is None) == (bundle_type is None):
         raise click.UsageError("Need to specify either --bundle or --bundle-type")
     chosen = bundle or str(bundle_type)

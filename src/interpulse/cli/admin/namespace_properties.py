@@ -1,4 +1,4 @@
-"""The properties of a namespace."""
+"""Commands of ``namespaces`` about properties."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from interpulse.cli.support.command_lists import namespace_command
-from interpulse.cli.support.output import print_json, print_pairs, print_text
 from interpulse.cli.support.params import PAIRS, joined_pairs
 from interpulse.model.names import NamespaceName
+from interpulse.terminal.output import print_json, print_pairs, print_text
 
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
@@ -28,21 +28,21 @@ _key = click.option("-k", "--key", required=True, help="Name of the property.")
 @_key
 @click.option("-v", "--value", required=True, help="Value of the property.")
 async def set_property(admin: AdminClient, namespace: NamespaceName, key: str, value: str) -> None:
-    """Set one property; others stay."""
+    """Set one property. Others stay."""
     await admin.namespaces.set_property(namespace, key, value)
 
 
 @_property_command("set-properties")
 @click.option("-p", "--properties", type=PAIRS, multiple=True, required=True, help="Properties: a=b,c=d.")
 async def set_properties(admin: AdminClient, namespace: NamespaceName, properties: tuple[dict[str, str], ...]) -> None:
-    """Set properties; others stay."""
+    """Set properties. Others stay."""
     await admin.namespaces.update_properties(namespace, joined_pairs(properties))
 
 
 @_property_command("get-property")
 @_key
 async def get_property(admin: AdminClient, namespace: NamespaceName, key: str) -> None:
-    """Print the value of one property, null if there is none."""
+    """Print the value of one property, or null if there is none."""
     _print_value(await admin.namespaces.property(namespace, key))
 
 

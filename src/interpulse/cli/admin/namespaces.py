@@ -1,4 +1,4 @@
-"""``namespaces``: creating them, replicating them, and the policies of their topics."""
+"""Group ``namespaces``: creation, replication, and the policies of their topics."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from interpulse.cli.policies.namespace_schemas import SCHEMA_POLICY_COMMANDS
 from interpulse.cli.policies.policy_forms import CLUSTERS
 from interpulse.cli.support.command_groups import CommandGroup
 from interpulse.cli.support.completion import complete_tenants
-from interpulse.cli.support.output import is_wide, print_json, print_lines
-from interpulse.cli.support.params import NAMESPACE, STRINGS, domains_of
+from interpulse.cli.support.params import NAMESPACE, STRINGS, domains_of, preview_option
 from interpulse.cli.support.running import admin_command
 from interpulse.cli.support.watched import watch_option
 from interpulse.model.errors import Conflict
 from interpulse.model.names import NamespaceName
+from interpulse.terminal.output import is_wide, print_changes, print_json, print_lines
 
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
@@ -73,7 +73,7 @@ async def list_namespaces(admin: AdminClient, tenant: str) -> None:
 async def list_topics(admin: AdminClient, namespace: NamespaceName, mode: str | None, system_included: bool) -> None:
     """List the topics of a namespace.
 
-    -o wide adds what it adds to those of topics list.
+    -o wide adds the columns of topics list -o wide.
     """
     wanted = _MODES[(mode or "persistent").lower()]
     names = await admin.namespaces.topics(namespace, mode=wanted, system_included=system_included)  # type: ignore[arg-type]
@@ -97,22 +97,27 @@ async def get_policies(admin: AdminClient, namespace: NamespaceName) -> None:
     "-c", "--clusters", type=STRINGS, multiple=True, help="Clusters of the namespace; the local one by default."
 )
 @click.option("-b", "--bundles", type=click.IntRange(min=0), default=0, help="Number of bundles.")
+@preview_option
 @admin_command
 async def create_namespace(
-    admin: AdminClient, namespace: NamespaceName, clusters: tuple[list[str], ...], bundles: int
+    admin: AdminClient, namespace: NamespaceName, clusters: tuple[list[str], ...], bundles: int, previewed: bool
 ) -> None:
     """Create a namespace."""
     names = [name for part in clusters for name in part]
-    await admin.namespaces.create(namespace, clusters=names or None, bundles=bundles or None)
+    changes = await admin.namespaces.create(
+        namespace, clusters=names or None, bundles=bundles or None, previewed=previewed
+    )
+    print_changes(changes)
 
 
 @namespaces.command("delete")
 @_namespace
 @click.option("-f", "--force", is_flag=True, help="Delete the topics of the namespace too.")
+@preview_option
 @admin_command
-async def delete_namespace(admin: AdminClient, namespace: NamespaceName, force: bool) -> None:
+async def delete_namespace(admin: AdminClient, namespace: NamespaceName, force: bool, previewed: bool) -> None:
     """Delete a namespace."""
-    await admin.namespaces.delete(namespace, force=force)
+    print_changes(await admin.namespaces.delete(namespace, force=force, previewed=previewed))
 
 
 @namespaces.command("set-clusters")
@@ -131,7 +136,7 @@ async def delete_namespace(admin: AdminClient, namespace: NamespaceName, force: 
     is_flag=True,
     help="First change the differences on those clusters: auto-creation, schema policies, partition counts.",
 )
-@click.option("--preview", "previewed", is_flag=True, help="Print these changes, and change nothing.")
+@preview_option
 @click.option(
     "--plan-digest",
     "shown_digest",
@@ -150,7 +155,7 @@ async def set_clusters(
 ) -> None:
     """Replicate a namespace to clusters.
 
-    With --preview or --adjust-namespace-level-policies-automatically a plan is printed (PIP-433). Its exit codes: 0
+    With --preview or --adjust-namespace-level-policies-automatically, a plan is printed (PIP-433). Its exit codes: 0
     ready or applied, 1 changes are needed or failed, 3 conflicts that only an operator can solve.
     """
     if comparison_skipped and (adjusted or previewed):

@@ -1,4 +1,4 @@
-"""The commands of ``namespaces`` and ``topics`` that grant permissions and take them away."""
+"""Commands of ``namespaces`` and ``topics`` that grant and revoke permissions."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import click
 
 from interpulse.cli.support.command_lists import namespace_command, topic_command
-from interpulse.cli.support.output import print_pairs, print_text
 from interpulse.cli.support.params import STRINGS
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.permissions import SUBSCRIPTION_AUTH_MODES, Action
+from interpulse.terminal.output import print_pairs, print_text
 
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
@@ -22,7 +22,7 @@ NAMESPACE_PERMISSION_COMMANDS: list[click.Command] = []
 """Every command about permissions of ``namespaces``."""
 
 TOPIC_PERMISSION_COMMANDS: list[click.Command] = []
-"""Those of ``topics``."""
+"""Every command about permissions of ``topics``."""
 
 _namespace_command = partial(namespace_command, NAMESPACE_PERMISSION_COMMANDS)
 _topic_command = partial(topic_command, TOPIC_PERMISSION_COMMANDS)
@@ -47,7 +47,7 @@ async def namespace_permissions(admin: AdminClient, namespace: NamespaceName) ->
 @_role
 @_actions
 async def grant_on_namespace(admin: AdminClient, namespace: NamespaceName, role: str, actions: list[str]) -> None:
-    """Grant a role permissions on a namespace; they replace those it had."""
+    """Grant a role permissions on a namespace, in place of those it had."""
     await admin.permissions.grant(namespace, role, actions)
 
 
@@ -60,7 +60,7 @@ async def revoke_on_namespace(admin: AdminClient, namespace: NamespaceName, role
 
 @_namespace_command("subscription-permission")
 async def subscription_permissions(admin: AdminClient, namespace: NamespaceName) -> None:
-    """Print the subscriptions that are granted to single roles."""
+    """Print the subscriptions that are reserved for roles."""
     _print(await admin.permissions.of_subscriptions(namespace))
 
 
@@ -70,7 +70,7 @@ async def subscription_permissions(admin: AdminClient, namespace: NamespaceName)
 async def grant_on_subscription(
     admin: AdminClient, namespace: NamespaceName, subscription: str, roles: list[str]
 ) -> None:
-    """Grant a subscription to roles; they replace the roles it had."""
+    """Reserve a subscription for roles, in place of those it had."""
     await admin.permissions.grant_on_subscription(namespace, subscription, roles)
 
 
@@ -78,13 +78,13 @@ async def grant_on_subscription(
 @_subscription
 @_role
 async def revoke_on_subscription(admin: AdminClient, namespace: NamespaceName, subscription: str, role: str) -> None:
-    """Revoke a subscription from a role; without roles it is open to all consumers of the namespace."""
+    """Revoke a subscription from a role. Without roles it is open to all consumers of the namespace."""
     await admin.permissions.revoke_on_subscription(namespace, subscription, role)
 
 
 @_namespace_command("get-subscription-auth-mode")
 async def get_auth_mode(admin: AdminClient, namespace: NamespaceName) -> None:
-    """Print whether names of subscriptions must begin with the role."""
+    """Print the mode: whether subscription names must begin with the role."""
     print_text(str(await admin.permissions.subscription_auth_mode(namespace)))
 
 
@@ -98,13 +98,13 @@ async def get_auth_mode(admin: AdminClient, namespace: NamespaceName) -> None:
     help="Prefix: names of subscriptions must begin with the role; None: any name.",
 )
 async def set_auth_mode(admin: AdminClient, namespace: NamespaceName, mode: str) -> None:
-    """Set whether names of subscriptions must begin with the role."""
+    """Set the mode: whether subscription names must begin with the role."""
     await admin.permissions.set_subscription_auth_mode(namespace, mode)
 
 
 @_topic_command("permissions")
 async def topic_permissions(admin: AdminClient, topic: TopicName) -> None:
-    """Print the permissions of roles on a topic, those on its namespace included."""
+    """Print the permissions of roles on a topic, including those on its namespace."""
     _print(await admin.permissions.of_topic(topic))
 
 
@@ -112,12 +112,12 @@ async def topic_permissions(admin: AdminClient, topic: TopicName) -> None:
 @_role
 @_actions
 async def grant_on_topic(admin: AdminClient, topic: TopicName, role: str, actions: list[str]) -> None:
-    """Grant a role permissions on a topic and its partitions; they replace those it had."""
+    """Grant a role permissions on a topic and its partitions, in place of those it had."""
     await admin.permissions.grant_on_topic(topic, role, actions)
 
 
 @_topic_command("revoke-permission")
 @_role
 async def revoke_on_topic(admin: AdminClient, topic: TopicName, role: str) -> None:
-    """Revoke the permissions of a role on a topic; those on its namespace stay."""
+    """Revoke the permissions of a role on a topic. Those on its namespace stay."""
     await admin.permissions.revoke_on_topic(topic, role)

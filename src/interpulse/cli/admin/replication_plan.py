@@ -1,7 +1,7 @@
-"""The plan of enabling replication: read from the broker, or made here cluster by cluster, and printed.
+"""Plan of enabling replication, read from the broker or made here cluster by cluster, and its output.
 
-A real broker ignores query parameters it does not know, and stores the clusters. So the parameters of PIP-433 go only
-to a broker that offers them; with any other one the plan is made here, through the admin API of all clusters.
+Apache Pulsar ignores query parameters it does not know, and stores the clusters. So the parameters of PIP-433 are sent
+only to a broker that offers them; for any other, the plan is made here, through the admin API of all clusters.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from interpulse.cli.support.formats import text_width, to_cell, to_table
-from interpulse.cli.support.output import print_value
 from interpulse.cli.support.running import CONFLICT, FAILED, CommandFailed, open_admin
 from interpulse.model.adjustments import Outcome
 from interpulse.model.errors import AuthenticationError, AuthorizationError, NotSupported
 from interpulse.model.names import NamespaceName
+from interpulse.terminal.formats import text_width, to_cell, to_table
+from interpulse.terminal.output import print_value
 
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
@@ -30,7 +30,7 @@ __all__ = ["plan_as_text", "set_clusters_by_plan"]
 
 _EXIT_CODES: Final = {Outcome.READY: 0, Outcome.NEEDS_ADJUSTMENT: FAILED, Outcome.CONFLICT: CONFLICT}
 _NAMED_MAX: Final = 10
-"""Topics without problems that are named; more would push the plan off the screen."""
+"""Topics without problems that are named. More would push the plan off the screen."""
 
 
 async def set_clusters_by_plan(
@@ -41,7 +41,7 @@ async def set_clusters_by_plan(
     previewed: bool,
     shown_digest: str | None = None,
 ) -> None:
-    """Print the plan, carried out unless it is only previewed, and exit by its outcome: 0, 1 or 3."""
+    """Print the plan, carry it out unless it is a preview, and exit with 0, 1 or 3."""
     settings = await _settings(admin, namespace)
     if settings is None or settings.get("supportsReplicationPreview") == "true":
         plan = await admin.namespaces.adjust_for_replication(
@@ -56,7 +56,7 @@ async def set_clusters_by_plan(
 
 
 async def _settings(admin: AdminClient, namespace: NamespaceName) -> Mapping[str, str] | None:
-    """The broker's, which super users may read; None for others if it is known without them that the broker is ours."""
+    """Return the broker's settings, which super users may read, or None for others if the broker is ours."""
     try:
         return await admin.brokers.runtime_configuration()
     except (AuthenticationError, AuthorizationError) as error:
@@ -76,7 +76,7 @@ def _exit_code(plan: Mapping[str, Any]) -> int:
 
 
 def _screen_width() -> int | None:
-    """Columns of the terminal; None without one."""
+    """Return the columns of the terminal, or None without one."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
@@ -89,9 +89,9 @@ async def _plan_from_here(
     previewed: bool,
     shown_digest: str | None,
 ) -> dict[str, Any]:
-    from interpulse.replication.adjust import adjust, preview
+    from interpulse.replication.adjust import adjust, plan_document, preview
     from interpulse.replication.connect import web_url
-    from interpulse.replication.snapshot import AdminReading
+    from interpulse.replication.inventory import AdminReading
 
     if "clusterName" not in settings:
         raise CommandFailed(f"the runtime configuration of {admin.web_url} has no clusterName")
@@ -106,14 +106,14 @@ async def _plan_from_here(
         return open_admin(connection, web_url(cluster, data))
 
     if previewed:
-        return (await preview(enabling, AdminReading(admin), connect)).to_json()
-    return (await adjust(enabling, AdminReading(admin), connect, store, shown=shown_digest)).to_json()
+        return plan_document(await preview(enabling, AdminReading(admin), connect))
+    return plan_document(await adjust(enabling, AdminReading(admin), connect, store, shown=shown_digest))
 
 
 async def _enabling(
     admin: AdminClient, namespace: NamespaceName, clusters: Sequence[str], local_cluster: str
 ) -> Enabling:
-    """Raises the broker's refusals before other clusters are changed."""
+    """Raise the broker's refusals before other clusters are changed."""
     from interpulse.replication.adjust import Enabling
     from interpulse.rules.replication import check_replication_clusters
 
@@ -129,9 +129,9 @@ async def _enabling(
 
 
 def plan_as_text(plan: Mapping[str, Any], width: int | None = None) -> str:
-    """The plan for people: the outcome, the changes, the conflicts with their remedies.
+    """Format the plan for people: the outcome, the changes, and the conflicts with their remedies.
 
-    Changes are a table where no line of it is longer than ``width``, else paragraphs as the conflicts are.
+    Changes are a table if every line fits into ``width``, else paragraphs like the conflicts.
     """
     changes = [row for cluster in plan["clusters"] for row in _change_rows(cluster)]
     conflicts = [row for cluster in plan["clusters"] for row in _conflict_rows(cluster)]
@@ -151,7 +151,7 @@ def _changes_as_text(rows: Sequence[Mapping[str, str]], width: int | None) -> st
 
 
 def _paragraphs(rows: Sequence[Mapping[str, str]]) -> str:
-    """The first two fields of a row are its heading."""
+    """Format rows as paragraphs, with the first two fields as heading."""
     lines = []
     for row in rows:
         (_, cluster), (_, heading), *rest = row.items()
@@ -222,7 +222,7 @@ def _subject(change: Mapping[str, Any]) -> str:
 
 
 def _brief(value: Any) -> str:
-    """A policy on one line."""
+    """Format a policy on one line."""
     if isinstance(value, Mapping):
         return ", ".join(f"{key}={_brief(item)}" for key, item in value.items())
     return value if isinstance(value, str) else json.dumps(value)

@@ -1,4 +1,4 @@
-"""The status records of replication as sentences: progress, obstacles and remedies."""
+"""Status records of replication as sentences: progress, obstacles and remedies."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from interpulse.cli.support.output import print_value
 from interpulse.cli.support.watched import show_watched
+from interpulse.terminal.output import print_value
 
 __all__ = ["show_status", "status_as_text"]
 
@@ -17,7 +17,7 @@ _TIMES: Final = ("since", "nextRetryAt")
 
 
 async def show_status(ask: Callable[[], Awaitable[Records]], *, watched: bool, pause_s: float = 2.0) -> None:
-    """Print the records for people, unless another form was chosen; ``watched`` as in `show_watched`."""
+    """Print the records for people, unless another format was chosen; for ``watched`` see `show_watched`."""
     await show_watched(ask, _print_status, watched=watched, pause_s=pause_s)
 
 
@@ -27,7 +27,7 @@ def _print_status(records: Records) -> None:
 
 
 def status_as_text(records: Records) -> str:
-    """A paragraph for each topic and cluster: its state, the reason, the remedy, and the time of the next retry."""
+    """Format a paragraph for each topic and cluster: its state, the reason, the remedy, and the next retry."""
     return "\n".join(line for record in records for line in _lines(record)) or "Nothing is replicated from here."
 
 
@@ -45,7 +45,7 @@ def _lines(record: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _lag(record: Mapping[str, Any]) -> str:
-    """Messages as far as they are known, and the entries that hold them."""
+    """Format the waiting messages, if known, and the entries that hold them."""
     entries, messages, seconds = (record.get(key) for key in ("lagEntries", "lagMessages", "lagSeconds"))
     if entries is None:
         return ""

@@ -1,7 +1,7 @@
-"""The Avro definition of a Python class: a dataclass or a pydantic model, with the types of its fields.
+"""Avro definition of a Python class: a dataclass or a pydantic model, with the types of its fields.
 
-Annotations say it all: ``int`` is a long, ``float`` a double, ``X | None`` a union with null, an Enum its names.
-A default becomes the field's default where Avro can write it; ``list`` and ``dict`` as factories are empty ones.
+Annotations decide: ``int`` is a long, ``float`` a double, ``X | None`` a union with null, an Enum its names. A default
+becomes the field's default if Avro can express it; the factories ``list`` and ``dict`` are empty defaults.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _ABSENT: Final = object()
 
 
 class NotExtractable(ValueError):
-    """The class is missing, or Avro has no form for it; ``str()`` names the place."""
+    """A missing class, or one without an Avro form. ``str()`` names the place."""
 
 
 class _Field(NamedTuple):
@@ -47,7 +47,7 @@ class _Field(NamedTuple):
 
 
 def load_class(path: str) -> type:
-    """The class that ``module:Class`` names; modules are found in the working directory too."""
+    """Load the class named ``module:Class``. The working directory is searched too."""
     module_name, _, class_name = path.partition(":")
     if not module_name or not class_name:
         raise NotExtractable(f"{path!r} does not name a class; the form is module:Class")
@@ -65,12 +65,15 @@ def load_class(path: str) -> type:
 
 
 def avro_definition(of: type, *, always_allow_null: bool = False) -> dict[str, Any]:
-    """The record that describes ``of``; ``always_allow_null`` lets every field be null, as Java's tool does."""
+    """Return the record that describes ``of``.
+
+    ``always_allow_null`` makes every field nullable, as Java's tool does.
+    """
     return _Extraction(always_allow_null).record(of)
 
 
 class _Extraction:
-    """One definition; a class is described where it comes first, and named afterwards."""
+    """One definition. A class is described at its first use, and named afterwards."""
 
     def __init__(self, always_allow_null: bool) -> None:
         self._always_allow_null = always_allow_null
@@ -78,7 +81,7 @@ class _Extraction:
 
     def record(self, of: type) -> dict[str, Any]:
         self._names[of] = f"{_namespace(of)}.{of.__name__}"
-        fields = [self._field(of, each) for each in _fields(of)]
+        fields = [self._field(of, field) for field in _fields(of)]
         return {"type": "record", "name": of.__name__, "namespace": _namespace(of), "fields": fields}
 
     def _field(self, of: type, given: _Field) -> dict[str, Any]:
@@ -107,7 +110,7 @@ class _Extraction:
         if origin is typing.Annotated:
             return self._type(arguments[0])
         if origin in (typing.Union, types.UnionType):
-            return sorted((self._type(each) for each in arguments), key=lambda branch: branch != "null")
+            return sorted((self._type(argument) for argument in arguments), key=lambda branch: branch != "null")
         if origin in _LISTS or (origin is tuple and arguments[1:] == (Ellipsis,)):
             return {"type": "array", "items": self._type(arguments[0])}
         if origin in _DICTS and arguments[0] is str:
@@ -143,9 +146,9 @@ def _is_record(of: type) -> bool:
 def _fields(of: type) -> Iterator[_Field]:
     if dataclasses.is_dataclass(of):
         hints = _hints(of)
-        for each in dataclasses.fields(of):
-            default = each.default if each.default is not dataclasses.MISSING else _of_factory(each.default_factory)
-            yield _Field(each.name, hints[each.name], default)
+        for field in dataclasses.fields(of):
+            default = field.default if field.default is not dataclasses.MISSING else _of_factory(field.default_factory)
+            yield _Field(field.name, hints[field.name], default)
     elif hasattr(of, "model_fields"):
         hints = _hints(of)
         for name, info in of.model_fields.items():

@@ -1,4 +1,4 @@
-"""``schemas``: the schema history of a topic."""
+"""Group ``schemas``: the schema history of a topic."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import click
 
 from interpulse.cli.admin.schema_extraction import NotExtractable, avro_definition, load_class
 from interpulse.cli.support.command_groups import CommandGroup
-from interpulse.cli.support.output import print_documents, print_json, print_value
 from interpulse.cli.support.params import TOPIC
 from interpulse.cli.support.running import NOT_OFFERED, UNUSABLE, CommandFailed, admin_command
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo, SchemaType, definition_from_text, definition_to_text
+from interpulse.terminal.output import print_documents, print_json, print_value
 
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
@@ -53,7 +53,7 @@ async def get_schema(admin: AdminClient, topic: TopicName, version: int | None, 
 
 
 def _schema_json(name: str, schema: SchemaInfo, created_ms: int) -> dict[str, Any]:
-    """A schema for people: a definition in JSON is shown as JSON."""
+    """Return a schema for people: a JSON definition is shown as JSON."""
     return {
         "name": name,
         "schema": _key_value_json(schema) if schema.type is SchemaType.KEY_VALUE else _readable(schema),
@@ -84,7 +84,7 @@ def _part_json(side: str, definition: Any, properties: Any) -> dict[str, Any]:
 
 
 def _flat_json(topic: TopicName, entry: SchemaVersion) -> dict[str, Any]:
-    """The form of a list of versions: the definition as bytes and as a string."""
+    """Return a version as in lists of versions: the definition as bytes and as a string."""
     return {
         "name": topic.base.local_name,
         "schema": base64.b64encode(entry.schema.definition).decode(),
@@ -197,7 +197,7 @@ def _members(filename: str, body: Any) -> tuple[str, str, dict[str, Any]]:
 
 
 def _no_schema(filename: str, reason: str) -> CommandFailed:
-    """The content of the file is not shown: it may be another one than was meant, of a key."""
+    """Return the refusal of a file. Its content is not shown, since it may be a key named by mistake."""
     return CommandFailed(f"{filename} is not a schema: {reason}", UNUSABLE)
 
 

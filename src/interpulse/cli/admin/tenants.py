@@ -1,4 +1,4 @@
-"""``tenants``: the administrators of a tenant, and the clusters of its namespaces."""
+"""Group ``tenants``: administrators of a tenant, and the clusters of its namespaces."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import click
 
 from interpulse.cli.support.command_groups import CommandGroup
 from interpulse.cli.support.completion import complete_tenants
-from interpulse.cli.support.output import print_json, print_lines
-from interpulse.cli.support.params import STRINGS
+from interpulse.cli.support.params import STRINGS, preview_option
 from interpulse.cli.support.running import admin_command
 from interpulse.model.clusters import TenantInfo
+from interpulse.terminal.output import print_changes, print_json, print_lines
 
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
@@ -46,34 +46,47 @@ async def get_tenant(admin: AdminClient, tenant: str) -> None:
 @click.argument("tenant", shell_complete=complete_tenants)
 @_admin_roles
 @_allowed_clusters
+@preview_option
 @admin_command
 async def create_tenant(
-    admin: AdminClient, tenant: str, admin_roles: list[str] | None, allowed_clusters: list[str] | None
+    admin: AdminClient,
+    tenant: str,
+    admin_roles: list[str] | None,
+    allowed_clusters: list[str] | None,
+    previewed: bool,
 ) -> None:
     """Create a tenant, on all clusters by default."""
     clusters = allowed_clusters or await admin.clusters.list()
-    await admin.tenants.create(tenant, TenantInfo(tuple(admin_roles or ()), tuple(clusters)))
+    created = TenantInfo(tuple(admin_roles or ()), tuple(clusters))
+    print_changes(await admin.tenants.create(tenant, created, previewed=previewed))
 
 
 @tenants.command("update")
 @click.argument("tenant", shell_complete=complete_tenants)
 @_admin_roles
 @_allowed_clusters
+@preview_option
 @admin_command
 async def update_tenant(
-    admin: AdminClient, tenant: str, admin_roles: list[str] | None, allowed_clusters: list[str] | None
+    admin: AdminClient,
+    tenant: str,
+    admin_roles: list[str] | None,
+    allowed_clusters: list[str] | None,
+    previewed: bool,
 ) -> None:
-    """Change the roles or the clusters of a tenant; an option that is missing changes nothing."""
+    """Change the roles or the clusters of a tenant. A missing option changes nothing."""
     current = await admin.tenants.get(tenant)
     roles = current.admin_roles if admin_roles is None else tuple(admin_roles)
     clusters = current.allowed_clusters if allowed_clusters is None else tuple(allowed_clusters)
-    await admin.tenants.update(tenant, TenantInfo(roles, clusters))
+    changes = await admin.tenants.update(tenant, TenantInfo(roles, clusters), previewed=previewed)
+    print_changes(changes)
 
 
 @tenants.command("delete")
 @click.argument("tenant", shell_complete=complete_tenants)
 @click.option("-f", "--force", is_flag=True, help="Delete the namespaces of the tenant too.")
+@preview_option
 @admin_command
-async def delete_tenant(admin: AdminClient, tenant: str, force: bool) -> None:
+async def delete_tenant(admin: AdminClient, tenant: str, force: bool, previewed: bool) -> None:
     """Delete a tenant."""
-    await admin.tenants.delete(tenant, force=force)
+    print_changes(await admin.tenants.delete(tenant, force=force, previewed=previewed))

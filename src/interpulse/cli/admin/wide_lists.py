@@ -1,14 +1,14 @@
-"""Lists for ``-o wide``: the same rows with what a few more questions tell of all of them, never one for each row."""
+"""Lists for ``-o wide``: the same rows, with the result of a few more requests about all of them, never one per row."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from interpulse.cli.support.output import print_wide
 from interpulse.model.errors import InvalidTopicName
 from interpulse.model.names import Domain, NamespaceName, TopicName
 from interpulse.rules.bundles import bundle_of
+from interpulse.terminal.output import print_wide
 
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
@@ -22,9 +22,9 @@ _SUBSCRIPTIONS: Final = ("subscription", "type", "backlog", "unacked", "consumer
 async def print_topics(
     admin: AdminClient, namespace: NamespaceName, names: Sequence[str], domains: Sequence[Domain]
 ) -> None:
-    """Of partitions their number and how many there are, and of each the bundle that it is served with.
+    """Print topics with partition number, partition count and bundle.
 
-    A real broker lists no counts.
+    Apache Pulsar lists no counts.
     """
     boundaries = (await admin.namespaces.bundles(namespace))["boundaries"]
     counts = await admin.topics.partition_counts(namespace, domains=domains, system_included=True)
@@ -42,13 +42,13 @@ def _topic(text: str, counts: dict[str, int | None], boundaries: Sequence[str]) 
 
 
 async def print_partitioned_topics(admin: AdminClient, namespace: NamespaceName, *, system_included: bool) -> None:
-    """With their partition counts, which a real broker does not list."""
+    """Print partitioned topics with their partition counts, which Apache Pulsar does not list."""
     counts = await admin.topics.partition_counts(namespace, system_included=system_included)
     print_wide(("topic", "partitions"), counts.items())
 
 
 async def print_subscriptions(admin: AdminClient, topic: TopicName, names: Sequence[str]) -> None:
-    """With their figures, of all partitions together."""
+    """Print subscriptions with their statistics, for all partitions together."""
     stats = await _stats(admin, topic)
     found = stats.get("subscriptions", {})
     print_wide(_SUBSCRIPTIONS, [_subscription(name, found.get(name, {})) for name in names])
@@ -74,6 +74,6 @@ def _subscription(name: str, found: dict[str, Any]) -> tuple[object, ...]:
 
 
 async def print_brokers(admin: AdminClient, names: Sequence[str]) -> None:
-    """With which of them balances the load."""
+    """Print brokers, with a mark at the one that balances load."""
     leader = (await admin.brokers.leader()).get("brokerId")
     print_wide(("broker", "leader"), [(name, None if leader is None else name == leader) for name in names])

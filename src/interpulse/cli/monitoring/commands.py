@@ -17,8 +17,8 @@ from interpulse.cli.monitoring.dashboards import DASHBOARDS
 from interpulse.cli.monitoring.grafana import dashboard_json
 from interpulse.cli.monitoring.scraping import scrape_configuration
 from interpulse.cli.support.command_groups import CommandGroup
-from interpulse.cli.support.formats import to_yaml
 from interpulse.cli.support.running import NOT_ALLOWED, UNREACHABLE, UNUSABLE, CommandFailed
+from interpulse.terminal.formats import to_yaml
 
 __all__ = ["alerts", "dashboards"]
 

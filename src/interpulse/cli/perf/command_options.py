@@ -9,8 +9,8 @@ import click
 
 from interpulse.cli.messaging import chunk_options, replicated_option, start_option, type_option
 from interpulse.cli.perf.asking import KINDS
-from interpulse.cli.support.option_groups import option_group
 from interpulse.cli.support.params import MESSAGE_ID, STRINGS
+from interpulse.terminal.option_groups import option_group
 
 __all__ = ["ACCESS_MODES", "asking_options", "consuming_options", "reading_options", "sending_options"]
 

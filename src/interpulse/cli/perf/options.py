@@ -13,10 +13,10 @@ from interpulse.cli.perf.latencies import HistogramFile
 from interpulse.cli.perf.measured_run import RunOptions
 from interpulse.cli.support.connection.client_conf import VARIABLE
 from interpulse.cli.support.connection.settings import ConnectionSettings
-from interpulse.cli.support.option_groups import option_group
 from interpulse.cli.support.params import TOPIC
 from interpulse.cli.support.running import NOT_OFFERED, CommandFailed
 from interpulse.model.names import TopicName
+from interpulse.terminal.option_groups import option_group
 
 __all__ = [
     "CONSUMING",

@@ -9,7 +9,6 @@ import click
 
 from interpulse.cli.policies.policy_options import enabled, one_of, switch
 from interpulse.cli.support.command_lists import namespace_command
-from interpulse.cli.support.output import print_json
 from interpulse.cli.support.running import CommandFailed
 from interpulse.model.names import NamespaceName
 from interpulse.model.policies.namespace_policies import (
@@ -17,7 +16,8 @@ from interpulse.model.policies.namespace_policies import (
     PARTITIONED,
     AutoTopicCreation,
 )
-from interpulse.rules.compatibility import as_override
+from interpulse.rules.inventory import as_override, broker_auto_creation
+from interpulse.terminal.output import print_json
 
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
@@ -77,7 +77,6 @@ async def set_auto_topic_creation(
 @click.option("-ap", "--applied", is_flag=True, help="Print the value in force, the broker's settings included.")
 async def get_auto_topic_creation(admin: AdminClient, namespace: NamespaceName, applied: bool) -> None:
     """Print the override of the namespace, null if there is none."""
-    from interpulse.replication.snapshot import broker_auto_creation
 
     policy = await admin.namespaces.auto_topic_creation(namespace, applied=applied)
     if policy is None and applied:

@@ -9,9 +9,9 @@ import click
 
 from interpulse.cli.policies.policy_options import one_of, switch
 from interpulse.cli.support.command_lists import namespace_command
-from interpulse.cli.support.output import print_json, print_text
 from interpulse.model.names import NamespaceName
 from interpulse.rules.policy_checks import SCHEMA_STRATEGIES, check_schema_switch
+from interpulse.terminal.output import print_json, print_text
 
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from interpulse.cli.policies.policy_forms import BACKLOG_QUOTA, QUOTA_TYPE, Form
-from interpulse.cli.support.option_groups import option_group
-from interpulse.cli.support.output import print_json, print_text, print_value
 from interpulse.cli.support.running import admin_command
 from interpulse.model.policies.messaging_policies import BacklogQuota
+from interpulse.terminal.option_groups import option_group
+from interpulse.terminal.output import print_json, print_text, print_value
 
 if TYPE_CHECKING:
     from interpulse.client.admin.policy_call import QuotaType

@@ -11,7 +11,6 @@ import click
 
 from interpulse.cli.policies.policy_options import enabled, one_of
 from interpulse.cli.policies.policy_options import switch as enable_or_disable
-from interpulse.cli.support.option_groups import option_group
 from interpulse.cli.support.params import MILLIS, SIZE, STRINGS, TIME
 from interpulse.model.policies.messaging_policies import (
     DESTINATION_STORAGE,
@@ -31,6 +30,7 @@ from interpulse.model.policies.namespace_policies import (
     RetentionPolicies,
 )
 from interpulse.rules.policy_checks import SCHEMA_STRATEGIES, SUBSCRIPTION_TYPES
+from interpulse.terminal.option_groups import option_group
 
 __all__ = [
     "AUTO_SUBSCRIPTION",

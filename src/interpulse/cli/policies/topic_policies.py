@@ -22,10 +22,10 @@ from interpulse.cli.policies.policy_forms import (
 )
 from interpulse.cli.policies.policy_rows import shared_rows
 from interpulse.cli.support.command_groups import CommandGroup
-from interpulse.cli.support.output import print_json
 from interpulse.cli.support.params import SIZE, TOPIC
 from interpulse.cli.support.running import NOT_OFFERED, CommandFailed
 from interpulse.model.names import TopicName
+from interpulse.terminal.output import print_json
 
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient

@@ -13,8 +13,8 @@ from interpulse import __version__
 from interpulse.cli.programs.serving import CannotStart, announce, load_settings, run, stop_signal
 from interpulse.cli.programs.trial_tls import with_trial_certificates
 from interpulse.cli.support.codec import codec_name
-from interpulse.cli.support.logs import LogFormat, configure_audit_log, configure_logging
-from interpulse.serving.open_files import raise_open_files
+from interpulse.serving.admission import raise_open_files
+from interpulse.terminal.logs import LogFormat, configure_audit_log, configure_logging
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.metrics import MeterProvider
@@ -93,6 +93,7 @@ async def _serve(
 
     Raises CannotStart, also if the broker stops by itself.
     """
+    import interpulse.serving.web_connections  # noqa: F401  # the HTTP library first: the heap ends 2 MB smaller
     from interpulse.broker.app import BrokerApp, CannotServe
     from interpulse.storage.api import DataDirectoryInUse, DataDirectoryUnusable
 

@@ -9,8 +9,8 @@ import click
 
 from interpulse import __version__
 from interpulse.cli.programs.serving import CannotStart, announce, completed, load_settings, run, stop_signal
-from interpulse.cli.support.logs import LogFormat, configure_logging, log_options
-from interpulse.serving.open_files import raise_open_files
+from interpulse.serving.admission import raise_open_files
+from interpulse.terminal.logs import LogFormat, configure_logging, log_options
 
 if TYPE_CHECKING:
     from interpulse.proxy.app import ProxyApp

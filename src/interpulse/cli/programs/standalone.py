@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from interpulse.cli.programs.broker_process import run_broker
-from interpulse.cli.support.logs import LogFormat, log_options
+from interpulse.terminal.logs import LogFormat, log_options
 
 __all__ = ["standalone"]
 

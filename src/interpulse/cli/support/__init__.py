@@ -1,1 +1,1 @@
-"""The parts that all commands share: parameters, output, logs, progress, settings, errors."""
+"""Parts shared by all commands: parameters, output, logs, progress, settings, errors."""

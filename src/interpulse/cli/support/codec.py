@@ -1,4 +1,4 @@
-"""Which frame codec this process uses, for people."""
+"""Name of the frame codec that this process uses."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["codec_name"]
 
 
 def codec_name() -> str:
-    """``native`` or ``python``. Raises UsageError if the environment demands one that is not there."""
+    """Return ``native`` or ``python``. Raise UsageError if the environment demands a missing codec."""
     try:
         return chosen_name(os.environ)
     except (ImportError, ValueError) as error:

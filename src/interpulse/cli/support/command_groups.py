@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import click
 
-from interpulse.cli.support.lazy import check_name
 from interpulse.cli.support.pulsar_admin_tree import ABSENT_GROUPS, TREE, refusal
 from interpulse.cli.support.running import NOT_OFFERED, CommandFailed
+from interpulse.terminal.lazy import check_name
 
 __all__ = ["CommandGroup", "absent_group"]
 
@@ -21,7 +21,7 @@ _NO_SECTIONS: Final[Mapping[str, str]] = {}
 
 
 def _unoffered(group: str, command: str | None = None) -> click.Command:
-    """A command that pulsar-admin has and we do not: any arguments get the refusal."""
+    """Return a command of pulsar-admin that is not offered. It takes any arguments and prints the refusal."""
 
     def refuse(arguments: tuple[str, ...]) -> None:
         raise CommandFailed(refusal(group, command), NOT_OFFERED)
@@ -39,7 +39,7 @@ def _unoffered(group: str, command: str | None = None) -> click.Command:
 class CommandGroup(click.Group):
     """A group of the administration. Its help has a full sentence for each command, and one line for each policy.
 
-    ``sections``: names of commands under headings, in the order of the help; the others stand behind them.
+    ``sections`` lists names of commands under headings, in the order of the help; all other commands follow.
     """
 
     def __init__(self, *args: Any, sections: Mapping[str, str] = _NO_SECTIONS, **kwargs: Any) -> None:
@@ -69,7 +69,7 @@ class CommandGroup(click.Group):
 
 
 def _policies(commands: Mapping[str, click.Command]) -> dict[str, str]:
-    """The commands that set, get or remove the same thing, with its name; those that stand alone are left out."""
+    """Return the commands that set, get or remove the same policy, by its name; single commands are left out."""
     things: dict[str, list[str]] = {}
     for name in commands:
         if match := _POLICY.fullmatch(name):
@@ -95,5 +95,5 @@ def _write(formatter: click.HelpFormatter, heading: str, rows: Iterator[tuple[st
 
 
 def absent_group(name: str) -> click.Command | None:
-    """The command in place of a whole group of pulsar-admin; None if pulsar-admin has no such group."""
+    """Return the command that stands for a whole group of pulsar-admin, or None if pulsar-admin has no such group."""
     return _unoffered(name) if name in ABSENT_GROUPS else None

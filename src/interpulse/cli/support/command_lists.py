@@ -1,4 +1,4 @@
-"""Commands about one topic or one namespace, which the modules they stand in gather in a list of their own."""
+"""Commands about one topic or one namespace, which their modules collect in lists."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ Register = Callable[[Callable[..., Any]], click.Command]
 
 
 def namespace_command(commands: list[click.Command], name: str) -> Register:
-    """A command whose first argument is the namespace; it is added to ``commands``."""
+    """Make a command whose first argument is the namespace, and add it to ``commands``."""
     return _command(commands, name, click.argument("namespace", type=NAMESPACE))
 
 
 def topic_command(commands: list[click.Command], name: str) -> Register:
-    """A command whose first argument is the topic; it is added to ``commands``."""
+    """Make a command whose first argument is the topic, and add it to ``commands``."""
     return _command(commands, name, click.argument("topic", type=TOPIC))
 
 

@@ -1,4 +1,4 @@
-"""Names of a cluster for the shell that completes a line: quickly, or none at all, and never a word beside them."""
+"""Names of a cluster for shell completion: quick or none at all, and never any other output."""
 
 from __future__ import annotations
 
@@ -23,25 +23,27 @@ _SCHEMES: Final = ("persistent://", "non-persistent://")
 
 
 def complete_tenants(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Tenants that begin so."""
+    """Return the tenants that begin with the text."""
     return _completed(ctx, lambda admin: admin.tenants.list(), incomplete)
 
 
 def complete_namespaces(ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-    """Namespaces that begin so."""
+    """Return the namespaces that begin with the text."""
     return _completed(ctx, lambda admin: _namespaces(admin, incomplete), incomplete)
 
 
 def complete_topics(ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-    """Topics that begin so, partitioned ones by their own name: of the first namespaces that fit, and without a slash
-    those of public/default by their short names too."""
+    """Return the topics that begin with the text, partitioned ones by their own name.
+
+    Topics come from the first matching namespaces. Without a slash, short names in public/default match as well.
+    """
     return _completed(ctx, lambda admin: _topics(admin, incomplete), incomplete)
 
 
 async def _namespaces(admin: AdminClient, incomplete: str) -> list[str]:
     tenant, slash, _ = incomplete.partition("/")
     tenants = [tenant] if slash else [each for each in await admin.tenants.list() if each.startswith(tenant)]
-    return [name for each in tenants[:_NAMESPACES_LISTED_MAX] for name in await admin.namespaces.list(each)]
+    return [name for tenant in tenants[:_NAMESPACES_LISTED_MAX] for name in await admin.namespaces.list(tenant)]
 
 
 async def _topics(admin: AdminClient, incomplete: str) -> list[str]:
@@ -54,7 +56,7 @@ async def _topics(admin: AdminClient, incomplete: str) -> list[str]:
         namespaces = [place]
     else:
         namespaces = [name for name in await _namespaces(admin, place) if name.startswith(place)]
-    listed = [name for each in namespaces[:_NAMESPACES_LISTED_MAX] for name in await admin.topics.list(each)]
+    listed = [name for namespace in namespaces[:_NAMESPACES_LISTED_MAX] for name in await admin.topics.list(namespace)]
     bases = [str(TopicName.parse(name).base) for name in listed]
     found = [name if scheme else name.partition("://")[2] for name in bases if name.startswith(scheme)]
     if not scheme and "/" not in rest:
@@ -93,7 +95,7 @@ async def _asked(flags: dict[str, Any], ask: Callable[[AdminClient], Awaitable[l
 
 
 def _flags(ctx: click.Context) -> dict[str, Any]:
-    """What was typed so far for the connection, of this command and those around it."""
+    """Return the connection options given so far, to this command or its parents."""
     flags: dict[str, Any] = {}
     context: click.Context | None = ctx
     while context is not None:

@@ -29,7 +29,10 @@ __all__ = [
     "TOPIC",
     "domains_of",
     "joined_pairs",
+    "preview_option",
 ]
+
+preview_option = click.option("--preview", "previewed", is_flag=True, help="Print the changes, and change nothing.")
 
 _DOMAINS: Final[dict[str, Domain]] = {
     "persistent": PERSISTENT,
@@ -69,7 +72,7 @@ class _Namespace(click.ParamType[NamespaceName]):
 
 
 class _Quantity(click.ParamType[int]):
-    """An integer with a unit letter behind it; -1 means "no limit"."""
+    """An integer with an optional unit letter; -1 means "no limit"."""
 
     def __init__(self, name: str, units: dict[str, int], examples: str) -> None:
         self.name = name
@@ -150,12 +153,12 @@ class _Pairs(click.ParamType[dict[str, str]]):
 
 
 def joined_pairs(parts: tuple[dict[str, str], ...]) -> dict[str, str]:
-    """The pairs of an option that was given several times; the last one of a key counts."""
+    """Join the pairs of an option given several times. The last one of a key wins."""
     return {key: value for part in parts for key, value in part.items()}
 
 
 def domains_of(name: str | None) -> tuple[Domain, ...]:
-    """The domain that `DOMAIN` names; both for None."""
+    """Return the domain that `DOMAIN` names, or both for None."""
     return (PERSISTENT, NON_PERSISTENT) if name is None else (_DOMAINS[name],)
 
 
@@ -168,8 +171,8 @@ STRINGS: Final = _Strings()
 NUMBERS: Final = _Numbers()
 PAIRS: Final = _Pairs()
 SIZE: Final = _Quantity("size", _SIZE_UNITS, "4096, 100K, 10M, 16G, 2T, and -1 for no limit")
-"""Bytes."""
+"""Size in bytes."""
 TIME: Final = _Quantity("time", _TIME_UNITS, "30, 30s, 100m, 3h, 2d, 5w, 1y, and -1 for no limit")
-"""Seconds."""
+"""Time in seconds."""
 MILLIS: Final = _Quantity("time", {unit: 1000 * seconds for unit, seconds in _TIME_UNITS.items()}, "30, 30s, 100m, 3h")
-"""Milliseconds, typed in seconds or longer units."""
+"""Time in milliseconds, given in seconds or longer units."""

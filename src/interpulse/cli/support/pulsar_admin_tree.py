@@ -1,8 +1,8 @@
-"""The commands of pulsar-admin, by name, and the resource of each group and command that is not offered.
+"""Commands of pulsar-admin by name, and the resource of each group and command that is not offered.
 
-A name in this table that no command of ours has is answered with a sentence and an exit code of its own. The names and
-their aliases are those that pulsar-client-tools 4.0.6 registers, hidden ones included; names that only the sources of
-5.0 have stand beside them. The group ``properties`` is of releases before 4.0.
+A name in this table without a command of ours gets a sentence and an exit code of its own. Names and aliases are those
+that pulsar-client-tools 4.0.6 registers, including hidden ones, plus names that only the sources of 5.0 have. The group
+``properties`` comes from releases before 4.0.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _REASONS: Final = (
     ("cluster-migration|migration-state", NotOffered.CLUSTER_MIGRATION),
     ("replicated-subscription", NotOffered.REPLICATED_SUBSCRIPTIONS),
 )
-"""Of single commands, by what their names contain."""
+"""Reasons for single commands, by a part of their names."""
 
 
 def _cross(verbs: str, policies: str) -> str:
@@ -152,18 +152,18 @@ _TREE: Final = {
     "position-stats-in-pending-ack coordinators-list abort-transaction",
 }
 TREE: Final[Mapping[str, frozenset[str]]] = {group: frozenset(names.split()) for group, names in _TREE.items()}
-"""The commands of each group."""
+"""Commands of each group."""
 
 
 def reason_for(group: str, command: str | None = None) -> str:
-    """Why it is not offered; empty where there is nothing more to say."""
+    """Return why a command is not offered, empty if there is nothing to add."""
     if command is None or group in ABSENT_GROUPS:
         return ABSENT_GROUPS[group]
     return next((reason for part, reason in _REASONS if re.search(part, command)), "")
 
 
 def refusal(group: str, command: str | None = None) -> str:
-    """The sentence that answers it."""
+    """Return the sentence that refuses a command."""
     reason = reason_for(group, command)
     name = f"{group} {command}" if command else group
     sentence = f"Apache Pulsar has the command {name}, Interpulse does not offer it"

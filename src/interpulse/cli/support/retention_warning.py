@@ -1,4 +1,4 @@
-"""The warning about messages for a topic that keeps none."""
+"""Warning about messages for a topic that keeps none."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _WAITED_S: Final = 2.0
 web_service_option = click.option(
     "--admin-url", "webServiceUrl", help="Web service URL, for the warning about messages that are not kept."
 )
-"""Of commands that warn: the address that is asked."""
+"""Address of the web service, for commands that warn."""
 
 
 async def warn_if_not_retained(settings: ConnectionSettings, topic: TopicName) -> None:

@@ -1,8 +1,8 @@
-"""Running a command: open the client, wait for the answer, turn failures into one line and an exit code.
+"""Running of a command: opens the client, waits for the answer, turns failures into one line and an exit code.
 
-Exit codes, the same everywhere: 0 done; 1 failed, or what was compared differs; 2 wrong usage, which includes a file
-or a setting that cannot be used, or could not look; 3 conflicts that only an operator can solve; 4 not allowed; 5 not
-reachable; 6 not offered.
+Exit codes are the same everywhere: 0 done; 1 failed, or a comparison found differences; 2 wrong usage, including a file
+or setting that cannot be used, or nothing could be checked; 3 conflicts that only an operator can solve; 4 not allowed;
+5 not reachable; 6 not offered.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 import click
 
 from interpulse.cli.support.connection.settings import ConnectionSettings
-from interpulse.cli.support.output import format_option
 from interpulse.model.errors import (
     AuthenticationError,
     AuthorizationError,
@@ -24,6 +23,7 @@ from interpulse.model.errors import (
     OperationTimeout,
     PulsarError,
 )
+from interpulse.terminal.output import format_option
 
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
@@ -60,7 +60,7 @@ class CommandFailed(click.ClickException):
 
 
 def failure(error: PulsarError) -> CommandFailed:
-    """The message of an error, with the status line of REST behind it."""
+    """Return the message of an error, with REST's status line appended."""
     sentence = " ".join(str(error).split()) or type(error).__name__
     notes = "; ".join(getattr(error, "__notes__", ()))
     return CommandFailed(f"{sentence} ({notes})" if notes else sentence, _exit_code(error))
@@ -77,9 +77,9 @@ def _exit_code(error: PulsarError) -> int:
 
 
 def admin_command(command: Callable[Concatenate[AdminClient, P], Awaitable[None]]) -> Callable[..., Any]:
-    """Make a click callback of a coroutine function that takes an admin client first.
+    """Make a click callback of a coroutine function whose first argument is an admin client.
 
-    The command also takes ``--output``, wherever it prints something.
+    The command also takes ``--output`` for everything it prints.
     """
 
     @format_option(hidden=True)
@@ -102,7 +102,7 @@ async def _with_client(settings: ConnectionSettings, call: Callable[[AdminClient
 
 
 def open_admin(settings: ConnectionSettings, web_url: str) -> AdminClient:
-    """A client for a cluster, with the credentials and timeouts the user gave; raises UsageError for a bad address."""
+    """Open a client for a cluster, with the user's credentials and timeouts. Raise UsageError for a bad address."""
     from interpulse.client.admin.admin_client import AdminClient
 
     try:

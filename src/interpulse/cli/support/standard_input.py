@@ -1,4 +1,4 @@
-"""Lines of standard input, read beside other work."""
+"""Lines of standard input, read in the background."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LINE_MAX: Final = 64 * 1024 * 1024
 
 
 async def lines_of_standard_input() -> AsyncIterator[bytes]:
-    """Lines without their ends, as they come. Raises CommandFailed for a line above 64 MiB."""
+    """Yield lines without their ends as they arrive. Raise CommandFailed for a line above 64 MiB."""
     source = sys.stdin.buffer
     reader = asyncio.StreamReader(limit=_LINE_MAX)
     loop = asyncio.get_running_loop()

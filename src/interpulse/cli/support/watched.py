@@ -1,4 +1,4 @@
-"""Showing an answer again and again, for ``--watch``."""
+"""Repeated output of an answer, for ``--watch``."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ async def show_watched(
 ) -> None:
     """Print the answer.
 
-    ``watched``: print it again and again; on a terminal in place of the last one, elsewhere whenever it changed. After
-    the first answer, errors are printed and the question is repeated.
+    With ``watched``, print it repeatedly: on a terminal in place of the last one, elsewhere when it changes. After the
+    first answer, errors are printed and the request is repeated.
     """
     import asyncio  # only here: help starts without it
 

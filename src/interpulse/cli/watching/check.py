@@ -12,7 +12,6 @@ import click
 
 from interpulse.cli.admin.admin import connection_options
 from interpulse.cli.support.connection.settings import ConnectionSettings
-from interpulse.cli.support.formats import FORMATS, text_width
 from interpulse.cli.support.params import NAMESPACE, TIME, domains_of
 from interpulse.cli.support.running import failure, open_admin
 from interpulse.cli.watching import findings
@@ -22,6 +21,7 @@ from interpulse.cli.watching.findings import METRICS, Finding, Level, Limits, un
 from interpulse.cli.watching.metrics_text import Metrics
 from interpulse.model.errors import AuthenticationError, AuthorizationError, NotConnected, OperationTimeout, PulsarError
 from interpulse.model.names import NamespaceName
+from interpulse.terminal.formats import FORMATS, text_width
 
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
@@ -123,14 +123,14 @@ async def _metrics(admin: AdminClient, limits: Limits) -> list[Finding]:
 
 
 async def _doctor(admin: AdminClient, namespaces: Sequence[NamespaceName]) -> Finding:
-    from interpulse.client.admin.topic_doctor import TopicDoctor
+    from interpulse.replication.topic_doctor import TopicDoctor
 
     name = "topic records"
     doctor, topics, disagreeing = TopicDoctor(admin, domains=domains_of(None)), 0, list[str]()
     try:
         for namespace in namespaces or [NamespaceName.parse(name) for name in await namespaces_of(admin)]:
             seen = await doctor.examine(namespace)
-            topics += len(seen.topics.known)
+            topics += seen.topics_count
             disagreeing += [str(finding.topic) for finding in seen.findings]
     except PulsarError as error:
         return _not_looked(name, error)

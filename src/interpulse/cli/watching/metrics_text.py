@@ -1,4 +1,7 @@
-"""Samples of Prometheus' text format. Pure."""
+"""Samples of Prometheus' text format. Pure.
+
+Why by hand: docs/decisions/0026-metrics-pages-read-by-hand.md.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
-    """Samples by the name of their metric."""
+    """Samples by the names of their metrics."""
 
     samples: Mapping[str, list[Sample]] = field(default_factory=dict)
 
@@ -55,7 +58,7 @@ class Metrics:
 
 def _labels(text: str) -> dict[str, str]:
     return {
-        name: re.sub(r"\\.", lambda found: _ESCAPES.get(found.group(), found.group()), value)
+        name: re.sub(r"\\.", lambda escape: _ESCAPES.get(escape.group(), escape.group()), value)
         for name, value in _LABEL.findall(text)
     }
 

@@ -15,8 +15,8 @@ from rich.live import Live
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from interpulse.cli.support.formats import to_cell
 from interpulse.cli.watching.rows import Table, shown, sorted_rows
+from interpulse.terminal.formats import to_cell
 
 __all__ = ["Screen", "attended"]
 

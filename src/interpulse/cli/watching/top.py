@@ -14,13 +14,13 @@ import click
 
 from interpulse.cli.admin.admin import connection_options
 from interpulse.cli.support.connection.settings import ConnectionSettings
-from interpulse.cli.support.formats import FORMATS, to_table
 from interpulse.cli.support.params import NAMESPACE
 from interpulse.cli.support.running import failure, open_admin
 from interpulse.cli.watching.cluster_survey import ClusterSurvey, Observation
 from interpulse.cli.watching.rows import TABLES, Table, shown, sorted_rows
 from interpulse.model.errors import PulsarError
 from interpulse.model.names import NamespaceName
+from interpulse.terminal.formats import FORMATS, to_table
 
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient

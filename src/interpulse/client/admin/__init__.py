@@ -1,1 +1,1 @@
-"""The client of the admin API (``admin_client``): one module per resource, and the topic doctor."""
+"""The client of the admin API (``admin_client``): one module per resource."""

@@ -25,6 +25,7 @@ from interpulse.client.closing import AsyncCloses
 from interpulse.client.credentials import Credentials
 from interpulse.client.json_readers import ignored
 from interpulse.client.tls import TlsOptions
+from interpulse.client.transport.http_errors import Kind
 from interpulse.client.transport.http_session import HttpSession
 from interpulse.model.adjustments import AdminRequest
 from interpulse.model.clusters import shown_address
@@ -71,5 +72,7 @@ class AdminClient(AsyncCloses):
         await self._http.close()
 
     async def send(self, request: AdminRequest) -> None:
-        """Make a call that was planned, such as a change of an adjustment."""
-        await self._http.request(request.method, request.path, kind="namespace", read=ignored, body=request.body)
+        """Make a planned call, such as a change of an adjustment."""
+        of_topic = request.method != "PUT" and not request.path.startswith("/admin/v2/namespaces/")
+        kind: Kind = "topic" if of_topic else "namespace"
+        await self._http.request(request.method, request.path, kind=kind, read=ignored, body=request.body)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 from urllib.parse import quote
 
+from interpulse.client.admin.previews import Changes, make_change
 from interpulse.client.json_readers import each, list_made_by, made_by, names, optional, record
 from interpulse.client.transport.http_session import HttpSession
 from interpulse.model.clusters import ClusterData, FailureDomain
@@ -31,20 +32,25 @@ class ClustersAdmin:
         return await self._http.get(_cluster(name), kind="cluster", read=made_by(ClusterData.from_json))
 
     async def get_json(self, name: str) -> dict[str, Any]:
-        """As :meth:`get`, with every field as the broker sent it."""
+        """Return the record like :meth:`get`, with every field as the broker sent it."""
         return await self._http.get(_cluster(name), kind="cluster", read=record)
 
-    async def create(self, name: str, cluster: ClusterData) -> None:
-        """Raises AlreadyExists."""
-        await self._http.put(_cluster(name), cluster.to_json(), kind="cluster")
+    async def create(self, name: str, cluster: ClusterData, *, previewed: bool = False) -> Changes | None:
+        """Register a cluster, or return the changes if it is only ``previewed``. Raises AlreadyExists."""
+        body = cluster.to_json()
+        return await make_change(self._http, "PUT", _cluster(name), body, kind="cluster", previewed=previewed)
 
-    async def update(self, name: str, cluster: ClusterData) -> None:
-        """Replaces the whole record: fields that are None are unset."""
-        await self._http.post(_cluster(name), cluster.to_json(), kind="cluster")
+    async def update(self, name: str, cluster: ClusterData, *, previewed: bool = False) -> Changes | None:
+        """Replace the record, or return the changes if it is only ``previewed``. Fields that are None are unset."""
+        body = cluster.to_json()
+        return await make_change(self._http, "POST", _cluster(name), body, kind="cluster", previewed=previewed)
 
-    async def delete(self, name: str) -> None:
-        """Our broker raises PreconditionFailed while something is replicated to the cluster."""
-        await self._http.delete(_cluster(name), kind="cluster")
+    async def delete(self, name: str, *, previewed: bool = False) -> Changes | None:
+        """Delete a cluster, or return the changes if it is only ``previewed``.
+
+        Our broker raises PreconditionFailed while something is replicated to the cluster.
+        """
+        return await make_change(self._http, "DELETE", _cluster(name), kind="cluster", previewed=previewed)
 
     async def peers(self, name: str) -> Names | None:
         """The peer clusters; None if they were never set."""
@@ -74,7 +80,7 @@ class ClustersAdmin:
     # Namespace isolation policies
 
     async def isolation_policies(self, name: str) -> dict[str, IsolationPolicy]:
-        """By their names. Raises NotFound if the cluster never had any."""
+        """Return the policies by name. Raises NotFound if the cluster never had any."""
         read = each(made_by(IsolationPolicy.from_json))
         return await self._http.get(_isolation(name), kind="cluster", read=read)
 
@@ -95,12 +101,12 @@ class ClustersAdmin:
         await self._http.delete(_isolation_policy(name, policy_name), kind="cluster")
 
     async def isolation_of_brokers(self, name: str) -> Isolations:
-        """What the policies say of each broker that is there."""
+        """Return the part of each registered broker in the policies."""
         read = list_made_by(BrokerIsolation.from_json)
         return await self._http.get(f"{_isolation(name)}/brokers", kind="cluster", read=read)
 
     async def isolation_of_broker(self, name: str, broker: str) -> BrokerIsolation:
-        """What the policies say of a broker ``host:port``, whether it is there or not."""
+        """Return the part of a broker ``host:port`` in the policies, registered or not."""
         path = f"{_isolation(name)}/brokers/{path_segment('broker', broker)}"
         return await self._http.get(path, kind="cluster", read=made_by(BrokerIsolation.from_json))
 

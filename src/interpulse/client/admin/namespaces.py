@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeVar
 
 from interpulse.client.admin.clusters import path_segment
 from interpulse.client.admin.policy_call import NAMESPACE_POLICIES, QUOTAS, QuotaType
+from interpulse.client.admin.previews import Changes, make_change
 from interpulse.client.json_readers import (
     Read,
     boolean,
@@ -69,8 +70,11 @@ class NamespacesAdmin:
         clusters: Iterable[str] | None = None,
         bundles: int | None = None,
         policies: NamespacePolicies | None = None,
-    ) -> None:
-        """Create a namespace, by default on the local cluster. Raises AlreadyExists.
+        previewed: bool = False,
+    ) -> Changes | None:
+        """Create a namespace, by default on the local cluster, or return the changes if it is only ``previewed``.
+
+        Raises AlreadyExists.
 
         Our broker refuses ``policies`` that could not be set one by one, a real one hardly looks at them.
         """
@@ -79,11 +83,19 @@ class NamespacesAdmin:
             body["replication_clusters"] = list(clusters)
         if bundles:
             body["bundles"] = {"numBundles": bundles}
-        await self._http.put(_path(namespace), body or None, kind="tenant")
+        return await make_change(self._http, "PUT", _path(namespace), body or None, kind="tenant", previewed=previewed)
 
-    async def delete(self, namespace: NamespaceName | str, *, force: bool = False) -> None:
-        """Raises Conflict if topics are left and it is not forced."""
-        await self._http.delete(_path(namespace), kind="namespace", query={"force": force})
+    async def delete(
+        self, namespace: NamespaceName | str, *, force: bool = False, previewed: bool = False
+    ) -> Changes | None:
+        """Delete a namespace, or return the changes if it is only ``previewed``.
+
+        Raises Conflict if topics are left and it is not forced.
+        """
+        query = {"force": force}
+        return await make_change(
+            self._http, "DELETE", _path(namespace), kind="namespace", query=query, previewed=previewed
+        )
 
     async def unload(
         self, namespace: NamespaceName | str, *, bundle: str | None = None, destination_broker: str | None = None

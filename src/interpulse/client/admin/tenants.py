@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from interpulse.client.admin.clusters import path_segment
+from interpulse.client.admin.previews import Changes, make_change
 from interpulse.client.json_readers import made_by, names
 from interpulse.client.transport.http_session import HttpSession
 from interpulse.model.clusters import TenantInfo
@@ -24,16 +25,26 @@ class TenantsAdmin:
     async def get(self, name: str) -> TenantInfo:
         return await self._http.get(_tenant(name), kind="tenant", read=made_by(TenantInfo.from_json))
 
-    async def create(self, name: str, tenant: TenantInfo) -> None:
-        """Raises AlreadyExists, or PreconditionFailed if one of its clusters is not registered."""
-        await self._http.put(_tenant(name), tenant.to_json(), kind="tenant")
+    async def create(self, name: str, tenant: TenantInfo, *, previewed: bool = False) -> Changes | None:
+        """Create a tenant, or return the changes that would do so if it is only ``previewed``.
 
-    async def update(self, name: str, tenant: TenantInfo) -> None:
-        await self._http.post(_tenant(name), tenant.to_json(), kind="tenant")
+        Raises AlreadyExists, or PreconditionFailed if one of its clusters is not registered.
+        """
+        body = tenant.to_json()
+        return await make_change(self._http, "PUT", _tenant(name), body, kind="tenant", previewed=previewed)
 
-    async def delete(self, name: str, *, force: bool = False) -> None:
-        """Raises Conflict if it still has namespaces and is not forced."""
-        await self._http.delete(_tenant(name), kind="tenant", query={"force": force})
+    async def update(self, name: str, tenant: TenantInfo, *, previewed: bool = False) -> Changes | None:
+        """Replace the roles and clusters of a tenant, or return the changes if it is only ``previewed``."""
+        body = tenant.to_json()
+        return await make_change(self._http, "POST", _tenant(name), body, kind="tenant", previewed=previewed)
+
+    async def delete(self, name: str, *, force: bool = False, previewed: bool = False) -> Changes | None:
+        """Delete a tenant, or return the changes if it is only ``previewed``.
+
+        Raises Conflict if it still has namespaces and is not forced.
+        """
+        query = {"force": force}
+        return await make_change(self._http, "DELETE", _tenant(name), kind="tenant", query=query, previewed=previewed)
 
 
 def _tenant(name: str) -> str:

@@ -210,7 +210,7 @@ class Consumer(AsyncCloses):
         """The application is done with this message. Sent within 100 ms together with others."""
         consumer = self._consumer_of(message)
         if consumer is not None:
-            consumer.acknowledge(message)
+            consumer.acks.acknowledge(message)
 
     def acknowledge_cumulative(self, message: Message) -> None:
         """Done with everything up to this message in its partition. Not for shared subscriptions."""
@@ -218,13 +218,13 @@ class Consumer(AsyncCloses):
             raise InvalidRequest("shared subscriptions have no cumulative acknowledgement: acknowledge each message")
         consumer = self._consumer_of(message)
         if consumer is not None:
-            consumer.acknowledge_cumulative(message)
+            consumer.acks.acknowledge_cumulative(message)
 
     def negative_acknowledge(self, message: Message) -> None:
         """Have the message redelivered after ``nack_delay_ms``, or after the delay of ``nack_backoff``."""
         consumer = self._consumer_of(message)
         if consumer is not None:
-            consumer.negative_acknowledge(message)
+            consumer.acks.negative_acknowledge(message)
 
     async def reconsume_later(
         self, message: Message, delay_ms: int, properties: Mapping[str, str] | None = None
@@ -239,7 +239,7 @@ class Consumer(AsyncCloses):
         consumer = self._consumer_of(message)
         if consumer is not None:
             await self._dead_letter_producer.send_retry_letter(message, delay_ms, properties or {})
-            consumer.acknowledge(message)
+            consumer.acks.acknowledge(message)
 
     def redeliver_unacknowledged(self) -> None:
         """Have everything sent again that was received and not acknowledged."""

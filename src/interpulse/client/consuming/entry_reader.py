@@ -10,7 +10,7 @@ import logging
 import math
 import secrets
 from bisect import bisect_right
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from operator import lt
 from typing import Final, NamedTuple
 
@@ -44,7 +44,7 @@ _PERMITS_MAX: Final = 20_000
 
 
 class Entry(NamedTuple):
-    """One entry of a log. ``raw`` are its bytes as the broker sent them, ``parsed`` a view into them."""
+    """An entry of a log. ``raw`` is its bytes as the broker sent them, ``parsed`` a view into them."""
 
     position: Position
     raw: bytes
@@ -52,38 +52,28 @@ class Entry(NamedTuple):
 
 
 class EntryRun(NamedTuple):
-    """Entries of a log that follow each other, as the broker sent them: each begins with a checksum that fits, and has
-    metadata of the usual fields."""
+    """Entries of a log that follow each other, at least one, as the broker sent them."""
 
     positions: Sequence[Position]
     raws: Sequence[bytes]
-
-    def entries(self) -> Iterator[Entry]:
-        """The same entries one by one."""
-        return map(self.entry, range(len(self.positions)))
+    parsed: Sequence[ParsedEntry] = ()
+    """The parsed entries, if they were parsed on arrival."""
 
     def entry(self, index: int) -> Entry:
-        """One of them."""
         raw = self.raws[index]
-        return Entry(self.positions[index], raw, parse_entry(raw))
+        return Entry(self.positions[index], raw, self.parsed[index] if self.parsed else parse_entry(raw))
 
 
-def entries_of(arrived: Iterable[Entry | EntryRun]) -> list[Entry]:
-    """All of them, one by one."""
-    entries: list[Entry] = []
-    for each in arrived:
-        if isinstance(each, Entry):
-            entries.append(each)
-        else:
-            entries.extend(each.entries())
-    return entries
+def entries_of(runs: Iterable[EntryRun]) -> list[Entry]:
+    """Return all entries of these runs one by one."""
+    return [run.entry(index) for run in runs for index in range(len(run.positions))]
 
 
 class EntryReader(AsyncCloses):
     """Reads the entries of one topic or partition behind ``after`` up to ``upto`` (included; None = without end).
 
     It never creates the topic and leaves no subscription behind. About ``buffer_bytes`` are in memory or on their way
-    at most. When the connection is lost it subscribes anew behind the last entry it has: nothing comes twice, nothing
+    at most. When the connection is lost it subscribes again behind the last entry it has: nothing comes twice, nothing
     is left out. Entries that the log does not give out (markers, aborted transactions) may be missing at the end of a
     range: after ``silence_ms`` without entries the reader makes sure, and then ends. So may, with ``read_compacted``,
     what compaction took away since the range was planned. Raises TopicNotFound if the topic
@@ -117,7 +107,7 @@ class EntryReader(AsyncCloses):
         """Position of the last entry that arrived."""
 
         self.start_is_there = False
-        """Whether the broker has shown the entry at ``after``. Logs are trimmed in front: none behind it was, then."""
+        """True if the broker has shown the entry at ``after``: nothing behind it is trimmed, then."""
 
         self.resubscribed_count = 0
         self._session = session
@@ -130,7 +120,7 @@ class EntryReader(AsyncCloses):
         self._properties = {} if replication_cursor is None else {CURSOR_PROPERTY: replication_cursor}
         self._silence = silence_ms / 1000
         self._poll_timeout = poll_timeout_ms / 1000
-        self._buffer: list[Entry | EntryRun] = []
+        self._buffer: list[EntryRun] = []
         self._buffered_bytes = 0
         self._bytes_per_message = 0.0
         self._permits = 0
@@ -148,16 +138,16 @@ class EntryReader(AsyncCloses):
     # ---- Reading
 
     async def open(self) -> None:
-        """Start reading. Raises what the broker refuses."""
+        """Start reading. Raises the refusal of the broker."""
         if not self._complete:
             await self._handler.open(timeout_ms=self._session.config.operation_timeout_ms)
 
     async def read_batch(self) -> list[Entry]:
-        """All entries that are there, waiting for at least one; an empty list is the end of the range."""
+        """Return all entries that are there, waiting for at least one; an empty list is the end of the range."""
         return entries_of(await self.read_runs())
 
-    async def read_runs(self) -> list[Entry | EntryRun]:
-        """As :meth:`read_batch`, the usual entries as they arrived: in runs."""
+    async def read_runs(self) -> list[EntryRun]:
+        """Return all entries that are there in runs, as they arrived; see :meth:`read_batch`."""
         deadline = math.inf if self._upto is None else self._loop.time() + self._poll_timeout
         while not self._buffer:
             if self._failure is not None:
@@ -192,7 +182,7 @@ class EntryReader(AsyncCloses):
         return True
 
     async def _is_exhausted(self) -> bool:
-        """After silence: whether nothing is left in the range. Only fresh subscriptions can show that.
+        """Return True if nothing is left in the range, after silence. Only fresh subscriptions can show that.
 
         One that repeats the last entry and nothing behind it is proof enough; one that does not even do that says that
         the broker is slow, or that the entries are gone. Where no entry has arrived yet, two silent ones are believed.
@@ -222,11 +212,11 @@ class EntryReader(AsyncCloses):
         return False
 
     async def last_message_id(self) -> MessageId:
-        """The last message of the topic now; entry -1 if it is empty."""
+        """Return the last message of the topic now; entry -1 if it is empty."""
         return message_id_from_wire((await self._ends()).last_message_id)
 
     async def promised_position(self) -> Position:
-        """The mark-delete position of the replication cursor, with the promise of ``wire.commands.cursor_promise``."""
+        """Return the mark-delete position of the replication cursor; see ``wire.commands.cursor_promise``."""
         return position_from_wire((await self._ends()).consumer_mark_delete_position)
 
     async def _ends(self) -> pb.CommandGetLastMessageIdResponse:
@@ -284,7 +274,7 @@ class EntryReader(AsyncCloses):
             self._handler.reconnect(assigned_url)
 
     def on_failed(self, failure: PulsarError) -> None:
-        """Reading ends with this failure."""
+        """End reading with this failure."""
         self._failure = failure
         self._changed.set()
 
@@ -304,7 +294,7 @@ class EntryReader(AsyncCloses):
             self._accept_all(run, start)
 
     def _accept_all(self, run: MessageRun, start: int) -> None:
-        """Entries that rise, behind the last one that arrived."""
+        """Accept entries with rising positions behind the last one that arrived."""
         upto = self._upto
         end = len(run.positions) if upto is None else bisect_right(run.positions, upto, start)
         if end > start:
@@ -342,7 +332,7 @@ class EntryReader(AsyncCloses):
             self._finish()
 
     def _pass_over(self, entry: memoryview) -> None:
-        """A reader starts at an entry, not behind it; that entry costs as many permits as it has messages."""
+        """Skip the entry that a reader starts at. It costs as many permits as it has messages."""
         self._permits -= parse_entry(bytes(entry)).message_count
         self._grant()
 
@@ -352,7 +342,7 @@ class EntryReader(AsyncCloses):
         whole = entry.obj  # a frame that came in several reads has been joined, its entry alone
         raw = whole if isinstance(whole, bytes) and len(whole) == len(entry) else bytes(entry)
         parsed = parse_entry(raw)
-        self._buffer.append(Entry(position, raw, parsed))
+        self._buffer.append(EntryRun([position], [raw], [parsed]))
         self._note_arrival(position, 1, parsed.message_count, len(raw))
 
     def _note_arrival(self, reached: Position, entries: int, messages: int, size: int) -> None:
@@ -375,10 +365,10 @@ class EntryReader(AsyncCloses):
             self._reconnect(assigned_url)
 
     def on_active_change(self, active: bool) -> None:
-        """Readers are alone on their subscription."""
+        """Do nothing: readers are alone on their subscription."""
 
     def on_end_of_topic(self) -> None:
-        """The end of the range decides, not that of the topic."""
+        """Do nothing: the end of the range decides."""
 
     def _grant(self) -> None:
         """Let the broker send as many messages as the free part of the buffer is expected to hold."""

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from interpulse.client.connection_handler import ConnectionHandler
-from interpulse.client.consuming.ack_tracker import AckTracker
+from interpulse.client.consuming.acknowledgements import Acknowledgements
 from interpulse.client.consuming.consumer_config import ConsumerConfig, KeySharedPolicy
-from interpulse.client.consuming.dead_letters import DeadLetterCandidates, DeadLetterProducer
+from interpulse.client.consuming.dead_letters import DeadLetterProducer
 from interpulse.client.consuming.inbox import Inbox
-from interpulse.client.consuming.redelivery_timer import RedeliveryTimer
 from interpulse.client.consuming.unpacker import Start, Unpacker, permits_for
 from interpulse.client.messages import Message
 from interpulse.client.session import Session
@@ -28,7 +26,7 @@ from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.entries import verify_checksum
 from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.frames import MessageRun
-from interpulse.wire.ids import message_id_from_wire, message_id_to_wire, position_from_wire
+from interpulse.wire.ids import message_id_from_wire, position_from_wire
 
 if TYPE_CHECKING:
     from interpulse.client.telemetry.processing import Processing
@@ -93,28 +91,29 @@ class PartitionConsumer:
         self._failure: PulsarError | None = None
         self._seeking: asyncio.Future[None] | None = None
         self._taken = 0
-        self._acks = AckTracker(batch_indexes=config.batch_index_ack_enabled)
-        self._ack_timer: asyncio.TimerHandle | None = None
+        self.acks = Acknowledgements(
+            session,
+            config,
+            self._id,
+            lambda: self._handler.connection,
+            self.redeliver_unacknowledged,
+            dead_letter_producer=dead_letter_producer,
+            telemetry=telemetry,
+        )
         self._unpacker = Unpacker(
             str(topic),
             topic.partition_index,
-            self._acks,
+            self.acks.tracker,
             key_reader=config.crypto_key_reader,
             chunked_messages_max=config.chunked_messages_max,
             oldest_chunks_acknowledged=config.oldest_chunks_acknowledged,
         )
-        self._nacks = RedeliveryTimer(self._ask_again)
-        self._unacked = RedeliveryTimer(self._on_ack_timeout)
-        self._dead_letter_producer = dead_letter_producer
-        redeliveries_max = dead_letter_producer.redeliveries_max if dead_letter_producer else math.inf
-        self._candidates = DeadLetterCandidates(redeliveries_max)
-        self._pending_dead_letters: set[asyncio.Task[None]] = set()
         self._loop = asyncio.get_running_loop()
 
     # ---- Opening and coming back
 
     async def open(self) -> None:
-        """Subscribe. Raises what the broker refuses it with."""
+        """Subscribe. Raises the refusal of the broker."""
         await self._handler.open(timeout_ms=self._session.config.operation_timeout_ms)
 
     @property
@@ -123,7 +122,7 @@ class PartitionConsumer:
 
     @property
     def start(self) -> Start | None:
-        """Of a reader: where it goes on."""
+        """The position at which a reader goes on."""
         return self._start
 
     async def register(self, connection: Connection) -> None:
@@ -132,7 +131,7 @@ class PartitionConsumer:
         await connection.consumers.open(self._id, self, self._subscribe_frame, holds=holds)
         self._handler.on_connected(connection)
         self._taken = 0
-        connection.write(*self._acks.take_frames(self._id))
+        self.acks.flush()
         connection.write(commands.flow(self._id, self._config.receiver_queue_size))
 
     def _subscribe_frame(self, request_id: int) -> bytes:
@@ -159,9 +158,9 @@ class PartitionConsumer:
         )
 
     def on_failed(self, failure: PulsarError) -> None:
-        """Nothing more will come."""
+        """Receive nothing more."""
         self._failure = failure
-        self._stop_timers()
+        self.acks.stop()
         self._when_failed(failure)
 
     # ---- Called by the connection
@@ -191,17 +190,18 @@ class PartitionConsumer:
             self._on_encrypted(message, messages[0], permits, problem)
             return
         self._keep_start(position)
-        if messages and self._candidates.is_dead(messages[0]):
-            self._start_dead_letters(messages)
+        if self.acks.divert(messages):
             messages = []
         for one in messages:
             self._inbox.put(one, self)
         self._release(permits - len(messages))  # permits of what is left out go back to the broker
-        self._schedule_acks()
+        self.acks.schedule()
 
     def _start_at(self, position: Position) -> Start | None:
-        """The start that bounds the messages of an entry. A subscription's start is forgotten once it was reached or
-        missed: another client moved the cursor then, and that is valid."""
+        """Return the start that bounds the messages of an entry.
+
+        The start of a subscription is forgotten once it was reached or missed: another client has moved the cursor.
+        """
         start = self._start if self._config.durable else None  # what a consumer took may be redelivered to it
         if start is None or not self._durable or self._seeking is not None:
             return start
@@ -210,8 +210,8 @@ class PartitionConsumer:
         return start if start.first_position <= position else None
 
     def _keep_start(self, position: Position) -> None:
-        """Who began at the end of the topic goes on at the first entry that came: by the next connection the end is
-        further on. While a seek is under way, entries from before it may still come."""
+        """Remember the first entry as the start of a reader that began at the end of the topic, which moves on.
+        While a seek is under way, entries from before it may still come."""
         if self._durable or self._seeking is not None:
             return
         if self._start is None or self._start.id.position == LATEST:
@@ -222,7 +222,7 @@ class PartitionConsumer:
             _log.warning("encrypted message discarded topic=%s id=%s error=%s", self.topic, message.id, problem)
             self._refuse(command, pb.CommandAck.DecryptionError, permits)
             return
-        self.flush_acks()
+        self.acks.flush()
         self.on_failed(
             CryptoError(
                 f"message {message.id}: {problem}; with crypto_failure_action='consume' it is handed out as it is, "
@@ -233,15 +233,12 @@ class PartitionConsumer:
     def _refuse(
         self, command: pb.CommandMessage, reason: pb.CommandAck.ValidationError.ValueType, permits: int
     ) -> None:
-        """An unreadable entry is acknowledged with the reason, else it would be redelivered without end."""
-        if self._handler.connection is not None:
-            entries = self._acks.entries_of(position_from_wire(command.message_id))
-            ids = [message_id_to_wire(entry) for entry in entries]
-            self._handler.connection.write(commands.ack(self._id, ids, validation_error=reason))
+        """Acknowledge an unreadable entry with the reason; it would be redelivered without end."""
+        self.acks.refuse(position_from_wire(command.message_id), reason)
         self._release(permits)
 
     def on_disconnected(self, assigned_url: str | None) -> None:
-        """Messages that the application has not received will be sent again."""
+        """Drop messages that the application has not received; they are sent again."""
         if not self._handler.on_lost():
             return
         self._inbox.discard(self)
@@ -260,15 +257,11 @@ class PartitionConsumer:
     def on_taken(self, message: Message) -> None:
         if not self._durable:
             self._start = Start(message.id)
-        if timeout_ms := self._config.ack_timeout(message.redelivery_count):
-            self._unacked.add(message.id, timeout_ms)
-        self._candidates.add(message)
-        if self._telemetry is not None:
-            self._telemetry.begin(message)
+        self.acks.begin(message)
         self._release(1)
 
     def _release(self, permits: int) -> None:
-        """Permits are granted again when half of them are used."""
+        """Return permits to the broker when half of them are used."""
         self._taken += permits
         if self._handler.connection is not None and self._taken >= max(self._config.receiver_queue_size // 2, 1):
             self._handler.connection.write(commands.flow(self._id, self._taken))
@@ -277,98 +270,17 @@ class PartitionConsumer:
     # ---- Tracing
 
     def processing(self, message: Message) -> AbstractContextManager[object]:
-        """The span of a message is the current one inside it."""
+        """Return a context in which the span of the message is the current one."""
         return nullcontext() if self._telemetry is None else self._telemetry.current(message)
 
     def note_batch(self, messages: Sequence[Message], begun_ms: int) -> None:
-        """The application got these messages of this topic by one call, which began then."""
+        """Note that the application got these messages of this topic by one call, which began at ``begun_ms``."""
         if self._telemetry is not None:
             self._telemetry.note_batch(messages, begun_ms)
 
-    # ---- Acknowledging
-
-    def acknowledge(self, message: Message) -> None:
-        """The application is done with this message. Sent within 100 ms together with others."""
-        self._acks.acknowledge(message)
-        self._unacked.discard(message.id)
-        self._nacks.discard(message.id)
-        self._candidates.discard(message)
-        if self._telemetry is not None:
-            self._telemetry.end(message.id, "acknowledge")
-        self._schedule_acks()
-
-    def acknowledge_cumulative(self, message: Message) -> None:
-        """The application is done with everything up to this message. Not for shared subscriptions."""
-        self._acks.acknowledge_cumulative(message)
-        self._unacked.discard_up_to(message.id)
-        if self._telemetry is not None:
-            self._telemetry.end_up_to(message.id)
-        self._schedule_acks()
-
-    def negative_acknowledge(self, message: Message) -> None:
-        """The entry of the message is redelivered after a delay."""
-        self._unacked.discard(message.id)
-        self._nacks.add(message.id, self._config.nack_delay(message.redelivery_count))
-        if self._telemetry is not None:
-            self._telemetry.end(message.id, "negative_acknowledge")
-
-    def _schedule_acks(self) -> None:
-        if self._acks.pending_count >= _ACK_GROUP_MAX:
-            self.flush_acks()
-        elif self._ack_timer is None and self._acks.pending_count:
-            self._ack_timer = self._loop.call_later(_ACK_GROUP_DELAY_S, self.flush_acks)
-
-    def flush_acks(self) -> None:
-        """Send acknowledgements now. While there is no connection they wait for the next one."""
-        if self._ack_timer is not None:
-            self._ack_timer.cancel()
-            self._ack_timer = None
-        if self._handler.connection is not None:
-            self._handler.connection.write(*self._acks.take_frames(self._id))
-
-    def _on_ack_timeout(self, positions: list[Position]) -> None:
-        if self._telemetry is not None:
-            self._telemetry.end_entries(positions)
-        self._ask_again(positions)
-
-    def _ask_again(self, positions: list[Position]) -> None:
-        """Shared subscriptions redeliver single entries; the others redeliver everything unacknowledged, in order."""
-        self.flush_acks()
-        positions = [
-            position for position in positions if not self._start_dead_letters(self._candidates.take(position))
-        ]
-        connection = self._handler.connection
-        if connection is None or not positions:
-            return  # the next connection delivers everything unacknowledged anyway
-        if self._config.counts_redeliveries:
-            ids = [message_id_to_wire(entry) for last in positions for entry in self._acks.entries_of(last)]
-            connection.write(commands.redeliver_unacknowledged(self._id, ids))
-            return
-        self.redeliver_unacknowledged()
-
-    def _start_dead_letters(self, messages: Sequence[Message]) -> bool:
-        """Send messages to the dead-letter topic, in the background; whether there were any."""
-        if messages:
-            task = self._session.spawn(self._send_dead_letters(messages))
-            self._pending_dead_letters.add(task)
-            task.add_done_callback(self._pending_dead_letters.discard)
-        return bool(messages)
-
-    async def _send_dead_letters(self, messages: Sequence[Message]) -> None:
-        """A message that cannot be sent is redelivered later, and sent then."""
-        assert self._dead_letter_producer is not None
-        for message in messages:
-            try:
-                await self._dead_letter_producer.send_dead_letter(message)
-            except PulsarError as error:
-                _log.warning("message could not be sent to its dead-letter topic id=%s error=%s", message.id, error)
-                self.negative_acknowledge(message)
-            else:
-                self.acknowledge(message)
-
     def redeliver_unacknowledged(self) -> None:
         """Have everything sent again that was received and not acknowledged."""
-        self._forget_deadlines()
+        self.acks.forget_deadlines()
         dropped = self._inbox.discard(self)
         if self._handler.connection is not None:
             self._handler.connection.write(commands.redeliver_unacknowledged(self._id))
@@ -386,8 +298,7 @@ class PartitionConsumer:
         try:
             to = self._start.first_position if self._start is not None else target
             await connection.request(lambda request_id: commands.seek(request_id, self._id, to))
-            self._acks.forget()
-            self._forget_deadlines()
+            self.acks.forget()
             if self._handler.connection is not None:
                 self._release(self._inbox.discard(self))
         except BaseException:
@@ -399,7 +310,7 @@ class PartitionConsumer:
         await self._handler.reconnected()
 
     async def last_message(self) -> LastMessage:
-        """The last message of the topic (-1:-1 if there is none) and the acknowledged end of the subscription."""
+        """Return the last message of the topic (-1:-1 if it is empty) and the acknowledged end of the subscription."""
         await self._handler.reconnected()
         connection = self._required_connection()
         answer = (
@@ -409,7 +320,7 @@ class PartitionConsumer:
         return LastMessage(last, position_from_wire(answer.consumer_mark_delete_position))
 
     async def unsubscribe(self, *, force: bool = False) -> None:
-        """Delete the subscription with its position, and close. Raises what the broker refuses it with."""
+        """Delete the subscription with its position, and close. Raises the refusal of the broker."""
         await self._handler.reconnected()
         connection = self._required_connection()
         await connection.request(lambda request_id: commands.unsubscribe(request_id, self._id, force=force))
@@ -419,9 +330,8 @@ class PartitionConsumer:
 
     async def close(self) -> None:
         """Send acknowledgements, and close the consumer at its broker; the subscription stays."""
-        if self._pending_dead_letters:
-            await asyncio.wait(self._pending_dead_letters, timeout=self._session.config.operation_timeout_ms / 1000)
-        self.flush_acks()
+        await self.acks.letters_sent()
+        self.acks.flush()
         self._inbox.discard(self)
         self.on_failed(AlreadyClosed(f"the consumer on {self.topic} is closed"))
         connection = await self._handler.stop()
@@ -434,19 +344,6 @@ class PartitionConsumer:
         if self._handler.connection is None:
             raise NotConnected(f"the consumer on {self.topic} has no connection at the moment")
         return self._handler.connection
-
-    def _forget_deadlines(self) -> None:
-        self._nacks.clear()
-        self._unacked.clear()
-        self._candidates.clear()
-        if self._telemetry is not None:
-            self._telemetry.end_all()
-
-    def _stop_timers(self) -> None:
-        self._forget_deadlines()
-        if self._ack_timer is not None:
-            self._ack_timer.cancel()
-            self._ack_timer = None
 
 
 def _key_shared(policy: KeySharedPolicy | None) -> pb.KeySharedMeta | None:

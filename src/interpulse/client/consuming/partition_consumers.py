@@ -9,8 +9,7 @@ from interpulse.client.checks import check_type
 from interpulse.client.consuming.consumer_config import ConsumerConfig
 from interpulse.client.consuming.inbox import Inbox
 from interpulse.client.consuming.partition_consumer import PartitionConsumer
-from interpulse.client.partition_watch import PartitionWatch
-from interpulse.client.partitions import open_all, partition_names
+from interpulse.client.partitions import PartitionWatch, open_all, partition_names
 from interpulse.client.session import Session
 from interpulse.model.errors import AlreadyClosed, InvalidRequest, PulsarError
 from interpulse.model.ids import EARLIEST, LATEST, MessageId, Position

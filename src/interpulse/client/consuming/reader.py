@@ -155,7 +155,7 @@ class Reader(AsyncCloses):
         message = await self._inbox.take(timeout_ms)
         consumer = self._consumers.get(message.topic)
         if consumer is not None:  # else not all partitions could be opened, and it is read again
-            consumer.acknowledge_cumulative(message)
+            consumer.acks.acknowledge_cumulative(message)
         return message
 
     def __aiter__(self) -> AsyncIterator[Message]:

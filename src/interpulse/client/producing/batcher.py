@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from interpulse.client.encryption.encryptor import Encryptor
 from interpulse.client.messages import OutgoingMessage
-from interpulse.client.producing.send_queue import OutgoingEntry
+from interpulse.client.producing.unconfirmed import Outgoing
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.batches import pack_one
 from interpulse.wire.compression import compress
@@ -23,7 +23,7 @@ storage nodes, which in some installations count against the same limit."""
 
 
 def key_text(key: str | bytes | None) -> str | None:
-    """A key as it travels: text as it is, bytes in base64."""
+    """Return a key as it travels: text unchanged, bytes in base64."""
     return base64.b64encode(key).decode() if isinstance(key, bytes) else key
 
 
@@ -37,24 +37,22 @@ class EntryBuilder:
         self._codec = codec
         self._encryptor = encryptor
 
-    def single(self, message: OutgoingMessage, sequence_id: int, now_ms: int) -> OutgoingEntry:
+    def single(self, message: OutgoingMessage, sequence_id: int, now_ms: int) -> Outgoing:
         metadata = self._single_metadata(message, sequence_id, now_ms)
         payload = self._encrypted(metadata, self._compressed(metadata, message.content or b""))
-        return OutgoingEntry(build_entry(metadata.SerializeToString(), payload), sequence_id)
+        return Outgoing([build_entry(metadata.SerializeToString(), payload)], [sequence_id], [1])
 
-    def batch(
-        self, messages: Sequence[tuple[OutgoingMessage, int]], packed: Sequence[bytes], now_ms: int
-    ) -> OutgoingEntry:
+    def batch(self, messages: Sequence[tuple[OutgoingMessage, int]], packed: Sequence[bytes], now_ms: int) -> Outgoing:
         """``messages`` with their sequence ids, ``packed`` their forms from :meth:`pack`."""
         (first, first_id), (_, last_id) = messages[0], messages[-1]
         metadata = self._metadata(first, first_id, now_ms)
         metadata.num_messages_in_batch = len(messages)
         metadata.highest_sequence_id = last_id
         payload = self._encrypted(metadata, self._compressed(metadata, b"".join(packed)))
-        return OutgoingEntry(build_entry(metadata.SerializeToString(), payload), first_id, last_id, len(messages))
+        return Outgoing([build_entry(metadata.SerializeToString(), payload)], [first_id], [len(messages)], last_id)
 
     def pack(self, message: OutgoingMessage, sequence_id: int) -> bytes:
-        """A message as it lies in a batch."""
+        """Return a message in the form that it has in a batch."""
         metadata = pb.SingleMessageMetadata(sequence_id=sequence_id)
         if message.properties:
             metadata.properties.extend(_pairs(message))
@@ -65,8 +63,8 @@ class EntryBuilder:
         _set_keys(metadata, message)
         return pack_one(metadata, message.content or b"")
 
-    def chunks(self, message: OutgoingMessage, sequence_id: int, now_ms: int, bytes_max: int) -> list[OutgoingEntry]:
-        """A message in several entries of at most ``bytes_max`` bytes each, metadata included."""
+    def chunks(self, message: OutgoingMessage, sequence_id: int, now_ms: int, bytes_max: int) -> list[Outgoing]:
+        """Return a message in several entries of at most ``bytes_max`` bytes each, metadata included."""
         metadata = self._single_metadata(message, sequence_id, now_ms)
         payload = self._compressed(metadata, message.content or b"")
         metadata.uuid = f"{self.producer_name}-{sequence_id}"
@@ -80,7 +78,7 @@ class EntryBuilder:
             metadata.chunk_id = index
             sealed = self._encrypted(metadata, piece)
             entry = build_entry(metadata.SerializeToString(), sealed)
-            built.append(OutgoingEntry(entry, sequence_id, is_chunk=True))
+            built.append(Outgoing([entry], [sequence_id], [1], is_chunk=True))
         return built
 
     def _metadata(self, message: OutgoingMessage, sequence_id: int, now_ms: int) -> pb.MessageMetadata:
@@ -105,7 +103,7 @@ class EntryBuilder:
         return metadata
 
     def _compressed(self, metadata: pb.MessageMetadata, payload: bytes) -> bytes:
-        """The payload as it travels; the metadata learns how to undo it."""
+        """Return the compressed payload, and note in the metadata how to decompress it."""
         if self._codec == pb.NONE:
             return payload
         metadata.compression = self._codec
@@ -153,7 +151,7 @@ class Batcher:
         return len(self._messages)
 
     def fits(self, message: OutgoingMessage) -> bool:
-        """Whether the message may join: a batch has one set of target clusters and a limited size."""
+        """Return True if the message may join: a batch has one set of target clusters and a limited size."""
         if not self._messages:
             return True
         first, _ = self._messages[0]
@@ -170,8 +168,8 @@ class Batcher:
     def is_full(self) -> bool:
         return len(self._messages) >= self._messages_max or self._bytes >= self._bytes_max
 
-    def take(self, now_ms: int) -> OutgoingEntry:
-        """The entry of what was collected; the batcher is empty after that. Raises CryptoError."""
+    def take(self, now_ms: int) -> Outgoing:
+        """Return the entry of the collected messages, and forget them. Raises CryptoError."""
         try:
             return self._builder.batch(self._messages, self._packed, now_ms)
         finally:

@@ -7,15 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from interpulse.client.closing import AsyncCloses
-from interpulse.client.producing.send_queue import (
-    OutgoingEntry,
-    OutgoingRun,
-    Permit,
-    ProducerRequest,
-    Receipt,
-    RunReceipt,
-    SendQueue,
-)
+from interpulse.client.producing.send_queue import Permit, ProducerRequest, SendQueue
+from interpulse.client.producing.unconfirmed import Outgoing, Receipt
 from interpulse.client.session import Session
 from interpulse.model.errors import InvalidRequest, PulsarError
 from interpulse.model.names import TopicName
@@ -78,7 +71,7 @@ class EntrySender(AsyncCloses):
         self._window_bytes = window_bytes
 
     async def open(self) -> None:
-        """Register the producer. Raises what the broker refuses it with."""
+        """Register the producer. Raises the refusal of the broker."""
         await self._send_queue.open()
 
     @property
@@ -91,7 +84,7 @@ class EntrySender(AsyncCloses):
 
     @property
     def last_sequence_id(self) -> int:
-        """The highest sequence id that the broker knew for this name when it was opened last; -1 for none."""
+        """The highest sequence id that the broker had for this name at the last opening; -1 for none."""
         return self._send_queue.last_sequence_id
 
     @property
@@ -116,7 +109,7 @@ class EntrySender(AsyncCloses):
 
     @property
     def failure(self) -> PulsarError | None:
-        """Why the sender accepts no more entries; None while it works."""
+        """The reason why the sender accepts no more entries; None while it works."""
         return self._send_queue.failure
 
     async def send(
@@ -152,35 +145,43 @@ class EntrySender(AsyncCloses):
         num_messages: int = 1,
         is_chunk: bool = False,
     ) -> asyncio.Future[Receipt]:
-        """As :meth:`send`, for an entry with its checksum as ``frames.build_entry`` makes it."""
-        self._check_size(len(entry))
-        await self._send_queue.room(entries_max=self._window_entries, bytes_max=self._window_bytes)
-        if self._permit is not None:
-            await self._permit(sequence_id)
-        return self._send_queue.send(OutgoingEntry(entry, sequence_id, highest_sequence_id, num_messages, is_chunk))
+        """Send an entry with its checksum, as ``entries.build_entry`` makes it; see :meth:`send`."""
+        sending = self.send_run(
+            [sequence_id], [num_messages], [entry], highest_sequence_id=highest_sequence_id, is_chunk=is_chunk
+        )
+        return (await sending)[0]
 
     async def send_run(
-        self, sequence_ids: Sequence[int], counts: Sequence[int], entries: Sequence[bytes]
-    ) -> list[asyncio.Future[RunReceipt]]:
-        """As :meth:`send_entry` for entries that follow each other, none a chunk, with the message count of each.
+        self,
+        sequence_ids: Sequence[int],
+        counts: Sequence[int],
+        entries: Sequence[bytes],
+        *,
+        highest_sequence_id: int | None = None,
+        is_chunk: bool = False,
+    ) -> list[asyncio.Future[Receipt]]:
+        """Send entries that follow each other, with the message count of each; see :meth:`send_entry`.
 
         The futures have their receipts, in order. They leave in groups: a window that is full has room for many again
-        before any is sent, because brokers take many at once for little more than one.
+        before any is sent, because brokers take many at once for little more than one. Several entries are no chunks,
+        and without ``highest_sequence_id`` those of several messages have their sequence id as the highest one too.
         """
-        futures: list[asyncio.Future[RunReceipt]] = []
+        futures: list[asyncio.Future[Receipt]] = []
         start, end = 0, len(entries)
         while start < end:
-            after, size = start, 0
+            after, before_bytes, size = start, 0, 0
             while after < end and after - start < self._window_entries // 2 and size < self._window_bytes // 2:
                 self._check_size(len(entries[after]))
+                before_bytes = size
                 size += len(entries[after])
                 after += 1
-            room, bytes_room = self._window_entries - (after - start), self._window_bytes - size
-            await self._send_queue.room(entries_max=room + 1, bytes_max=max(bytes_room, 1))
+            entries_max, bytes_max = self._window_entries - (after - start) + 1, self._window_bytes - before_bytes
+            await self._send_queue.room(entries_max=entries_max, bytes_max=bytes_max)
             if self._permit is not None:
                 await self._permit(sequence_ids[start])
             group = slice(start, after)
-            futures.append(self._send_queue.send_run(OutgoingRun(sequence_ids[group], counts[group], entries[group])))
+            outgoing = Outgoing(entries[group], sequence_ids[group], counts[group], highest_sequence_id, is_chunk)
+            futures.append(self._send_queue.send(outgoing))
             start = after
         return futures
 

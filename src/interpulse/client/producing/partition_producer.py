@@ -21,7 +21,8 @@ from interpulse.client.encryption.key_reader import CryptoKeyReader
 from interpulse.client.messages import OutgoingMessage
 from interpulse.client.producing.batcher import Batcher, EntryBuilder
 from interpulse.client.producing.router import HashingScheme, RoutingMode
-from interpulse.client.producing.send_queue import OutgoingEntry, ProducerRequest, Receipt, SendQueue
+from interpulse.client.producing.send_queue import ProducerRequest, SendQueue
+from interpulse.client.producing.unconfirmed import Outgoing, Receipt
 from interpulse.client.session import Session
 from interpulse.clock import now_ms
 from interpulse.model.errors import InvalidRequest, PulsarError
@@ -75,7 +76,7 @@ class ProducerConfig:
     routing: RoutingMode = "round-robin"
     hashing: HashingScheme = "java-string"
     encryption_keys: Sequence[str] = ()
-    """Names of public keys: whoever has the private key of one of them can read the messages."""
+    """Names of public keys: the private key of any of them decrypts the messages."""
 
     crypto_key_reader: CryptoKeyReader | None = field(default=None, repr=False)
     """Gives those keys: :class:`DefaultCryptoKeyReader`, or one of yours."""
@@ -87,7 +88,7 @@ class ProducerConfig:
     """A producer of a partitioned topic looks for new partitions."""
 
     auto_update_partitions_interval_ms: int = 60_000
-    """How often it looks."""
+    """The time between two looks for new partitions."""
 
     def __post_init__(self) -> None:
         check_interval("auto_update_partitions_interval_ms", self.auto_update_partitions_interval_ms)
@@ -141,7 +142,7 @@ class PartitionProducer:
         self._sequence_id = -1
 
     async def open(self) -> None:
-        """Register with the broker. Raises what it refuses the producer with, CryptoError before."""
+        """Register with the broker. Raises its refusal, or CryptoError before."""
         if self._encryptor is not None:
             self._encryptor.open()
         await self._send_queue.open()
@@ -158,12 +159,12 @@ class PartitionProducer:
 
     @property
     def last_sequence_id(self) -> int:
-        """The number of the last message that was sent; before that, the last one the broker knew."""
+        """The sequence id of the last message sent; before that, the highest one stored by the broker."""
         return self._sequence_id
 
     @property
     def schema_version(self) -> bytes:
-        """The version the broker gave the schema, empty without one."""
+        """The version of the schema at the broker, empty without one."""
         return self._send_queue.schema_version
 
     @property
@@ -207,22 +208,22 @@ class PartitionProducer:
         self._refresh_builder()
         published_ms = now_ms()
         built = self._builder.single(message, sequence_id, published_ms)
-        if self._config.chunking_enabled and len(built.entry) > self._send_queue.message_bytes_max:
+        if self._config.chunking_enabled and len(built.entries[0]) > self._send_queue.message_bytes_max:
             self._send_chunks(message, sequence_id, published_ms, future)
             return
-        self._check_size(len(built.entry))
+        self._check_size(len(built.entries[0]))
         self._transmit(built, [future])
 
     def _send_chunks(
         self, message: OutgoingMessage, sequence_id: int, published_ms: int, future: asyncio.Future[MessageId]
     ) -> None:
-        """The message has the id of its last chunk, knows the first one, and fails with the first that fails."""
+        """Send a message in chunks. Its id is that of the last chunk; it fails with the first chunk that fails."""
         chunks = self._builder.chunks(message, sequence_id, published_ms, self._send_queue.message_bytes_max)
         receipts = [self._transmit(chunk, [], on_failure=future) for chunk in chunks[:-1]]
         self._transmit(chunks[-1], [future], first_chunk=receipts[0] if receipts else None)
 
     def _send_batched(self, message: OutgoingMessage, sequence_id: int, future: asyncio.Future[MessageId]) -> bool:
-        """Whether an entry has gone out, with this message or to make room for it."""
+        """Add a message to the batch; return True if an entry was sent, with this message or before it."""
         self._check_size(len(message.content or b""))
         entry_gone = not self._batcher.fits(message)
         if entry_gone:
@@ -246,13 +247,13 @@ class PartitionProducer:
         futures, self._waiting = self._waiting, []
         try:
             built = self._batcher.take(now_ms())
-            self._check_size(len(built.entry))
+            self._check_size(len(built.entries[0]))
             self._transmit(built, futures, in_batch=True)
         except PulsarError as error:
             _fail_all(futures, error)
 
     def _refresh_builder(self) -> None:
-        """The broker assigns name and schema version when the producer opens."""
+        """Take name and schema version, which the broker assigns when the producer opens."""
         self._builder.producer_name = self._send_queue.name
         self._builder.schema_version = self._send_queue.schema_version
 
@@ -263,7 +264,7 @@ class PartitionProducer:
 
     def _transmit(
         self,
-        outgoing: OutgoingEntry,
+        outgoing: Outgoing,
         futures: list[asyncio.Future[MessageId]],
         on_failure: asyncio.Future[MessageId] | None = None,
         first_chunk: asyncio.Future[Receipt] | None = None,

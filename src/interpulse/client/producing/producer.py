@@ -6,8 +6,7 @@ import asyncio
 
 from interpulse.client.closing import AsyncCloses
 from interpulse.client.messages import OutgoingMessage
-from interpulse.client.partition_watch import PartitionWatch
-from interpulse.client.partitions import open_all, partition_names
+from interpulse.client.partitions import PartitionWatch, open_all, partition_names
 from interpulse.client.producing.batcher import key_text
 from interpulse.client.producing.partition_producer import PartitionProducer, ProducerConfig
 from interpulse.client.producing.router import Router

@@ -19,6 +19,7 @@ from interpulse.client.admin import tenants as admin_tenants
 from interpulse.client.admin import topic_policies as admin_topic_policies
 from interpulse.client.admin import topics as admin_topics
 from interpulse.client.admin.policy_call import QuotaType
+from interpulse.client.admin.previews import Changes
 from interpulse.client.admin.schemas import SchemaCompatibility, SchemaVersion
 from interpulse.client.closing import Closes
 from interpulse.client.credentials import Credentials
@@ -131,20 +132,23 @@ class ClustersAdmin:
         return self._portal.call(lambda: self._area.get(name))
 
     def get_json(self, name: str) -> dict[str, Any]:
-        """As :meth:`get`, with every field as the broker sent it."""
+        """Return the record like :meth:`get`, with every field as the broker sent it."""
         return self._portal.call(lambda: self._area.get_json(name))
 
-    def create(self, name: str, cluster: ClusterData) -> None:
-        """Raises AlreadyExists."""
-        return self._portal.call(lambda: self._area.create(name, cluster))
+    def create(self, name: str, cluster: ClusterData, *, previewed: bool = False) -> Changes | None:
+        """Register a cluster, or return the changes if it is only ``previewed``. Raises AlreadyExists."""
+        return self._portal.call(lambda: self._area.create(name, cluster, previewed=previewed))
 
-    def update(self, name: str, cluster: ClusterData) -> None:
-        """Replaces the whole record: fields that are None are unset."""
-        return self._portal.call(lambda: self._area.update(name, cluster))
+    def update(self, name: str, cluster: ClusterData, *, previewed: bool = False) -> Changes | None:
+        """Replace the record, or return the changes if it is only ``previewed``. Fields that are None are unset."""
+        return self._portal.call(lambda: self._area.update(name, cluster, previewed=previewed))
 
-    def delete(self, name: str) -> None:
-        """Our broker raises PreconditionFailed while something is replicated to the cluster."""
-        return self._portal.call(lambda: self._area.delete(name))
+    def delete(self, name: str, *, previewed: bool = False) -> Changes | None:
+        """Delete a cluster, or return the changes if it is only ``previewed``.
+
+        Our broker raises PreconditionFailed while something is replicated to the cluster.
+        """
+        return self._portal.call(lambda: self._area.delete(name, previewed=previewed))
 
     def peers(self, name: str) -> Names | None:
         """The peer clusters; None if they were never set."""
@@ -169,7 +173,7 @@ class ClustersAdmin:
         return self._portal.call(lambda: self._area.delete_failure_domain(name, domain))
 
     def isolation_policies(self, name: str) -> dict[str, IsolationPolicy]:
-        """By their names. Raises NotFound if the cluster never had any."""
+        """Return the policies by name. Raises NotFound if the cluster never had any."""
         return self._portal.call(lambda: self._area.isolation_policies(name))
 
     def isolation_policy(self, name: str, policy_name: str) -> IsolationPolicy:
@@ -188,11 +192,11 @@ class ClustersAdmin:
         return self._portal.call(lambda: self._area.delete_isolation_policy(name, policy_name))
 
     def isolation_of_brokers(self, name: str) -> Isolations:
-        """What the policies say of each broker that is there."""
+        """Return the part of each registered broker in the policies."""
         return self._portal.call(lambda: self._area.isolation_of_brokers(name))
 
     def isolation_of_broker(self, name: str, broker: str) -> BrokerIsolation:
-        """What the policies say of a broker ``host:port``, whether it is there or not."""
+        """Return the part of a broker ``host:port`` in the policies, registered or not."""
         return self._portal.call(lambda: self._area.isolation_of_broker(name, broker))
 
 
@@ -242,18 +246,26 @@ class NamespacesAdmin:
         clusters: Iterable[str] | None = None,
         bundles: int | None = None,
         policies: NamespacePolicies | None = None,
-    ) -> None:
-        """Create a namespace, by default on the local cluster. Raises AlreadyExists.
+        previewed: bool = False,
+    ) -> Changes | None:
+        """Create a namespace, by default on the local cluster, or return the changes if it is only ``previewed``.
+
+        Raises AlreadyExists.
 
         Our broker refuses ``policies`` that could not be set one by one, a real one hardly looks at them.
         """
         return self._portal.call(
-            lambda: self._area.create(namespace, clusters=clusters, bundles=bundles, policies=policies)
+            lambda: self._area.create(
+                namespace, clusters=clusters, bundles=bundles, policies=policies, previewed=previewed
+            )
         )
 
-    def delete(self, namespace: NamespaceName | str, *, force: bool = False) -> None:
-        """Raises Conflict if topics are left and it is not forced."""
-        return self._portal.call(lambda: self._area.delete(namespace, force=force))
+    def delete(self, namespace: NamespaceName | str, *, force: bool = False, previewed: bool = False) -> Changes | None:
+        """Delete a namespace, or return the changes if it is only ``previewed``.
+
+        Raises Conflict if topics are left and it is not forced.
+        """
+        return self._portal.call(lambda: self._area.delete(namespace, force=force, previewed=previewed))
 
     def unload(
         self, namespace: NamespaceName | str, *, bundle: str | None = None, destination_broker: str | None = None
@@ -615,16 +627,23 @@ class TenantsAdmin:
     def get(self, name: str) -> TenantInfo:
         return self._portal.call(lambda: self._area.get(name))
 
-    def create(self, name: str, tenant: TenantInfo) -> None:
-        """Raises AlreadyExists, or PreconditionFailed if one of its clusters is not registered."""
-        return self._portal.call(lambda: self._area.create(name, tenant))
+    def create(self, name: str, tenant: TenantInfo, *, previewed: bool = False) -> Changes | None:
+        """Create a tenant, or return the changes that would do so if it is only ``previewed``.
 
-    def update(self, name: str, tenant: TenantInfo) -> None:
-        return self._portal.call(lambda: self._area.update(name, tenant))
+        Raises AlreadyExists, or PreconditionFailed if one of its clusters is not registered.
+        """
+        return self._portal.call(lambda: self._area.create(name, tenant, previewed=previewed))
 
-    def delete(self, name: str, *, force: bool = False) -> None:
-        """Raises Conflict if it still has namespaces and is not forced."""
-        return self._portal.call(lambda: self._area.delete(name, force=force))
+    def update(self, name: str, tenant: TenantInfo, *, previewed: bool = False) -> Changes | None:
+        """Replace the roles and clusters of a tenant, or return the changes if it is only ``previewed``."""
+        return self._portal.call(lambda: self._area.update(name, tenant, previewed=previewed))
+
+    def delete(self, name: str, *, force: bool = False, previewed: bool = False) -> Changes | None:
+        """Delete a tenant, or return the changes if it is only ``previewed``.
+
+        Raises Conflict if it still has namespaces and is not forced.
+        """
+        return self._portal.call(lambda: self._area.delete(name, force=force, previewed=previewed))
 
 
 class TopicPoliciesAdmin:
@@ -1051,7 +1070,7 @@ class AdminClient(Closes):
         self._closed = False
 
     def send(self, request: AdminRequest) -> None:
-        """Make a call that was planned, such as a change of an adjustment."""
+        """Make a planned call, such as a change of an adjustment."""
         return self._portal.call(lambda: self._admin.send(request))
 
     def close(self) -> None:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import Field, dataclass
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
 
 from interpulse.authentication.provider_settings import ProviderSettings
 from interpulse.client.config import BrokerAddress
 from interpulse.client.credentials import Credentials
 from interpulse.client.tls import TlsOptions
 from interpulse.proxy.config.pulsar_keys import PROTECTING_KEYS, PULSAR_KEYS
-from interpulse.serving.settings import ConfigError, setting
+from interpulse.serving.settings import ConfigError, Setting, setting
 from interpulse.serving.settings_sources import LoadedConfig, Program
 
-__all__ = ["ProxyConfig", "load_config", "proxy_fields"]
+__all__ = ["ProxyConfig", "load_config", "proxy_settings"]
 
 _PORT_MAX: Final = 65_535
 _BINARY_SCHEME: Final = {False: "pulsar://", True: "pulsar+ssl://"}
@@ -235,7 +235,7 @@ class ProxyConfig(ProviderSettings):
 
     @property
     def broker_urls(self) -> tuple[BrokerAddress, ...]:
-        """The brokers that the settings name."""
+        """Brokers of the settings."""
         return tuple(BrokerAddress.parse(url) for url in _listed(self._binary_text, _BINARY_SCHEME.values()))
 
     @property
@@ -300,9 +300,9 @@ _PROXY: Final = Program(
 )
 
 
-def proxy_fields() -> dict[str, Field[Any]]:
-    """Return every supported key with the field that it sets."""
-    return dict(_PROXY.fields)
+def proxy_settings() -> dict[str, Setting]:
+    """Return every setting by its key."""
+    return dict(_PROXY.settings)
 
 
 def load_config(

@@ -9,7 +9,7 @@ from interpulse.model.errors import ServiceNotReady
 from interpulse.proxy.lookup.batches import answer_batch
 from interpulse.proxy.lookup.questions import UNREACHABLE, Questions, ask
 from interpulse.proxy.meter import ProxyMeter
-from interpulse.serving.permits import LookupPermits
+from interpulse.serving.admission import LookupPermits
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import encode_command

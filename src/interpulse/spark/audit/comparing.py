@@ -1,6 +1,6 @@
-"""Two inventories compared: joined by name, and what is not plainly equal goes to the rules.
+"""The comparison of two inventories: joined by name, and rows that are not plainly equal go to the rules.
 
-What they find is read again from both clusters before it is reported, so that a creation in progress does not show up.
+Differences are read again from both clusters before they are reported, so that a creation in progress does not show up.
 """
 
 from __future__ import annotations
@@ -13,12 +13,14 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
 from interpulse.clock import now_ms
-from interpulse.model.inventory import Difference
+from interpulse.model.adjustments import Difference
 from interpulse.model.names import NamespaceName, TopicName
-from interpulse.rules.audit import namespace_differences, topic_differences
+from interpulse.replication.change_forms import advice_of, request_of
+from interpulse.replication.cluster_reading import ClusterReading, ReadingRules
+from interpulse.rules.comparison import inventory_differences, namespace_differences, topic_differences
+from interpulse.rules.inventory import NamespaceInventory
 from interpulse.spark.arrow_frames import arrow_schema, map_in_arrow
-from interpulse.spark.audit.cluster_reading import ClusterReading, NamespaceContent, ReadingRules, differences_of
-from interpulse.spark.audit.inventory_job import state_of, topic_row_of
+from interpulse.spark.audit.inventory_job import renamed, state_of, topic_row_of
 from interpulse.spark.job.pipeline_config import ClusterAddress
 from interpulse.spark.topic_map import TopicMap
 
@@ -51,17 +53,28 @@ _HEALTHY: Final = "kind in ('PARTITIONED', 'NON_PARTITIONED') and partition_inde
 Row = dict[str, Any]
 
 
-def difference_row(found: Difference, source_name: str | None, confirmed_at_ms: int | None = None) -> Row:
-    """A difference as the table has it; ``source_name`` is what the topic or namespace is called on the source."""
-    body = found.to_json()
-    request = body.pop("request")
-    values = {f"{side}_value": json.dumps(body.pop(side), sort_keys=True) for side in ("source", "target")}
+def difference_row(
+    difference: Difference, cluster: str, source_name: str | None, confirmed_at_ms: int | None = None
+) -> Row:
+    """Return a difference from the target ``cluster`` as a row of the table.
+
+    ``source_name`` is the name of the topic or namespace on the source.
+    """
+    change = difference.change
     return {
-        **body,
-        **values,
+        "severity": str(difference.severity),
+        "kind": str(difference.kind),
+        "namespace": str(difference.namespace),
+        "topic": None if difference.topic is None else str(difference.topic),
+        "field": difference.field,
         "source_name": source_name,
-        "automatic": request is not None,
-        "request": None if request is None else json.dumps(request),
+        "source_value": json.dumps(difference.source, sort_keys=True),
+        "target_value": json.dumps(difference.target, sort_keys=True),
+        "source_origin": difference.source_origin,
+        "target_origin": difference.target_origin,
+        "remedy": advice_of(difference, cluster),
+        "automatic": change is not None,
+        "request": None if change is None else json.dumps(request_of(change, local_only=True).to_json()),
         "confirmed_at_ms": confirmed_at_ms,
     }
 
@@ -77,9 +90,9 @@ def _batch(rows: list[Row]) -> pa.RecordBatch:
 
 
 def compare_inventories(source: DataFrame, target: DataFrame, cluster: str, confirm: Confirm | None) -> DataFrame:
-    """The differences of two inventories, with the columns of DIFFERENCE_COLUMNS.
+    """Return the differences of two inventories, with the columns of DIFFERENCE_COLUMNS.
 
-    Nothing is said of a namespace that one side could not read.
+    A namespace that one side could not read has none.
     """
     unread = (
         source.where("topic is null and error is not null")
@@ -104,7 +117,7 @@ def _namespaces(source: DataFrame, target: DataFrame, cluster: str) -> DataFrame
 
 
 def _topics(source: DataFrame, target: DataFrame, cluster: str) -> DataFrame:
-    """What is equal on both sides and whole is no difference by any rule, so it is not carried to Python."""
+    """Compare topics. Healthy ones that are equal on both sides need not reach Python: no rule finds a difference."""
     from pyspark.sql import functions as f
 
     sides = [
@@ -128,40 +141,40 @@ def _topics(source: DataFrame, target: DataFrame, cluster: str) -> DataFrame:
 
 @dataclass(frozen=True)
 class JudgeNamespaces:
-    """Rows with a namespace of both sides become its differences, one row each."""
+    """The differences of namespaces, from rows with both sides of a namespace."""
 
     cluster: str
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            yield _batch([row for each in batch.to_pylist() for row in self._rows(each)])
+            yield _batch([row for pair in batch.to_pylist() for row in self._rows(pair)])
 
     def _rows(self, row: Mapping[str, Any]) -> Iterator[Row]:
         states = [None if row[side] is None else state_of(**row[side]) for side in ("source", "target")]
         namespace = NamespaceName.parse(row["namespace"])
-        for found in namespace_differences(self.cluster, namespace, *states):
-            yield difference_row(found, row["namespace"])
+        for difference in namespace_differences(self.cluster, namespace, *states):
+            yield difference_row(difference, self.cluster, row["namespace"])
 
 
 @dataclass(frozen=True)
 class JudgeTopics:
-    """Rows with a topic of both sides become its differences, one row each."""
+    """The differences of topics, from rows with both sides of a topic."""
 
     cluster: str
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            yield _batch([row for each in batch.to_pylist() for row in self._rows(each)])
+            yield _batch([row for pair in batch.to_pylist() for row in self._rows(pair)])
 
     def _rows(self, row: Mapping[str, Any]) -> Iterator[Row]:
         sides = [None if row[side] is None else topic_row_of(row[side]) for side in ("source", "target")]
-        for found in topic_differences(self.cluster, *sides):
-            yield difference_row(found, row["source_name"])
+        for difference in topic_differences(*sides):
+            yield difference_row(difference, self.cluster, row["source_name"])
 
 
 @dataclass(frozen=True)
 class Confirm:
-    """Reads the namespaces of differences again, on both sides, and keeps what is still so."""
+    """The differences that remain when their namespaces are read again on both sides."""
 
     source: ClusterAddress
     target: ClusterAddress
@@ -175,22 +188,27 @@ class Confirm:
 
     async def _confirmed(self, namespace: str, candidates: list[Row]) -> list[Row]:
         there = NamespaceName.parse(namespace)
-        known = {(row["kind"], row["topic"], row["field"]): row["source_name"] for row in candidates}
-        here = {_namespace_of(name) for name in known.values() if name is not None} or {there}
-        names = {row["topic"] for row in candidates}
+        candidate_names = {(row["kind"], row["topic"], row["field"]): row["source_name"] for row in candidates}
+        here = {_namespace_of(name) for name in candidate_names.values() if name is not None} or {there}
+        topics = {row["topic"] for row in candidates}
+        cluster = self.target.cluster
         async with (
-            ClusterReading(self.source, self.rules) as source,
-            ClusterReading(self.target, self.rules) as target,
+            ClusterReading(self.source.admin(), self.rules) as source,
+            ClusterReading(self.target.admin(), self.rules) as target,
         ):
-            found = [
-                found
-                for each in sorted(here, key=str)
-                for found in differences_of(
-                    self.target.cluster, there, *await self._both(source, target, each, there, names)
+            differences = [
+                difference
+                for name in sorted(here, key=str)
+                for difference in inventory_differences(
+                    cluster, there, *await self._both(source, target, name, there, topics)
                 )
             ]
-        keys = ((each, (str(each.kind), each.topic and str(each.topic), each.field)) for each in found)
-        return [difference_row(each, known[key], now_ms()) for each, key in keys if key in known]
+        keys = [(str(each.kind), each.topic and str(each.topic), each.field) for each in differences]
+        return [
+            difference_row(difference, cluster, candidate_names[key], now_ms())
+            for difference, key in zip(differences, keys, strict=True)
+            if key in candidate_names
+        ]
 
     async def _both(
         self,
@@ -199,10 +217,10 @@ class Confirm:
         here: NamespaceName,
         there: NamespaceName,
         names: Collection[str | None],
-    ) -> tuple[NamespaceContent, NamespaceContent]:
-        """A namespace on both sides, the source's topics under the names that they have on the target."""
+    ) -> tuple[NamespaceInventory, NamespaceInventory]:
+        """Read a namespace on both sides, the source's topics under the names that they have on the target."""
         originals, copies = await asyncio.gather(
             source.namespace(here, lambda topic: str(self.topic_map.target(topic)) in names),
             target.namespace(there, lambda topic: str(topic) in names),
         )
-        return originals.renamed(self.topic_map), copies
+        return renamed(originals, self.topic_map), copies

@@ -1,4 +1,4 @@
-"""The differences that a run has left, read without Spark: for a plan, for people, and as tables of other formats."""
+"""The differences of a run, read without Spark: for a plan, for people, and as tables of other formats."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ Row = dict[str, Any]
 
 
 class RunError(Exception):
-    """The run has nothing to show; the message says why and what to do."""
+    """A run without results; the message has the reason and the remedy."""
 
 
 def read_findings(directory: Path, *, namespaces: Collection[str] = (), kinds: Collection[str] = ()) -> Iterator[Row]:
-    """The rows of ``differences`` below a run's directory, without order; of these namespaces and kinds, if any.
+    """Yield the rows of ``differences`` below a run's directory, without order.
 
-    Raises RunError if the run has not compared yet.
+    ``namespaces`` and ``kinds`` limit them, if given. Raises RunError if the run has not compared yet.
     """
     from pyarrow import compute as c
     from pyarrow import dataset
@@ -52,16 +52,16 @@ def _write_json_lines(file: TextIO, rows: Iterable[Mapping[str, Any]]) -> None:
 
 
 def with_values(row: Mapping[str, Any]) -> Row:
-    """The row with its values as JSON has them, where the table has their text."""
+    """Return the row with its values as JSON, where the table has their text."""
     read = {key: None if row[key] is None else json.loads(row[key]) for key in _IN_JSON}
     return {**row, **read}
 
 
 FORMATS: Final = {".csv": _write_csv, ".jsonl": _write_json_lines}
-"""By the ending of the file."""
+"""The writers of tables, by the ending of the file."""
 
 
 def write_findings(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Write a table in the format that the file's name ends with, one of FORMATS, row by row."""
+    """Write a table, row by row, in the format of the file's ending, one of FORMATS."""
     with path.open("w", encoding="utf-8", newline="") as file:
         FORMATS[path.suffix](file, rows)

@@ -1,4 +1,4 @@
-"""All namespaces and topics of a cluster as a table, read by Spark's tasks; see `INVENTORY_COLUMNS`."""
+"""All namespaces and topics of a cluster as a table, which Spark's tasks read; see `INVENTORY_COLUMNS`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import json
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -15,10 +15,9 @@ from interpulse.clock import now_ms
 from interpulse.model.inventory import ListedKind, TopicRow
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.policies.namespace_policies import NamespacePolicies
-from interpulse.replication.snapshot import snapshot_of
-from interpulse.rules.audit import NamespaceState
+from interpulse.replication.cluster_reading import ClusterReading, ReadingRules
+from interpulse.rules.inventory import NamespaceInventory, NamespaceState
 from interpulse.spark.arrow_frames import arrow_schema, map_in_arrow
-from interpulse.spark.audit.cluster_reading import ClusterReading, NamespaceContent, ReadingRules
 from interpulse.spark.job.pipeline_config import ClusterAddress
 from interpulse.spark.session import file_url
 from interpulse.spark.task_progress import OnProgress, task_progress
@@ -33,6 +32,7 @@ __all__ = [
     "ReadNamespaces",
     "inventory_rows",
     "read_inventory",
+    "renamed",
     "state_of",
     "topic_row_of",
     "write_inventory",
@@ -49,47 +49,57 @@ INVENTORY_COLUMNS: Final = (
 _NAMESPACES_AT_ONCE: Final = 16
 _NAMESPACES_PER_TASK: Final = 50
 _NAMESPACES_FIRST: Final = 4
-"""The first part has so many for each task that runs at the same time."""
+"""The number of namespaces in the first part, for each task that runs at the same time."""
 
 _PART_S: Final = 30.0
-"""What is read in this time may be read again after a restart: until a part takes longer, the next one is larger."""
+"""The reading time that a restart may repeat: until a part takes longer, the next one is larger."""
 
 _ROWS_MAX: Final = 8192
 Row = dict[str, Any]
 
 
+def renamed(inventory: NamespaceInventory, topic_map: TopicMap) -> NamespaceInventory:
+    """Return the inventory with the names that the topics have on the target."""
+    topics = (replace(row, topic=_target_name(row.topic, topic_map)) for row in inventory.topics.values())
+    return replace(inventory, topics={row.topic: row for row in topics})
+
+
+def _target_name(topic: TopicName, topic_map: TopicMap) -> TopicName:
+    return topic_map.target(topic) if topic.is_persistent else topic
+
+
 def inventory_rows(
-    cluster: str, namespace: NamespaceName, content: NamespaceContent, topic_map: TopicMap
+    cluster: str, namespace: NamespaceName, inventory: NamespaceInventory, topic_map: TopicMap
 ) -> Iterator[Row]:
-    """The rows of one namespace; none if it does not exist."""
+    """Yield the rows of one namespace; none if it does not exist."""
     own: Row = {"cluster": cluster, "tenant": namespace.tenant, "namespace": str(namespace)}
     own["collected_at_ms"] = now_ms()
-    if content.error is not None:
-        yield own | {"error": content.error}
-    if content.state is None:
+    if inventory.error is not None:
+        yield own | {"error": inventory.error}
+    if inventory.state is None:
         return
-    policies, settings = content.state.policies.to_json(), dict(content.state.settings)
+    policies, settings = inventory.state.policies.to_json(), dict(inventory.state.settings)
     yield own | {"policies": json.dumps(policies), "settings": json.dumps(settings)}
-    for name, topic in zip(content.renamed(topic_map).topics, content.topics.values(), strict=True):
+    for row in inventory.topics.values():
         yield own | {
-            "domain": topic.topic.domain,
-            "topic": str(topic.topic),
-            "mapped": str(name),
-            "kind": str(topic.kind),
-            "partitions": topic.partitions,
-            "partition_indexes": None if topic.indexes is None else list(topic.indexes),
-            "exact": topic.exact,
-            "system": topic.topic.is_system,
-            "schema_type": topic.schema_type,
-            "schema_hash": topic.schema_hash,
-            "schema_versions": topic.schema_versions,
-            "subscriptions": None if topic.subscriptions is None else list(topic.subscriptions),
-            "error": topic.error,
+            "domain": row.topic.domain,
+            "topic": str(row.topic),
+            "mapped": str(_target_name(row.topic, topic_map)),
+            "kind": str(row.kind),
+            "partitions": row.partitions,
+            "partition_indexes": None if row.indexes is None else list(row.indexes),
+            "exact": row.exact,
+            "system": row.topic.is_system,
+            "schema_type": row.schema_type,
+            "schema_hash": row.schema_hash,
+            "schema_versions": row.schema_versions,
+            "subscriptions": None if row.subscriptions is None else list(row.subscriptions),
+            "error": row.error,
         }
 
 
 def topic_row_of(row: Mapping[str, Any]) -> TopicRow:
-    """A row of the table with its topic, under the name it has on the target."""
+    """Return the topic of a row of the table, under the name that it has on the target."""
     indexes, subscriptions = row["partition_indexes"], row["subscriptions"]
     return TopicRow(
         TopicName.parse(row["mapped"]),
@@ -106,14 +116,13 @@ def topic_row_of(row: Mapping[str, Any]) -> TopicRow:
 
 
 def state_of(policies: str, settings: str) -> NamespaceState:
-    """The state of a namespace from the texts of its row."""
-    read, known = NamespacePolicies.from_json(json.loads(policies)), json.loads(settings)
-    return NamespaceState(read, snapshot_of(read, known), known)
+    """Return the state of a namespace from the texts of its row."""
+    return NamespaceState(NamespacePolicies.from_json(json.loads(policies)), json.loads(settings))
 
 
 @dataclass(frozen=True)
 class ReadNamespaces:
-    """Called by Spark's workers with batches of the names of namespaces."""
+    """The rows of namespaces, from batches of their names, in Spark's workers."""
 
     address: ClusterAddress
     rules: ReadingRules
@@ -126,15 +135,15 @@ class ReadNamespaces:
         names = [NamespaceName.parse(name) for batch in batches for name in batch.column(0).to_pylist()]
         rows: list[Row] = []
         for begin in range(0, len(names), _NAMESPACES_AT_ONCE):
-            for namespace, content in asyncio.run(self._read(names[begin : begin + _NAMESPACES_AT_ONCE])):
-                rows.extend(inventory_rows(self.address.cluster, namespace, content, self.topic_map))
+            for namespace, inventory in asyncio.run(self._read(names[begin : begin + _NAMESPACES_AT_ONCE])):
+                rows.extend(inventory_rows(self.address.cluster, namespace, inventory, self.topic_map))
             while len(rows) >= _ROWS_MAX:
                 yield pa.RecordBatch.from_pylist(rows[:_ROWS_MAX], schema)
                 rows = rows[_ROWS_MAX:]
         yield pa.RecordBatch.from_pylist(rows, schema)
 
-    async def _read(self, names: Sequence[NamespaceName]) -> list[tuple[NamespaceName, NamespaceContent]]:
-        async with ClusterReading(self.address, self.rules) as reading:
+    async def _read(self, names: Sequence[NamespaceName]) -> list[tuple[NamespaceName, NamespaceInventory]]:
+        async with ClusterReading(self.address.admin(), self.rules) as reading:
             contents = await asyncio.gather(*map(reading.namespace, names))
         return list(zip(names, contents, strict=True))
 
@@ -149,10 +158,10 @@ def write_inventory(
     topic_map: TopicMap,
     on_progress: OnProgress,
 ) -> None:
-    """Read a cluster into Parquet; of ``namespaces`` only these, if there are any. Tells how many of them are read.
+    """Read all namespaces of a cluster, or these, into Parquet. ``on_progress`` gets the number of those that are read.
 
     They are written part after part, and those of a finished part are not read again. Raises what the cluster answers
-    to the list of them.
+    to the request for its namespaces.
     """
     names = sorted(namespaces) or sorted(map(str, asyncio.run(_namespaces(address, rules))))
     path.mkdir(parents=True, exist_ok=True)
@@ -166,7 +175,7 @@ def write_inventory(
         tasks = max(1, min(len(reading), max(at_once, -(-len(reading) // _NAMESPACES_PER_TASK))))
         frame = spark.createDataFrame([(name,) for name in reading], "namespace STRING").repartition(tasks, "namespace")
         read = ReadNamespaces(address, rules.shared(min(tasks, at_once)), topic_map)
-        with task_progress(spark, partial(_told, on_progress, before, len(reading), len(names))):
+        with task_progress(spark, partial(_report, on_progress, before, len(reading), len(names))):
             rows = map_in_arrow(frame, read, INVENTORY_COLUMNS)
             rows.write.mode("overwrite").parquet(file_url(_part(path, parts)))
         on_progress(before + len(reading), len(names))
@@ -177,7 +186,7 @@ def write_inventory(
 
 
 def read_inventory(spark: SparkSession, path: Path) -> DataFrame:
-    """All parts of what `write_inventory` has written, with INVENTORY_COLUMNS."""
+    """Return all parts that `write_inventory` has written, with INVENTORY_COLUMNS."""
     return spark.read.schema(INVENTORY_COLUMNS).option("recursiveFileLookup", True).parquet(file_url(path))
 
 
@@ -191,10 +200,10 @@ def _not_in_parts(spark: SparkSession, path: Path, parts: int, names: Sequence[s
     return sorted({*names} - {row["namespace"] for row in rows})
 
 
-def _told(on_progress: OnProgress, before: int, reading: int, total: int, done: int, tasks: int) -> None:
+def _report(on_progress: OnProgress, before: int, reading: int, total: int, done: int, tasks: int) -> None:
     on_progress(before + reading * done // tasks, total)
 
 
 async def _namespaces(address: ClusterAddress, rules: ReadingRules) -> list[NamespaceName]:
-    async with ClusterReading(address, rules) as reading:
+    async with ClusterReading(address.admin(), rules) as reading:
         return await reading.namespaces()

@@ -1,7 +1,7 @@
-"""One audit from a command line: inventories of both clusters, their comparison, and what it found.
+"""One audit from a command line: inventories of both clusters, their comparison, and its summary.
 
-Everything of a run is below ``DIRECTORY/RUN``: ``run.json`` with what is asked, the inventories of both clusters,
-``differences`` and ``summary.json``. What is finished there is not done again.
+Everything of a run is below ``DIRECTORY/RUN``: ``run.json`` with its options, the inventories of both clusters,
+``differences`` and ``summary.json``. Finished steps are not repeated.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from interpulse.model.clusters import shown_address
-from interpulse.spark.audit.cluster_reading import ReadingRules
+from interpulse.replication.cluster_reading import ReadingRules
 from interpulse.spark.audit.comparing import DIFFERENCE_COLUMNS, Confirm, compare_inventories
 from interpulse.spark.audit.inventory_job import read_inventory, write_inventory
 from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, SparkSettings
@@ -30,18 +30,18 @@ if TYPE_CHECKING:
 __all__ = ["Audit", "AuditError", "AuditOptions", "Summary", "audit_session"]
 
 OnStage = Callable[[str, int, int], None]
-"""Takes what is done, how much of it is finished, and of how much: of namespaces that are read, else of tasks."""
+"""Takes the stage, and the finished and total number of its namespaces, else of its tasks."""
 
 _SHOWN_MAX: Final = 1000
 
 
 class AuditError(Exception):
-    """The audit cannot be done; the message says why and what to do."""
+    """An audit that cannot be done; the message has the reason and the remedy."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AuditOptions:
-    """What is compared, and how. Without ``namespaces`` all of both clusters."""
+    """The extent of a comparison. Without ``namespaces`` all of both clusters."""
 
     namespaces: tuple[str, ...] = ()
     confirm: bool = True
@@ -50,7 +50,7 @@ class AuditOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
-    """What a run found, as JSON has it: counts by namespace and kind, and how much was looked at."""
+    """The result of a run as JSON: counts by namespace and kind, and how much was read."""
 
     run: str
     source: str
@@ -58,7 +58,7 @@ class Summary:
     counts: Sequence[dict[str, Any]]
     covered: dict[str, dict[str, int]]
     new: Sequence[dict[str, Any]] | None = None
-    """With another run to compare with: the differences that it did not have."""
+    """The differences that an earlier run did not have, if there is one to compare with."""
 
     @property
     def unread(self) -> int:
@@ -66,7 +66,7 @@ class Summary:
 
     @property
     def is_same(self) -> bool:
-        """Nothing differs but what is only told."""
+        """True if there are only differences that ask for no action."""
         return all(row["severity"] == "INFO" for row in self.counts)
 
     def to_json(self) -> dict[str, Any]:
@@ -77,7 +77,7 @@ class Summary:
 
 
 def audit_session(directory: Path, settings: SparkSettings) -> AbstractContextManager[SparkSession]:
-    """See `session_of_program`."""
+    """Return a session; see `session_of_program`."""
     return session_of_program(
         "interpulse audit",
         master=settings.master,
@@ -103,7 +103,7 @@ class Audit:
         self._on_stage = on_stage
 
     def take_inventories(self, options: AuditOptions) -> None:
-        """Of both clusters; namespaces that are there already are not read again.
+        """Read both clusters. Namespaces that were read before are not read again.
 
         Raises AuditError for a run that was begun with other options, and what a cluster answers that cannot be listed.
         """
@@ -136,7 +136,7 @@ class Audit:
             )
 
     def _asked(self, options: AuditOptions) -> dict[str, Any]:
-        """What the inventories of a run depend on, as JSON; no credentials."""
+        """Return the options that the inventories of a run depend on, as JSON without credentials."""
         rules, names = options.rules, self._config.map
         return {
             "source": [self._config.source.cluster, shown_address(self._config.source.admin_url)],
@@ -149,7 +149,7 @@ class Audit:
         }
 
     def _namespaces_there(self, namespaces: Sequence[str]) -> Sequence[str]:
-        """Those of the source, and those that its topics are mapped to."""
+        """Return the namespaces of the source, and those that its topics are mapped to."""
         if not namespaces:
             return ()
         rows = self._inventory(self._config.source.cluster).where("mapped is not null")
@@ -157,7 +157,7 @@ class Audit:
         return sorted({*namespaces, *(row["name"] for row in mapped)})
 
     def compare(self, options: AuditOptions, against: str | None = None) -> Summary:
-        """Compare the inventories, which are taken first if they are not there. Raises AuditError for no such run."""
+        """Compare the inventories, which are taken first if they are missing. Raises AuditError for an unknown run."""
         if against is not None and not (self._directory / against / "differences" / "_SUCCESS").exists():
             raise AuditError(f"--against {against}: {self._directory / against} has no differences of a finished run")
         self.take_inventories(options)
@@ -203,8 +203,11 @@ class Audit:
         )
 
     def _covered(self, side: ClusterAddress) -> dict[str, int]:
-        """``sampled`` topics were asked for their count although their partitions are complete; of ``sample_wrong``
-        the count was another one."""
+        """Return how much of a cluster was read.
+
+        ``sampled`` topics were asked for their count although their partitions are complete; the count of
+        ``sample_wrong`` was different.
+        """
         from pyspark.sql import functions as f
 
         in_sample = "kind = 'PARTITIONED' and exact and crc32(topic) % 100 = 0"

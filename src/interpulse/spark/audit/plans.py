@@ -1,7 +1,8 @@
-"""A plan made of differences, and its application: exactly the plan, each item read again before its request is sent.
+"""The plan of an audit, and its application: each item is read again before its change is made.
 
-An item whose state is no longer what the plan says is skipped. Results are a file beside the plan, one JSON object per
-line; what is done there is not done again. Nothing shrinks, and nothing is deleted but policies that the source lacks.
+An item is skipped if its state is no longer that of the plan. Results are a file beside the plan, one JSON object per
+line; items that are done there are not done again. Nothing shrinks, and only policies that the source lacks are
+deleted.
 """
 
 from __future__ import annotations
@@ -13,12 +14,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from interpulse.model.adjustments import AdminRequest
+from interpulse.model.adjustments import Difference, DifferenceKind
 from interpulse.model.errors import PulsarError
-from interpulse.model.inventory import DifferenceKind
 from interpulse.model.names import NamespaceName, TopicName
-from interpulse.rules.audit import namespace_differences, topic_differences
-from interpulse.spark.audit.cluster_reading import ClusterReading, ReadingRules
+from interpulse.replication.cluster_reading import ClusterReading, ReadingRules
+from interpulse.rules.comparison import namespace_differences, topic_differences
 from interpulse.spark.audit.comparing import difference_row
 from interpulse.spark.audit.findings import read_findings
 from interpulse.spark.job.pipeline_config import PipelineConfig
@@ -38,16 +38,19 @@ class PlanError(Exception):
 
 
 def plan_of_run(directory: Path, config: PipelineConfig) -> dict[str, Any]:
-    """The plan of the differences that a run of audit compare has left there, read without Spark.
+    """Return the plan of the differences that a run of audit compare wrote there. It is read without Spark.
 
-    Raises RunError if it has left none.
+    Raises RunError if there are none.
     """
     found = read_findings(directory)
     return make_plan(found, run=directory.name, source=config.source.cluster, target=_target(config))
 
 
 def make_plan(differences: Iterable[Mapping[str, Any]], *, run: str, source: str, target: str) -> dict[str, Any]:
-    """Namespaces first, then their policies, topics, partitions; what needs an operator is listed and left out."""
+    """Return a plan: namespaces first, then their policies, topics, partitions.
+
+    Differences that need an operator are listed as excluded.
+    """
     rows = sorted(differences, key=lambda row: (_ORDER[row["kind"]], row["namespace"], row["topic"] or ""))
     items = [{key: row[key] for key in _CONCERNED} for row in rows if row["request"] is not None]
     kept = ("severity", "kind", "namespace", "topic", "field", "remedy")
@@ -71,7 +74,7 @@ def write_plan(path: Path, plan: Mapping[str, Any]) -> None:
 
 
 def load_plan(path: Path, config: PipelineConfig) -> dict[str, Any]:
-    """Raises PlanError for what is no plan, was altered, or is one for other clusters."""
+    """Read a plan. Raise PlanError for a file that is no plan, was altered, or is for other clusters."""
     try:
         plan = json.loads(path.read_text(encoding="utf-8"))
         if plan["version"] != VERSION:
@@ -99,14 +102,14 @@ def _target(config: PipelineConfig) -> str:
 async def apply_plan(
     plan: Mapping[str, Any], config: PipelineConfig, results: Path, *, rate: float, schemas: bool = False
 ) -> AsyncIterator[tuple[Item, str, str]]:
-    """Carry the plan out item by item: the item, ``DONE``, ``SKIPPED`` or ``FAILED``, and why."""
+    """Apply the plan. Yield each item with ``DONE``, ``SKIPPED`` or ``FAILED``, and the reason."""
     assert config.target is not None, "the plan was checked"
     done = _done(results)
     rules = ReadingRules(rate=rate, schemas=schemas)
     results.parent.mkdir(parents=True, exist_ok=True)
     async with (
-        ClusterReading(config.source, rules) as source,
-        ClusterReading(config.target, rules) as target,
+        ClusterReading(config.source.admin(), rules) as source,
+        ClusterReading(config.target.admin(), rules) as target,
     ):
         with results.open("a", encoding="utf-8") as file:
             for item in plan["items"]:
@@ -127,33 +130,29 @@ def _done(results: Path) -> set[str]:
 
 
 async def _apply(item: Item, source: ClusterReading, target: ClusterReading, config: PipelineConfig) -> tuple[str, str]:
-    try:
-        now = await _again(item, source, target, config)
-        if now is None:
-            return "SKIPPED", "it is no longer different"
-        if any(now[key] != item[key] for key in ("source_value", "target_value", "request")):
-            return "SKIPPED", f"it is {now['target_value']} now, and {now['source_value']} on the source"
-        await target.send(AdminRequest(**json.loads(item["request"])))
-    except PulsarError as error:
-        return "FAILED", str(error)
-    return "DONE", ""
-
-
-async def _again(
-    item: Item, source: ClusterReading, target: ClusterReading, config: PipelineConfig
-) -> Mapping[str, Any] | None:
-    """The difference as it is now; None if there is none of that kind."""
     assert config.target is not None
     cluster, here = config.target.cluster, item["source_name"]
+    try:
+        for difference in await _differences(item, source, target, cluster):
+            now = difference_row(difference, cluster, here)
+            if any(now[key] != item[key] for key in _SAME):
+                continue
+            if any(now[key] != item[key] for key in ("source_value", "target_value", "request")):
+                return "SKIPPED", f"it is {now['target_value']} now, and {now['source_value']} on the source"
+            await target.apply(difference)
+            return "DONE", ""
+    except PulsarError as error:
+        return "FAILED", str(error)
+    return "SKIPPED", "it is no longer different"
+
+
+async def _differences(item: Item, source: ClusterReading, target: ClusterReading, cluster: str) -> list[Difference]:
+    """Return the present differences of the item's topic or namespace."""
+    here = item["source_name"]
     if item["topic"] is None:
         there = NamespaceName.parse(item["namespace"])
         states = [await source.state(NamespaceName.parse(here)), await target.state(there)]
-        found = namespace_differences(cluster, there, *states)
-    else:
-        name = TopicName.parse(item["topic"])
-        original, copy = await source.topic(TopicName.parse(here)), await target.topic(name)
-        if original is None:
-            return None
-        found = topic_differences(cluster, replace(original, topic=name), copy)
-    rows = (difference_row(each, here) for each in found)
-    return next((row for row in rows if all(row[key] == item[key] for key in _SAME)), None)
+        return namespace_differences(cluster, there, *states)
+    name = TopicName.parse(item["topic"])
+    original, copy = await source.topic(TopicName.parse(here)), await target.topic(name)
+    return [] if original is None else topic_differences(replace(original, topic=name), copy)

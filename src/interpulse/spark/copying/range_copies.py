@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from interpulse.client.consuming.entry_reader import Entry, EntryReader, EntryRun
+from interpulse.client.consuming.entry_reader import EntryReader, EntryRun
 from interpulse.model.ids import LATEST, Position
 from interpulse.model.names import TopicName
 from interpulse.spark.copying.source_marks import SourceMarks
@@ -29,7 +29,7 @@ def copy_ranges(
     task: StreamTask,
     passed: Mapping[str, Position],
 ) -> list[LaneReport]:
-    """Copy the ranges; what became of each topic-partition, when every receipt is there. Raises the first failure.
+    """Copy the ranges; return a report of each topic-partition once all receipts are there. Raises the first failure.
 
     ``passed``: how far the cursor of the source was moved past the beginnings of ranges, as the driver knows it.
     """
@@ -48,7 +48,7 @@ async def _copy(
     marks = await _source_marks(source, passed)
     writer = await open_lanes(target, lanes, task, permit=marks.permit)
 
-    async def take(item: TopicRange, arrived: Sequence[Entry | EntryRun]) -> None:
+    async def take(item: TopicRange, arrived: Sequence[EntryRun]) -> None:
         await writer.copy(item.topic, arrived)
 
     async def refuse(item: TopicRange, reason: str) -> None:

@@ -21,7 +21,7 @@ from interpulse.client.transport.http_session import parse_web_urls
 from interpulse.model.clusters import shown_address
 from interpulse.model.errors import InvalidTopicName
 from interpulse.model.names import NamespaceName, TopicName
-from interpulse.replication.naming import misnamed
+from interpulse.replication.connect import misnamed
 from interpulse.spark.job.start import Start, parse_start
 from interpulse.spark.options.access import Access
 from interpulse.spark.options.option_values import parse_duration_ms, parse_pattern, parse_service_url, parse_size

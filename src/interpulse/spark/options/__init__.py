@@ -1,4 +1,4 @@
-"""Options of ``format("pulsar")``: `option` what one is, `connection_options` those of every query.
+"""Options of ``format("pulsar")``: the declarations in `option`, those of every query in `connection_options`.
 
-Those of reading and writing stand in `reading/read_options.py` and `writing/write_options.py`.
+Those of reads and writes are in `reading/read_options.py` and `writing/write_options.py`.
 """

@@ -1,5 +1,4 @@
-"""Who we are on a cluster, whose certificates are trusted, which of its addresses are used there and how long they may
-take: small enough to travel to Spark's workers."""
+"""Credentials, TLS, listener and timeouts of a connection, small enough to be sent to Spark's workers."""
 
 from __future__ import annotations
 
@@ -13,8 +12,11 @@ __all__ = ["Access"]
 
 @dataclass(frozen=True)
 class Access:
-    """Secrets best stand in files: they are read where they are used, anew for every connection, as certificates and
-    keys always are. Without a token the certificate is who we are."""
+    """Access to one cluster.
+
+    Files of secrets, certificates and keys are read on each worker, again for every connection. Without a token the
+    certificate authenticates.
+    """
 
     token: str | None = field(default=None, repr=False)
     trust_certs_file: str | None = None
@@ -23,17 +25,17 @@ class Access:
     certificate_file: str | None = None
     key_file: str | None = None
     listener_name: str | None = None
-    """By which of its advertised listeners the cluster is reached."""
+    """Advertised listener to connect through."""
     token_file: str | None = None
     plugin: str | None = None
     """The Java name of another way to authenticate, with ``token`` as its parameters."""
     connect_timeout_ms: int | None = None
     lookup_timeout_ms: int | None = None
-    """None, as of the others: what the client has without being told."""
+    """None, here and in the other timeouts: the client's default."""
     keep_alive_interval_ms: int | None = None
 
     def __post_init__(self) -> None:
-        """Raises ValueError for a way to authenticate that is not supported, or for two ways at a time."""
+        """Raise ValueError for an unknown authentication plug-in, or for two ways to authenticate."""
         if self.token_file is not None and (self.token is not None or self.plugin is not None):
             raise ValueError("authTokenFile excludes authToken and authentication plug-ins: give one of them")
         _ = self.credentials
@@ -50,7 +52,7 @@ class Access:
 
     @property
     def rereads_credentials(self) -> bool:
-        """Whether they are in files or come from an issuer, and may be others at the next connection."""
+        """Return True if files or an issuer may give other credentials to the next connection."""
         credentials = self.credentials
         return self.certificate_file is not None or (credentials is not None and credentials.can_change)
 
@@ -64,9 +66,9 @@ class Access:
         )
 
     def credentials_beside(self, other: Access) -> Credentials | None:
-        """Ours, or those of the other where we have none."""
+        """Return these credentials, or those of ``other`` if there are none."""
         return self.credentials or other.credentials
 
     def tls_beside(self, other: Access) -> TlsOptions:
-        """Ours, or those of the other where nothing is told."""
+        """Return these settings of TLS, or those of ``other`` if none is set."""
         return other.tls if self.tls == Access().tls else self.tls

@@ -1,13 +1,13 @@
-"""The options of a connection, which reads and writes have alike: address, patience, and who we are there."""
+"""Options of a connection, shared by reads and writes: addresses, timeouts and credentials."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from interpulse.spark.options.access import Access
-from interpulse.spark.options.option import Option, Purpose, option, option_group
+from interpulse.spark.options.option import Option, Purpose, build_options, option, option_group, read_values
 from interpulse.spark.options.option_values import (
     parse_flag,
     parse_positive,
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
 
 __all__ = [
+    "ClusterOptions",
     "access_as_options",
     "access_options",
     "admin_access_options",
@@ -27,6 +28,7 @@ __all__ = [
     "admin_url_option",
     "operation_timeout_option",
     "outage_timeout_option",
+    "parse_cluster_options",
     "service_url_option",
 ]
 
@@ -37,12 +39,12 @@ def _parse_seconds(text: str) -> int:
 
 _HIDDEN_KEY: Final = "token"
 _NOT_SHOWN: Final = ("token:", "file:", "env:", "{", "tlsCertFile:", "tlsKeyFile:")
-"""How parameters begin that hold no secret, or one that Spark hides: what is JSON has the word password, secret or
-url in it."""
+"""Beginnings of parameters without a secret, or with one that Spark hides: JSON has the word password, secret or url
+in it."""
 
 
 def _shown_secret(key: str, text: str) -> str | None:
-    """Spark hides options in plans and on its pages where the key or the value says that it is a secret."""
+    """Return the reason to refuse a secret that Spark shows. It hides options whose key or value names a secret."""
     if _HIDDEN_KEY in key.lower() or text.startswith(_NOT_SHOWN):
         return None
     return "Spark would show it in plans and pages: name a file, file:///path, or write token:..., or JSON"
@@ -54,7 +56,7 @@ _ACCESS: Final[Mapping[str, Option]] = {
         str,
         None,
         aliases=("pulsar.client.authParams",),
-        text="token to authenticate with: best `file:///path`, which is read where it is used and anew for every "
+        text="token to authenticate with: best `file:///path`, which every machine reads again for every "
         "connection; or `env:NAME`, or the token itself, as parameters with `token:` in front",
         refusal=_shown_secret,
     ),
@@ -68,8 +70,8 @@ _ACCESS: Final[Mapping[str, Option]] = {
         "pulsar.client.authPluginClassName",
         str,
         None,
-        text="how the parameters of `pulsar.client.authParams` are meant, with its Java name: AuthenticationToken "
-        "(which it is without), AuthenticationTls, AuthenticationBasic (best `file:///path` of the user and password), "
+        text="the authentication plug-in that reads `pulsar.client.authParams`, by its Java name: AuthenticationToken "
+        "(the default), AuthenticationTls, AuthenticationBasic (best `file:///path` of the user and password), "
         'AuthenticationOAuth2 (`{"issuerUrl":"https://...","privateKey":"file:///path","audience":"..."}`)',
     ),
     "trust_certs_file": Option(
@@ -108,7 +110,7 @@ _ACCESS: Final[Mapping[str, Option]] = {
         text="advertised listener through which brokers are reached",
     ),
 }
-"""By the argument of :class:`Access` that each of them fills."""
+"""Options by the argument of :class:`Access` that they fill."""
 
 _TIMES: Final[Mapping[str, Option]] = {
     "connect_timeout_ms": Option(
@@ -123,7 +125,7 @@ _TIMES: Final[Mapping[str, Option]] = {
         parse_positive_duration_ms,
         None,
         aliases=("pulsar.client.lookupTimeoutMs", "pulsar.client.lookupTimeoutMillis"),
-        text="longest wait for finding the broker of a topic, attempts included. Default: `operationTimeoutMs`",
+        text="longest search for the broker of a topic, attempts included. Default: `operationTimeoutMs`",
     ),
     "keep_alive_interval_ms": Option(
         "pulsar.client.keepAliveIntervalSeconds",
@@ -133,36 +135,22 @@ _TIMES: Final[Mapping[str, Option]] = {
     ),
 }
 
-_ADMIN_ACCESS: Final[Mapping[str, Option]] = {
-    "token": Option(
-        "pulsar.admin.authParams",
-        str,
-        None,
-        text="to authenticate differently at `admin.url`: as `authToken`, or the parameters of "
-        "`pulsar.admin.authPluginClassName`. Default: who we are at `service.url`",
-        refusal=_shown_secret,
-    ),
-    "plugin": Option(
-        "pulsar.admin.authPluginClassName", str, None, text="as `pulsar.client.authPluginClassName`, for `admin.url`"
-    ),
-    "trust_certs_file": Option(
-        "pulsar.admin.tlsTrustCertsFilePath", str, None, text="as `tlsTrustCertsFile`, for `admin.url`"
-    ),
-    "insecure_allowed": Option(
-        "pulsar.admin.tlsAllowInsecureConnection",
-        parse_flag,
-        False,
-        text="as `tlsAllowInsecureConnection`, for `admin.url`",
-    ),
-    "certificate_file": Option(
-        "pulsar.admin.tlsCertificateFilePath", str, None, text="as `tlsCertificateFile`, for `admin.url`"
-    ),
-    "key_file": Option("pulsar.admin.tlsKeyFilePath", str, None, text="as `tlsKeyFile`, for `admin.url`"),
+_ADMIN_TOKEN: Final = (
+    "to authenticate differently at `admin.url`: as `authToken`, or the parameters of "
+    "`pulsar.admin.authPluginClassName`. Default: the credentials of `service.url`"
+)
+_ADMIN_NAMES: Final = {
+    "token": "authParams",
+    "plugin": "authPluginClassName",
+    "trust_certs_file": "tlsTrustCertsFilePath",
+    "insecure_allowed": "tlsAllowInsecureConnection",
+    "certificate_file": "tlsCertificateFilePath",
+    "key_file": "tlsKeyFilePath",
 }
 
 
 def service_url_option() -> Any:
-    """A field for the address of the cluster."""
+    """Return a field for the address of the cluster."""
     return option(
         "service.url",
         parse_service_url,
@@ -172,8 +160,10 @@ def service_url_option() -> Any:
 
 
 def admin_url_option() -> Any:
-    """A field for the address of the admin API. It is taken everywhere, also where nothing has to be asked there:
-    configurations that are used for several queries, or come from other connectors, have it."""
+    """Return a field for the address of the admin API.
+
+    Queries that call nothing there accept it too: configurations of several queries or of other connectors have it.
+    """
     return option(
         "admin.url",
         parse_web_url,
@@ -185,7 +175,7 @@ def admin_url_option() -> Any:
 
 
 def operation_timeout_option() -> Any:
-    """A field for the patience with one request: milliseconds."""
+    """Return a field for the timeout of one request, in milliseconds."""
     return option(
         "operationTimeoutMs",
         parse_positive_duration_ms,
@@ -196,28 +186,31 @@ def operation_timeout_option() -> Any:
 
 
 def outage_timeout_option() -> Any:
-    """A field for the patience with a cluster that is away: milliseconds, None without limit."""
+    """Return a field for the longest outage of a cluster, in milliseconds; None: no limit."""
     return option(
         "outageTimeoutMs",
         parse_positive_duration_ms,
         None,
-        text="how long a query that runs waits for a cluster that does not answer, is full or refuses an expired token "
-        "from a file, before it ends; without it as long as it takes",
+        text="longest wait of a running query for a cluster that does not answer, is full or refuses an expired token "
+        "from a file. Default: no limit",
     )
 
 
-def access_options(prefix: str = "", purpose: Purpose = Purpose.ANY) -> Any:
-    """A field that holds an :class:`Access`; with a prefix, to another cluster than the one of ``service.url``."""
-    return option_group(Access, _prefixed(prefix, purpose) if prefix else {**_ACCESS, **_TIMES})
+def access_options(prefix: str = "") -> Any:
+    """Return a field for an :class:`Access`; with a prefix, to another cluster than the one of ``service.url``."""
+    options = _prefixed(prefix) if prefix else {**_ACCESS, **_TIMES}
+    return option_group(Access, options, f"access to {prefix or 'service.url'}")
 
 
 def admin_access_options() -> Any:
-    """A field that holds an :class:`Access` with what is told of the admin API alone."""
-    return option_group(Access, _ADMIN_ACCESS)
+    """Return a field for an :class:`Access` with the options of the admin API alone."""
+    options = {key: _renamed(_ACCESS[key], f"pulsar.admin.{name}", "`admin.url`") for key, name in _ADMIN_NAMES.items()}
+    options["token"] = replace(options["token"], text=_ADMIN_TOKEN)
+    return option_group(Access, options, "access to admin.url")
 
 
 def admin_client(admin_url: str, access: Access, admin_access: Access, timeout_ms: int) -> AdminClient:
-    """A client of the admin API, with the access of the brokers where nothing else was told. It opens nothing yet."""
+    """Return a client of the admin API that is not connected yet. Missing options are those of the brokers."""
     from interpulse.client.admin.admin_client import AdminClient
 
     return AdminClient(
@@ -228,17 +221,12 @@ def admin_client(admin_url: str, access: Access, admin_access: Access, timeout_m
     )
 
 
-def _prefixed(prefix: str, purpose: Purpose) -> dict[str, Option]:
-    return {
-        argument: replace(
-            known,
-            name=_with_prefix(prefix, known.name),
-            aliases=(),
-            purpose=purpose,
-            text=f"as `{known.name}`, for that cluster",
-        )
-        for argument, known in _ACCESS.items()
-    }
+def _prefixed(prefix: str) -> dict[str, Option]:
+    return {key: _renamed(access, _with_prefix(prefix, access.name), "that cluster") for key, access in _ACCESS.items()}
+
+
+def _renamed(option: Option, name: str, target: str) -> Option:
+    return replace(option, name=name, aliases=(), text=f"as `{option.name}`, for {target}")
 
 
 def _with_prefix(prefix: str, name: str) -> str:
@@ -246,17 +234,32 @@ def _with_prefix(prefix: str, name: str) -> str:
 
 
 def access_as_options(access: Access, prefix: str = "") -> dict[str, str]:
-    """The other way round: the options that give this access."""
-    known_by = _ACCESS if prefix else {**_ACCESS, **_TIMES}
-    given = {known: getattr(access, argument) for argument, known in known_by.items()}
+    """Return the options that make this access."""
+    options = _ACCESS if prefix else {**_ACCESS, **_TIMES}
+    values = {option: getattr(access, argument) for argument, option in options.items()}
     return {
-        _with_prefix(prefix, known.name): _as_text(known, value)
-        for known, value in given.items()
-        if value != known.default
+        _with_prefix(prefix, option.name): _as_text(option, value)
+        for option, value in values.items()
+        if value != option.default
     }
 
 
-def _as_text(known: Option, value: Any) -> str:
-    if known is _TIMES["keep_alive_interval_ms"]:
+def _as_text(option: Option, value: Any) -> str:
+    if option is _TIMES["keep_alive_interval_ms"]:
         return str(value // 1000)
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterOptions:
+    """Options of a cluster outside queries: its address and credentials."""
+
+    service_url: str = service_url_option()
+    access: Access = access_options()  # noqa: RUF009 - a dataclass field
+
+
+def parse_cluster_options(mapping: Mapping[str, str]) -> ClusterOptions:
+    """Read the options of a cluster, which have the names of the data source. Raise OptionError with every problem."""
+    problems: list[str] = []
+    values = read_values(ClusterOptions, mapping, Purpose.BATCH_READ, problems)
+    return build_options(ClusterOptions, values, problems)

@@ -1,4 +1,4 @@
-"""Keys of end-to-end encryption, as options name them: files, which every worker reads for itself."""
+"""Keys of end-to-end encryption in options: names of files, which every worker reads."""
 
 from __future__ import annotations
 
@@ -12,37 +12,37 @@ from interpulse.model.extras import pip_install
 __all__ = ["KeyFiles", "parse_key_files", "private_key_reader", "public_key_reader"]
 
 KeyFiles = tuple[tuple[str, str], ...]
-"""Names and their files; the name "" stands for all."""
+"""Names of keys and their files. The name "" stands for all keys."""
 
 
 def parse_key_files(text: str) -> KeyFiles:
-    """One file for all names, or JSON with one for each: ``{"orders": "/keys/orders.pem"}``.
+    """Read one file for all names, or JSON with a file per name: ``{"orders": "/keys/orders.pem"}``.
 
     A key itself is refused: Spark shows options in plans and in its web pages.
     """
     if find_spec("cryptography") is None:
         raise ValueError(f"keys need cryptography as well: {pip_install('encryption')}")
     try:
-        found = json.loads(text) if text.lstrip().startswith("{") else {"": text}
+        by_name = json.loads(text) if text.lstrip().startswith("{") else {"": text}
     except json.JSONDecodeError as error:
         raise ValueError(f"no JSON that names a file for each key: {error}") from None
-    files = tuple((str(name), str(place).strip()) for name, place in found.items())
-    if not files or not all(place for _, place in files):
+    files = tuple((str(name), str(path).strip()) for name, path in by_name.items())
+    if not files or not all(path for _, path in files):
         raise ValueError("names no file")
-    if any(place.startswith("data:") or "BEGIN " in place for _, place in files):
+    if any(path.startswith("data:") or "BEGIN " in path for _, path in files):
         raise ValueError("a key itself would be seen in plans: give the name of its file")
     return files
 
 
 def public_key_reader(files: KeyFiles) -> DefaultCryptoKeyReader:
-    """Reads the files on the worker that encrypts."""
-    return DefaultCryptoKeyReader(public_keys=_places(files))
+    """Return a reader of the public keys, for the worker that encrypts."""
+    return DefaultCryptoKeyReader(public_keys=_paths(files))
 
 
 def private_key_reader(files: KeyFiles) -> DefaultCryptoKeyReader | None:
-    """None without files: nothing is decrypted."""
-    return DefaultCryptoKeyReader(private_keys=_places(files)) if files else None
+    """Return a reader of the private keys; None without files: nothing is decrypted."""
+    return DefaultCryptoKeyReader(private_keys=_paths(files)) if files else None
 
 
-def _places(files: KeyFiles) -> str | Mapping[str, str]:
+def _paths(files: KeyFiles) -> str | Mapping[str, str]:
     return files[0][1] if files[0][0] == "" else dict(files)

@@ -1,8 +1,8 @@
-"""What an option of ``format("pulsar")`` is, and how those of a query are read from the words given to Spark.
+"""Options of ``format("pulsar")``: their declarations, and their values in the options of a query.
 
-Spark lower-cases keys, so they are looked up without case. A key that is not known is refused with the nearest known
-ones: a misspelt option that is silently ignored is the worst kind of default. All problems are reported together.
-The options themselves stand in ``connection_options.py``, ``reading/read_options.py`` and ``writing/write_options.py``.
+Spark lower-cases keys, so letter case does not count. An unknown key is refused with the nearest names: a misspelt
+option that is ignored is the worst kind of default. All problems are reported together. The options themselves are in
+``connection_options.py``, ``reading/read_options.py`` and ``writing/write_options.py``.
 """
 
 from __future__ import annotations
@@ -24,12 +24,13 @@ __all__ = [
     "documented_options",
     "option",
     "option_group",
+    "option_name",
     "read_values",
 ]
 
 _RESERVED = frozenset({"path", "checkpointlocation", "queryname", "provider", "owner"})
 _OF_TABLES = "option."
-"""What Spark adds of its own: for streams, and of a table that ``CREATE TABLE .. USING`` makes."""
+"""Keys that Spark adds: those of streams, and those of a table that ``CREATE TABLE .. USING`` makes."""
 
 _NO_OPTIONS = (
     "the query has no options at all. Spark hands those of CREATE TABLE to no read and no write: use CREATE TEMPORARY "
@@ -42,7 +43,7 @@ class OptionError(ValueError):
 
 
 class Purpose(Flag):
-    """What a query does with the source."""
+    """Kinds of queries."""
 
     BATCH_READ = auto()
     STREAM_READ = auto()
@@ -59,9 +60,9 @@ def _takes_any(key: str, text: str) -> str | None:
 
 @dataclass(frozen=True)
 class Option:
-    """One option: how it is called, how its value is read, where it applies, what it means.
+    """One option: its names, the reader of its value, the queries it applies to, its meaning.
 
-    ``refusal`` says what speaks against a value under one of the names, None if nothing does.
+    ``read`` raises ValueError. ``refusal`` gets a key and a value and returns the reason to refuse them, or None.
     """
 
     name: str
@@ -82,18 +83,23 @@ def option(
     purpose: Purpose = Purpose.ANY,
     text: str,
 ) -> Any:
-    """A dataclass field that one option fills."""
+    """Return a dataclass field that one option fills. ``purpose`` limits it within the purposes of its class."""
     made = Option(name, read, default, aliases, purpose, text)
-    return field(default=default, metadata={"options": {"": made}})
+    return field(default=default, metadata={"options": {"": made}, "name": name})
 
 
-def option_group(make: Callable[..., Any], options: Mapping[str, Option]) -> Any:
-    """A dataclass field that several options fill: ``make`` gets those that were given, by the names in ``options``."""
-    return field(default_factory=make, metadata={"options": options, "make": make})
+def option_group(make: Callable[..., Any], options: Mapping[str, Option], name: str) -> Any:
+    """Return a dataclass field that several options fill: ``make`` gets their values, by the names in ``options``."""
+    return field(default_factory=make, metadata={"options": options, "make": make, "name": name})
+
+
+def option_name(cls: type[Any], field_name: str) -> str:
+    """Return the name of the option or group that fills a field, for an error."""
+    return str(cls.__dataclass_fields__[field_name].metadata["name"])
 
 
 class _OptionSlot(NamedTuple):
-    """Where the value of an option goes: into a field, or for a group into an argument of what makes its value."""
+    """The place of an option's value: a field, or for a group an argument of the function that makes its value."""
 
     field: str
     argument: str
@@ -107,13 +113,13 @@ def _option_slots(cls: type[Any]) -> Iterator[_OptionSlot]:
 
 
 def read_values(cls: type[Any], mapping: Mapping[str, str], purpose: Purpose, problems: list[str]) -> dict[str, Any]:
-    """The values given for fields of ``cls``; what cannot be used is added to ``problems``."""
+    """Return the values of a query's options by the fields of ``cls``. Add what cannot be used to ``problems``."""
     known = {key.lower(): slot for slot in _option_slots(cls) for key in (slot.option.name, *slot.option.aliases)}
     values: dict[str, Any] = {}
     groups: dict[str, dict[str, Any]] = {}
     if not mapping:
         problems.append(_NO_OPTIONS)
-    given_as: dict[str, tuple[str, str]] = {}
+    seen: dict[str, tuple[str, str]] = {}
     for key, text in mapping.items():
         if key.lower() in _RESERVED or key.lower().startswith(_OF_TABLES):
             continue
@@ -122,7 +128,7 @@ def read_values(cls: type[Any], mapping: Mapping[str, str], purpose: Purpose, pr
             problems.append(f"unknown option {key!r}{_instead(key, known)}")
         elif (objection := _objection(slot.option, key, text, purpose)) is not None:
             problems.append(objection)
-        elif _is_first(slot.option, key, text, given_as, problems):
+        elif _is_first(slot.option, key, text, seen, problems):
             into = groups.setdefault(slot.field, {}) if slot.argument else values
             _read_one(slot, text, into, problems)
     for item in fields(cls):
@@ -134,16 +140,16 @@ def read_values(cls: type[Any], mapping: Mapping[str, str], purpose: Purpose, pr
     return values
 
 
-def _objection(found: Option, key: str, text: str, purpose: Purpose) -> str | None:
-    if not found.purpose & purpose:
-        return f"option {found.name} does not apply to {_purpose_text(purpose)}"
-    refusal = found.refusal(key, text)
+def _objection(option: Option, key: str, text: str, purpose: Purpose) -> str | None:
+    if not option.purpose & purpose:
+        return f"option {option.name} does not apply to {_purpose_text(purpose)}"
+    refusal = option.refusal(key, text)
     return None if refusal is None else f"option {key}: {refusal}"
 
 
-def _is_first(found: Option, key: str, text: str, given_as: dict[str, tuple[str, str]], problems: list[str]) -> bool:
-    """Whether the option was not yet given by another of its names; with another value that is a problem."""
-    earlier = given_as.setdefault(found.name, (key, text))
+def _is_first(option: Option, key: str, text: str, seen: dict[str, tuple[str, str]], problems: list[str]) -> bool:
+    """Return True for the first of an option's names in a query. Another value under a second name is a problem."""
+    earlier = seen.setdefault(option.name, (key, text))
     if earlier[1] != text:
         problems.append(f"options {earlier[0]} and {key} are the same and have different values")
     return earlier[0] == key
@@ -180,7 +186,7 @@ Options = TypeVar("Options")
 
 
 def build_options(cls: type[Options], values: Mapping[str, Any], problems: list[str]) -> Options:
-    """The options as one value, or one error with all the problems found."""
+    """Return the options as one value. Raise OptionError with all problems if there are any."""
     if "service_url" not in values and not any("service.url" in problem for problem in problems):
         problems.append("option service.url is required")
     if problems:
@@ -189,9 +195,9 @@ def build_options(cls: type[Options], values: Mapping[str, Any], problems: list[
 
 
 def documented_options(**classes: type[Any]) -> list[tuple[str, str, str, str, str]]:
-    """Name, aliases, where it applies, default and text of every option, for the reference page.
+    """Return name, aliases, queries, default and text of every option, for the reference page.
 
-    The classes are given by what they are for: ``read=ReadOptions``.
+    The keyword of a class names its queries: ``read=ReadOptions``.
     """
     rows: dict[tuple[str, str], tuple[str, str, str, str, str]] = {}
     for where, cls in classes.items():

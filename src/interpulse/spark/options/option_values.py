@@ -1,4 +1,4 @@
-"""How values of options are written: each function reads one kind, or raises a ValueError that says what it takes."""
+"""Readers of option values, one per kind. Each raises ValueError with the value and the expected form."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ def parse_size(text: str) -> int:
 
 
 def parse_flag(text: str) -> bool:
-    """``true`` or ``false``."""
+    """Read ``true`` or ``false``."""
     if text.strip().lower() not in ("true", "false"):
         raise ValueError(f"{text!r} is neither true nor false")
     return text.strip().lower() == "true"
 
 
 def one_of(*allowed: str) -> Callable[[str], str]:
-    """What reads one of these words, in any letter case."""
+    """Return a reader of one of these words, in any letter case."""
 
     def read(text: str) -> str:
         if text.strip().lower() not in allowed:
@@ -69,21 +69,21 @@ def one_of(*allowed: str) -> Callable[[str], str]:
 
 
 def parse_positive(text: str) -> int:
-    """An integer above 0."""
+    """Read an integer above 0."""
     if not text.strip().isdigit() or int(text) == 0:
         raise ValueError(f"{text!r} is not a positive integer")
     return int(text)
 
 
 def parse_whole(text: str) -> int:
-    """An integer, 0 included."""
+    """Read an integer of 0 or more."""
     if not text.strip().isdigit():
         raise ValueError(f"{text!r} is not an integer")
     return int(text)
 
 
 def parse_creation(text: str) -> str | int:
-    """``auto``, ``false``, or how many partitions a topic is created with."""
+    """Read ``auto``, ``false``, or the number of partitions of new topics."""
     word = text.strip().lower()
     if word in ("auto", "false"):
         return word
@@ -93,53 +93,51 @@ def parse_creation(text: str) -> str | int:
 
 
 def parse_routing_mode(text: str) -> str:
-    """The names of Pulsar's Java client."""
-    word = text.strip().lower()
-    if word == "custompartition":
+    """Read a routing mode by its name in Pulsar's Java client."""
+    if text.strip().lower() == "custompartition":
         raise ValueError("CustomPartition: say in the column __partition where each row goes")
-    return {"roundrobinpartition": "round-robin", "singlepartition": "single"}[
-        one_of("roundrobinpartition", "singlepartition")(word)
-    ]
+    modes = {"roundrobinpartition": "round-robin", "singlepartition": "single"}
+    return modes[one_of(*modes)(text)]
 
 
 def parse_hashing_scheme(text: str) -> str:
-    """The names of Pulsar's Java client."""
+    """Read a hashing scheme by its name in Pulsar's Java client."""
     schemes = {"javastringhash": "java-string", "murmur3_32hash": "murmur3"}
     return schemes[one_of(*schemes)(text)]
 
 
 def parse_waiting(text: str) -> bool:
-    """``true``: what else should become of rows?"""
+    """Read ``true``, the only value that loses no rows."""
     if not parse_flag(text):
         raise ValueError("false would lose rows; leave it out, rows wait while maxPendingBytes are in flight")
     return True
 
 
 def parse_positive_size(text: str) -> int:
-    """A size above 0: bytes."""
-    size = parse_size(text)
-    if size == 0:
-        raise ValueError("must be above 0")
-    return size
+    """Read a size above 0: bytes."""
+    return _above_0(parse_size(text))
 
 
 def parse_positive_duration_ms(text: str) -> int:
-    """A duration above 0: milliseconds."""
-    duration = parse_duration_ms(text)
-    if duration <= 0:
+    """Read a duration above 0: milliseconds."""
+    return _above_0(parse_duration_ms(text))
+
+
+def _above_0(number: int) -> int:
+    if number <= 0:
         raise ValueError("must be above 0")
-    return duration
+    return number
 
 
 def parse_service_url(text: str) -> str:
-    """``pulsar://host:6650`` or ``pulsar+ssl://...``."""
+    """Read ``pulsar://host:6650`` or ``pulsar+ssl://...``."""
     if not re.match(r"pulsar(\+ssl)?://[^/\s]+/?$", text.strip()):
         raise ValueError(f"{text!r} does not look like pulsar://host:6650")
     return ServiceUrl.parse(text).text
 
 
 def parse_web_url(text: str) -> str:
-    """``http://host:8080`` or ``https://...``, without a slash at the end."""
+    """Read ``http://host:8080`` or ``https://...``. Return it without a slash at the end."""
     if not re.match(r"https?://[^/\s]+/?$", text.strip()):
         raise ValueError(f"{text!r} does not look like http://host:8080")
     parse_web_urls(text.strip())
@@ -147,20 +145,20 @@ def parse_web_url(text: str) -> str:
 
 
 def parse_topic(text: str) -> str:
-    """The full name of a topic; short ones are in ``persistent://public/default``."""
+    """Read the name of a topic. Return the full name; short ones are in ``persistent://public/default``."""
     return str(TopicName.parse(text.strip()))
 
 
 def parse_topics(text: str) -> tuple[str, ...]:
-    """One topic or more, between commas."""
-    names = tuple(str(TopicName.parse(name.strip())) for name in text.split(",") if name.strip())
+    """Read topics with commas between them, at least one."""
+    names = tuple(map(parse_topic, parse_names(text)))
     if not names:
         raise ValueError("names no topic")
     return names
 
 
 def parse_assignment(text: str) -> tuple[str, ...]:
-    """The partitions of ``{"topic": [0, 1]}``, by their names."""
+    """Read ``{"topic": [0, 1]}``. Return the names of the partitions."""
     try:
         body = json.loads(text)
         names = [str(TopicName.parse(name).partition(index)) for name, indexes in body.items() for index in indexes]
@@ -172,7 +170,7 @@ def parse_assignment(text: str) -> tuple[str, ...]:
 
 
 def parse_pattern(text: str) -> str:
-    """The text of a regular expression."""
+    """Read a regular expression. Return its text."""
     try:
         re.compile(text)
     except re.error as error:
@@ -181,13 +179,13 @@ def parse_pattern(text: str) -> str:
 
 
 def parse_namespaces(text: str) -> tuple[NamespaceName, ...]:
-    """Each ``tenant/namespace``, between commas."""
-    found = tuple(NamespaceName.parse(name) for name in parse_names(text))
-    if not found:
+    """Read ``tenant/namespace`` names with commas between them, at least one."""
+    namespaces = tuple(NamespaceName.parse(name) for name in parse_names(text))
+    if not namespaces:
         raise ValueError("names no namespace")
-    return found
+    return namespaces
 
 
 def parse_names(text: str) -> tuple[str, ...]:
-    """Names between commas."""
+    """Read names with commas between them."""
     return tuple(name.strip() for name in text.split(",") if name.strip())

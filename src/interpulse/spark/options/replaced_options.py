@@ -1,4 +1,4 @@
-"""Options of other connectors and of Pulsar's Java client that are none here: what to give instead."""
+"""Options of other connectors and of Pulsar's Java client, and their replacements here."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ _BY_NAME: Final = {name.lower(): text for name, text in _REPLACED.items()}
 
 
 def replacement_of(key: str) -> str | None:
-    """What to give instead of an option that is not known, as the end of a sentence; None if nothing is known of it."""
-    found = _BY_NAME.get(key.lower())
-    if found is None and key.lower().startswith("kafka."):
+    """Return advice on an unknown option, as the end of a sentence; None without advice."""
+    advice = _BY_NAME.get(key.lower())
+    if advice is None and key.lower().startswith("kafka."):
         return "this source reads Pulsar; settings of the connection begin with pulsar.client."
-    return found
+    return advice

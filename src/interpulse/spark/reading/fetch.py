@@ -46,7 +46,7 @@ log = logging.getLogger(__name__)
 _CHUNKS_WAITING: Final = 8
 
 
-_Arrived = Sequence[Entry | EntryRun]
+_Arrived = Sequence[EntryRun]
 
 
 class _Chunk(NamedTuple):
@@ -170,7 +170,7 @@ async def _read_all(
 async def read_ranges(
     options: ReadOptions,
     ranges: Sequence[TopicRange],
-    take: Callable[[TopicRange, Sequence[Entry | EntryRun]], Awaitable[None]],
+    take: Callable[[TopicRange, Sequence[EntryRun]], Awaitable[None]],
     refuse: Callable[[TopicRange, str], Awaitable[None]],
     begin: Callable[[TopicRange], None] = lambda item: None,
     admit: Callable[[TopicRange, EntryReader], Awaitable[TopicRange]] | None = None,
@@ -241,8 +241,8 @@ async def _read_range(
                         yield arrived
             return
         while arrived := await reader.read_runs():
-            count += sum(1 if isinstance(each, Entry) else len(each.positions) for each in arrived)
-            first = first or _first_position(arrived[0])
+            count += sum(len(run.positions) for run in arrived)
+            first = first or arrived[0].positions[0]
             yield arrived
     except DataLoss as gone:
         _lost(options, str(gone))
@@ -267,10 +267,6 @@ async def _read_range(
     )
     if not await patiently(session, look):
         _lost(options, loss)
-
-
-def _first_position(arrived: Entry | EntryRun) -> Position:
-    return arrived.position if isinstance(arrived, Entry) else arrived.positions[0]
 
 
 def _possible_loss(item: TopicRange, count: int, first: Position | None, *, start_is_there: bool) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ from interpulse.spark.options.connection_options import (
     service_url_option,
 )
 from interpulse.spark.options.encryption import KeyFiles, parse_key_files
-from interpulse.spark.options.option import Purpose, build_options, option, read_values
+from interpulse.spark.options.option import Purpose, build_options, option, option_name, read_values
 from interpulse.spark.options.option_values import (
     one_of,
     parse_assignment,
@@ -66,23 +66,17 @@ class ReadOptions:
         parse_topics,
         (),
         aliases=("topic", "subscribe"),
-        purpose=Purpose.READ,
         text="topic or comma list of topics; short names expand to `persistent://public/default/`; a partition name "
         "reads that partition only",
     )
     assigned: tuple[str, ...] = option(
-        "assign",
-        parse_assignment,
-        (),
-        purpose=Purpose.READ,
-        text='partitions by topic, `{"topic": [0, 1]}`, instead of `topics`',
+        "assign", parse_assignment, (), text='partitions by topic, `{"topic": [0, 1]}`, instead of `topics`'
     )
     topics_pattern: str | None = option(
         "topicsPattern",
         parse_pattern,
         None,
         aliases=("subscribePattern",),
-        purpose=Purpose.READ,
         text="regular expression for the whole `tenant/namespace/topic` of base names; tenant and namespace literal, "
         "unless `namespaces` lists them",
     )
@@ -90,7 +84,6 @@ class ReadOptions:
         "namespaces",
         parse_namespaces,
         (),
-        purpose=Purpose.READ,
         text="with `topicsPattern`: comma list of the `tenant/namespace` that are looked through. Default: the one "
         "that the pattern begins with",
     )
@@ -103,14 +96,10 @@ class ReadOptions:
         "replication job",
     )
     topics_exclude: str | None = option(
-        "topicsExclude",
-        parse_pattern,
-        None,
-        purpose=Purpose.READ,
-        text="regular expression, applied after inclusion; not with `topicsFile`",
+        "topicsExclude", parse_pattern, None, text="regular expression, applied after inclusion; not with `topicsFile`"
     )
     include_system_topics: bool = option(
-        "includeSystemTopics", parse_flag, False, purpose=Purpose.READ, text="whether a pattern may match system topics"
+        "includeSystemTopics", parse_flag, False, text="whether a pattern may match system topics"
     )
     awaits_topics: bool = option(
         "waitingForNonExistedTopic",
@@ -123,7 +112,6 @@ class ReadOptions:
         "startingOffsets",
         _starting,
         None,
-        purpose=Purpose.READ,
         text="`earliest`, `latest` (streams), `subscription` (with `predefinedSubscription`), or JSON: topic or "
         'partition to `"earliest"`, `"latest"`, `-2`, `-1`, `"ledger:entry"`, `"ledger:entry:batch index"`, a '
         'serialized message id (base64, or a list of its bytes) or `{"partition": value}`; inclusive. '
@@ -137,7 +125,6 @@ class ReadOptions:
         parse_times,
         None,
         aliases=("startingTimestamp", "startingOffsetsByTimestamp"),
-        purpose=Purpose.READ,
         text="instead of `startingOffsets`: the first message published at or after this time; milliseconds since the "
         "epoch, ISO 8601 with a zone, or JSON: topic or partition to one of them",
     )
@@ -145,7 +132,6 @@ class ReadOptions:
         "startingOffsetsByTimestampStrategy",
         one_of("error", "latest"),
         None,
-        purpose=Purpose.READ,
         text="where a partition has no message at or after `startingTime`: `latest` starts at its end, `error` refuses "
         "the query. Default: batch `error`, stream `latest`",
     )
@@ -168,22 +154,16 @@ class ReadOptions:
         "valueSchema",
         one_of("auto", "raw"),
         "auto",
-        purpose=Purpose.READ,
         text="`auto`: the columns that the topic's schema makes, or `value` BINARY where it has none; `raw`: always "
         "`value` BINARY. All topics of a query need one schema with `auto`",
     )
     different_schemas_allowed: bool = option(
-        "allowDifferentTopicSchemas",
-        parse_flag,
-        False,
-        purpose=Purpose.READ,
-        text="`true` is `valueSchema=raw`",
+        "allowDifferentTopicSchemas", parse_flag, False, text="`true` is `valueSchema=raw`"
     )
     parse_mode: str = option(
         "parseMode",
         one_of("failfast", "permissive"),
         "failfast",
-        purpose=Purpose.READ,
         text="what becomes of a payload that is none of its schema: `FAILFAST` ends the query, `PERMISSIVE` makes its "
         "columns null",
     )
@@ -191,38 +171,27 @@ class ReadOptions:
         "columnNameOfCorruptRecord",
         str,
         "_corrupt_record",
-        purpose=Purpose.READ,
         text="with `parseMode=PERMISSIVE`: the BINARY column that holds such a payload",
     )
     column_style: str = option(
         "columnStyle",
         one_of("pulsar", "kafka"),
         "pulsar",
-        purpose=Purpose.READ,
         text="`kafka`: the columns of Spark's Kafka source, `key`, `value`, `topic`, `partition`, `offset`.., with the "
         "payload as bytes",
     )
     headers_included: bool = option(
-        "includeHeaders",
-        parse_flag,
-        False,
-        purpose=Purpose.READ,
-        text="with `columnStyle=kafka`: the column `headers`, of the properties",
+        "includeHeaders", parse_flag, False, text="with `columnStyle=kafka`: the column `headers`, of the properties"
     )
     include_columns: tuple[str, ...] = option(
         "includeColumns",
         parse_names,
         ("default",),
         aliases=("includeMetadata",),
-        purpose=Purpose.READ,
         text="comma list of columns, or `default`, `all`, `none`",
     )
     fail_on_data_loss: bool = option(
-        "failOnDataLoss",
-        parse_flag,
-        True,
-        purpose=Purpose.READ,
-        text="fail when unread entries are no longer there; `false`: warn and go on",
+        "failOnDataLoss", parse_flag, True, text="fail when unread entries are no longer there; `false`: warn and go on"
     )
     predefined_subscription: str | None = option(
         "predefinedSubscription",
@@ -236,7 +205,6 @@ class ReadOptions:
         str,
         "spark-interpulse",
         aliases=("pulsar.reader.subscriptionRolePrefix",),
-        purpose=Purpose.READ,
         text="names of the non-durable readers",
     )
     read_compacted: bool = option(
@@ -244,7 +212,6 @@ class ReadOptions:
         parse_flag,
         False,
         aliases=("pulsar.reader.readCompacted",),
-        purpose=Purpose.READ,
         text="of what is compacted, read the newest message of each key alone",
     )
     min_entries_per_trigger: int | None = option(
@@ -288,7 +255,6 @@ class ReadOptions:
         "maxPartitions",
         parse_positive,
         None,
-        purpose=Purpose.READ,
         text="maximum number of tasks per batch; ranges are packed into them. Default: 16, or as many as the options "
         "that split ask for",
     )
@@ -296,7 +262,6 @@ class ReadOptions:
         "minPartitions",
         parse_positive,
         None,
-        purpose=Purpose.READ,
         text="about so many tasks at least: topic-partitions are split where there are fewer, in streams with "
         "`preserveOrder=false` alone",
     )
@@ -319,7 +284,6 @@ class ReadOptions:
         "preserveOrder",
         parse_flag,
         None,
-        purpose=Purpose.READ,
         text="`true`: one task reads a topic-partition in order; `false`: it may be split. Default: streams `true`, "
         "batch `false`",
     )
@@ -328,8 +292,8 @@ class ReadOptions:
         one_of("auto", "admin", "binary"),
         "auto",
         purpose=Purpose.BATCH_READ,
-        text="who tells how large topic-partitions are and where their ledgers end, for tasks of equal size: `admin`, "
-        "asked at `admin.url`; `binary`, the brokers, which know little of it; `auto`, `admin` if it answers",
+        text="source of the sizes of topic-partitions and the ends of their ledgers, for tasks of equal size: `admin`, "
+        "at `admin.url`; `binary`, the brokers, which know little of them; `auto`, `admin` if it answers",
     )
     filter_pushdown: bool = option(
         "filterPushdown",
@@ -351,7 +315,6 @@ class ReadOptions:
         "planMode",
         one_of("balanced", "stable"),
         "balanced",
-        purpose=Purpose.READ,
         text="`balanced` by bytes, or `stable` by hash of the partition name",
     )
     offset_poll_interval_ms: int = option(
@@ -372,30 +335,22 @@ class ReadOptions:
         "pollTimeoutMs",
         parse_positive_duration_ms,
         120_000,
-        purpose=Purpose.READ,
         text="longest silence inside a range that must still deliver",
     )
     fetch_buffer_bytes: int = option(
-        "fetchBufferBytes",
-        parse_positive_size,
-        32 << 20,
-        purpose=Purpose.READ,
-        text="bytes in flight per task, all ranges",
+        "fetchBufferBytes", parse_positive_size, 32 << 20, text="bytes in flight per task, all ranges"
     )
     range_concurrency: int = option(
-        "rangeConcurrency", parse_positive, 16, purpose=Purpose.READ, text="ranges fetched at the same time in one task"
+        "rangeConcurrency", parse_positive, 16, text="ranges fetched at the same time in one task"
     )
     arrow_batch_bytes: int = option(
-        "arrowBatchBytes", parse_positive_size, 2 << 20, purpose=Purpose.READ, text="size of emitted Arrow batches"
+        "arrowBatchBytes", parse_positive_size, 2 << 20, text="size of emitted Arrow batches"
     )
-    arrow_batch_rows: int = option(
-        "arrowBatchRows", parse_positive, 8192, purpose=Purpose.READ, text="rows of emitted Arrow batches"
-    )
+    arrow_batch_rows: int = option("arrowBatchRows", parse_positive, 8192, text="rows of emitted Arrow batches")
     encryption_private_keys: KeyFiles = option(  # noqa: RUF009 - a dataclass field
         "encryptionPrivateKey",
         parse_key_files,
         (),
-        purpose=Purpose.READ,
         text="file of the private key of encrypted messages, in PEM; or JSON with one for each name of a key, "
         '`{"orders": "/keys/orders.pem"}`. The files have to be on every machine. With `mode=message`',
     )
@@ -404,13 +359,10 @@ class ReadOptions:
         one_of("fail", "discard", "consume"),
         None,
         aliases=("pulsar.reader.cryptoFailureAction",),
-        purpose=Purpose.READ,
         text="what becomes of messages that cannot be decrypted: `fail` the query, `discard` them, or `consume`: rows "
         "have the encrypted bytes, and `__encrypted` is true. Default: `fail` with a private key, `consume` without",
     )
-    verify_checksum: bool = option(
-        "verifyChecksum", parse_flag, True, purpose=Purpose.READ, text="check the CRC32C of every entry"
-    )
+    verify_checksum: bool = option("verifyChecksum", parse_flag, True, text="check the CRC32C of every entry")
 
     @property
     def max_partitions(self) -> int:
@@ -434,44 +386,31 @@ def parse_read_options(mapping: Mapping[str, str], purpose: Purpose = Purpose.RE
     _check_selection(values, problems)
     _check_starting(values, purpose, problems)
     _settle_columns(values, problems)
-    names = {"encryption_private_keys": "encryptionPrivateKey", "crypto_failure_action": "cryptoFailureAction"}
     if values.get("mode") == "entry":
-        problems.extend(f"{name} only counts with mode=message" for key, name in names.items() if key in values)
+        _refuse_idle(("encryption_private_keys", "crypto_failure_action"), "mode=message", values, problems)
     problems.extend(tasks_problems(values, purpose))
     return build_options(ReadOptions, values, problems)
 
 
-_SELECTING = {"topics": "topics", "assigned": "assign", "topics_pattern": "topicsPattern", "topics_file": "topicsFile"}
 _IDLE_WITH = {
-    "topics": {"includeSystemTopics": "include_system_topics", "namespaces": "namespaces"},
-    "assigned": {
-        "includeSystemTopics": "include_system_topics",
-        "namespaces": "namespaces",
-        "partitionDiscoveryIntervalMs": "discovery_interval_ms",
-    },
-    "topics_pattern": {"waitingForNonExistedTopic": "awaits_topics"},
-    "topics_file": {
-        "includeSystemTopics": "include_system_topics",
-        "namespaces": "namespaces",
-        "waitingForNonExistedTopic": "awaits_topics",
-        "partitionDiscoveryIntervalMs": "discovery_interval_ms",
-        "topicsExclude": "topics_exclude",
-    },
+    "topics": ("include_system_topics", "namespaces"),
+    "assigned": ("include_system_topics", "namespaces", "discovery_interval_ms"),
+    "topics_pattern": ("awaits_topics",),
+    "topics_file": ("include_system_topics", "namespaces", "awaits_topics", "discovery_interval_ms", "topics_exclude"),
 }
 """Options that would have no effect beside each way to name topics, which are refused."""
 
 
 def _check_selection(values: Mapping[str, Any], problems: list[str]) -> None:
-    chosen = [key for key in _SELECTING if values.get(key)]
+    chosen = [key for key in _IDLE_WITH if values.get(key)]
     if len(chosen) != 1:
         problems.append(
             "exactly one of topic, topics, assign, topicsPattern (and in the replication job topicsFile) is needed"
         )
         return
+    way = option_name(ReadOptions, chosen[0])
     problems.extend(
-        f"{name} does nothing with {_SELECTING[chosen[0]]}"
-        for name, key in _IDLE_WITH[chosen[0]].items()
-        if key in values
+        f"{option_name(ReadOptions, key)} does nothing with {way}" for key in _IDLE_WITH[chosen[0]] if key in values
     )
 
 
@@ -480,14 +419,14 @@ def _settle_columns(values: dict[str, Any], problems: list[str]) -> None:
     if values.get("different_schemas_allowed") and values.setdefault("value_schema", "raw") != "raw":
         problems.append("allowDifferentTopicSchemas=true and valueSchema=auto contradict each other")
     is_kafka = values.get("column_style") == "kafka"
+    idle: tuple[str, ...]
     if values.get("mode") == "entry":
-        needed, idle = "mode=message", [*_TYPED_ONLY, "column_style", "headers_included"]
+        needed, idle = "mode=message", (*_TYPED_ONLY, "column_style", "headers_included")
     elif is_kafka:
-        needed, idle = "columnStyle=pulsar", list(_TYPED_ONLY)
+        needed, idle = "columnStyle=pulsar", _TYPED_ONLY
     else:
-        needed, idle = "columnStyle=kafka", ["headers_included"]
-    names = {**_TYPED_ONLY, "column_style": "columnStyle", "headers_included": "includeHeaders"}
-    problems.extend(f"{names[key]} only counts with {needed}" for key in idle if key in values)
+        needed, idle = "columnStyle=kafka", ("headers_included",)
+    _refuse_idle(idle, needed, values, problems)
     if values.get("value_schema") == "auto" and (is_kafka or values.get("mode") == "entry"):
         problems.append(f"valueSchema=auto only counts with {needed}")
     if "corrupt_column" in values and values.get("parse_mode") != "permissive":
@@ -496,7 +435,11 @@ def _settle_columns(values: dict[str, Any], problems: list[str]) -> None:
         problems.append("parseMode only counts with valueSchema=auto")
 
 
-_TYPED_ONLY = {"parse_mode": "parseMode", "corrupt_column": "columnNameOfCorruptRecord"}
+_TYPED_ONLY = ("parse_mode", "corrupt_column")
+
+
+def _refuse_idle(fields: Iterable[str], needed: str, values: Mapping[str, Any], problems: list[str]) -> None:
+    problems.extend(f"{option_name(ReadOptions, key)} only counts with {needed}" for key in fields if key in values)
 
 
 def _check_starting(values: Mapping[str, Any], purpose: Purpose, problems: list[str]) -> None:

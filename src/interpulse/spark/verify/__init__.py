@@ -1,5 +1,5 @@
 """The Spark job that compares topics of two clusters, entry by entry or message by message.
 
-`digests` makes small rows of what each side holds, `judging` finds what is wrong by Spark's sorts, `findings` says it
-to people, `verification` runs all of it as Spark jobs, `comparisons` says what is compared with what.
+`comparisons` names the topics of both sides, `digests` makes small rows of their contents, `judging` finds faults by
+Spark's sorts, `findings` describes them, `verification` runs all of it as Spark jobs.
 """

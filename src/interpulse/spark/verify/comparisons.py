@@ -1,4 +1,4 @@
-"""What is compared with what: two sides, topics in pairs, and how they are matched."""
+"""The two sides of a comparison: clusters, topics in pairs, and how their contents are matched."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _TIMEOUT_MS: Final = 30_000
 
 
 class VerifyError(Exception):
-    """The clusters cannot be compared; the message says why and what to do."""
+    """Clusters that cannot be compared; the message has the reason and the remedy."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Side:
-    """A cluster as it is read: its name, ``pulsar://`` URL, and how we get in."""
+    """A cluster that is read: its name, ``pulsar://`` URL, and our access."""
 
     cluster: str
     service_url: str
@@ -45,7 +45,7 @@ class Side:
         return {"service.url": self.service_url, **access_as_options(self.access)}
 
     def partitions(self, topics: Sequence[str]) -> dict[str, list[str]]:
-        """The names that hold the entries of each topic; a topic that does not exist has none."""
+        """Return the names that hold the entries of each topic; none for a topic that does not exist."""
         return process_portal().call(lambda: self._partitions(topics))
 
     async def _partitions(self, topics: Sequence[str]) -> dict[str, list[str]]:
@@ -72,8 +72,10 @@ class TopicPair:
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """One run: topics of two clusters. ``since_ms``: only what was published from then on; ``forwards``: the source
-    sends on what came from other clusters."""
+    """One run over topics of two clusters.
+
+    ``since_ms``: only entries published from then on. ``forwards``: the source sends on entries of other clusters.
+    """
 
     source: Side
     target: Side
@@ -84,7 +86,7 @@ class Comparison:
     at_ms: int
 
     def to_json(self) -> dict[str, Any]:
-        """What must be equal for a run to be gone on with; no credentials."""
+        """Return the options that must be equal for a run to continue, without credentials."""
         return {
             "source": [self.source.cluster, shown_address(self.source.service_url)],
             "target": [self.target.cluster, shown_address(self.target.service_url)],
@@ -96,12 +98,12 @@ class Comparison:
 async def comparisons_of(
     config: PipelineConfig, topics: Sequence[str] = (), *, match: str = POSITION, last_ms: int | None = None
 ) -> list[Comparison]:
-    """One comparison for each cluster a pipeline copies to; with ``topics`` of these alone.
+    """Return one comparison for each cluster a pipeline copies to; with ``topics`` of these alone.
 
     Raises VerifyError for a topic that the pipeline does not copy, or if nothing is left to compare.
     """
     if config.map.merge:
-        raise VerifyError("merge = true of [map]: the copies of several topics in one are not told apart")
+        raise VerifyError("merge = true of [map]: the copies of several topics in one cannot be distinguished")
     async with config.source.admin() as admin:
         selected = await select(config, admin)
     at_ms = now_ms()

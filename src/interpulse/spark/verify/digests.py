@@ -1,6 +1,6 @@
-"""What is kept of an entry or a message for the comparison: what it is matched by, a digest of its content, its place.
+"""Rows for the comparison of entries or messages: the matching key, a digest of the content, the position.
 
-Called by Spark's workers with Arrow batches of our own source, each topic-partition in its order.
+Spark's workers call this with Arrow batches of our own source, each topic-partition in its order.
 """
 
 from __future__ import annotations
@@ -37,15 +37,14 @@ DIGEST_COLUMNS: Final = (
 
 _ROWS_MAX: Final = 8192
 _PLACED, _UNMARKED, _KEYED, _KEYLESS = b"p", b"u", b"k", b"n"
-"""What the key of a group begins with: an entry by its position, a copy that has none, a message with and without key.
-"""
+"""The first byte of a group's key: an entry by its position, a copy without one, a message with and without key."""
 
 
 class Digest(NamedTuple):
     """One entry or message of one side. ``topic`` and ``key`` are its group for the rule.
 
-    ``position`` is the source position, packed; None where there is none. ``skipped`` says why an entry of the source
-    is not copied.
+    ``position`` is the packed source position; None if there is none. ``skipped`` is the reason why an entry of the
+    source is not copied.
     """
 
     topic: str
@@ -63,17 +62,17 @@ class Digest(NamedTuple):
 
 
 def is_unmarked(key: bytes) -> bool:
-    """Whether a group is a copy that does not say what it is a copy of."""
+    """Return True if a group is a copy that does not name its original."""
     return key.startswith(_UNMARKED)
 
 
 def position_of(key: bytes) -> int | None:
-    """The packed source position of a group, where it is one."""
+    """Return the packed source position of a group, or None if it is not a position."""
     return int.from_bytes(key[1:], "big") if key.startswith(_PLACED) else None
 
 
 def key_for_people(key: bytes) -> str | None:
-    """The key of the messages of a group; None if they have none, or were matched by something else."""
+    """Return the key of the messages of a group; None if they have none, or are matched by something else."""
     return key[1:].decode(errors="replace") if key.startswith(_KEYED) else None
 
 
@@ -107,10 +106,10 @@ def _columns(rows: list[Digest], schema: pa.Schema) -> list[pa.Array]:
 
 @dataclass(frozen=True)
 class PositionDigests:
-    """Of entries, which are matched by the position of the original. ``names``: the source partition of each partition.
+    """Digests of entries, which are matched by the position of the original.
 
-    On the target only what came from the source cluster counts; ``is_target`` says which side this is. With
-    ``forwards`` the source sends on what came from other clusters.
+    ``names`` has the source partition of each partition. On the target (``is_target``) only entries of the source
+    cluster count. With ``forwards`` the source sends on entries of other clusters.
     """
 
     names: Mapping[str, str]
@@ -120,7 +119,7 @@ class PositionDigests:
     forwards: bool = False
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Of rows in entry mode."""
+        """Yield digests of rows in entry mode."""
         return _as_batches(self.digests(row for batch in batches for row in batch.to_pylist()))
 
     def digests(self, rows: Iterator[Mapping[str, Any]]) -> Iterator[Digest]:
@@ -163,7 +162,7 @@ class PositionDigests:
 
 
 def _attributes(metadata: pb.MessageMetadata) -> bytes:
-    """What a copy has in common with its original, besides the payload."""
+    """Return the properties that a copy shares with its original, besides the payload."""
     kept = pb.MessageMetadata(producer_name="", sequence_id=0, publish_time=0)
     kept.event_time = metadata.event_time
     kept.num_messages_in_batch = metadata.num_messages_in_batch
@@ -181,15 +180,15 @@ def _attributes(metadata: pb.MessageMetadata) -> bytes:
 
 @dataclass(frozen=True)
 class ContentDigests:
-    """Of messages, which are matched by key and payload, however they are batched and spread over partitions.
+    """Digests of messages, which are matched by key and payload, whatever their batches and partitions.
 
-    ``names``: the source topic of each partition.
+    ``names`` has the source topic of each partition.
     """
 
     names: Mapping[str, str]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Of rows in message mode."""
+        """Yield digests of rows in message mode."""
         return _as_batches(self.digests(row for batch in batches for row in batch.to_pylist()))
 
     def digests(self, rows: Iterator[Mapping[str, Any]]) -> Iterator[Digest]:

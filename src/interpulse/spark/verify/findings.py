@@ -1,4 +1,4 @@
-"""Problems as findings: rows that say to people where to look."""
+"""Findings: problems as rows that show people where to look."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ FINDING_COLUMNS: Final = (
 
 @dataclass(frozen=True)
 class Findings:
-    """Of the problems that `judge` found, batch by batch.
+    """The findings of the problems from `judge`, batch by batch.
 
-    ``copied``: the first and last source position of which a topic has a copy.
+    ``copied`` has the first and last source position of which a topic has a copy.
     """
 
     copied: Mapping[str, tuple[int, int]]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Batches with FINDING_COLUMNS, of batches with the columns of `judge`."""
+        """Yield batches with FINDING_COLUMNS, from batches with the columns of `judge`."""
         import pyarrow as pa
 
         schema = arrow_schema(FINDING_COLUMNS)

@@ -1,7 +1,6 @@
-"""Whether copies are the same as their originals: what is missing, extra, duplicated, reordered or different.
+"""The faults of copies: missing, extra, duplicated, reordered or different.
 
-Said in Spark's words and done by its sorts and windows, which spill to disk: however many messages a key has, neither
-Java nor Python holds them all at once.
+Spark's sorts and windows do the work, and spill to disk: neither Java nor Python holds all messages of a key at once.
 """
 
 from __future__ import annotations
@@ -21,15 +20,15 @@ JUDGED_COLUMNS: Final = (
     *("topic", "key", "side", "identity", "content", "place", "overtaken"),
     *("partition", "ledger", "entry", "batch"),
 )
-"""What `judge` reads: of `interpulse.spark.verify.digests.Digest`, and the side."""
+"""The columns that `judge` reads: those of `interpulse.spark.verify.digests.Digest`, and the side."""
 
 _GROUP: Final = ("topic", "key")
 _PAIRED, _REPEAT, _ORIGINAL, _COPY = "paired", "repeat", "original", "copy"
-"""What became of a row: it has a counterpart, it came once too often, or is alone on its side."""
+"""The result for a row: it has a counterpart, it came once too often, or it is alone on its side."""
 
 
 class Problem(StrEnum):
-    """What can be wrong with a copy."""
+    """The faults of a copy."""
 
     MISSING = "missing"
     EXTRA = "extra"
@@ -39,12 +38,12 @@ class Problem(StrEnum):
 
 
 def judge(rows: DataFrame) -> DataFrame:
-    """Every problem of every group, which is a topic and a key; nothing of a group whose copies are the same.
+    """Return every problem of every group, which is a topic and a key; none for a group whose copies are the same.
 
-    ``rows`` has the JUDGED_COLUMNS of both sides; the result has problem, topic, key, source_place and target_place.
-    As often as an identity comes on one side of a group, it has to come on the other. A copy is reordered if the copy
-    of a later original stands before it, in its group or, where it was overtaken, in another one. Where both an
-    original and a copy are left over, one is taken for the altered other.
+    ``rows`` has the JUDGED_COLUMNS of both sides; the result has problem, topic, key, source_place and target_place. An
+    identity must occur on both sides of a group equally often. A copy is reordered if the copy of a later original
+    precedes it, in its group or, if it was overtaken, in another one. A left-over original and a left-over copy count
+    as one altered copy.
     """
     from pyspark.sql import functions as f
 
@@ -68,9 +67,9 @@ def judge(rows: DataFrame) -> DataFrame:
 
 
 def _met(rows: DataFrame) -> DataFrame:
-    """The first original of an identity with its first copy, the second ones, and so on; else one of both is null.
+    """Pair the first original of an identity with its first copy, the second ones, and so on; a missing one is null.
 
-    ``originals`` is how many there are of the identity, where the original is null.
+    ``originals`` is the number of originals of the identity, if the original is null.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as f
@@ -94,7 +93,7 @@ def _met(rows: DataFrame) -> DataFrame:
 
 
 def _without_same(met: DataFrame) -> DataFrame:
-    """All but the pairs that are well. ``turn`` counts what became of the rows of a group, each kind by itself."""
+    """Leave out faultless pairs. ``turn`` numbers the rows of a group with the same result."""
     from pyspark.sql import Window
     from pyspark.sql import functions as f
 
@@ -115,5 +114,7 @@ def _without_same(met: DataFrame) -> DataFrame:
     is_pair = f.col("became") == _PAIRED
     is_late = f.coalesce(original["at"] < f.col("highest"), f.expr("false"))
     is_different = is_pair & (original["content"] != copy["content"])
-    told = ordered.withColumns({"is_different": is_different, "is_reordered": is_pair & (copy["overtaken"] | is_late)})
-    return told.where(~is_pair | f.col("is_different") | f.col("is_reordered"))
+    judged = ordered.withColumns(
+        {"is_different": is_different, "is_reordered": is_pair & (copy["overtaken"] | is_late)}
+    )
+    return judged.where(~is_pair | f.col("is_different") | f.col("is_reordered"))

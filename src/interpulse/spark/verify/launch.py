@@ -1,4 +1,4 @@
-"""Starting the comparison from a command line; imports Spark only once it is known to be there."""
+"""The start of the comparison from a command line. Spark is imported only after the check that it is installed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["compare", "planned"]
 
 
 def planned(config: PipelineConfig, topics: Sequence[str], *, match: str, last_ms: int | None) -> list[Comparison]:
-    """See `comparisons_of`."""
+    """Return the comparisons of a pipeline; see `comparisons_of`."""
     return asyncio.run(comparisons_of(config, topics, match=match, last_ms=last_ms))
 
 
@@ -31,7 +31,7 @@ def compare(
     settings: SparkSettings,
     on_progress: Callable[[int, int], None],
 ) -> Iterator[Report]:
-    """The reports one by one; each run has its own directory below, which is kept if one is named.
+    """Yield the reports one by one. Each run has its own directory below ``directory``, which is kept if it is given.
 
     Raises SparkMissing, VerifyError, and what clusters and Spark raise. Threads may be left that wait for Java: the
     caller ends the process with ``os._exit``.

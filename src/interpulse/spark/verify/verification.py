@@ -1,7 +1,7 @@
-"""One comparison as Spark jobs: both sides become digests, partition group by partition group, then these are judged.
+"""One comparison as Spark jobs: both sides become digests, group by group of partitions, which are then judged.
 
-The digests of a group are a directory of their own. A run that was broken off finds those that are finished, and reads
-the others. A group's source is read before its target: what is published meanwhile is then missing on neither side.
+The digests of a group are a directory of their own. An interrupted run finds the finished groups, and reads the others.
+A group's source is read before its target, so messages published meanwhile are missing on neither side.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ class TopicResult:
     originals: int = 0
     copies: int = 0
     skipped: int = 0
-    """Entries of the source that are not to be copied: replicated themselves, for other clusters, or markers."""
+    """Entries of the source that are not copied: replicated themselves, for other clusters, or markers."""
     older: int = 0
-    """Copies whose originals the source no longer has, or that are before the time asked for."""
+    """Copies whose originals the source no longer has, or that precede ``since_ms``."""
     newer: int = 0
     """Copies whose originals came while it was read."""
     problems: dict[str, int] = field(default_factory=lambda: dict.fromkeys(map(str, Problem), 0))
@@ -58,7 +58,10 @@ class TopicResult:
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """What a comparison found; ``examples`` are some of the findings, all of them are in the directory of the run."""
+    """The result of a comparison.
+
+    ``examples`` are some of the findings; the directory of the run has all of them.
+    """
 
     comparison: Comparison
     topics: Mapping[str, TopicResult]
@@ -82,8 +85,8 @@ class Report:
 def verify(spark: SparkSession, comparison: Comparison, directory: Path, on_progress: OnProgress) -> Report:
     """Compare, and leave ``findings`` and ``topics`` as Parquet and ``report.json`` in the directory.
 
-    Tells how many partitions of both sides are read. The directory has to be one that all of Spark's machines see.
-    Raises VerifyError, and what clusters and Spark raise.
+    ``on_progress`` gets the number of partitions of both sides that are read. All of Spark's machines must see the
+    directory. Raises VerifyError, and what clusters and Spark raise.
     """
     return _Run(spark, comparison, directory, on_progress).report()
 
@@ -118,7 +121,7 @@ class _Run:
     # ---- The plan
 
     def _begin(self) -> None:
-        """Raises VerifyError if the directory belongs to another run."""
+        """Raise VerifyError if the directory belongs to another run."""
         plan = self._directory / "plan.json"
         if (self._directory / "report.json").exists():
             raise VerifyError(f"{self._directory} holds the result of a finished run: name another directory")
@@ -133,7 +136,7 @@ class _Run:
             raise VerifyError(f"{self._directory} is not empty: name another directory")
 
     def _groups(self) -> list[_Group]:
-        """As planned by the first attempt; later ones read the same partitions in the same groups."""
+        """Return the groups that the first attempt planned; later attempts read the same ones."""
         path = self._directory / "plan.json"
         if not path.exists():
             planned = {
@@ -165,7 +168,10 @@ class _Run:
     def _names(
         self, pair: TopicPair, here: Sequence[str], there: Sequence[str]
     ) -> Iterator[tuple[Sequence[str], Sequence[str], str]]:
-        """What is matched with each other, and the name of its rows: whole topics by content, else partitions."""
+        """Yield the names on both sides that are matched with each other, and the name of their rows.
+
+        These are topics by content, else partitions.
+        """
         if self._by_content:
             yield here, there, pair.source
             return
@@ -188,7 +194,7 @@ class _Run:
                 self._on_progress(done, total)
 
     def _share(self, done: int, share: int, total: int) -> OnProgress:
-        """Tasks that are finished, as their share of the partitions."""
+        """Report finished tasks as their share of the partitions."""
         return lambda finished, tasks: self._on_progress(done + share * finished // tasks, total)
 
     def _digests(self, is_target: bool) -> Path:
@@ -209,7 +215,7 @@ class _Run:
         return map_in_arrow(self._spark.read.format("pulsar").options(**options).load(), digests, DIGEST_COLUMNS)
 
     def _start(self, is_target: bool) -> dict[str, str]:
-        """The target is read from twice as far back: publish times of several producers do not rise evenly."""
+        """Read the target from twice as far back: publish times of several producers do not rise evenly."""
         since = self._since_ms
         if since is None:
             return {}
@@ -251,7 +257,10 @@ class _Run:
     def _count_originals(
         self, originals: DataFrame, results: Mapping[str, TopicResult], listed: set[str]
     ) -> dict[str, tuple[int, int]]:
-        """The first and last position that was read of each topic; one that is empty has a range behind everything."""
+        """Return the first and last position that was read of each topic.
+
+        An empty topic has a range behind everything.
+        """
         from pyspark.sql import functions as f
 
         ranges = dict.fromkeys(listed, (2**63 - 1, 2**63 - 1))
@@ -283,7 +292,7 @@ class _Run:
     def _within(
         self, copies: DataFrame, ranges: Mapping[str, tuple[int, int]], results: Mapping[str, TopicResult]
     ) -> DataFrame:
-        """The copies of what was read of the source; of others nothing can be said, and they are counted."""
+        """Return the copies of entries that were read on the source. The others cannot be judged, and are counted."""
         from pyspark.sql import functions as f
 
         known = self._spark.createDataFrame(

@@ -39,7 +39,7 @@ class StoredEntry(NamedTuple):
     sequence_id: int
     position: Position
     highest_id: int = NO_SEQUENCE
-    """Of the last message of an entry that holds several with ids of their own."""
+    """The id of the last message of an entry that holds several with ids of their own."""
     parsed: ParsedEntry | None = None
 
 
@@ -56,23 +56,27 @@ class LaneSender(Protocol):
         that the broker knows nothing of. None: it is known to."""
 
     async def send(
-        self, sequence_id: int, num_messages: int, entry: bytes, *, is_chunk: bool, highest_id: int | None = None
+        self,
+        sequence_ids: Sequence[int],
+        counts: Sequence[int],
+        entries: Sequence[bytes],
+        *,
+        is_chunk: bool = False,
+        highest_id: int | None = None,
     ) -> None:
-        """Put one entry on its way, waiting only for room. Raises what stopped the sender.
+        """Send entries with the message count of each, waiting only for room. Raises what stopped the sender.
 
-        ``highest_id``: of the last message of an entry that holds several with ids of their own.
+        Several entries are no chunks. While :attr:`unproven_after` says that one has still to show that the topic
+        de-duplicates, entries come one by one. ``highest_id`` is that of the last message of a single entry that holds
+        several with ids of their own.
         """
 
-    async def send_run(self, sequence_ids: Sequence[int], counts: Sequence[int], entries: Sequence[bytes]) -> None:
-        """As :meth:`send` for entries that follow each other, no chunks, with the message count of each. Not while
-        :attr:`unproven_after` says that one has still to show that the topic de-duplicates."""
-
     async def drain(self) -> None:
-        """Return when every receipt is there; raises what stopped the sender."""
+        """Wait for all receipts; raises what stopped the sender."""
 
     @property
     def last_position(self) -> Position | None:
-        """Where the last entry with a receipt was stored."""
+        """The position of the last entry with a receipt."""
 
     @property
     def refused(self) -> Sequence[int]:
@@ -84,7 +88,7 @@ class LaneSender(Protocol):
 
     @property
     def schema_version(self) -> bytes:
-        """The version that the broker gave the schema, empty without one."""
+        """The version of the schema at the broker, empty without one."""
 
     async def close(self) -> None: ...
 
@@ -101,10 +105,10 @@ class Target(Protocol):
         """
 
     def read_back(self, topic: str, after: Position, producer_name: str) -> AsyncIterator[StoredEntry]:
-        """What is stored under a name behind a position."""
+        """Yield the entries stored under a name behind a position."""
 
     async def schema_version(self, topic: str, version: bytes) -> bytes | None:
-        """The version on the target for one of the source; None: the entry is written without one."""
+        """Return the version on the target for one of the source; None: the entry is written without one."""
 
 
 def _shown_position(sequence_id: int) -> str:
@@ -165,7 +169,7 @@ class Lane:
         return self._target.read_back(self.report.topic, after, self._name)
 
     def settle(self, sequence_id: int) -> None:
-        """An id the broker would drop as a repeat: it is one if committed or on the target, else it is a hole.
+        """Settle an id that the broker would drop: a repeat if it is committed or on the target, else a hole.
 
         Committed ids come again when a topic left the selection and came back: its cursor on the source stands a
         moment behind the last commit.
@@ -176,28 +180,27 @@ class Lane:
             self.holes.append(sequence_id)
 
     async def send(
-        self, sequence_id: int, count: int, entry: bytes, *, is_chunk: bool = False, highest_id: int | None = None
+        self,
+        sequence_ids: Sequence[int],
+        counts: Sequence[int],
+        entries: Sequence[bytes],
+        *,
+        is_chunk: bool = False,
+        highest_id: int | None = None,
     ) -> None:
-        """Send an entry of ``count`` messages."""
-        await self.sender.send(sequence_id, count, entry, is_chunk=is_chunk, highest_id=highest_id)
-        self.report.entries += 1
-        self.report.messages += count
-        self.report.bytes += len(entry)
-
-    @property
-    def takes_runs(self) -> bool:
-        """Whether entries behind :attr:`settled_upto` may be sent in runs: the topic is known to de-duplicate."""
-        return self.sender.unproven_after is None
-
-    async def send_run(self, sequence_ids: Sequence[int], counts: Sequence[int], entries: Sequence[bytes]) -> None:
-        """Send entries that follow each other, each with its message count; none is settled or a chunk."""
-        await self.sender.send_run(sequence_ids, counts, entries)
+        """Send entries with the message count of each; see `LaneSender.send`."""
+        await self.sender.send(sequence_ids, counts, entries, is_chunk=is_chunk, highest_id=highest_id)
         self.report.entries += len(entries)
         self.report.messages += sum(counts)
         self.report.bytes += sum(map(len, entries))
 
+    @property
+    def takes_runs(self) -> bool:
+        """True if entries behind :attr:`settled_upto` may be sent in runs: the topic is known to de-duplicate."""
+        return self.sender.unproven_after is None
+
     def held_state(self) -> LaneState:
-        """The state to record for a lane that could not be finished: some of its ids may be written."""
+        """Return the state to record for a lane that could not be finished: some of its ids may be written."""
         return self.before._replace(claimed=max(self.before.claimed, self.last))
 
     async def finish(self) -> None:
@@ -227,7 +230,7 @@ class Lane:
         return LaneState(max(self.before.sequence_id, self.last), max(reached), self.before.claimed)
 
     def in_use(self) -> LaneInUse:
-        """What to raise where the broker knows numbers that are not ours."""
+        """Return the error for sequence ids at the broker that are not ours."""
         return LaneInUse(
             f"{self.report.topic}: producer {self._name} has written up to {self._shown(self.sender.last_sequence_id)} "
             f"there, which this query did not; another one uses the name, or its source was rebuilt. Choose another "
@@ -235,7 +238,7 @@ class Lane:
         )
 
     def has_holes(self) -> HolesFound:
-        """What to raise where the broker takes for a repeat what is not stored."""
+        """Return the error for entries that the broker drops as repeats although they are not stored."""
         shown = ", ".join(self._shown(number) for number in sorted(self.holes)[:10])
         return HolesFound(
             f"{self.report.topic}: the target drops source entries {shown} ({len(self.holes)} in all) as repeats, but "

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from interpulse.client.consuming.entry_reader import Entry, EntryRun
+from interpulse.client.consuming.entry_reader import EntryRun
 from interpulse.model.errors import AlreadyClosed, NotConnected, OperationTimeout, PulsarError
 from interpulse.model.ids import Position
 from interpulse.replication.copy import SKIP_PASSED, EntryMarker, skip_reason
@@ -82,7 +82,7 @@ class LaneWriter:
         """Senders of lanes that were not needed so far, by topic-partition."""
         self._reports: dict[str, LaneReport] = {}
         self._versions: dict[str, dict[bytes, bytes]] = {}
-        """Of schemas on the source, with those on the target, by topic-partition."""
+        """Schema versions of the source with those of the target, by topic-partition."""
 
     def expect(self, topic: str) -> None:
         """Entries of this topic-partition are about to come: open its lane while they are on their way.
@@ -108,22 +108,13 @@ class LaneWriter:
             if report.held is None:
                 await self._take(report, (ledger, entry), raw, _parse(raw), payload)
 
-    async def copy(self, topic: str, arrived: Sequence[Entry | EntryRun]) -> None:
-        """As :meth:`write` for what was just read of one topic-partition."""
-        for each in arrived:
-            if isinstance(each, EntryRun):
-                await self._copy_run(topic, each)
-            else:
-                await self._copy_one(topic, each)
+    async def copy(self, topic: str, runs: Sequence[EntryRun]) -> None:
+        """Send what was just read of one topic-partition, in order; see :meth:`write`."""
+        for run in runs:
+            await self._copy(topic, run)
 
-    async def _copy_one(self, topic: str, entry: Entry) -> None:
-        position, _, parsed = entry
-        report = self._report(topic, Position(position.ledger, position.entry - 1))
-        if report.held is None:
-            await self._take(report, position, parsed.metadata_bytes, parsed.metadata, parsed.payload)
-
-    async def _copy_run(self, topic: str, run: EntryRun) -> None:
-        """Send as many at once as need no look by themselves, the others one by one in between."""
+    async def _copy(self, topic: str, run: EntryRun) -> None:
+        """Send as many together as need no look by themselves, the others one by one in between."""
         first = run.positions[0]
         report = self._report(topic, Position(first.ledger, first.entry - 1))
         try:
@@ -136,21 +127,20 @@ class LaneWriter:
             copies: Sequence[bytes] = ()
             counts: Sequence[int] = ()
             if lane is not None and lane.takes_runs and numbers[start] > lane.settled_upto:
-                known = [*self._versions.get(topic, {}).items()]
-                copies, counts = self._markers[topic].copies(run.raws, run.positions, numbers, start, known)
+                versions = [*self._versions.get(topic, {}).items()]
+                copies, counts = self._markers[topic].copies(run.raws, run.positions, numbers, start, versions)
             if lane is not None and copies:
-                await self._send_run(lane, numbers[start : start + len(copies)], counts, copies)
+                await self._send(lane, numbers[start : start + len(copies)], counts, copies)
                 start += len(copies)
             else:
-                await self._copy_one(topic, run.entry(start))
+                position, _, parsed = run.entry(start)
+                await self._take(report, position, parsed.metadata_bytes, parsed.metadata, parsed.payload)
                 start += 1
 
-    async def _send_run(
-        self, lane: Lane, numbers: Sequence[int], counts: Sequence[int], entries: Sequence[bytes]
-    ) -> None:
+    async def _send(self, lane: Lane, numbers: Sequence[int], counts: Sequence[int], entries: Sequence[bytes]) -> None:
         lane.last = numbers[-1]
         try:
-            await lane.send_run(numbers, counts, entries)
+            await lane.send(numbers, counts, entries)
         except PulsarError as refusal:
             self._hold(lane.report, refusal)
 
@@ -216,7 +206,7 @@ class LaneWriter:
         marker = self._markers[lane.report.topic]
         stored = build_entry(marker.mark(raw, metadata, position, sequence_id, version), payload)
         count = metadata.num_messages_in_batch
-        await lane.send(sequence_id, count, stored, is_chunk=metadata.num_chunks_from_msg > 1)
+        await lane.send([sequence_id], [count], [stored], is_chunk=metadata.num_chunks_from_msg > 1)
 
     def _report(self, topic: str, after: Position) -> LaneReport:
         report = self._reports.get(topic)
@@ -226,7 +216,7 @@ class LaneWriter:
         return report
 
     def _hold(self, report: LaneReport, refusal: PulsarError) -> None:
-        """The range of this lane is to come again as a whole; reading back then tells what of it is stored."""
+        """Hold the lane: its whole range comes again, and reading back then shows the stored part."""
         if not self._isolate or isinstance(refusal, _WHOLE_CLUSTER):
             raise refusal
         self._note_hold(report, str(refusal))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from interpulse.client.producing.entry_sender import EntrySender
 from interpulse.client.producing.router import Router
-from interpulse.client.producing.send_queue import Receipt
+from interpulse.client.producing.unconfirmed import Receipt
 from interpulse.client.session import Session
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo

@@ -114,7 +114,7 @@ class _BatchLane:
 
     async def send(self, entry: bytes, ids: Sequence[int]) -> None:
         self._lane.last = ids[-1]
-        await self._lane.send(ids[0], len(ids), entry, highest_id=ids[-1])
+        await self._lane.send([ids[0]], [len(ids)], [entry], highest_id=ids[-1])
 
     async def finish(self) -> LaneReport:
         lane = self._lane
@@ -182,7 +182,7 @@ class _ColumnLane:
         return [_id_of(message) for message in messages]
 
     async def send(self, entry: bytes, ids: Sequence[int]) -> None:
-        await self._lane.send(ids[0], len(ids), entry, highest_id=ids[-1])
+        await self._lane.send([ids[0]], [len(ids)], [entry], highest_id=ids[-1])
 
     async def finish(self) -> LaneReport:
         await self._lane.finish()

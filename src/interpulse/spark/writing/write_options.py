@@ -18,7 +18,7 @@ from interpulse.spark.options.connection_options import (
     service_url_option,
 )
 from interpulse.spark.options.encryption import KeyFiles, parse_key_files
-from interpulse.spark.options.option import OptionError, Purpose, build_options, option, read_values
+from interpulse.spark.options.option import OptionError, Purpose, build_options, option, option_name, read_values
 from interpulse.spark.options.option_values import (
     one_of,
     parse_creation,
@@ -41,7 +41,7 @@ __all__ = ["WriteOptions", "parse_write_options"]
 
 @dataclass(frozen=True, kw_only=True)
 class WriteOptions:
-    """What a batch or stream write was asked to do."""
+    """The options of a batch or stream write."""
 
     service_url: str = service_url_option()
     admin_url: str | None = admin_url_option()
@@ -49,30 +49,22 @@ class WriteOptions:
     outage_timeout_ms: int | None = outage_timeout_option()
     access: Access = access_options()  # noqa: RUF009 - a dataclass field
     admin_access: Access = admin_access_options()  # noqa: RUF009 - a dataclass field
-    topic: str | None = option(
-        "topic", parse_topic, None, purpose=Purpose.WRITE, text="target of all rows; wins over a `__topic` column"
-    )
+    topic: str | None = option("topic", parse_topic, None, text="target of all rows; wins over a `__topic` column")
     create_topics: str | int = option(
         "createTopics",
         parse_creation,
         "auto",
-        purpose=Purpose.WRITE,
         text="whether missing topics are created: `auto` leaves it to the broker's policy, as for "
         "any producer; `false` refuses them; a number creates them with that many partitions (0: not partitioned) "
         "through `admin.url`. With `mode=entry` the default is `false`",
     )
     mode: str = option(
-        "mode",
-        one_of("message", "entry"),
-        "message",
-        purpose=Purpose.WRITE,
-        text="`entry` writes rows of entry mode as they are",
+        "mode", one_of("message", "entry"), "message", text="`entry` writes rows of entry mode as they are"
     )
     value_schema: str = option(
         "valueSchema",
         one_of("auto", "raw"),
         "auto",
-        purpose=Purpose.WRITE,
         text="`auto`: a single column `value` of BINARY or STRING is the payload as it is, any other columns are "
         "encoded by the topic's schema, or by the one they make where it has none; `raw`: always the former. Bytes "
         "are written under the schema that the topic has, which they must fit",
@@ -81,21 +73,18 @@ class WriteOptions:
         "columnStyle",
         one_of("pulsar", "kafka"),
         "pulsar",
-        purpose=Purpose.WRITE,
         text="`kafka`: rows have the columns of Spark's Kafka sink: `key`, `value`, `topic`, `partition`, `headers`",
     )
     schema_type: str = option(
         "schemaType",
         one_of("avro", "json"),
         "avro",
-        purpose=Purpose.WRITE,
         text="`AVRO` or `JSON`: the schema that columns make for a topic that has none",
     )
     delivery_guarantee: str = option(
         "deliveryGuarantee",
         one_of("at-least-once", "exactly-once"),
         "at-least-once",
-        purpose=Purpose.WRITE,
         text="`exactly-once`: a stream with a `checkpointLocation` stores every row once, whatever is killed and "
         "repeated; the topics have to be there and to de-duplicate",
     )
@@ -103,8 +92,7 @@ class WriteOptions:
         "dedup",
         one_of("none", "position", "batch", "column"),
         None,
-        purpose=Purpose.WRITE,
-        text="exactly-once: what tells a repeat. `position`: the source position (default of `mode=entry`); `batch`: "
+        text="exactly-once: the mark of a repeat. `position`: the source position (default of `mode=entry`); `batch`: "
         "micro-batch and content of a row (default of `mode=message`), which a repeated batch has to make again; "
         "`column`: ids of your own in `__sequenceId`, BIGINT, rising per topic-partition and producer "
         "(`__producerName`, or `producerName`)",
@@ -113,14 +101,12 @@ class WriteOptions:
         "producerName",
         str,
         None,
-        purpose=Purpose.WRITE,
         text="producer name. Default with exactly-once: `interpulse.<id of the query>`, which the checkpoint keeps",
     )
     lane_epoch: int = option(
         "laneEpoch",
         parse_whole,
         0,
-        purpose=Purpose.WRITE,
         text="exactly-once: another number gives other producer names, which know nothing of what was written before; "
         "to confirm that a source was rebuilt",
     )
@@ -128,21 +114,15 @@ class WriteOptions:
         "statePath",
         str,
         None,
-        purpose=Purpose.WRITE,
         text="exactly-once: directory of the lane files, on the driver. Default: `interpulse` in the checkpoint",
     )
     source_cluster: str | None = option(
-        "replicatedFrom",
-        str,
-        None,
-        purpose=Purpose.WRITE,
-        text="replication: cluster name noted as origin of the entries",
+        "replicatedFrom", str, None, text="replication: cluster name noted as origin of the entries"
     )
     forward: str = option(
         "forward",
         one_of("none", "origin"),
         "none",
-        purpose=Purpose.WRITE,
         text="replication: `origin` also copies entries that came from other clusters, as in the middle of a chain; "
         "their origin stays, and none goes back to where it was published",
     )
@@ -150,7 +130,6 @@ class WriteOptions:
         "targetCluster",
         str,
         None,
-        purpose=Purpose.WRITE,
         text="replication: name of the cluster written to; entries that came from another one, or are meant for "
         "others, are left out",
     )
@@ -158,7 +137,6 @@ class WriteOptions:
         "topicMap",
         parse_topic_map,
         TopicMap(),
-        purpose=Purpose.WRITE,
         text="exactly-once: under which names topics are written, as `[map]` of the replication job: "
         '`{"rules": [{"from": "shop/orders/(.*)", "to": "store/orders/$1"}], "merge": false}`',
     )
@@ -166,16 +144,14 @@ class WriteOptions:
         "schemaSourceUrl",
         parse_service_url,
         None,
-        purpose=Purpose.WRITE,
         text="service URL of the cluster whose schemas the copied entries use; without it they are written without one",
     )
-    schema_source_access: Access = access_options("schemaSource", Purpose.WRITE)  # noqa: RUF009 - a dataclass field
+    schema_source_access: Access = access_options("schemaSource")  # noqa: RUF009 - a dataclass field
     batching_max_messages: int = option(
         "batchingMaxMessages",
         parse_positive,
         1000,
         aliases=("pulsar.producer.batchingMaxMessages",),
-        purpose=Purpose.WRITE,
         text="maximum number of messages in one Pulsar batch; 1: no batches",
     )
     batching_max_bytes: int = option(
@@ -183,7 +159,6 @@ class WriteOptions:
         parse_positive_size,
         128 * 1024,
         aliases=("pulsar.producer.batchingMaxBytes",),
-        purpose=Purpose.WRITE,
         text="maximum payload bytes of one Pulsar batch",
     )
     compression_type: str = option(
@@ -191,7 +166,6 @@ class WriteOptions:
         one_of("none", "lz4", "zlib", "zstd", "snappy"),
         "none",
         aliases=("pulsar.producer.compressionType",),
-        purpose=Purpose.WRITE,
         text="compression of message batches",
     )
     routing_mode: RoutingMode = option(  # noqa: RUF009 - a dataclass field
@@ -199,7 +173,6 @@ class WriteOptions:
         parse_routing_mode,
         "round-robin",
         aliases=("pulsar.producer.messageRoutingMode",),
-        purpose=Purpose.WRITE,
         text="where rows without key go: `RoundRobinPartition`, all of an Arrow batch to one partition in turn; "
         "`SinglePartition`, all of a task to one partition",
     )
@@ -208,14 +181,12 @@ class WriteOptions:
         parse_names,
         (),
         aliases=("pulsar.producer.encryptionKeys",),
-        purpose=Purpose.WRITE,
-        text="comma list of the names of public keys: whoever has the private key of one of them can read the messages",
+        text="comma list of the names of public keys: any of their private keys decrypts the messages",
     )
     encryption_public_keys: KeyFiles = option(  # noqa: RUF009 - a dataclass field
         "encryptionPublicKey",
         parse_key_files,
         (),
-        purpose=Purpose.WRITE,
         text="with `encryptionKeys`: file of the public key, in PEM; or JSON with one for each name, "
         '`{"orders": "/keys/orders.pem"}`. The files have to be on every machine',
     )
@@ -224,7 +195,6 @@ class WriteOptions:
         one_of("fail", "send"),
         "fail",
         aliases=("pulsar.producer.cryptoFailureAction",),
-        purpose=Purpose.WRITE,
         text="with `encryptionKeys`: messages that cannot be encrypted `fail` the query, or are `send` as they are",
     )
     hashing_scheme: HashingScheme = option(  # noqa: RUF009 - a dataclass field
@@ -232,16 +202,14 @@ class WriteOptions:
         parse_hashing_scheme,
         "murmur3",
         aliases=("pulsar.producer.hashingScheme",),
-        purpose=Purpose.WRITE,
         text="which hash of the key chooses the partition: `Murmur3_32Hash`, or `JavaStringHash`, which producers of "
-        "Pulsar's Java client have unless told otherwise",
+        "Pulsar's Java client have by default",
     )
     send_timeout_ms: int = option(
         "sendTimeoutMs",
         parse_duration_ms,
         0,
         aliases=("pulsar.producer.sendTimeoutMs", "sendTimeout"),
-        purpose=Purpose.WRITE,
         text="longest wait for the receipt of an entry, before the task fails; 0: as long as it takes",
     )
     waits_when_full: bool = option(
@@ -249,17 +217,13 @@ class WriteOptions:
         parse_waiting,
         True,
         aliases=("pulsar.producer.blockIfQueueFull",),
-        purpose=Purpose.WRITE,
         text="`true` alone is taken: rows wait while `maxPendingBytes` are in flight",
     )
-    max_pending_bytes: int = option(
-        "maxPendingBytes", parse_positive_size, 64 << 20, purpose=Purpose.WRITE, text="bytes in flight per task"
-    )
+    max_pending_bytes: int = option("maxPendingBytes", parse_positive_size, 64 << 20, text="bytes in flight per task")
     isolate: bool = option(
         "isolate",
         parse_flag,
         False,
-        purpose=Purpose.WRITE,
         text="exactly-once: a topic that the target refuses is held and retried, the others go on; needs a "
         "source with `topicsFile`, as in the replication job",
     )
@@ -267,7 +231,6 @@ class WriteOptions:
         "assumeDeduplication",
         parse_flag,
         False,
-        purpose=Purpose.WRITE,
         text="exactly-once: you know that the topics written to de-duplicate. Otherwise `admin.url` is asked, or "
         "without one the first entry tells",
     )
@@ -275,7 +238,6 @@ class WriteOptions:
         "producerTakeoverTimeoutMs",
         parse_whole,
         60_000,
-        purpose=Purpose.WRITE,
         text="how long to wait while an earlier attempt still holds the producer name",
     )
 
@@ -303,7 +265,7 @@ def parse_write_options(mapping: Mapping[str, str], purpose: Purpose = Purpose.W
 
 
 def _check_creation(values: dict[str, Any], problems: list[str]) -> None:
-    """Entries are copied to topics that exist already, so creation has to be asked for."""
+    """Set the creation of topics. Entries are copied to topics that exist already, unless the caller asks for more."""
     is_lane = values["dedup"] != "none"
     creation = values.setdefault("create_topics", "false" if values.get("mode") == "entry" or is_lane else "auto")
     if creation != "false" and is_lane:
@@ -330,53 +292,32 @@ def _check_guarantee(values: Mapping[str, Any], guarantee: str, problems: list[s
         )
 
 
-_ONLY_EXACTLY_ONCE = {
-    "assume_deduplication": "assumeDeduplication",
-    "forward": "forward",
-    "isolate": "isolate",
-    "lane_epoch": "laneEpoch",
-    "source_cluster": "replicatedFrom",
-    "state_path": "statePath",
-    "takeover_timeout_ms": "producerTakeoverTimeoutMs",
-    "target_cluster": "targetCluster",
-    "topic_map": "topicMap",
-}
-_ONLY_ENTRIES = {
-    "forward": "forward",
-    "isolate": "isolate",
-    "schema_source_access": "access to schemaSource",
-    "schema_source_url": "schemaSourceUrl",
-    "source_cluster": "replicatedFrom",
-    "target_cluster": "targetCluster",
-    "topic_map": "topicMap",
-}
-_ONLY_MESSAGES = {
-    "column_style": "columnStyle",
-    "hashing_scheme": "hashingScheme",
-    "routing_mode": "messageRoutingMode",
-    "schema_type": "schemaType",
-    "value_schema": "valueSchema",
-    "batching_max_bytes": "batchingMaxBytes",
-    "batching_max_messages": "batchingMaxMessages",
-    "compression_type": "compressionType",
-    "encryption_keys": "encryptionKeys",
-    "encryption_public_keys": "encryptionPublicKey",
-    "crypto_failure_action": "cryptoFailureAction",
-}
+_ONLY_EXACTLY_ONCE = (
+    *("assume_deduplication", "forward", "isolate", "lane_epoch", "source_cluster", "state_path"),
+    *("takeover_timeout_ms", "target_cluster", "topic_map"),
+)
+_ONLY_ENTRIES = (
+    *("forward", "isolate", "schema_source_access", "schema_source_url", "source_cluster", "target_cluster"),
+    "topic_map",
+)
+_ONLY_MESSAGES = (
+    *("column_style", "hashing_scheme", "routing_mode", "schema_type", "value_schema", "batching_max_bytes"),
+    *("batching_max_messages", "compression_type", "encryption_keys", "encryption_public_keys"),
+    "crypto_failure_action",
+)
 
 
 def _check_effect(values: Mapping[str, Any], problems: list[str]) -> None:
-    """An option without effect is refused."""
-    idle: dict[str, str] = {}
-    needed = (_ONLY_MESSAGES, "mode=message") if values.get("mode") == "entry" else (_ONLY_ENTRIES, "mode=entry")
-    idle |= {key: f"{name} only counts with {needed[1]}" for key, name in needed[0].items()}
+    """Refuse options without effect."""
+    if values.get("mode") == "entry":
+        needed = dict.fromkeys(_ONLY_MESSAGES, "mode=message")
+    else:
+        needed = dict.fromkeys(_ONLY_ENTRIES, "mode=entry")
     if values["dedup"] == "none":
-        without = "deliveryGuarantee=exactly-once"
-        idle |= {key: f"{name} only counts with {without}" for key, name in _ONLY_EXACTLY_ONCE.items()}
-    problems.extend(problem for key, problem in idle.items() if key in values)
+        needed |= dict.fromkeys(_ONLY_EXACTLY_ONCE, "deliveryGuarantee=exactly-once")
+    _refuse_idle(needed, values, problems)
     if values.get("column_style") == "kafka":
-        names = {"schema_type": "schemaType", "value_schema": "valueSchema"}
-        problems.extend(f"{name} only counts with columnStyle=pulsar" for key, name in names.items() if key in values)
+        _refuse_idle(dict.fromkeys(("schema_type", "value_schema"), "columnStyle=pulsar"), values, problems)
         if values["dedup"] == "column":
             problems.append("dedup=column reads __sequenceId, which columnStyle=kafka has not: leave one of them out")
     if values.get("send_timeout_ms") and values["dedup"] != "none":
@@ -388,8 +329,16 @@ def _check_effect(values: Mapping[str, Any], problems: list[str]) -> None:
         problems.append("access to schemaSource only counts with schemaSourceUrl")
 
 
+def _refuse_idle(needed: Mapping[str, str], values: Mapping[str, Any], problems: list[str]) -> None:
+    problems.extend(
+        f"{option_name(WriteOptions, key)} only counts with {condition}"
+        for key, condition in needed.items()
+        if key in values
+    )
+
+
 def _check_encryption(values: Mapping[str, Any], problems: list[str]) -> None:
-    """Lanes read back what a killed task has stored, and compare it with their rows."""
+    """Refuse encryption where lanes read back what a killed task has stored, and compare it with their rows."""
     named, given = bool(values.get("encryption_keys")), bool(values.get("encryption_public_keys"))
     if named != given:
         problems.append("encryptionKeys and encryptionPublicKey need each other: the names, and the files of the keys")

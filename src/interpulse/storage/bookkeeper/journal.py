@@ -209,7 +209,7 @@ class BookKeeperJournal:
     def _append(self, writer: LedgerWriter, run: Run) -> None:
         if run.first != writer.last_appended + 1 and writer.failure is None:
             raise LedgerFailed(run.ledger_id, f"entry {run.first} cannot follow entry {writer.last_appended}")
-        writer.append_run(run.entries)
+        writer.append(*run.entries)
 
     def report(self, sender: _Sender) -> None:
         """Report to a log its groups that are durable by now."""

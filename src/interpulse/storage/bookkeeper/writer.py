@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import accumulate, count
@@ -162,12 +161,8 @@ class LedgerWriter:
         """The error after which nothing is acknowledged, None while there is none."""
         return self._error
 
-    def append(self, payload: bytes) -> int:
-        """Send one entry and return its number. See `append_run`."""
-        return self.append_run((payload,))
-
-    def append_run(self, payloads: Sequence[bytes]) -> int:
-        """Send entries and return the number of the last one. The listener learns when they are acknowledged.
+    def append(self, *payloads: bytes) -> int:
+        """Send entries and return the number of the last. The listener hears when they are acknowledged.
 
         Raise `EntryTooLarge`, or the error that ended the ledger: then none of them is sent.
         """

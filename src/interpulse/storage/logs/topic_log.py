@@ -163,24 +163,16 @@ class TopicLog:
     def terminated(self) -> bool:
         return self._end is not None
 
-    def append(self, entry: bytes | memoryview) -> Position:
+    def append(self, *entries: bytes) -> Position:
         if self._refusal is not None:
             raise self._refusal()
-        if type(entry) is not bytes:
-            entry = bytes(entry)
         if not self._queued:
             self._queued = True
             self._pending_since = time.monotonic()
             self._journal.enqueue(self)
-        self._pending.append(entry)
-        self._entry = number = self._entry + 1
-        return _new_tuple(Position, (self._ledger_id, number))
-
-    def append_all(self, entries: Sequence[bytes]) -> Position:
-        self.append(entries[0])
-        self._pending += entries[1:]
-        self._entry += len(entries) - 1
-        return _new_tuple(Position, (self._ledger_id, self._entry))
+        self._pending += entries
+        self._entry = last = self._entry + len(entries)
+        return _new_tuple(Position, (self._ledger_id, last))
 
     def read_cached(self, start: Position, *, entries_max: int, bytes_max: int) -> list[LogEntry] | None:
         position = self._ledgers.at_or_after(start)

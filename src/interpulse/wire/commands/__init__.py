@@ -45,7 +45,6 @@ from interpulse.wire.commands.encoding import (
     encode,
 )
 from interpulse.wire.commands.producing import (
-    ReceiptEncoder,
     close_producer,
     producer,
     producer_success,
@@ -88,7 +87,6 @@ __all__ = [
     "AnswerTemplate",
     "MessageHeadEncoder",
     "OriginalClient",
-    "ReceiptEncoder",
     "ack",
     "ack_one",
     "ack_response",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from interpulse.model.schemas import SchemaInfo
 from interpulse.wire import pulsar_api_pb2 as pb
@@ -11,7 +11,6 @@ from interpulse.wire.ids import UINT64_NONE, unsigned
 from interpulse.wire.schemas import schema_to_wire
 
 __all__ = [
-    "ReceiptEncoder",
     "close_producer",
     "producer",
     "producer_success",
@@ -135,47 +134,6 @@ def send_receipt(
         content += b"\x20" + varint(highest_sequence_id)
     size = len(content)
     return b"%b\x08\x07\x3a%b%b" % (pack_sizes(size + 8, size + 4), SMALL_VARINTS[size], content)
-
-
-class ReceiptEncoder:
-    """The SEND_RECEIPT frames of one producer: one message object, in which only the numbers change."""
-
-    __slots__ = ("_ledger", "_message_id", "_partition", "_producer_id", "_receipt", "_serialize")
-
-    def __init__(self, producer_id: int, partition: int = -1) -> None:
-        self._producer_id = producer_id
-        self._partition = partition
-        command = pb.BaseCommand(type=pb.BaseCommand.SEND_RECEIPT)
-        self._receipt = command.send_receipt
-        self._receipt.producer_id = producer_id
-        self._message_id = self._receipt.message_id
-        if partition >= 0:
-            self._message_id.partition = partition
-        self._ledger = -1
-        self._serialize = command.SerializeToString
-
-    def encode_all(self, receipts: Iterable[tuple[int, int, int, int]]) -> bytes:
-        """Return the frames of several receipts, each (sequence id, highest sequence id, ledger, entry).
-
-        A highest sequence id of 0 or less was not sent and is left out. See `send_receipt`.
-        """
-        receipt, message_id, serialize = self._receipt, self._message_id, self._serialize
-        frames: list[bytes] = []
-        add = frames.append
-        for sequence_id, highest_sequence_id, ledger, entry in receipts:
-            if highest_sequence_id > 0 or ledger < 0:
-                highest = max(highest_sequence_id, 0)
-                add(send_receipt(self._producer_id, sequence_id, highest, ledger, entry, self._partition))
-                continue
-            if ledger != self._ledger:
-                message_id.ledgerId = self._ledger = ledger
-            message_id.entryId = entry
-            receipt.sequence_id = sequence_id
-            raw = serialize()
-            size = len(raw)
-            add(pack_sizes(size + 4, size))
-            add(raw)
-        return b"".join(frames)
 
 
 def send_error(producer_id: int, sequence_id: int, code: int, message: str) -> bytes:

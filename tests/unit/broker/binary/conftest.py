@@ -29,8 +29,8 @@ from interpulse.model.topics import Existence, TopicKind
 from interpulse.rules.bundles import boundaries_of
 from interpulse.rules.lookup import LookupTarget
 from interpulse.rules.topic_view import NamespaceStanding
-from interpulse.serving.dropped_connections import DroppedConnections
-from interpulse.serving.permits import LookupPermits
+from interpulse.serving.address_events import DroppedConnections
+from interpulse.serving.admission import LookupPermits
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import Frame, FrameDecoder
@@ -85,21 +85,28 @@ class FakeProducer:
         self.name = request.name or "standalone-0-1"
         self.ready, self.topic_epoch, self.last_sequence_id = True, None, -1
         self.published: list[tuple[Any, ...]] = []
-        self.copied: list[tuple[Any, ...]] = []
         self.runs: list[tuple[list[int], list[bytes]]] = []
         self.takes_runs = False
         self.closed = False
 
-    def publish(self, *arguments: Any) -> None:
-        self.published.append(arguments)
-
-    def publish_copy(self, *arguments: Any) -> None:
-        self.copied.append(arguments)
-
-    def publish_all(self, sequence_ids: Sequence[int], entries: Sequence[bytes]) -> bool:
-        if self.takes_runs:
-            self.runs.append((list(sequence_ids), list(entries)))
+    def takes_run(self, sequence_ids: Sequence[int], entries: Sequence[bytes]) -> bool:
         return self.takes_runs
+
+    def publish(
+        self,
+        sequence_ids: Sequence[int],
+        entries: Sequence[bytes],
+        *,
+        highest_sequence_id: int = -1,
+        num_messages: int = 1,
+        is_chunk: bool = False,
+        marker: bool = False,
+    ) -> None:
+        if len(entries) > 1:
+            self.runs.append((list(sequence_ids), list(entries)))
+        else:
+            row = (sequence_ids[0], highest_sequence_id, num_messages, entries[0], is_chunk, marker)
+            self.published.append(row)
 
     def close(self) -> None:
         self.closed = True

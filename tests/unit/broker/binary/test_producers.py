@@ -86,8 +86,7 @@ async def test_replicator_when_it_announces_source_positions_then_its_entries_ar
     producer = client.context.topic.producers[0]
     assert producer.request.by_source_position is expected
     client.send(commands.send(1, 7, ENTRY), commands.send(1, 8, ENTRY, num_messages=2))
-    assert [row[:3] for row in (producer.copied if expected else producer.published)] == [(7, -1, 1), (8, -1, 2)]
-    assert not (producer.published if expected else producer.copied)
+    assert [row[:3] for row in producer.published] == [(7, -1, 1), (8, -1, 2)]
 
 
 async def test_receipt_of_a_replication_marker_has_the_lowest_number_as_highest_id(client: Any) -> None:
@@ -210,11 +209,11 @@ async def test_send_when_its_payload_is_large_then_copied_once_on_its_way_to_the
     """Copies are counted by what lives at once: each holds its source until it is made. Reads begin amid frames."""
     appended: list[bytes] = []
     owner = Mock(publish_limits=None, deduplication=None, broker_entry_interceptor=None)
-    owner.append.side_effect = lambda entry, *_: appended.append(entry)
+    owner.append.side_effect = lambda entries, *_, **__: appended.extend(entries)
     opened = await client.open_producer()
     connected = client.connection.producers[1]
-    publish = Producer(owner, opened.request, "p", opened.sink).publish
-    client.connection.producers[1] = replace(connected, publish=publish)
+    producer = Producer(owner, opened.request, "p", opened.sink)
+    client.connection.producers[1] = replace(connected, producer=producer)
     entries = [build_entry(METADATA, bytes([number]) * 3_000_000) for number in range(4)]
     stream = b"".join(commands.send(1, number, entry) for number, entry in enumerate(entries))
     reads = [stream[start : start + read_bytes] for start in range(0, len(stream), read_bytes)]

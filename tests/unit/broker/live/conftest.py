@@ -15,7 +15,7 @@ from interpulse.broker.layout import ALONE, IN_CLUSTER
 from interpulse.broker.live.api import Delivery
 from interpulse.broker.live.dispatch.consumer import Consumer
 from interpulse.broker.live.producing.producer import Producer
-from interpulse.broker.live.registry.topic_registry import TopicRegistry
+from interpulse.broker.live.registry.topic_registry import RegistrySettings, TopicRegistry, TopicStores
 from interpulse.broker.live.requests import ProducerRequest, SubscribeRequest, SubType
 from interpulse.broker.live.settings import TopicSettings
 from interpulse.broker.live.topic.topic import Topic
@@ -171,16 +171,12 @@ class Bench:
             )
             cursors = LedgerCursors(self.metadata, self.cursor_ledgers, LogQuorums(Quorum(3, 3, 2)))
         return TopicRegistry(
+            TopicStores(self.metadata, self.logs, self.layout, cursors),
             cluster="c",
-            metadata=self.metadata,
-            logs=self.logs,
             clock=self.clock,
             open_rule=self._open_rule,
-            layout=self.layout,
-            cursor_store=cursors,
-            settings=self._settings,
-            broker_entry_fields=self.broker_entry_fields,
-            read_bytes_max=self.read_bytes_max,
+            settings_of=self._settings,
+            settings=RegistrySettings(broker_entry_fields=self.broker_entry_fields, read_bytes_max=self.read_bytes_max),
         )
 
     async def _open_rule(self, name: TopicName, by: Requester, create: bool) -> None:
@@ -239,7 +235,7 @@ class Bench:
         """Publish these numbers as entries, and wait until they are durable."""
         producer, _ = await self.producer(topic, name, producer_id=99)
         for number in numbers:
-            producer.publish(number, -1, 1, make_entry(number, producer=name))
+            producer.publish([number], [make_entry(number, producer=name)])
         await settle()
         producer.close()
 
@@ -288,7 +284,7 @@ def publish() -> Callable[..., Awaitable[None]]:
 
     async def publish_numbers(producer: Producer, *numbers: int, **metadata: Any) -> None:
         for number in numbers:
-            producer.publish(number, -1, 1, make_entry(number, producer=producer.name, **metadata))
+            producer.publish([number], [make_entry(number, producer=producer.name, **metadata)])
         await settle()
 
     return publish_numbers

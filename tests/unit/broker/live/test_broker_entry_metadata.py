@@ -96,10 +96,10 @@ def test_interceptor_when_a_client_says_there_is_nothing_in_an_entry_then_counts
 async def test_topic_when_not_configured_then_entries_and_record_are_as_ever(bench: Any) -> None:
     topic = await bench.topic()
     producer, _ = await bench.producer(topic)
-    producer.publish(0, -1, 1, bench.entry(0))
+    producer.publish([0], [bench.entry(0)])
     await bench.settle()
     assert await stored(topic) == [bench.entry(0)]
-    assert (topic.broker_entry_interceptor, topic.broker_entry_metadata_possible) == (None, False)
+    assert (topic.publishing.broker_entry_interceptor, topic.broker_entry_metadata_possible) == (None, False)
     await bench.restart()
     assert "lastIndex" not in await record_of(bench)
 
@@ -109,9 +109,9 @@ async def test_entry_when_published_then_stored_and_delivered_with_broker_metada
     _, early = await indexing.consumer(topic)
     producer, sink = await indexing.producer(topic)
     batch = indexing.entry(1, num_messages_in_batch=3)
-    producer.publish(0, -1, 1, indexing.entry(0))
-    producer.publish(1, 3, 3, batch)
-    producer.publish(4, -1, 1, indexing.entry(4))
+    producer.publish([0], [indexing.entry(0)])
+    producer.publish([1], [batch], highest_sequence_id=3, num_messages=3)
+    producer.publish([4], [indexing.entry(4)])
     await indexing.settle()
     _, late = await indexing.consumer(topic, "late", initial_position=1)
     delivered = [each.entry for each in early.take()]
@@ -130,8 +130,8 @@ async def test_marker_when_published_then_counts_and_is_not_delivered(indexing: 
     topic = await indexing.topic()
     _, sink = await indexing.consumer(topic)
     producer, _ = await indexing.producer(topic)
-    producer.publish(0, -1, 1, indexing.entry(0, marker_type=10), False, True)
-    producer.publish(1, -1, 1, indexing.entry(1))
+    producer.publish([0], [indexing.entry(0, marker_type=10)], marker=True)
+    producer.publish([1], [indexing.entry(1)])
     await indexing.settle()
     assert [broker_entry_metadata_of(each.entry).index for each in sink.take()] == [1]
 
@@ -140,7 +140,7 @@ async def test_non_persistent_topic_then_entries_stay_as_they_are(indexing: Any)
     topic = await indexing.registry.open(TopicName.parse("non-persistent://public/default/n"))
     _, sink = await indexing.consumer(topic)
     producer, _ = await indexing.producer(topic)
-    producer.publish(0, -1, 1, indexing.entry(0))
+    producer.publish([0], [indexing.entry(0)])
     await indexing.settle()
     assert [each.entry for each in sink.take()] == [indexing.entry(0)]
 
@@ -162,7 +162,7 @@ async def test_index_when_a_write_failed_then_goes_on_behind_what_is_durable(ind
     topic = await indexing.topic()
     await indexing.publish(topic, 0, 1)
     producer, _ = await indexing.producer(topic)
-    producer.publish(2, -1, 1, indexing.entry(2))
+    producer.publish([2], [indexing.entry(2)])
     topic.log.failed(OSError("disk"))
     await indexing.settle()
     topic = await indexing.topic()
@@ -290,14 +290,16 @@ async def test_last_message_and_deduplication_look_behind_the_stamp(indexing: An
     indexing.settings = TopicSettings(deduplication_enabled=True)
     topic = await begin(indexing, BOTH)
     producer, _ = await indexing.producer(topic)
-    producer.publish(0, 2, 3, indexing.entry(0, num_messages_in_batch=3, highest_sequence_id=2))
+    producer.publish(
+        [0], [indexing.entry(0, num_messages_in_batch=3, highest_sequence_id=2)], highest_sequence_id=2, num_messages=3
+    )
     await indexing.settle()
     assert (await topic.last_message()).batch_index == 2
     topic = await begin(indexing, BOTH, crash=True)
     producer, sink = await indexing.producer(topic)
     assert producer.last_sequence_id == 2
-    producer.publish(2, -1, 1, indexing.entry(2))
-    producer.publish(3, -1, 1, indexing.entry(3))
+    producer.publish([2], [indexing.entry(2)])
+    producer.publish([3], [indexing.entry(3)])
     await indexing.settle()
     assert await indexes(topic) == [2, 3], "a repeat is not counted"
     assert len(sink.received) == 2

@@ -69,7 +69,7 @@ class World:
             metadata = {"num_messages_in_batch": count} if count > 1 else {}
             # The ordering key goes before the partition key, which says something else here.
             metadata |= {"ordering_key": key.encode(), "partition_key": str(self.chance.random())}
-            self.producer.publish(1, -1, count, self.bench.entry(1, **metadata))
+            self.producer.publish([1], [self.bench.entry(1, **metadata)], num_messages=count)
             self.key_of[self.topic.log.last_appended] = key
 
     async def enter(self) -> None:

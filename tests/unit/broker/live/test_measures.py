@@ -54,7 +54,7 @@ async def test_measure_of_a_busy_topic_agrees_with_its_statistics(bench: Any, do
     stays, _ = await bench.consumer(topic, "s", sub_type=bench.SHARED, consumer_id=2)
     await bench.consumer(topic, "slow", permits=0)
     for number in range(10):
-        (gone if number % 2 else producer).publish(number, -1, 1, bench.entry(number))
+        (gone if number % 2 else producer).publish([number], [bench.entry(number)])
         await bench.settle()
     if domain == "persistent":
         stays.redeliver()

@@ -86,7 +86,7 @@ async def test_batch_may_overdraw_and_its_messages_count(bench: Any, join: Any) 
     consumer, sink = await join(topic)
     producer, _ = await bench.producer(topic)
     for number in range(5):
-        producer.publish(number, -1, 3, bench.entry(number, num_messages_in_batch=3))
+        producer.publish([number], [bench.entry(number, num_messages_in_batch=3)], num_messages=3)
     await bench.settle()
     first, _ = sink.take()
     assert flags(topic) == (6, False, [(6, True, 994)])

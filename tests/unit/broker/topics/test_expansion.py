@@ -22,7 +22,7 @@ from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import Conflict, PulsarError, RemoteClusterUnavailable, Unprocessable
 from interpulse.model.names import PUBLIC_DEFAULT, TopicName
 from interpulse.model.topics import Existence, TopicKind
-from interpulse.rules.remote_expansion import RemoteExpansion
+from interpulse.rules.provisioning import RemoteExpansion
 from interpulse.storage.api import Put
 from interpulse.storage.memory import MemoryMetadataStore
 from tests.support.stub_web import StubWeb
@@ -198,7 +198,7 @@ class TestAdminRemotes:
             (asked,) = web.asked
         assert (asked.method, asked.target, asked.body) == (
             "POST",
-            f"{PATH}?updateLocalTopicOnly=true&force=false",
+            f"{PATH}?updateLocalTopicOnly=true",
             5,
         )
 

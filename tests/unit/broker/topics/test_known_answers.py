@@ -41,7 +41,7 @@ from interpulse.rules.bundles import split_at
 from interpulse.rules.decision import Decision
 from interpulse.rules.lookup import LookupTarget, Owner
 from interpulse.rules.topic_view import TopicView
-from interpulse.serving.permits import LookupPermits
+from interpulse.serving.admission import LookupPermits
 from interpulse.storage.api import Delete, MetadataStore, Put, Versioned
 from interpulse.storage.memory import MemoryMetadataStore
 from interpulse.storage.metadata.sqlite import SqliteMetadataStore

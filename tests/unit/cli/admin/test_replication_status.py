@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 from interpulse.cli.admin.replication_status import show_status, status_as_text
-from interpulse.cli.support.output import format_option
 from interpulse.model.errors import NotConnected
+from interpulse.terminal.output import format_option
 
 HELD = {
     "topic": "persistent://demo/a/x",

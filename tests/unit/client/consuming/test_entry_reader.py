@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from interpulse.client.config import ClientConfig
-from interpulse.client.consuming.entry_reader import EntryReader, EntryRun, entries_of
+from interpulse.client.consuming.entry_reader import EntryReader, entries_of
 from interpulse.client.producing.entry_sender import EntrySender
 from interpulse.client.session import Session
 from interpulse.model.errors import (
@@ -20,6 +20,7 @@ from interpulse.model.errors import (
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo, SchemaType
+from interpulse.replication.copy import EntryMarker
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.entries import build_entry
@@ -153,8 +154,19 @@ async def test_range_when_its_entries_come_in_one_piece_then_they_are_runs(
                 arrived += batch
             assert [each.position for each in entries_of(arrived)] == [Position(1, number) for number in expected]
             assert [each.raw for each in entries_of(arrived)] == [entry_of(number) for number in expected]
-            assert all(isinstance(each, EntryRun) for each in arrived)
+            assert len(arrived) == min(len(expected), 1)
             assert reader.reached == (Position(1, expected[-1]) if expected else after)
+
+
+async def test_entry_when_it_spans_reads_then_its_run_can_be_stamped(sessions: list[Session]) -> None:
+    large = entry_of(0, size=1_000_000)
+    async with LogBroker({Position(1, 0): large}) as broker:
+        async with EntryReader(session_for(broker, sessions), TOPIC, after=EARLIEST, upto=Position(1, 0)) as reader:
+            await reader.open()
+            (run,) = await reader.read_runs()
+        assert (run.positions, run.raws) == ([Position(1, 0)], [large])
+        copies, counts = EntryMarker("lane", "east").copies(run.raws, run.positions, [7], 0, [])
+        assert (len(copies), counts) == (1, [1])
 
 
 async def test_range_when_empty_then_ends_without_asking_a_broker(sessions: list[Session]) -> None:

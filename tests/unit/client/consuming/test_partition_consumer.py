@@ -113,7 +113,7 @@ async def test_messages_when_acknowledged_then_one_command_leaves_for_them_all(s
     stage.deliver(0, single(b"a"))
     stage.deliver(1, batch(b"b", b"c"))
     for message in await stage.take(3):
-        stage.consumer.acknowledge(message)
+        stage.consumer.acks.acknowledge(message)
     await stage.broker.heard(pb.BaseCommand.ACK)
     (ack,) = [command.ack for command in stage.broker.all_of(pb.BaseCommand.ACK)]
     assert [message_id.entryId for message_id in ack.message_id] == [0, 1]
@@ -131,7 +131,7 @@ async def test_batch_when_some_of_it_was_acknowledged_before_then_the_rest_compl
     await stage.open(receiver_queue_size=4)
     stage.deliver(0, batch(b"a", b"b", b"c"), ack_set=[0b101])
     for message in await stage.take(2):
-        stage.consumer.acknowledge(message)
+        stage.consumer.acks.acknowledge(message)
     await stage.broker.heard(pb.BaseCommand.ACK)
     (ack,) = [command.ack for command in stage.broker.all_of(pb.BaseCommand.ACK)]
     assert [(each.entryId, list(each.ack_set)) for each in ack.message_id] == [(0, [])]
@@ -143,8 +143,8 @@ async def test_batch_when_the_broker_hears_of_indexes_then_before_it_is_asked_fo
     await stage.open(subscription_type="shared", nack_delay_ms=1, batch_index_ack_enabled=True)
     stage.deliver(0, batch(b"a", b"b", b"c"))
     a, b, _ = await stage.take(3)
-    stage.consumer.acknowledge(a)
-    stage.consumer.negative_acknowledge(b)
+    stage.consumer.acks.acknowledge(a)
+    stage.consumer.acks.negative_acknowledge(b)
     await stage.broker.heard(pb.BaseCommand.REDELIVER_UNACKNOWLEDGED_MESSAGES)
     ack, again = stage.broker.peers[-1].seen[-2:]
     assert list(ack.ack.message_id[0].ack_set) == [0b110]
@@ -156,7 +156,7 @@ async def test_batch_when_taken_and_done_up_to_a_message_then_its_timeout_is_for
     await stage.open(ack_timeout_ms=20)
     stage.deliver(0, batch(b"a", b"b"))
     a, _ = await stage.take(2)
-    stage.consumer.acknowledge_cumulative(a)
+    stage.consumer.acks.acknowledge_cumulative(a)
     await stage.broker.heard(pb.BaseCommand.REDELIVER_UNACKNOWLEDGED_MESSAGES)
     stage.deliver(0, batch(b"a", b"b"))
     assert [message.content for message in await stage.take()] == [b"b"]
@@ -167,7 +167,7 @@ async def test_batch_when_it_comes_again_after_a_lost_connection_then_finished_m
     await stage.open()
     stage.deliver(0, batch(b"a", b"b"))
     first, _ = await stage.take(2)
-    stage.consumer.acknowledge(first)
+    stage.consumer.acks.acknowledge(first)
     stage.broker.peers[-1].drop()
     await stage.broker.heard(pb.BaseCommand.FLOW, 2)
     stage.deliver(0, batch(b"a", b"b"), redelivery_count=1)
@@ -194,7 +194,7 @@ async def test_nack_on_a_shared_subscription_asks_for_that_entry_only(stage: Sta
     stage.deliver(0, single(b"a"))
     stage.deliver(1, single(b"b"))
     first, _ = await stage.take(2)
-    stage.consumer.negative_acknowledge(first)
+    stage.consumer.acks.negative_acknowledge(first)
     await stage.broker.heard(pb.BaseCommand.REDELIVER_UNACKNOWLEDGED_MESSAGES)
     (command,) = stage.broker.all_of(pb.BaseCommand.REDELIVER_UNACKNOWLEDGED_MESSAGES)
     assert [message_id.entryId for message_id in command.redeliverUnacknowledgedMessages.message_ids] == [0]
@@ -206,7 +206,7 @@ async def test_nack_on_an_exclusive_subscription_asks_for_everything_and_empties
     stage.deliver(0, single(b"a"))
     stage.deliver(1, single(b"b"))
     (first,) = await stage.take()
-    stage.consumer.negative_acknowledge(first)
+    stage.consumer.acks.negative_acknowledge(first)
     await stage.broker.heard(pb.BaseCommand.REDELIVER_UNACKNOWLEDGED_MESSAGES)
     (command,) = stage.broker.all_of(pb.BaseCommand.REDELIVER_UNACKNOWLEDGED_MESSAGES)
     assert not command.redeliverUnacknowledgedMessages.message_ids
@@ -242,7 +242,7 @@ async def test_chunks_when_complete_then_are_one_message_and_acknowledged_togeth
         stage.deliver(index, single(piece, uuid="u", num_chunks_from_msg=3, chunk_id=index, total_chunk_msg_size=6))
     (message,) = await stage.take()
     assert (message.content, message.id) == (b"abcdef", MessageId(1, 2, -1))
-    stage.consumer.acknowledge(message)
+    stage.consumer.acks.acknowledge(message)
     await stage.broker.heard(pb.BaseCommand.ACK)
     (ack,) = stage.broker.all_of(pb.BaseCommand.ACK)
     assert [message_id.entryId for message_id in ack.ack.message_id] == [0, 1, 2]
@@ -462,7 +462,7 @@ async def test_consumer_when_closed_then_sends_its_acknowledgements_first(stage:
     await stage.open(start=None)
     stage.deliver(0, single(b"a"))
     (message,) = await stage.take()
-    stage.consumer.acknowledge(message)
+    stage.consumer.acks.acknowledge(message)
     await stage.consumer.close()
     kinds = [command.type for command in stage.broker.peers[-1].seen]
     assert kinds[-2:] == [pb.BaseCommand.ACK, pb.BaseCommand.CLOSE_CONSUMER]
@@ -532,8 +532,8 @@ async def test_acknowledgements_without_connection_wait_for_the_next_one(stage: 
     connection = await stage.session.connect(TOPIC)
     stage.broker.peers[-1].drop()
     await connection.closed()
-    stage.consumer.acknowledge(message)
-    stage.consumer.flush_acks()
+    stage.consumer.acks.acknowledge(message)
+    stage.consumer.acks.flush()
     await stage.broker.heard(pb.BaseCommand.ACK)
     assert stage.broker.peers[-1].seen[-1].type in (pb.BaseCommand.ACK, pb.BaseCommand.FLOW)
     await asyncio.wait_for(stage.consumer.close(), 5)
@@ -573,7 +573,7 @@ async def test_message_given_back_for_the_last_time_is_moved_instead_of_asked_fo
     stage.deliver(0, single(b"early"), redelivery_count=0)
     stage.deliver(1, single(b"last"), redelivery_count=1)
     for message in await stage.take(2):
-        stage.consumer.negative_acknowledge(message)
+        stage.consumer.acks.negative_acknowledge(message)
     assert await acknowledged(stage.broker) == [1]
     await stage.broker.heard(pb.BaseCommand.REDELIVER_UNACKNOWLEDGED_MESSAGES)
     assert asked_again(stage.broker) == [[0]]
@@ -595,8 +595,8 @@ async def test_message_that_was_acknowledged_is_not_dead(stage: Stage) -> None:
     await stage.open(**DYING)
     stage.deliver(0, batch(b"a", b"b"), redelivery_count=1)
     done, bad = await stage.take(2)
-    stage.consumer.negative_acknowledge(bad)
-    stage.consumer.acknowledge(done)
+    stage.consumer.acks.negative_acknowledge(bad)
+    stage.consumer.acks.acknowledge(done)
     assert await acknowledged(stage.broker) == [0]
     assert len(stage.broker.stored) == 1
     assert asked_again(stage.broker) == []
@@ -610,7 +610,7 @@ async def test_message_that_cannot_be_moved_is_kept_and_tried_again(stage: Stage
     )
     stage.deliver(0, single(b"bad"), redelivery_count=1)
     (message,) = await stage.take()
-    stage.consumer.negative_acknowledge(message)
+    stage.consumer.acks.negative_acknowledge(message)
     await stage.broker.heard(pb.BaseCommand.REDELIVER_UNACKNOWLEDGED_MESSAGES)
     assert (asked_again(stage.broker), stage.broker.count(pb.BaseCommand.ACK)) == ([[0]], 0)
     del stage.broker.scripts[pb.BaseCommand.PRODUCER]
@@ -637,7 +637,7 @@ async def test_delays_grow_with_every_time_a_message_comes_again(stage: Stage) -
     stage.deliver(1, single(b"first time"))
     stage.deliver(2, single(b"first time, forgotten"))
     for message in (await stage.take(3))[:2]:
-        stage.consumer.negative_acknowledge(message)
+        stage.consumer.acks.negative_acknowledge(message)
     await stage.broker.heard(pb.BaseCommand.REDELIVER_UNACKNOWLEDGED_MESSAGES)
     while sum(map(len, asked_again(stage.broker))) < 2:
         await stage.broker.heard(pb.BaseCommand.REDELIVER_UNACKNOWLEDGED_MESSAGES, len(asked_again(stage.broker)) + 1)

@@ -34,20 +34,20 @@ def test_single_message_when_read_back_then_has_everything(codec: pb.Compression
         replication_clusters=("x",),
     )
     built = make_builder(codec).single(outgoing, 7, 1234)
-    assert (built.sequence_id, built.num_messages) == (7, 1)
-    (message,) = read(built.entry)
+    assert (built.sequence_ids, built.counts) == ([7], [1])
+    (message,) = read(built.entries[0])
     assert (message.content, message.key_bytes, message.properties) == (b"hello", b"\x00\xff", {"a": "1"})
     assert (message.event_time_ms, message.publish_time_ms, message.ordering_key) == (5, 1234, b"o")
     assert (message.sequence_id, message.deliver_at_ms, message.batch_size) == (7, 99, 0)
-    assert list(parse_entry(built.entry).metadata.replicate_to) == ["x"]
+    assert list(parse_entry(built.entries[0]).metadata.replicate_to) == ["x"]
 
 
 def test_event_times_before_1970_are_negative() -> None:
     """Pulsar's clients store them so, in an unsigned field."""
     outgoing = OutgoingMessage(b"x", event_time_ms=-5)
     builder = make_builder()
-    (single,) = read(builder.single(outgoing, 7, 1234).entry)
-    (packed,) = read(builder.batch([(outgoing, 7)], [builder.pack(outgoing, 7)], 1234).entry)
+    (single,) = read(builder.single(outgoing, 7, 1234).entries[0])
+    (packed,) = read(builder.batch([(outgoing, 7)], [builder.pack(outgoing, 7)], 1234).entries[0])
     assert (single.event_time_ms, packed.event_time_ms) == (-5, -5)
 
 
@@ -61,8 +61,8 @@ def test_batch_when_read_back_then_has_every_message(codec: pb.CompressionType.V
     assert batcher.is_full
     built = batcher.take(1234)
     assert len(batcher) == 0
-    assert (built.sequence_id, built.highest_sequence_id, built.num_messages) == (10, 12, 3)
-    messages = read(built.entry)
+    assert (built.sequence_ids, built.highest_sequence_id, built.counts) == ([10], 12, [3])
+    messages = read(built.entries[0])
     assert [message.content for message in messages] == [b"a", None, b"c"]
     assert [message.key for message in messages] == ["k0", "k1", "k2"]
     assert [message.sequence_id for message in messages] == [10, 11, 12]

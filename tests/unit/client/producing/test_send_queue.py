@@ -5,7 +5,8 @@ import asyncio
 import pytest
 
 from interpulse.client.config import ClientConfig
-from interpulse.client.producing.send_queue import OutgoingEntry, OutgoingRun, ProducerRequest, RunReceipt, SendQueue
+from interpulse.client.producing.send_queue import ProducerRequest, SendQueue
+from interpulse.client.producing.unconfirmed import Outgoing, Receipt
 from interpulse.client.session import Session
 from interpulse.client.transport.backoff import Backoff
 from interpulse.model.errors import (
@@ -57,11 +58,15 @@ def refuse_send(code: int) -> object:
     )
 
 
+def run_of(*numbers: int) -> Outgoing:
+    return Outgoing([ENTRY] * len(numbers), list(numbers), [1] * len(numbers))
+
+
 async def test_entries_when_sent_then_receipts_come_with_their_positions(
     broker: ScriptedBroker, session: Session
 ) -> None:
     queue = await open_queue(session)
-    futures = [queue.send(OutgoingEntry(ENTRY, number)) for number in range(3)]
+    futures = [queue.send(run_of(number)) for number in range(3)]
     receipts = await asyncio.gather(*futures)
     assert [(receipt.sequence_id, receipt.position.entry) for receipt in receipts] == [(0, 0), (1, 1), (2, 2)]
     assert (queue.pending_count, queue.pending_bytes, queue.name) == (0, 0, "made-up")
@@ -77,7 +82,7 @@ async def test_entry_when_the_broker_knew_it_then_its_receipt_says_duplicate(
         commands.send_receipt(frame.command.send.producer_id, frame.command.send.sequence_id, 0, -1, -1)
     )
     queue = await open_queue(session)
-    assert (await queue.send(OutgoingEntry(ENTRY, 4))).is_duplicate
+    assert (await queue.send(run_of(4))).is_duplicate
     await queue.close()
 
 
@@ -86,17 +91,13 @@ async def test_unconfirmed_when_the_connection_breaks_then_sent_again_in_order_u
 ) -> None:
     answer_once(broker, pb.BaseCommand.SEND, lambda peer, frame: peer.drop())
     queue = await open_queue(session)
-    futures = [queue.send(OutgoingEntry(ENTRY, number)) for number in range(5)]
+    futures = [queue.send(run_of(number)) for number in range(5)]
     await asyncio.gather(*futures)
     assert broker.stored == [0, 1, 2, 3, 4]
     first, second = [command.producer for command in broker.all_of(pb.BaseCommand.PRODUCER)]
     assert (first.producer_name, first.epoch, first.user_provided_producer_name) == ("", 0, False)
     assert (second.producer_name, second.epoch, second.user_provided_producer_name) == ("made-up", 1, False)
     await queue.close()
-
-
-def run_of(*numbers: int) -> OutgoingRun:
-    return OutgoingRun(list(numbers), [1] * len(numbers), [ENTRY] * len(numbers))
 
 
 def receipts_for(queue_id: int, *numbers: int) -> bytes:
@@ -106,14 +107,14 @@ def receipts_for(queue_id: int, *numbers: int) -> bytes:
 async def test_run_when_sent_then_its_receipts_come_together(broker: ScriptedBroker, session: Session) -> None:
     queue = await open_queue(session)
     first, between, last = (
-        queue.send_run(run_of(0, 1, 2)),
-        queue.send(OutgoingEntry(ENTRY, 3)),
-        queue.send_run(run_of(4)),
+        queue.send(run_of(0, 1, 2)),
+        queue.send(run_of(3)),
+        queue.send(run_of(4)),
     )
     assert (queue.pending_count, queue.pending_bytes) == (5, 5 * len(ENTRY))
     await queue.confirmed()
     places = [Position(1, 0), Position(1, 1), Position(1, 2)]
-    assert await first == RunReceipt([0, 1, 2], places)
+    assert await first == Receipt([0, 1, 2], places)
     assert ((await first).duplicates, (await first).last_position) == ([], Position(1, 2))
     assert (await between).sequence_id == 3
     assert (await last).sequence_ids == [4]
@@ -134,7 +135,7 @@ async def test_run_when_the_connection_breaks_in_it_then_its_rest_is_sent_again(
 
     broker.scripts[pb.BaseCommand.SEND] = receipts_then_gone
     queue = await open_queue(session)
-    receipt = await queue.send_run(run_of(0, 1, 2, 3))
+    receipt = await queue.send(run_of(0, 1, 2, 3))
     assert receipt.sequence_ids == [0, 1, 2, 3]
     assert [command.send.sequence_id for command in broker.all_of(pb.BaseCommand.SEND)] == [0, 1, 2, 3, 2, 3]
     assert (queue.pending_count, queue.pending_bytes) == (0, 0)
@@ -149,9 +150,9 @@ async def test_run_when_the_broker_knew_some_then_they_are_named(broker: Scripte
 
     broker.scripts[pb.BaseCommand.SEND] = answer
     queue = await open_queue(session)
-    receipt = await queue.send_run(run_of(0, 1))
+    receipt = await queue.send(run_of(0, 1))
     assert (receipt.duplicates, receipt.last_position) == ([1], Position(1, 0))
-    receipt = await queue.send_run(run_of(2))
+    receipt = await queue.send(run_of(2))
     assert (receipt.duplicates, receipt.last_position) == ([2], None)
     await queue.close()
 
@@ -167,7 +168,7 @@ async def test_run_when_receipts_are_out_of_order_then_its_rest_is_sent_again(
         skip_one(peer, frame) if broker.count(pb.BaseCommand.PRODUCER) == 1 else peer.answer(frame)
     )
     queue = await open_queue(session)
-    receipt = await queue.send_run(run_of(0, 1, 2))
+    receipt = await queue.send(run_of(0, 1, 2))
     assert receipt.duplicates == []
     assert [command.send.sequence_id for command in broker.all_of(pb.BaseCommand.SEND)] == [0, 1, 2, 1, 2]
     await queue.close()
@@ -177,9 +178,9 @@ async def test_run_when_the_producer_fails_then_it_fails_as_a_whole(broker: Scri
     answer_once(broker, pb.BaseCommand.SEND, refuse_send(pb.TopicTerminatedError))
     queue = await open_queue(session)
     with pytest.raises(TopicTerminated):
-        await queue.send_run(run_of(0, 1))
+        await queue.send(run_of(0, 1))
     with pytest.raises(TopicTerminated):
-        queue.send_run(run_of(2))
+        queue.send(run_of(2))
     assert (queue.pending_count, queue.pending_bytes) == (0, 0)
     await queue.close()
 
@@ -192,7 +193,7 @@ async def test_entries_when_sent_without_connection_then_leave_when_it_is_back(
     broker.peers[0].drop()
     await connection.closed()
     assert not queue.is_connected
-    await queue.send(OutgoingEntry(ENTRY, 9))
+    await queue.send(run_of(9))
     assert broker.stored == [9]
     await queue.close()
 
@@ -205,7 +206,7 @@ async def test_producer_when_the_broker_closes_it_then_opens_again_where_it_is_t
         producer_id = broker.all_of(pb.BaseCommand.PRODUCER)[0].producer.producer_id
         broker.peers[0].say(commands.close_producer(producer_id, broker_url=other.url))
         await other.heard(pb.BaseCommand.PRODUCER)
-        await queue.send(OutgoingEntry(ENTRY, 0))
+        await queue.send(run_of(0))
         assert other.stored == [0]
         assert broker.count(pb.BaseCommand.LOOKUP) == 1
         await queue.close()
@@ -217,7 +218,7 @@ async def test_entry_when_refused_for_good_then_only_that_one_fails(
 ) -> None:
     answer_once(broker, pb.BaseCommand.SEND, refuse_send(code))
     queue = await open_queue(session)
-    first, second = queue.send(OutgoingEntry(ENTRY, 0)), queue.send(OutgoingEntry(ENTRY, 1))
+    first, second = queue.send(run_of(0)), queue.send(run_of(1))
     with pytest.raises(failure):
         await first
     assert (await second).sequence_id == 1
@@ -229,7 +230,7 @@ async def test_entry_when_it_could_not_be_stored_now_then_everything_is_sent_aga
 ) -> None:
     answer_once(broker, pb.BaseCommand.SEND, refuse_send(2))
     queue = await open_queue(session)
-    futures = [queue.send(OutgoingEntry(ENTRY, number)) for number in range(3)]
+    futures = [queue.send(run_of(number)) for number in range(3)]
     await asyncio.gather(*futures)
     assert broker.stored[-3:] == [0, 1, 2]
     await queue.close()
@@ -240,12 +241,12 @@ async def test_queue_when_it_may_not_resend_then_the_first_failure_ends_it(
 ) -> None:
     answer_once(broker, pb.BaseCommand.SEND, refuse_send(2))
     queue = await open_queue(session, resend_after_error=False)
-    futures = [queue.send(OutgoingEntry(ENTRY, number)) for number in range(3)]
+    futures = [queue.send(run_of(number)) for number in range(3)]
     for future in futures:
         with pytest.raises(PersistenceError):
             await future
     with pytest.raises(PersistenceError):
-        queue.send(OutgoingEntry(ENTRY, 3))
+        queue.send(run_of(3))
     assert broker.count(pb.BaseCommand.PRODUCER) == 1
     await queue.close()
 
@@ -256,7 +257,7 @@ async def test_queue_when_the_topic_takes_nothing_more_then_everything_fails(
 ) -> None:
     answer_once(broker, pb.BaseCommand.SEND, refuse_send(code))
     queue = await open_queue(session)
-    futures = [queue.send(OutgoingEntry(ENTRY, number)) for number in range(2)]
+    futures = [queue.send(run_of(number)) for number in range(2)]
     for future in futures:
         with pytest.raises(failure):
             await future
@@ -272,7 +273,7 @@ async def test_receipt_when_out_of_order_then_connection_is_dropped_and_entries_
         lambda peer, frame: peer.say(commands.send_receipt(frame.command.send.producer_id, 99, 0, 1, 1)),
     )
     queue = await open_queue(session)
-    receipt = await queue.send(OutgoingEntry(ENTRY, 5))
+    receipt = await queue.send(run_of(5))
     assert receipt.sequence_id == 5
     assert broker.count(pb.BaseCommand.PRODUCER) == 2
     await queue.close()
@@ -286,7 +287,7 @@ async def test_receipt_when_stale_then_is_ignored(broker: ScriptedBroker, sessio
 
     broker.scripts[pb.BaseCommand.SEND] = twice
     queue = await open_queue(session)
-    receipts = await asyncio.gather(*[queue.send(OutgoingEntry(ENTRY, number)) for number in range(3)])
+    receipts = await asyncio.gather(*[queue.send(run_of(number)) for number in range(3)])
     assert [receipt.position.entry for receipt in receipts] == [0, 1, 2]
     await queue.close()
 
@@ -297,7 +298,7 @@ async def test_entry_when_no_receipt_comes_in_time_then_operation_timeout(
     broker.scripts[pb.BaseCommand.SEND] = lambda peer, frame: None
     queue = await open_queue(session, send_timeout_ms=30)
     with pytest.raises(OperationTimeout):
-        await queue.send(OutgoingEntry(ENTRY, 0))
+        await queue.send(run_of(0))
     assert queue.pending_count == 0
     await queue.close()
 
@@ -306,7 +307,7 @@ async def test_room_when_the_window_is_full_then_waits_for_a_receipt(broker: Scr
     held: list[tuple[Peer, Frame]] = []
     broker.scripts[pb.BaseCommand.SEND] = lambda peer, frame: held.append((peer, frame))
     queue = await open_queue(session)
-    queue.send(OutgoingEntry(ENTRY, 0))
+    queue.send(run_of(0))
     waiting = asyncio.create_task(queue.room(entries_max=1, bytes_max=1000))
     await broker.heard(pb.BaseCommand.SEND)
     assert not waiting.done()
@@ -342,7 +343,7 @@ async def test_queue_when_refused_on_its_way_back_then_everything_fails(
     )
     broker.scripts[pb.BaseCommand.SEND] = lambda peer, frame: peer.drop()
     with pytest.raises(ProducerFenced):
-        await queue.send(OutgoingEntry(ENTRY, 0))
+        await queue.send(run_of(0))
     assert isinstance(queue.failure, ProducerFenced)
     await queue.close()
 
@@ -356,7 +357,7 @@ async def test_queue_when_the_name_stays_taken_on_its_way_back_then_gives_up_in_
     )
     broker.scripts[pb.BaseCommand.SEND] = lambda peer, frame: peer.drop()
     with pytest.raises(ProducerBusy):
-        await queue.send(OutgoingEntry(ENTRY, 0))
+        await queue.send(run_of(0))
     await queue.close()
 
 
@@ -381,7 +382,7 @@ async def test_open_when_exclusivity_has_to_be_waited_for_then_the_second_answer
 async def test_close_when_entries_are_unconfirmed_then_they_fail(broker: ScriptedBroker, session: Session) -> None:
     broker.scripts[pb.BaseCommand.SEND] = lambda peer, frame: None
     queue = await open_queue(session)
-    future = queue.send(OutgoingEntry(ENTRY, 0))
+    future = queue.send(run_of(0))
     await queue.close()
     with pytest.raises(AlreadyClosed):
         await future
@@ -400,7 +401,7 @@ async def test_queue_when_the_broker_keeps_failing_then_comes_back_ever_more_slo
     monkeypatch.setattr(session, "backoff", lambda: Noted(1, 60_000))
     broker.scripts[pb.BaseCommand.SEND] = refuse_send(2)  # type: ignore[assignment]
     queue = await open_queue(session)
-    sent = queue.send(OutgoingEntry(ENTRY, 0))
+    sent = queue.send(run_of(0))
     await eventually(lambda: len(pauses) > 5)
     await queue.close()
     with pytest.raises(AlreadyClosed):
@@ -437,7 +438,7 @@ async def test_unconfirmed_when_its_permit_is_gone_at_the_reconnection_then_is_n
     answer_once(broker, pb.BaseCommand.SEND, lambda peer, frame: peer.drop())
     queue = SendQueue(session, TOPIC, ProducerRequest(), permit=permit)
     await queue.open()
-    futures = [queue.send(OutgoingEntry(ENTRY, number)) for number in (4, 5)]
+    futures = [queue.send(run_of(number)) for number in (4, 5)]
     for future in futures:
         with pytest.raises(NotAllowed, match="it was skipped"):
             await future

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from interpulse.client.config import BrokerAddress
-from interpulse.proxy.config.proxy_config import ProxyConfig, load_config, proxy_fields
+from interpulse.proxy.config.proxy_config import ProxyConfig, load_config, proxy_settings
 from interpulse.proxy.config.pulsar_keys import PROTECTING_KEYS, PULSAR_KEYS
 from interpulse.serving.settings import ConfigError
 
@@ -35,9 +35,9 @@ PROPOSED = {
 
 
 def test_keys_when_compared_with_pulsars_then_only_one_is_our_own() -> None:
-    assert set(proxy_fields()) - PULSAR_KEYS - PROPOSED == {"webServiceAllowedHosts"}
+    assert set(proxy_settings()) - PULSAR_KEYS - PROPOSED == {"webServiceAllowedHosts"}
     assert PROTECTING_KEYS <= PULSAR_KEYS
-    assert not PROTECTING_KEYS & set(proxy_fields())
+    assert not PROTECTING_KEYS & set(proxy_settings())
 
 
 def test_brokers_when_several_are_named_then_the_scheme_may_stand_once() -> None:

@@ -6,7 +6,7 @@ import queue
 import pytest
 
 from interpulse.client.config import ClientConfig
-from interpulse.client.consuming.entry_reader import Entry, entries_of
+from interpulse.client.consuming.entry_reader import EntryRun, entries_of
 from interpulse.client.session import Session
 from interpulse.model.errors import AlreadyClosed, DataLoss
 from interpulse.model.ids import Position
@@ -17,7 +17,7 @@ from interpulse.spark.reading.read_columns import columns_of_query, schema_of_qu
 from interpulse.spark.reading.read_options import parse_read_options
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.batches import pack_batch
-from interpulse.wire.entries import build_entry, parse_entry
+from interpulse.wire.entries import build_entry
 from tests.unit.client.consuming.test_entry_reader import LogBroker, log_of
 
 OPTIONS = parse_read_options({"service.url": "pulsar://x:1", "topics": "t/ns/a"}, Purpose.STREAM_READ)
@@ -88,7 +88,7 @@ def entry_of(number, count):
     raw = build_entry(
         metadata, pack_batch((pb.SingleMessageMetadata(payload_size=0), bytes(1000)) for _ in range(count))
     )
-    return Entry(Position(1, number), raw, parse_entry(raw))
+    return EntryRun([Position(1, number)], [raw])
 
 
 def test_what_arrives_at_once_makes_arrow_batches_of_the_size_that_is_asked_for(monkeypatch):

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pytest
 
-from interpulse.client.consuming.entry_reader import Entry, EntryRun
+from interpulse.client.consuming.entry_reader import EntryRun
 from interpulse.model.errors import IncompatibleSchema, NotAllowed, NotConnected, PersistenceError, TopicTerminated
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.spark.lanes import NO_SEQUENCE, LaneState, PositionTooLarge, pack_sequence
@@ -76,7 +76,11 @@ class FakeSender:
         self.refused = []
         self.failure = None
 
-    async def send(self, sequence_id, num_messages, entry, *, is_chunk, highest_id=None):
+    async def send(self, sequence_ids, counts, entries, *, is_chunk=False, highest_id=None):
+        for sequence_id, count, entry in zip(sequence_ids, counts, entries, strict=True):
+            self._send(sequence_id, count, entry, is_chunk)
+
+    def _send(self, sequence_id, num_messages, entry, is_chunk):
         target = self.target
         target.sent.append((num_messages, is_chunk))
         if sequence_id in target.failing:
@@ -87,10 +91,6 @@ class FakeSender:
             target.stored.append(Stored(self.topic, self.name, sequence_id, entry))
             target.known[self.topic, self.name] = sequence_id
             self.last_position = Position(1, len(target.stored) - 1)
-
-    async def send_run(self, sequence_ids, counts, entries):
-        for sequence_id, count, entry in zip(sequence_ids, counts, entries, strict=True):
-            await self.send(sequence_id, count, entry, is_chunk=False)
 
     async def drain(self):
         if self.failure is not None:
@@ -109,9 +109,9 @@ class SendingTwice(FakeTarget):
 
     async def open_lane(self, topic, producer_name, *, is_new):
         class Sender(FakeSender):
-            async def send(self, sequence_id, num_messages, entry, *, is_chunk, highest_id=None):
-                await super().send(sequence_id, num_messages, entry, is_chunk=is_chunk)
-                await super().send(sequence_id, num_messages, entry, is_chunk=is_chunk)
+            def _send(self, *facts):
+                super()._send(*facts)
+                super()._send(*facts)
 
         return Sender(self, topic, producer_name)
 
@@ -136,7 +136,7 @@ async def put_entries(writer, batch):
     for topic, ledger, number, metadata, payload in zip(*batch, strict=True):
         if metadata:
             raw = build_entry(metadata, payload)
-            await writer.copy(topic, [Entry(Position(ledger, number), raw, parse_entry(raw))])
+            await writer.copy(topic, [EntryRun([Position(ledger, number)], [raw], [parse_entry(raw)])])
         else:
             writer.refuse(topic, Position(ledger, number - 1), Position(ledger, number), payload.decode())
 
@@ -299,11 +299,11 @@ async def test_replays_of_a_retry_and_of_a_lost_connection_add_up():
 
 async def test_repeats_that_the_target_does_not_hold_are_holes_and_end_the_lane():
     class Dropping(FakeSender):
-        async def send(self, sequence_id, num_messages, entry, *, is_chunk, highest_id=None):
+        def _send(self, sequence_id, *facts):
             if sequence_id == ids(1)[0]:
                 self.refused.append(sequence_id)  # the broker knows the number, the topic does not have the entry
             else:
-                await super().send(sequence_id, num_messages, entry, is_chunk=is_chunk)
+                super()._send(sequence_id, *facts)
 
     class Target(FakeTarget):
         async def open_lane(self, topic, producer_name, *, is_new):

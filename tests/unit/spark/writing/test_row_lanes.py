@@ -63,8 +63,9 @@ class Sender:
         self.refused = []
         self.failure = None
 
-    async def send(self, sequence_id, num_messages, entry, *, is_chunk, highest_id=None):
+    async def send(self, sequence_ids, counts, entries, *, is_chunk=False, highest_id=None):
         broker, key = self.broker, (self.topic, self.name)
+        (sequence_id,), (entry,) = sequence_ids, entries
         if sequence_id in broker.fails_at:
             self.failure = RuntimeError("disk full")
         elif sequence_id <= broker.known.get(key, NO_SEQUENCE):

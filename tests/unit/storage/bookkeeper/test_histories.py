@@ -136,7 +136,7 @@ async def play_step(writer: LedgerWriter, fault: OneFault, what: str, number: in
     elif what == "append run":
         if writer.failure is None:
             first = writer.last_appended + 1
-            assert writer.append_run([payload(first + each) for each in range(number)]) == first + number - 1
+            assert writer.append(*[payload(first + each) for each in range(number)]) == first + number - 1
     elif what == "pause":
         await asyncio.sleep(number / 1000)
     elif what == "heal":

@@ -245,7 +245,7 @@ async def test_roll_when_the_record_waits_then_new_entries_are_held_in_order(
     rolling.cancel()  # its caller is gone; the log goes on
     await asyncio.gather(rolling, return_exceptions=True)
     sent += [b"5", b"6", b"7"]
-    last = log.append_all([b"6", b"7"])
+    last = log.append(b"6", b"7")
     assert last == Position(log.ledgers[1].ledger_id, 1)
     for _ in range(20):
         await asyncio.sleep(0)
@@ -649,7 +649,7 @@ async def test_log_when_much_is_on_its_way_then_the_rest_waits_and_comes_in_orde
         bookie.silent = True
     writer = broker.journal._open[log.ledgers[0].ledger_id].writer
     for group in range(20):
-        last = log.append_all([b"%d" % (1 + group * 3 + each) for each in range(3)])
+        last = log.append(*(b"%d" % (1 + group * 3 + each) for each in range(3)))
         await asyncio.sleep(0)
         await asyncio.sleep(0)
     assert writer.last_appended < 20

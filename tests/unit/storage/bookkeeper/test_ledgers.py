@@ -173,7 +173,7 @@ async def test_run_when_answered_in_any_order_then_acknowledged_in_order_once_a_
     writer = await (await connect()).create(quorum, listener=Listener())
     for bookie in bookies:
         bookie.mute = True
-    assert writer.append_run(payloads(40)) == 39
+    assert writer.append(*payloads(40)) == 39
     await eventually(lambda: len(bookies.having(writer.ledger_id, 39)) == quorum.write)
     for bookie in bookies:
         random.Random(1).shuffle(bookie.held)
@@ -199,7 +199,7 @@ async def test_ensemble_change_when_inside_a_run_then_unacknowledged_part_is_res
     writer = await client.create(quorum)
     for bookie in bookies:
         bookie.refuse = lambda request: Code.OK if request.entry_id < 15 else Code.TOO_MANY_REQUESTS
-    writer.append_run(payloads(30))
+    writer.append(*payloads(30))
     await writer.confirmed(14)
     dead = bookies[writer.metadata.last_segment.ensemble[1]]
     await dead.kill()
@@ -223,7 +223,7 @@ async def test_run_when_one_of_it_is_too_large_then_none_of_it_is_sent(
 ) -> None:
     writer = await (await connect(frame_bytes_max=1000)).create(Q332)
     with pytest.raises(EntryTooLarge, match="an entry of 2000 bytes"):
-        writer.append_run([b"small", bytes(2000), b"small"])
+        writer.append(*[b"small", bytes(2000), b"small"])
     assert writer.last_appended == -1
     assert await writer.add(b"small") == 0
 

@@ -2,8 +2,6 @@
 
 from collections.abc import Callable
 
-import pytest
-
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 
@@ -26,18 +24,3 @@ def test_close_producer_when_the_broker_sends_it_then_its_request_id_is_minus_on
 def test_receipt_of_a_duplicate_carries_minus_one_twice(read: Read) -> None:
     receipt = read(commands.send_receipt(1, 2, 0, -1, -1)).send_receipt
     assert (receipt.message_id.ledgerId, receipt.message_id.entryId) == (2**64 - 1, 2**64 - 1)
-
-
-@pytest.mark.parametrize("partition", [-1, 0, 3])
-def test_receipt_encoder_when_numbers_vary_then_bytes_of_send_receipt(partition: int) -> None:
-    numbers = (0, 1, 127, 128, 16383, 16384, 2**21, 2**32, 2**62)
-    receipts = [
-        (number, highest, ledger, entry)
-        for number in numbers
-        for highest, ledger, entry in [(0, 1, 0), (-1, number, number), (number, 7, 8), (0, -1, -1), (0, 1, 1)]
-    ]
-    expected = [
-        commands.send_receipt(5, number, max(highest, 0), ledger, entry, partition)
-        for number, highest, ledger, entry in receipts
-    ]
-    assert commands.ReceiptEncoder(5, partition).encode_all(receipts) == b"".join(expected)

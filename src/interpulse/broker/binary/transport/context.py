@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from interpulse.broker.binary.transport.pending_publishes import PublishBuffer
-from interpulse.serving.dropped_connections import DroppedConnections
+from interpulse.serving.address_events import DroppedConnections
 from interpulse.wire.frames import MESSAGE_BYTES_MAX
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from interpulse.broker.topics.lookup.lookup import Lookups
     from interpulse.broker.topics.lookup.topic_watches import TopicWatches
     from interpulse.broker.topics.schemas import Schemas
-    from interpulse.serving.permits import LookupPermits
+    from interpulse.serving.admission import LookupPermits
 
 __all__ = ["BinaryContext", "ConnectionLimits"]
 

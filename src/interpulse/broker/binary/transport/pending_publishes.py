@@ -1,14 +1,14 @@
-"""The entries that one client has published and the broker has not answered yet: their number, bytes and limits.
+"""Entries that clients have published and the broker has not answered: their number, bytes and limits.
 
-`PendingPublishes` holds the sums of a connection, which stops reading at the limits. Every open producer of it has a
-`ProducerPublishes`, told of each entry that comes in and of each answer that goes out. All connections of a broker
-share one `PublishBuffer`: a thousand of them below their own limits could still be more than the memory.
+`PendingPublishes` holds the sums of a connection, which stops reading at the limits. Each of its open producers counts
+entries and answers in a `ProducerPublishes`. All connections of a broker share one `PublishBuffer`: a thousand of them
+below their own limits could still exceed the memory.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Sized
 
 __all__ = ["PendingPublishes", "ProducerPublishes", "PublishBuffer"]
 
@@ -16,7 +16,7 @@ __all__ = ["PendingPublishes", "ProducerPublishes", "PublishBuffer"]
 class PublishBuffer:
     """The bytes of all pending entries of a broker (``maxMessagePublishBufferSizeInMB``).
 
-    Above the limit every connection that has some of them stops reading; below half of it they go on.
+    Above the limit every connection with pending entries stops reading; below half of it they go on.
     """
 
     __slots__ = ("_bytes_max", "_waiting", "bytes")
@@ -33,11 +33,11 @@ class PublishBuffer:
 
     @property
     def has_room(self) -> bool:
-        """What stopped may go on."""
+        """True if connections that stopped may go on."""
         return self.bytes <= self._bytes_max // 2 or not self._bytes_max
 
     def subtract(self, size: int) -> None:
-        """So many bytes are not pending any more."""
+        """Subtract bytes that are no longer pending."""
         self.bytes -= size
         if self._waiting and self.has_room:
             waiting, self._waiting = self._waiting, set()
@@ -45,11 +45,11 @@ class PublishBuffer:
                 go_on()
 
     def wait(self, go_on: Callable[[], None]) -> None:
-        """Call this once there is room again."""
+        """Call ``go_on`` once when there is room again."""
         self._waiting.add(go_on)
 
     def forget(self, go_on: Callable[[], None]) -> None:
-        """Who waits is gone."""
+        """Drop a callback whose connection is lost."""
         self._waiting.discard(go_on)
 
 
@@ -61,7 +61,7 @@ class PendingPublishes:
     def __init__(
         self, *, count_max: int, bytes_max: int, buffer: PublishBuffer, on_answered: Callable[[], None]
     ) -> None:
-        """``on_answered`` is called whenever there are fewer pending entries than before, or room for them."""
+        """``on_answered`` is called whenever fewer entries are pending than before, or the buffer has room again."""
         self.count = 0
         self.bytes = 0
         self._buffer = buffer
@@ -71,7 +71,7 @@ class PendingPublishes:
 
     @property
     def full(self) -> bool:
-        """A limit is reached: the connection stops reading, and is told when the buffer has room again."""
+        """True at a limit: the connection stops reading until `PublishBuffer` or an answer makes room."""
         if self.count >= self._count_max or self.bytes >= self._bytes_max:
             return True
         if not self.count or not self._buffer.full:
@@ -81,7 +81,7 @@ class PendingPublishes:
 
     @property
     def has_room(self) -> bool:
-        """At most half of the entries are pending, and fewer bytes than allowed: a stopped connection reads again."""
+        """True if a stopped connection may read again: half the entries are answered, and bytes are below the limit."""
         if self.count > self._count_max // 2 or self.bytes >= self._bytes_max:
             return False
         if not self.count or self._buffer.has_room:
@@ -90,24 +90,24 @@ class PendingPublishes:
         return False
 
     def add(self, count: int, size: int) -> None:
-        """So many entries of ``size`` bytes in all came in."""
+        """Count entries of ``size`` bytes in all that came in."""
         self.count += count
         self.bytes += size
         self._buffer.bytes += size
 
     def of_producer(self) -> ProducerPublishes:
-        """A new producer's part of it."""
+        """Return the counts of a new producer."""
         return ProducerPublishes(self)
 
     def subtract(self, count: int, size: int) -> None:
-        """So many entries of ``size`` bytes in all are not pending any more."""
+        """Subtract entries of ``size`` bytes in all that are no longer pending."""
         self.count -= count
         self.bytes -= size
         self._buffer.subtract(size)
         self._on_answered()
 
     def close(self) -> None:
-        """The connection is lost; what it has pending is abandoned by its producers."""
+        """Forget the connection, which is lost; its producers abandon their pending entries."""
         self._buffer.forget(self._on_answered)
 
 
@@ -121,19 +121,20 @@ class ProducerPublishes:
         self._total = total
         self._drained: asyncio.Future[None] | None = None
 
-    def add(self, size: int) -> None:
-        """An entry of ``size`` bytes came in."""
-        self._sizes.append(size)
-        self._total.add(1, size)
-
-    def add_all(self, entries: Sequence[bytes]) -> None:
-        """These entries came in."""
-        sizes = list(map(len, entries))
-        self._sizes += sizes
-        self._total.add(len(sizes), sum(sizes))
+    def add(self, entries: Sequence[Sized]) -> None:
+        """Count entries that came in."""
+        count = len(entries)
+        if count == 1:  # saves a third of a microsecond
+            size = len(entries[0])
+            self._sizes.append(size)
+        else:
+            sizes = list(map(len, entries))
+            self._sizes += sizes
+            size = sum(sizes)
+        self._total.add(count, size)
 
     def answered(self, count: int = 1) -> None:
-        """The ``count`` oldest entries have their answers."""
+        """Subtract the ``count`` oldest entries: they have their answers."""
         size = sum(self._sizes[:count])
         del self._sizes[:count]
         self._total.subtract(count, size)
@@ -142,7 +143,7 @@ class ProducerPublishes:
             self._drained = None
 
     def abandon(self) -> None:
-        """The producer is closed: its pending entries get no answers."""
+        """Subtract all pending entries: the producer is closed, and they get no answers."""
         self.answered(len(self._sizes))
 
     async def drained(self) -> None:

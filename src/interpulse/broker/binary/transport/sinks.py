@@ -23,7 +23,7 @@ _CLIENT_READY_S: Final = 1.0  # as long as a real broker waits, by activeConsume
 
 
 class SinkConnection(Protocol):
-    """What sinks need of their connection."""
+    """The connection, as its sinks see it."""
 
     consumers: dict[int, OpenConsumer]
     loop: asyncio.AbstractEventLoop
@@ -33,25 +33,25 @@ class SinkConnection(Protocol):
 
     @property
     def accepts_closing(self) -> bool:
-        """Whether the client understands that the broker closes one producer or consumer."""
+        """True if the client understands that the broker closes one producer or consumer."""
 
     @property
     def is_java(self) -> bool: ...
 
     @property
     def writable(self) -> bool:
-        """False while so much output waits that no more entries shall be read for this client."""
+        """False while too much output waits to read more entries for this client."""
 
     def close(self) -> None: ...
 
     def forget_producer(self, producer_id: int) -> None:
-        """The producer is closed."""
+        """Forget a closed producer."""
 
     def throttle(self, wait_ms: int) -> None:
-        """Read nothing more of this client for so long."""
+        """Stop reading from this client for ``wait_ms``."""
 
     async def is_alive(self) -> bool:
-        """Whether the client answers a liveness check."""
+        """Return True if the client answers a liveness check."""
 
 
 class BinaryProducerSink:
@@ -71,7 +71,7 @@ class BinaryProducerSink:
         self._abandoned = False
 
     def abandon(self) -> None:
-        """The producer is closed: its pending entries get no answers."""
+        """Answer no pending entries any more: the producer is closed."""
         self._abandoned = True
         self.publishes.abandon()
 
@@ -143,7 +143,7 @@ class BinaryConsumerSink:
         self._connection.loop.call_later(_CLIENT_READY_S, _send_notices_of, self._connection, consumer_id)
 
     def send_notices(self) -> None:
-        """Send the notices that wait; later ones are sent at once."""
+        """Send the waiting notices; later ones are sent immediately."""
         self.known = True
         for frame in self._waiting:
             self._connection.output.send(frame)
@@ -201,11 +201,9 @@ class OpenProducer:
     sink: BinaryProducerSink
     publishes: ProducerPublishes
     schema_version: bytes
-    publish: Callable[[int, int, int, bytes | memoryview, bool, bool], None]
-    """The producer's method, at hand for every SEND."""
 
     def success(self, request_id: int) -> bytes:
-        """PRODUCER_SUCCESS as it stands now."""
+        """Return PRODUCER_SUCCESS with the current state of the producer."""
         producer = self.producer
         return commands.producer_success(
             request_id,

@@ -151,7 +151,7 @@ async def truncate(topic: Topic) -> None:
     if not topic.log.terminated:
         await topic.log.roll()
     end = topic.positions.durable if topic.log.terminated else Position(topic.log.ledgers[-1].ledger_id, -1)
-    topic.sequences.snapshot_due = topic.deduplication is not None
+    topic.sequences.snapshot_due = topic.sequences.deduplication is not None
     await topic.flush()
     await topic.broker_entry_metadata.before_trim()
     await topic.log.trim(LATEST if topic.log.terminated else end)

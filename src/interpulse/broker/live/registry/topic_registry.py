@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, KeysView, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
@@ -22,9 +23,16 @@ from interpulse.broker.live.read_buffer_limiter import ReadBufferLimiter
 from interpulse.broker.live.registry.keyed_executor import KeyedExecutor
 from interpulse.broker.live.registry.load_permits import LoadPermits
 from interpulse.broker.live.registry.topic_ownership import TopicOwnership
-from interpulse.broker.live.registry.topic_tasks import TOPICS_AT_ONCE, AnyTopic, TopicTasks, loaded_in_turns
+from interpulse.broker.live.registry.topic_tasks import (
+    TOPICS_AT_ONCE,
+    AnyTopic,
+    TaskPeriods,
+    TopicTasks,
+    loaded_in_turns,
+)
 from interpulse.broker.live.registry.transactions import refuse_transactions
 from interpulse.broker.live.settings import TopicSettings
+from interpulse.broker.live.topic.loading import load_topic
 from interpulse.broker.live.topic.non_persistent import NonPersistentTopic
 from interpulse.broker.live.topic.subscription_set import stored_subscription_names
 from interpulse.broker.live.topic.topic import Topic
@@ -38,7 +46,7 @@ from interpulse.storage.api import Change, Delete, Log, LogListener, LogNotFound
 from interpulse.storage.cas import advance_counter
 from interpulse.storage.cursors.cursor_store import CursorStore, RecordedCursors, read_cursor_names
 
-__all__ = ["AnyTopic", "DeleteCheck", "OpenRule", "TopicRegistry"]
+__all__ = ["AnyTopic", "DeleteCheck", "OpenRule", "RegistrySettings", "TopicRegistry", "TopicStores"]
 
 log = logging.getLogger(__name__)
 
@@ -57,65 +65,70 @@ _LOADS_MAX = 5000
 _COMPACTIONS_AT_ONCE = 2  # each of them has memory for its keys
 
 
+@dataclass(frozen=True, slots=True)
+class TopicStores:
+    """The stores of topics."""
+
+    metadata: MetadataStore
+    logs: LogStore
+    layout: Layout = ALONE
+    cursors: CursorStore | None = None
+    """None: each cursor is a record of the metadata, in the form of the layout."""
+
+    check_disk_space: Callable[[], None] = lambda: None
+    """Raises NoRoomLeft while messages cannot be stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class RegistrySettings:
+    """Settings of a broker that hold for all its topics."""
+
+    replicator_prefix: str = "pulsar.repl"
+    broker_entry_fields: BrokerEntryFields | None = None
+    read_bytes_max: int = 64 * 1024 * 1024
+    """Bytes read from logs that may wait for consumers."""
+
+    periods: TaskPeriods = field(default_factory=TaskPeriods)
+
+
 class TopicRegistry:
     """See the module. `start` before the first call, `close` at the end."""
 
     def __init__(
         self,
+        stores: TopicStores,
         *,
         cluster: str,
-        metadata: MetadataStore,
-        logs: LogStore,
         clock: Clock,
         open_rule: OpenRule,
-        layout: Layout = ALONE,
-        cursor_store: CursorStore | None = None,
-        settings: Callable[[TopicName], Awaitable[TopicSettings]],
-        replicator_prefix: str = "pulsar.repl",
-        rates_seconds: float = 10.0,
-        upkeep_seconds: float = 60.0,
-        compaction_seconds: float = 60.0,
-        subscription_expiry_seconds: float = 300.0,
-        quota_check_seconds: float | None = 60.0,
-        broker_entry_fields: BrokerEntryFields | None = None,
-        read_bytes_max: int = 64 * 1024 * 1024,
-        check_disk_space: Callable[[], None] = lambda: None,
+        settings_of: Callable[[TopicName], Awaitable[TopicSettings]],
+        settings: RegistrySettings | None = None,
         ownership: TopicOwnership | None = None,
         loads_max: Callable[[], int] = lambda: _LOADS_MAX,
     ) -> None:
-        """``settings`` gives the effective policies of a topic; ``rates_seconds`` is the period of rates.
+        """``settings_of`` returns the effective policies of a topic.
 
-        Backlogs are looked at every ``quota_check_seconds``; None = never, then only opening a producer is checked. Of
-        what was read from logs up to ``read_bytes_max`` waits for consumers. ``check_disk_space`` raises NoRoomLeft
-        while messages cannot be stored. Without ``ownership`` every topic is this broker's. At most ``loads_max`` are
-        loaded at once.
+        Without ``ownership`` every topic is this broker's. At most ``loads_max`` topics load at the same time.
         """
-        self.metadata = metadata
-        self.layout = layout
-        self.cursor_store = cursor_store or RecordedCursors(metadata, layout.cursors)
+        settings = settings or RegistrySettings()
+        self.metadata = stores.metadata
+        self.layout = stores.layout
+        self.cursor_store = stores.cursors or RecordedCursors(stores.metadata, stores.layout.cursors)
         self.loads = LatencyMeter()
-        """Topics that the rules let be loaded."""
-        self.replicator_prefix = replicator_prefix
+        """Loads of topics that the rules allowed."""
+        self.replicator_prefix = settings.replicator_prefix
         self.now_ms = clock.now_ms
-        self.broker_entry_fields = broker_entry_fields
-        self.read_buffer_limiter = ReadBufferLimiter(read_bytes_max)
+        self.broker_entry_fields = settings.broker_entry_fields
+        self.read_buffer_limiter = ReadBufferLimiter(settings.read_bytes_max)
         self.cluster = cluster
-        self._logs = logs
+        self._logs = stores.logs
         self._ownership = ownership
         self.serving = None if ownership is None else ownership.serving
         self._open_rule = open_rule
-        self._settings = settings
+        self._read_settings = settings_of
         self._newest_settings = TopicSettings()
         self._topics: dict[TopicName, AnyTopic] = {}
-        self.topic_tasks = TopicTasks(
-            self._topics,
-            rates_seconds=rates_seconds,
-            upkeep_seconds=upkeep_seconds,
-            compaction_seconds=compaction_seconds,
-            subscription_expiry_seconds=subscription_expiry_seconds,
-            quota_check_seconds=quota_check_seconds,
-            check_disk_space=check_disk_space,
-        )
+        self.topic_tasks = TopicTasks(self._topics, settings.periods, stores.check_disk_space)
         self._executor = KeyedExecutor()
         self._load_permits = LoadPermits(loads_max)
         self._changed: set[HostedTopic] = set()
@@ -374,7 +387,7 @@ class TopicRegistry:
 
     async def _settings_of(self, name: TopicName) -> TopicSettings:
         """The settings of a topic; topics after each other that have the same share one object."""
-        settings = await self._settings(name)
+        settings = await self._read_settings(name)
         if settings != self._newest_settings:
             self._newest_settings = settings
         return self._newest_settings
@@ -383,7 +396,7 @@ class TopicRegistry:
         if self.layout.shared:
             await refuse_transactions(self.metadata, name)
         try:
-            topic = await Topic.load(name, self, settings, self._open_log)
+            topic = await load_topic(name, self, settings, self._open_log)
         except LogNotFound as error:
             raise TopicNotFound(f"Topic {name} does not exist") from error
         if topic.failed:

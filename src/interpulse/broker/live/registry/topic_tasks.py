@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from interpulse.broker.live.registry import upkeep
@@ -14,7 +15,7 @@ from interpulse.in_turns import Turn
 from interpulse.model.errors import NoRoomLeft, PulsarError
 from interpulse.model.names import TopicName
 
-__all__ = ["TOPICS_AT_ONCE", "AnyTopic", "TopicTasks", "loaded_in_turns", "topics_in_turns"]
+__all__ = ["TOPICS_AT_ONCE", "AnyTopic", "TaskPeriods", "TopicTasks", "loaded_in_turns", "topics_in_turns"]
 
 log = logging.getLogger(__name__)
 
@@ -39,40 +40,40 @@ async def topics_in_turns(topics: Iterable[AnyTopic]) -> AsyncIterator[AnyTopic]
         await turn.give_way()
 
 
+@dataclass(frozen=True, slots=True)
+class TaskPeriods:
+    """The seconds between two runs of each periodic task."""
+
+    rates: float = 10.0
+    upkeep: float = 60.0
+    compaction: float = 60.0
+    subscription_expiry: float = 300.0
+    quota_check: float | None = 60.0
+    """None: backlog quotas are checked only when a producer opens."""
+
+
 class TopicTasks:
-    """See the module."""
+    """The periodic tasks; see the module."""
 
     def __init__(
         self,
         topics: Mapping[TopicName, AnyTopic],
-        *,
-        rates_seconds: float,
-        upkeep_seconds: float,
-        compaction_seconds: float,
-        subscription_expiry_seconds: float,
-        quota_check_seconds: float | None,
+        periods: TaskPeriods,
         check_disk_space: Callable[[], None] = lambda: None,
     ) -> None:
-        """``topics`` are those that are loaded, a live view; ``check_disk_space`` raises NoRoomLeft on a full disk."""
+        """``topics`` is a live view of the loaded topics; ``check_disk_space`` raises NoRoomLeft on a full disk."""
         self._topics = topics
-        self._rates_seconds = rates_seconds
-        self._upkeep_seconds = upkeep_seconds
-        self._compaction_seconds = compaction_seconds
-        self._subscription_expiry_seconds = subscription_expiry_seconds
-        self._quota_check_seconds = quota_check_seconds
+        self._periods = periods
         self._check_room = check_disk_space
 
     def begin(self, spawn: Callable[[Coroutine[Any, Any, None]], None]) -> None:
-        """Do everything at its time, in tasks that ``spawn`` owns."""
-        spawn(run_periodically("rates", lambda: self._rates_seconds, self._tick))
-        spawn(run_periodically("upkeep", lambda: self._upkeep_seconds, self.maintain))
-        spawn(run_periodically("compaction", lambda: self._compaction_seconds, self.compact_due))
-        spawn(
-            run_periodically(
-                "subscription expiry", lambda: self._subscription_expiry_seconds, self.expire_subscriptions
-            )
-        )
-        if (seconds := self._quota_check_seconds) is not None:
+        """Start the tasks; ``spawn`` owns them."""
+        periods = self._periods
+        spawn(run_periodically("rates", lambda: periods.rates, self._tick))
+        spawn(run_periodically("upkeep", lambda: periods.upkeep, self.maintain))
+        spawn(run_periodically("compaction", lambda: periods.compaction, self.compact_due))
+        spawn(run_periodically("subscription expiry", lambda: periods.subscription_expiry, self.expire_subscriptions))
+        if (seconds := periods.quota_check) is not None:
             spawn(run_periodically("backlog quotas", lambda: seconds, self.check_backlogs))
 
     async def maintain(self) -> None:
@@ -111,7 +112,7 @@ class TopicTasks:
 
     async def _tick(self) -> None:
         async for topic in loaded_in_turns(self._topics):
-            topic.tick(self._rates_seconds)
+            topic.tick(self._periods.rates)
 
     async def _look_after(self, what: str, work: Callable[[Topic], Awaitable[None]]) -> None:
         """Do this with every persistent topic; one that it fails for is logged and does not keep it from the others."""

@@ -104,19 +104,19 @@ class NonPersistentSubscription:
     # --- what a consumer asks
 
     def flow_granted(self) -> None:
-        """There is nothing to catch up with."""
+        """Do nothing: no entries wait."""
 
     def acknowledge(self, consumer: Consumer, position: Position, ack_set: Sequence[int]) -> None:
-        """There is nothing to acknowledge."""
+        """Do nothing: entries are not kept."""
 
     def acknowledge_all(self, consumer: Consumer, positions: Sequence[Position]) -> None:
-        """There is nothing to acknowledge."""
+        """Do nothing: entries are not kept."""
 
     def acknowledge_upto(self, position: Position, ack_set: Sequence[int]) -> None:
-        """There is nothing to acknowledge."""
+        """Do nothing: entries are not kept."""
 
     def redeliver(self, consumer: Consumer, positions: Sequence[Position]) -> None:
-        """Nothing is delivered again."""
+        """Deliver nothing again: entries are not kept."""
 
     def remove(self, consumer: Consumer) -> None:
         self.consumers.remove(consumer)
@@ -127,10 +127,10 @@ class NonPersistentSubscription:
             self._topic.forget(self)
 
     async def seek(self, position: MessageId, ack_set: Sequence[int] = ()) -> None:
-        """There is nothing to go back to; clients are told that it is done, as by Pulsar."""
+        """Do nothing: entries are not kept. Clients get a success, as from Pulsar."""
 
     async def seek_to_time(self, publish_time_ms: int) -> None:
-        """As `seek`."""
+        """Do nothing; see `seek`."""
 
     async def unsubscribe(self, consumer: Consumer, *, force: bool) -> None:
         if len(self.consumers) > 1 and not force:
@@ -148,7 +148,7 @@ class NonPersistentSubscription:
             consumer.tick(seconds)
 
     def measure(self) -> SubscriptionMeasure:
-        """The metrics."""
+        """Return the metrics."""
         out = self.out
         return SubscriptionMeasure(
             backlog=0,
@@ -212,37 +212,32 @@ class NonPersistentTopic:
 
     def append(
         self,
-        entry: bytes,
-        metadata: EntryMetadata | None,
+        entries: Sequence[bytes],
         producer: Producer,
-        sequence_id: int,
+        sequence_ids: Sequence[int],
+        *,
         highest_sequence_id: int,
         message_count: int,
+        metadata: EntryMetadata | None,
         sequence: SequenceState | None,
         sequence_last: int,
     ) -> None:
-        """Nothing is kept: the answer and the entry are sent at once."""
+        """Store nothing: answer and send every entry immediately."""
         if self.clients.refusal is not None:
             raise self.clients.refusal
         if self._serving is not None and not self._serving():
             raise ServiceNotReady(f"Topic {self.name} may be another broker's, no entry is taken until that is known")
-        self.entries_added += 1
-        publish = PendingPublish(_NOWHERE, producer, sequence_id, highest_sequence_id, entry, message_count)
-        producer.answered((publish,))
-        delivery = Delivery(_NOWHERE, entry, 0, (), message_count)
-        for subscription in list(self.subscriptions.values()):
-            subscription.send(delivery)
-
-    def append_all(
-        self, entries: Sequence[bytes], producer: Producer, sequence_ids: Sequence[int], sequence: SequenceState | None
-    ) -> bool:
-        """Every entry has an answer of its own, at once."""
-        return False
+        self.entries_added += len(entries)
+        for sequence_id, entry in zip(sequence_ids, entries, strict=True):
+            producer.answered((PendingPublish(_NOWHERE, producer, (sequence_id,), (entry,), highest_sequence_id),))
+            delivery = Delivery(_NOWHERE, entry, 0, (), message_count)
+            for subscription in list(self.subscriptions.values()):
+                subscription.send(delivery)
 
     def answer_in_turn(
         self, producer: Producer, sequence_id: int, highest_sequence_id: int, error: PulsarError | None
     ) -> None:
-        producer.answered((PendingPublish(_NOWHERE, producer, sequence_id, highest_sequence_id, None, 0, error=error),))
+        producer.answered((PendingPublish(_NOWHERE, producer, (sequence_id,), (), highest_sequence_id, error=error),))
 
     def remove_producer(self, producer: Producer) -> None:
         self.producers.remove(producer)
@@ -272,7 +267,7 @@ class NonPersistentTopic:
 
     @property
     def consumer_count(self) -> int:
-        """Of all subscriptions."""
+        """The number of consumers on all subscriptions."""
         return sum(len(each.consumers) for each in self.subscriptions.values())
 
     @property
@@ -281,7 +276,7 @@ class NonPersistentTopic:
         return self.clients.has_consumers_without_auto_consume
 
     def forget(self, subscription: NonPersistentSubscription) -> None:
-        """The last consumer left."""
+        """Forget a subscription whose last consumer left."""
         if self.subscriptions.get(subscription.name) is subscription:
             del self.subscriptions[subscription.name]
             self.gone.absorb(subscription.out)
@@ -327,7 +322,7 @@ class NonPersistentTopic:
         self.publish_limits = self.limits.publish
 
     async def flush(self) -> None:
-        """There is nothing to store."""
+        """Do nothing: nothing is stored."""
 
     def tick(self, seconds: float) -> None:
         for producer in self.producers.by_name.values():
@@ -343,11 +338,11 @@ class NonPersistentTopic:
         self.clients.retire()
 
     def forsake(self) -> None:
-        """Another broker may have the topic."""
+        """Disconnect the clients: another broker may have the topic."""
         self.clients.refuse_elsewhere()
 
     async def depart(self) -> None:
-        """The rest of `forsake`: there is none."""
+        """Do nothing: there is no log to close."""
 
     # --- statistics
 
@@ -355,7 +350,7 @@ class NonPersistentTopic:
         return non_persistent_stats.stats(self)
 
     def measure(self) -> Measured:
-        """The metrics."""
+        """Return the metrics."""
         subscriptions = {name: each.measure() for name, each in self.subscriptions.items()}
         limits = LimitMeasure(self.limits.publish_throttled) if self.limits.publish else None
         return Measured(summed(publish_measure(self), subscriptions), subscriptions, {}, limits)
@@ -365,4 +360,4 @@ class NonPersistentTopic:
 
 
 async def _keep_nothing(epoch: int) -> None:
-    """The epoch of a non-persistent topic lives as long as the topic."""
+    """Do nothing: the epoch of a non-persistent topic is not stored."""

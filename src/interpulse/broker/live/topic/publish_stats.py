@@ -19,22 +19,24 @@ class PublishedTopic(Protocol):
     created_ms: int
     limits: TopicLimits
     producers: ProducerSet
-    published: TrafficMeter
-    """By producers that are gone."""
+
+    @property
+    def published(self) -> TrafficMeter:
+        """The traffic of closed producers."""
 
 
 def producers_by_name(topic: PublishedTopic) -> list[Producer]:
-    """The open producers, in the order of their names."""
+    """Return the open producers, in the order of their names."""
     return sorted(topic.producers.by_name.values(), key=lambda each: each.name)
 
 
 def published_by_all(topic: PublishedTopic) -> TrafficMeter:
-    """The traffic of open and closed producers."""
+    """Return the traffic of open and closed producers."""
     return sum_of(topic.published, *(each.published for each in topic.producers.by_name.values()))
 
 
 def publish_stats(topic: PublishedTopic) -> dict[str, Any]:
-    """The fields of ``TopicStats`` on producers; those of replication are left out of the list."""
+    """Return the fields of ``TopicStats`` on producers; replicators are left out of the list."""
     published = published_by_all(topic)
     return {
         "msgRateIn": published.message_rate,
@@ -49,7 +51,7 @@ def publish_stats(topic: PublishedTopic) -> dict[str, Any]:
 
 
 def publish_measure(topic: PublishedTopic) -> TopicMeasure:
-    """The metrics of producers."""
+    """Return the metrics of producers."""
     published = published_by_all(topic) if topic.producers.by_name else topic.published
     return TopicMeasure(
         producers=len(topic.producers.by_name),

@@ -1,33 +1,30 @@
-"""One loaded persistent topic: it appends, answers producers when entries are durable, and wakes its subscriptions.
+"""A loaded persistent topic: its parts, its settings and its end.
 
-Order: the position of an entry is fixed by the order of `append` calls. Answers to producers and deliveries to
-consumers follow that order, and happen only after the log said that an entry is durable. When the log fails, everything
-that waits is refused, all clients are disconnected, and the topic is of no use until it is loaded again.
+Answers to producers and deliveries to consumers follow the order of the log, and happen only after the log has reported
+an entry as durable. When the log fails, pending publishes are refused, all clients are disconnected, and the topic has
+to be loaded again.
 """
 
 from __future__ import annotations
 
 import logging
-from bisect import bisect_right
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from itertools import groupby, repeat
+from collections.abc import Coroutine, Mapping
 from operator import attrgetter
 from typing import Any
 from weakref import proxy
 
-from interpulse.broker.live.api import ConsumerSink, Delivery, LastMessage, ProducerSink
-from interpulse.broker.live.broker_entry_metadata import BrokerEntryInterceptor, TopicBrokerEntryMetadata
+from interpulse.broker.live.api import ConsumerSink, LastMessage, ProducerSink
+from interpulse.broker.live.broker_entry_metadata import TopicBrokerEntryMetadata
 from interpulse.broker.live.compaction import compacted_reads
 from interpulse.broker.live.compaction.compaction import Compaction
 from interpulse.broker.live.compaction.log_positions import LogPositions
 from interpulse.broker.live.dispatch.consumer import Consumer
-from interpulse.broker.live.entry_metadata import EntryMetadata, EntryMetadataCache
+from interpulse.broker.live.entry_metadata import EntryMetadataCache
 from interpulse.broker.live.host import TopicHost
 from interpulse.broker.live.measures import Measured
-from interpulse.broker.live.producing.deduplication import Deduplication, SequenceState
-from interpulse.broker.live.producing.producer import PendingPublish, PendingRun, Producer
+from interpulse.broker.live.producing.producer import Producer
 from interpulse.broker.live.producing.producer_set import ProducerSet
-from interpulse.broker.live.producing.publish_limits import PublishLimits, check_encrypted
+from interpulse.broker.live.producing.publish_limits import check_encrypted
 from interpulse.broker.live.producing.sequence_keeper import SequenceKeeper
 from interpulse.broker.live.requests import InitialPosition, ProducerRequest, SubscribeRequest
 from interpulse.broker.live.settings import TopicSettings
@@ -35,7 +32,7 @@ from interpulse.broker.live.shared_reads import SharedReads
 from interpulse.broker.live.stats import TrafficMeter
 from interpulse.broker.live.topic import topic_stats
 from interpulse.broker.live.topic.backlog_quota import BacklogKeeper
-from interpulse.broker.live.topic.compaction_pointer import CompactionPointer
+from interpulse.broker.live.topic.publishing import Publishing, deliveries_of
 from interpulse.broker.live.topic.subscription import Subscription
 from interpulse.broker.live.topic.subscription_set import SubscriptionSet
 from interpulse.broker.live.topic.topic_clients import TopicClients
@@ -47,10 +44,10 @@ from interpulse.model.errors import (
     ServiceNotReady,
     TopicTerminated,
 )
-from interpulse.model.ids import EARLIEST, MessageId, Position
+from interpulse.model.ids import MessageId, Position
 from interpulse.model.names import TopicName
-from interpulse.storage.api import FenceCause, Log, LogFenced, LogListener, LogTerminated, MetadataFull, StorageFull
-from interpulse.storage.cursors.cursor_records import COMPACTION_CURSOR, DEDUPLICATION_CURSOR, CursorRecord
+from interpulse.storage.api import FenceCause, Log, LogFenced, MetadataFull, StorageFull
+from interpulse.storage.cursors.cursor_records import COMPACTION_CURSOR, DEDUPLICATION_CURSOR
 
 __all__ = ["Topic"]
 
@@ -60,61 +57,31 @@ _new = tuple.__new__
 _position_of, _producer_of = attrgetter("position"), attrgetter("producer")
 
 
-class _LogListener:
-    """Listens to a log from its opening on; its topic, which needs the log, comes a little later."""
-
-    __slots__ = ("_failure", "_topic")
-
-    def __init__(self) -> None:
-        self._topic: Topic | None = None
-        self._failure: Exception | None = None
-
-    def pass_on_to(self, topic: Topic) -> None:
-        self._topic = topic
-        if self._failure is not None:
-            topic.on_log_failed(self._failure)
-
-    def on_durable(self, last: Position) -> None:
-        if self._topic is not None:
-            self._topic.on_durable(last)
-
-    def on_log_failed(self, error: Exception) -> None:
-        self._failure = error
-        if self._topic is not None:
-            self._topic.on_log_failed(error)
-
-
 class Topic:
-    """See `interpulse.broker.live.api.LiveTopic`. Made by `load` only."""
+    """See `interpulse.broker.live.api.LiveTopic`. Made by `load_topic` alone."""
 
     __slots__ = (
         "__dict__",  # stays empty: a dictionary of so many attributes takes 2 kB a topic; tests replace methods
         "__weakref__",
         "_host",
-        "_last_marker",
-        "_pending",
         "_state",
         "_taken_over",
         "_terminating",
         "active_ms",
         "backlog_keeper",
         "broker_entry_metadata",
-        "chunk_published",
         "clients",
         "compaction",
         "created_ms",
-        "entries_added",
         "entry_metadata",
         "failed",
-        "last_publish_ms",
         "limits",
         "log",
         "name",
         "now_ms",
         "positions",
         "producers",
-        "publish_limits",
-        "published",
+        "publishing",
         "reads",
         "sequences",
         "settings",
@@ -131,17 +98,12 @@ class Topic:
         state: TopicStateStore,
         counters: TopicCounters,
     ) -> None:
-        """``counters`` are those of ``state``; cursors and sequence ids are restored by `load`."""
+        """``counters`` are those of ``state``; `load_topic` restores cursors and sequence ids."""
         self.name = name
         self.settings = settings
         self.log = topic_log
         self.now_ms = host.now_ms
-        self.published = TrafficMeter()
-        """The traffic of closed producers."""
         self.created_ms = self.active_ms = host.now_ms()
-        self.last_publish_ms = 0
-        self.entries_added = 0
-        self.chunk_published = False
         self.failed = False
         self._taken_over = False  # another broker has the topic: nothing of it is written any more
         seen: Topic = proxy(self)  # the parts do not keep the topic: it is freed as soon as it is closed
@@ -155,7 +117,6 @@ class Topic:
         )
         self.clients = TopicClients(name, self.producers, self.subscriptions)
         self.limits = TopicLimits(name, host.now_ms, host.call_later)
-        self.publish_limits: PublishLimits | None = None
         self.backlog_keeper = BacklogKeeper(seen)
         self.broker_entry_metadata = TopicBrokerEntryMetadata(topic_log, state, counters.last_index)
         self.sequences = SequenceKeeper(
@@ -163,77 +124,29 @@ class Topic:
         )
         self._host = host
         self._state = state
-        self._pending: list[PendingPublish | PendingRun] = []
         self._terminating = 0  # calls under way
-        self._last_marker = EARLIEST
+        self.publishing = Publishing(
+            seen,
+            topic_log,
+            self.clients,
+            self.producers,
+            self.sequences,
+            self.entry_metadata,
+            self.broker_entry_metadata,
+        )
         self.compaction = Compaction(seen, host.compaction_permits)
         self._use_limits()
 
-    # --- loading
-
-    @classmethod
-    async def load(
-        cls,
-        name: TopicName,
-        host: TopicHost,
-        settings: TopicSettings,
-        open_log: Callable[[TopicName, LogListener], Awaitable[Log]],
-    ) -> Topic:
-        """Open the log, restore cursors and sequence ids. Raises LogNotFound, LogDamaged, MetadataError."""
-        state = TopicStateStore(host.metadata, name, host.cursor_store, host.layout)
-        counters = await state.read_counters()  # opening the log changes the record, now it is still in memory
-        listener = _LogListener()
-        topic_log = await open_log(name, listener)
-        try:
-            topic = cls(name, host, settings, topic_log, state, counters)
-            listener.pass_on_to(topic)
-            await topic._restore()
-        except BaseException:
-            await topic_log.close()
-            raise
-        return topic
-
-    async def _restore(self) -> None:
-        await self.broker_entry_metadata.begin(self._host.broker_entry_fields, self.now_ms)
-        stored = await self._state.read_cursors()
-        snapshot = stored.pop(DEDUPLICATION_CURSOR, None)
-        if self._host.layout.shared:
-            pointer = CompactionPointer(self.subscription_set, self._state, stored.get(COMPACTION_CURSOR))
-            await self.log.compacted.follow(pointer)
-        for subscription_name, record in stored.items():
-            self.subscription_set.restore(subscription_name, record)
-        await self._restore_sequences(snapshot)
-        if self.log.compacted.current is not None:
-            self.compacted_upto(self.log.compacted.current.horizon)
-        if self.settings.compaction_threshold_bytes > 0:
-            await self.keep_for_compaction()
-        await self.subscription_set.follow_remotes()
-
-    async def _restore_sequences(self, snapshot: CursorRecord | None) -> None:
-        self.sequences.follow(self.settings)
-        if not self.settings.deduplication_enabled:
-            if snapshot is not None:
-                await self.sequences.end()
-        elif snapshot is None:
-            await self.sequences.begin()
-        else:
-            await self.sequences.resume(snapshot, self.now_ms())
-
-    # --- what the log says
+    # --- called by the log
 
     def on_durable(self, last: Position) -> None:
         positions = self.positions
         previous, positions.durable = positions.durable, last
-        self.last_publish_ms = self.now_ms()
-        pending = self._pending
-        listening = [each for each in self.subscriptions.values() if each.consumers]
-        end = bisect_right(pending, last, key=_position_of)
-        done, pending[:end] = pending[:end], ()
-        for producer, publishes in groupby(done, _producer_of):
-            producer.answered(publishes)
-        fresh = _deliveries(done) if listening else []
+        listening = [subscription for subscription in self.subscriptions.values() if subscription.consumers]
+        done = self.publishing.answer_upto(last)
+        fresh = deliveries_of(done) if listening else []
         self.sequences.count(last.entry - previous.entry if last.ledger == previous.ledger else last.entry + 1)
-        if self._last_marker > previous:
+        if self.publishing.last_marker > previous:
             for subscription in listening:
                 subscription.pump()
         elif fresh:
@@ -245,7 +158,7 @@ class Topic:
         self._give_up(error)
 
     def read_failed(self, error: PulsarError) -> None:
-        """Entries cannot be read: the topic is of no use until it is loaded again."""
+        """Fail the topic: entries cannot be read, and it has to be loaded again."""
         if self.clients.refusal is not None:
             return  # it is being closed, and its log with it
         log.error("read failed topic=%s error=%s", self.name, error)
@@ -259,9 +172,7 @@ class Topic:
         kind = StorageFull if isinstance(error, StorageFull | MetadataFull) else PersistenceError
         refusal = kind(f"The topic {self.name} is fenced: {error}")
         self.clients.refusal = refusal
-        pending, self._pending = self._pending, []
-        for publish in pending:
-            publish.producer.failed(publish, refusal)
+        self.publishing.fail(refusal)
         self.clients.disconnect()
         self._host.topic_failed(self)
 
@@ -275,101 +186,24 @@ class Topic:
             raise ServiceNotReady(f"Topic {self.name} is being terminated")
         check_encrypted(self.name, self.limits.settings, encrypted=request.encrypted)
         await self.backlog_keeper.check_producer()
-        producer = await self.producers.add(self, request, sink)
+        producer = await self.producers.add(self.publishing, request, sink)
         if self.clients.refusal is not None or self._terminating or self.log.terminated:
             producer.close()
             raise ServiceNotReady(f"Topic {self.name} is temporarily unavailable")
         return producer
 
-    def append(
-        self,
-        entry: bytes,
-        metadata: EntryMetadata | None,
-        producer: Producer,
-        sequence_id: int,
-        highest_sequence_id: int,
-        message_count: int,
-        sequence: SequenceState | None,
-        sequence_last: int,
-    ) -> None:
-        """Give an entry to the log, which fixes its place in the order, and answer when it is durable.
-
-        ``metadata`` None = the entry is ordinary. Raises TopicTerminated, PersistenceError.
-        """
-        if self.clients.refusal is not None:
-            raise self.clients.refusal
-        try:
-            position = self.log.append(entry)
-        except LogTerminated as error:
-            raise TopicTerminated(f"Topic {self.name} was already terminated") from error
-        self.entries_added += 1
-        if metadata is not None:
-            self.entry_metadata.remember(position, metadata)
-            if metadata.is_marker:
-                self._last_marker = position
-            self.chunk_published = self.chunk_published or bool(metadata.chunk_uuid)
-        row = (
-            position,
-            producer,
-            sequence_id,
-            highest_sequence_id,
-            entry,
-            message_count,
-            sequence,
-            sequence_last,
-            None,
-        )
-        self._pending.append(_new(PendingPublish, row))
-
-    def append_all(
-        self, entries: Sequence[bytes], producer: Producer, sequence_ids: Sequence[int], sequence: SequenceState | None
-    ) -> bool:
-        if self.clients.refusal is not None:
-            return False
-        try:
-            last = self.log.append_all(entries)
-        except (LogFenced, LogTerminated):
-            return False
-        self.entries_added += len(entries)
-        self._pending.append(PendingRun(last, producer, sequence_ids, entries, sequence))
-        return True
-
-    def answer_in_turn(
-        self, producer: Producer, sequence_id: int, highest_sequence_id: int, error: PulsarError | None
-    ) -> None:
-        """Answer without an entry, once everything that was appended so far is durable."""
-        position = self.log.last_appended
-        self._pending.append(PendingPublish(position, producer, sequence_id, highest_sequence_id, None, 0, error=error))
+    @property
+    def published(self) -> TrafficMeter:
+        """The traffic of closed producers."""
+        return self.publishing.published
 
     @property
-    def pending_count(self) -> int:
-        """Publishes that wait for the log."""
-        return sum(len(each.entries) if isinstance(each, PendingRun) else 1 for each in self._pending)
-
-    @property
-    def deduplication(self) -> Deduplication | None:
-        """The sequence ids of producers; None while de-duplication is off."""
-        return self.sequences.deduplication
-
-    @property
-    def topic_epoch(self) -> int | None:
-        return self.producers.epoch
-
-    @property
-    def broker_entry_interceptor(self) -> BrokerEntryInterceptor | None:
-        return self.broker_entry_metadata.interceptor
+    def entries_added(self) -> int:
+        return self.publishing.entries_added
 
     @property
     def broker_entry_metadata_possible(self) -> bool:
         return self.broker_entry_metadata.possible
-
-    def remove_producer(self, producer: Producer) -> None:
-        """The producer is closed."""
-        self.producers.remove(producer)
-        self.published.absorb(producer.published)
-        self.active_ms = self.now_ms()
-        if self.deduplication is not None:
-            self.deduplication.touch(producer.name, self.now_ms())
 
     async def last_message(self, *, read_compacted: bool = False) -> LastMessage:
         return await self.positions.last_message(read_compacted=read_compacted)
@@ -404,7 +238,7 @@ class Topic:
         return sorted(name for name in self.subscriptions if self.remote_of(name) is None)
 
     def backlog_names(self) -> list[str]:
-        """Those whose backlog may be cleared or expire as a whole: without compaction, which would miss newest keys."""
+        """Return the subscriptions whose backlog may be cleared or expire; compaction would miss the newest keys."""
         return [name for name in self.subscription_names() if name != COMPACTION_CURSOR]
 
     def replication_cursors(self) -> list[str]:
@@ -422,14 +256,14 @@ class Topic:
         return found.cursor.mark_delete
 
     def remote_of(self, subscription: str) -> str | None:
-        """The remote cluster if this is a replication cursor."""
+        """Return the remote cluster of a replication cursor, else None."""
         return self.subscription_set.remote_of(subscription)
 
-    # --- what subscriptions ask
+    # --- called by subscriptions
 
     @property
     def consumer_count(self) -> int:
-        """Of all subscriptions, without replication."""
+        """The number of consumers on all subscriptions, without replication."""
         return self.subscription_set.consumer_count
 
     @property
@@ -438,11 +272,11 @@ class Topic:
         return self.clients.has_consumers_without_auto_consume
 
     def cursor_changed(self, subscription: Subscription) -> None:
-        """The cursor is to be stored soon."""
+        """Have the cursor stored soon."""
         self._host.cursors_changed(self)
 
     def snapshot_is_due(self) -> None:
-        """The sequence ids are to be stored soon."""
+        """Have the sequence ids stored soon."""
         self._host.cursors_changed(self)
 
     async def store_cursor(self, subscription: Subscription) -> None:
@@ -451,12 +285,12 @@ class Topic:
         self.check_open()
 
     def forget_subscription(self, subscription: Subscription) -> None:
-        """A non-durable subscription lost its last consumer."""
+        """Forget a non-durable subscription that lost its last consumer."""
         self.subscription_set.forget(subscription)
         self.active_ms = self.now_ms()
 
     async def drop_subscription(self, subscription: Subscription) -> None:
-        """The subscription is deleted."""
+        """Remove a deleted subscription."""
         if subscription.name == COMPACTION_CURSOR:
             await self.compaction.forget()
         await self.subscription_set.drop(subscription)
@@ -465,12 +299,12 @@ class Topic:
     # --- compaction
 
     async def keep_for_compaction(self) -> None:
-        """From now on nothing is trimmed that was not compacted."""
+        """Keep all entries that are not compacted yet from being trimmed."""
         self.check_open()
         await self.subscription_set.ensure(COMPACTION_CURSOR, self.positions.before_first())
 
     def compacted_upto(self, horizon: Position) -> None:
-        """Everything up to here may be trimmed as far as compaction is concerned."""
+        """Let everything up to ``horizon`` be trimmed: it is compacted."""
         cursor = self.subscriptions.get(COMPACTION_CURSOR)
         if cursor is not None:
             cursor.skip_to(horizon)
@@ -504,9 +338,9 @@ class Topic:
             for subscription in self.subscriptions.values():
                 subscription.policies_changed()
         self.sequences.follow(settings)
-        if settings.deduplication_enabled and self.deduplication is None:
+        if settings.deduplication_enabled and self.sequences.deduplication is None:
             await self.sequences.begin()
-        elif not settings.deduplication_enabled and self.deduplication is not None:
+        elif not settings.deduplication_enabled and self.sequences.deduplication is not None:
             await self.sequences.end()
         if settings.compaction_threshold_bytes > 0 and self.clients.refusal is None:
             await self.keep_for_compaction()
@@ -514,7 +348,7 @@ class Topic:
 
     def _use_limits(self) -> None:
         self.limits.use(self.settings, self.producers)
-        self.publish_limits = self.limits.publish
+        self.publishing.publish_limits = self.limits.publish
         for subscription in self.subscriptions.values():
             subscription.use_limits()
 
@@ -536,7 +370,7 @@ class Topic:
     # --- ending
 
     async def terminate(self) -> Position:
-        """Take no more entries, for ever; the last position.
+        """Take no more entries, ever; return the last position.
 
         Producers are disconnected, and meet the end of the topic when they come back: what they send meanwhile stays
         without an answer. Go's client gives up, and says why, on the refused PRODUCER alone (wire protocol, 5.2).
@@ -555,7 +389,7 @@ class Topic:
         return last
 
     async def close(self) -> None:
-        """Answer pending publishes, disconnect the clients, store the cursors, give the log back."""
+        """Answer pending publishes, disconnect the clients, store the cursors, close the log."""
         self.clients.refuse_while_unloading()
         self.producers.leave()
         await self.compaction.stop()
@@ -573,24 +407,24 @@ class Topic:
             self.subscription_set.let_go()
 
     async def abandon(self) -> None:
-        """The topic is deleted: disconnect its clients, and never write anything of it again."""
+        """Disconnect the clients of a deleted topic, and never write anything of it again."""
         self.clients.retire()
         await self.compaction.stop()
         await self._state.close()
         self.subscription_set.let_go()
 
     def forsake(self) -> None:
-        """Another broker may have the topic: from now on nothing of it is answered, sent or written; `depart` follows.
+        """Answer, send and write nothing any more: another broker may have the topic. `depart` follows.
 
         What clients have published without an answer they send again, where they find the topic next.
         """
         self.failed = True
-        self._pending.clear()
+        self.publishing.forget()
         self._state.stop()
         self.clients.refuse_elsewhere()
 
     async def depart(self) -> None:
-        """The rest of `forsake`: give the log back."""
+        """Close the log after `forsake`."""
         await self.compaction.stop()
         await self.log.abandon()
         await self._state.close()
@@ -612,21 +446,8 @@ class Topic:
         return topic_stats.internal_stats(self)
 
     def measure(self) -> Measured:
-        """The metrics."""
+        """Return the metrics."""
         return topic_stats.measure(self)
-
-
-def _deliveries(publishes: Sequence[PendingPublish | PendingRun]) -> list[Delivery]:
-    """The entries of these publishes, for consumers that get them for the first time."""
-    fresh: list[Delivery] = []
-    for each in publishes:
-        if isinstance(each, PendingRun):
-            positions = map(_new, repeat(Position), zip(repeat(each.position.ledger), each.numbers, strict=False))
-            rows = zip(positions, each.entries, repeat(0), repeat(()), repeat(1), strict=False)
-            fresh += map(_new, repeat(Delivery), rows)
-        elif each.entry:
-            fresh.append(_new(Delivery, (each.position, each.entry, 0, (), each.message_count)))
-    return fresh
 
 
 def _behind(position: Position) -> Position:

@@ -15,7 +15,6 @@ from interpulse.broker.live.measures import (
     SubscriptionMeasure,
     summed,
 )
-from interpulse.broker.live.producing.deduplication import Deduplication
 from interpulse.broker.live.producing.producer import Producer
 from interpulse.broker.live.stats import sum_of
 from interpulse.broker.live.timeline import bytes_after, publish_time_of
@@ -28,6 +27,7 @@ from interpulse.broker.live.topic.publish_stats import (
     publish_stats,
     published_by_all,
 )
+from interpulse.broker.live.topic.publishing import Publishing
 from interpulse.broker.live.topic.subscription import Subscription
 from interpulse.clock import iso_time
 from interpulse.model.errors import NotFound
@@ -64,7 +64,7 @@ _NEVER_IN_SUBSCRIPTIONS = dict.fromkeys(
     ),
     0,
 )
-"""The same: filters of entries, dispatch rates of whole brokers."""
+"""Fields of features that this broker does not have: filters of entries, dispatch rates of whole brokers."""
 
 NO_REPLICATION: dict[str, Any] = {
     "msgRateIn": 0.0,
@@ -88,8 +88,6 @@ class ShownTopic(PublishedTopic, Protocol):
     """A topic, as statistics see it."""
 
     compaction: Compaction
-    entries_added: int
-    last_publish_ms: int
     log: Log
     positions: LogPositions
 
@@ -97,23 +95,13 @@ class ShownTopic(PublishedTopic, Protocol):
     def backlog_keeper(self) -> BacklogKeeper: ...
 
     @property
-    def chunk_published(self) -> bool: ...
-
-    @property
-    def deduplication(self) -> Deduplication | None: ...
-
-    @property
-    def pending_count(self) -> int:
-        """Publishes that wait for the log."""
+    def publishing(self) -> Publishing: ...
 
     @property
     def subscriptions(self) -> Mapping[str, Subscription]: ...
 
-    @property
-    def topic_epoch(self) -> int | None: ...
-
     def remote_of(self, subscription: str) -> str | None:
-        """The remote cluster if this is a replication cursor."""
+        """Return the remote cluster of a replication cursor, else None."""
 
 
 def stats(topic: ShownTopic) -> dict[str, Any]:
@@ -133,7 +121,7 @@ def stats(topic: ShownTopic) -> dict[str, Any]:
         "bytesOutCounter": sent.bytes,
         "msgOutCounter": sent.messages,
         "averageMsgSize": published_by_all(topic).average_bytes,
-        "msgChunkPublished": topic.chunk_published,
+        "msgChunkPublished": topic.publishing.chunk_published,
         "storageSize": sum(each.size for each in ledgers),
         "backlogSize": max(backlogs, default=0),
         **topic.backlog_keeper.stats(),
@@ -142,7 +130,7 @@ def stats(topic: ShownTopic) -> dict[str, Any]:
             name: _subscription(topic, each) for name, each in subscriptions.items() if topic.remote_of(name) is None
         },
         "replication": _replications(topic, producers_by_name(topic)),
-        "deduplicationStatus": "Enabled" if topic.deduplication is not None else "Disabled",
+        "deduplicationStatus": "Enabled" if topic.publishing.deduplication is not None else "Disabled",
         "nonContiguousDeletedMessagesRanges": sum(
             sum(1 for _ in each.cursor.ranges()) for each in subscriptions.values()
         ),
@@ -150,12 +138,12 @@ def stats(topic: ShownTopic) -> dict[str, Any]:
         "delayedMessageIndexSizeInBytes": sum(map(subscription_stats.delayed_bytes, subscriptions.values())),
         **_NEVER_IN_TOPICS,
         "compaction": topic.compaction.stats(),
-        "lastPublishTimeStamp": topic.last_publish_ms,
-    } | ({} if topic.topic_epoch is None else {"topicEpoch": topic.topic_epoch})
+        "lastPublishTimeStamp": topic.publishing.last_publish_ms,
+    } | ({} if topic.publishing.topic_epoch is None else {"topicEpoch": topic.publishing.topic_epoch})
 
 
 def measure(topic: ShownTopic) -> Measured:
-    """The metrics."""
+    """Return the metrics."""
     own: dict[str, SubscriptionMeasure] = {}
     replication: dict[str, ReplicationMeasure] = {}
     last = topic.positions.durable
@@ -285,20 +273,20 @@ def internal_stats(topic: ShownTopic) -> dict[str, Any]:
     ledgers = topic.log.ledgers
     current = ledgers[-1] if ledgers and not topic.log.terminated else None
     cursors = {name: _cursor(topic, topic.subscriptions[name]) for name in sorted(topic.subscriptions)}
-    if topic.deduplication is not None:
-        cursors[DEDUPLICATION_CURSOR] = _deduplication_cursor(topic.deduplication.snapshot_position)
+    if topic.publishing.deduplication is not None:
+        cursors[DEDUPLICATION_CURSOR] = _deduplication_cursor(topic.publishing.deduplication.snapshot_position)
     compacted = topic.log.compacted.current
     if compacted is not None and COMPACTION_CURSOR in cursors:
         cursors[COMPACTION_CURSOR]["properties"] = {COMPACTED_LEDGER: compacted.ledger_id}
     return {
-        "entriesAddedCounter": topic.entries_added,
+        "entriesAddedCounter": topic.publishing.entries_added,
         "numberOfEntries": sum(each.entries for each in ledgers),
         "totalSize": sum(each.size for each in ledgers),
         "currentLedgerEntries": current.entries if current else 0,
         "currentLedgerSize": current.size if current else 0,
         "lastLedgerCreatedTimestamp": iso_time(ledgers[-1].created_ms if ledgers else 0),
         "waitingCursorsCount": sum(1 for each in topic.subscriptions.values() if each.consumers),
-        "pendingAddEntriesCount": topic.pending_count,
+        "pendingAddEntriesCount": topic.publishing.pending_count,
         "lastConfirmedEntry": str(topic.positions.durable),
         "state": "Terminated" if topic.log.terminated else "LedgerOpened",
         "ledgers": [
@@ -319,7 +307,7 @@ def internal_stats(topic: ShownTopic) -> dict[str, Any]:
 
 def _cursor(topic: ShownTopic, subscription: Subscription) -> dict[str, Any]:
     """``messagesConsumedCounter`` counts as Pulsar's does: below zero while entries wait from before the loading."""
-    consumed = topic.entries_added - subscription.cursor.backlog(topic.positions.durable)
+    consumed = topic.publishing.entries_added - subscription.cursor.backlog(topic.positions.durable)
     return subscription_stats.internal_stats(subscription) | {"messagesConsumedCounter": consumed}
 
 

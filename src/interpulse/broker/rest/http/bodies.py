@@ -1,7 +1,7 @@
-"""Every JSON object that a call may bring along, and what may stand in it: the one table of bodies.
+"""The table of bodies: every JSON object that a call may have, and its fields.
 
-The fields are those of Pulsar's classes; what one of them means is said where it is acted on. A call names its body
-when it reads it, `Call.object`, and notes the fields that the body does not have.
+The fields are those of Pulsar's classes. Their meaning is documented where they are used. A handler names its body in
+`Call.object`, which notes the unknown fields.
 """
 
 from __future__ import annotations
@@ -217,7 +217,7 @@ _MESSAGE_ID: Final = {
     **dict.fromkeys(("batchSize", "outstandingAcksInSameBatch", "originalBatchSize"), ANY),
     **dict.fromkeys(("ownerTopic", "topicName", "topicPartitionName", "innerMessageId"), ANY),
 }
-"""The last two lines are what Java's classes write beside the id, and Pulsar passes over."""
+"""The last two lines are fields that Java's classes write beside the id, and that Pulsar ignores."""
 
 NEW_SUBSCRIPTION: Final = Body(
     "a new subscription",

@@ -25,9 +25,9 @@ from interpulse.broker.rest.http.fields import (
     SpelledNumber,
     checked_fields,
     checked_value,
-    unknown_fields,
 )
 from interpulse.in_turns import dumped_in_turns
+from interpulse.model.changes import Change, to_json
 from interpulse.model.errors import InvalidRequest, PulsarError
 from interpulse.model.names import PERSISTENT, NamespaceName, TopicName
 from interpulse.model.numbers import LONG_MAX, read_integer
@@ -43,6 +43,7 @@ __all__ = [
     "Handler",
     "RequiredPermission",
     "Route",
+    "answer_changes",
     "answer_json",
     "answer_many",
     "answer_pages",
@@ -57,7 +58,7 @@ _BAD_ESCAPE: Final = re.compile(r"%(?![0-9a-fA-F]{2})")
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What goes back: a status and a body that is ready to be sent."""
+    """An answer: a status and a body that is ready to be sent."""
 
     status: int = 200
     body: bytes = b""
@@ -65,31 +66,36 @@ class Answer:
     headers: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
     """A tuple is a header that comes several times, or not at all."""
     parts: AsyncIterator[bytes] | None = None
-    """A body that is made while it is sent, instead of ``body``; a failure in it breaks the connection off."""
+    """A body that is made while it is sent, instead of ``body``. A failure in it closes the connection."""
 
 
 DONE: Final = Answer(204)
-"""It is done, and there is nothing to say."""
+"""The operation is done and has no result."""
 
 
 UNSET: Final = Answer(200)
-"""There is nothing to say, since nothing was ever set."""
+"""The value is not set."""
+
+
+def answer_changes(call: Call, changes: Iterable[Change]) -> Answer:
+    """Answer a change that was made, or the list of changes that a preview did not make."""
+    return answer_json([to_json(change) for change in changes]) if call.previewed else DONE
 
 
 def answer_json(value: Any, *, status: int = 200) -> Answer:
-    """A JSON document. None, a policy that is not set, is an empty answer; Pulsar's clients take it for null."""
+    """Return a JSON document. None, a policy that is not set, is an empty answer; Pulsar's clients read it as null."""
     return UNSET if value is None else Answer(status, json.dumps(value).encode())
 
 
 async def answer_many(values: Iterable[Any] | Mapping[str, Any]) -> Answer:
-    """A JSON array, or an object of a mapping, that may be long: others have their turn while it is written."""
+    """Return a JSON array, or an object of a mapping, that may be long: other tasks run while it is written."""
     return Answer(200, await dumped_in_turns(values))
 
 
 async def answer_pages(pages: AsyncIterator[Sequence[Any]]) -> Answer:
-    """One JSON array of all that the pages hold, none of which is empty, sent page by page.
+    """Return one JSON array of all pages, none of which is empty, sent page by page.
 
-    What the first page raises is the answer's failure; one page alone is an answer like any other.
+    Errors of the first two pages are raised here. A single page is an answer like any other.
     """
     first: Sequence[Any] = await anext(pages, [])
     second = await anext(pages, None)
@@ -109,13 +115,13 @@ async def _array(
 
 
 def answer_text(text: str, *, content_type: str = "text/plain") -> Answer:
-    """A plain text."""
+    """Return a plain text."""
     return Answer(200, text.encode(), content_type)
 
 
 @dataclass(slots=True)
 class Call:
-    """What was asked: the parts of the path that vary (still encoded), the query, the body."""
+    """A request: the variable parts of the path, which are still encoded, the query and the body."""
 
     context: RestContext
     route: Route
@@ -124,29 +130,29 @@ class Call:
     body: bytes = b""
     content_type: str = ""
     request_headers: Mapping[str, str] = field(default_factory=dict)
-    """Names in any case find their header."""
+    """Lookups ignore the case of names."""
 
     principal: Principal | None = None
-    """Who asks; None while authentication is off."""
+    """The caller; None while authentication is off."""
 
     path: str = ""
-    """As it was sent."""
+    """The path as it was sent."""
 
     tls: bool = False
-    """It came inside TLS."""
+    """The connection is inside TLS."""
 
     certificate: PeerCertificate | None = None
-    """The one that the caller showed there."""
+    """The certificate that the caller showed in the handshake of TLS."""
 
     ignored_fields: list[str] = field(default_factory=list)
-    """Fields of the body that this broker does not know; the answer names them."""
+    """Unknown fields of the body. The answer names them."""
 
     def param(self, name: str, *, form_encoded: bool = False) -> str:
-        """A decoded part of the path; raises InvalidRequest if its encoding is none."""
+        """Return a decoded part of the path. Raise InvalidRequest if its encoding is wrong."""
         return _decoded(self.params[name], form_encoded=form_encoded)
 
     def param_or_none(self, name: str) -> str | None:
-        """The same of a part that not every path of the handler has."""
+        """Return a decoded part of the path, or None if the path of this route has no such part."""
         return self.param(name) if name in self.params else None
 
     @property
@@ -175,30 +181,35 @@ class Call:
 
     @property
     def refused_lookups(self) -> Callable[[Mapping[str, TopicName]], Awaitable[Mapping[str, PulsarError]]] | None:
-        """Tells which topics the caller may not look up; None if there are none such."""
+        """Function that returns the errors of topics that the caller may not look up; None: all are allowed."""
         authorization = self.context.access.authorization if self.context.access else None
         if authorization is None or self.principal is None:
             return None
         return partial(authorization.refused_lookups, self.principal)
 
     def number(self, name: str) -> int:
-        """An integer in the path, 0 or more; raises InvalidRequest."""
+        """Return an integer of the path, 0 or more. Raise InvalidRequest for other text."""
         return not_negative(name, self.param(name))
 
     def flag(self, name: str, default: bool = False) -> bool:
-        """A query parameter that is true or false."""
+        """Return a query parameter that is true or false."""
         value = self.query.get(name)
         return default if value is None else value.lower() == "true"
 
     def flag_of_ours(self, name: str) -> bool:
-        """One that a real Pulsar does not know; other words than true and false, false for it, raise InvalidRequest."""
+        """Return a query parameter that Pulsar does not have. Raise InvalidRequest for words other than true, false."""
         value = self.query.get(name, "false").lower()
         if value not in ("true", "false"):
             raise InvalidRequest(f"{name} must be true or false, not {value[:100]!r}; nothing was changed")
         return value == "true"
 
+    @property
+    def previewed(self) -> bool:
+        """True if the changes of this call are to be answered and not made. Raises InvalidRequest."""
+        return self.flag_of_ours("preview")
+
     def json(self) -> Any:
-        """The body; raises InvalidRequest if there is none, or if it is not JSON."""
+        """Return the body. Raise InvalidRequest if it is missing or not JSON."""
         if not self.body:
             raise InvalidRequest("The request needs a body")
         try:
@@ -207,46 +218,46 @@ class Call:
             raise InvalidRequest(f"The body is not JSON: {error}") from None
 
     def json_or_none(self) -> Any:
-        """The body, None if there is none."""
+        """Return the body, None if it is missing."""
         return self.json() if self.body.strip() else None
 
     def object(self, body: Body) -> dict[str, Any]:
-        """Return the body, a JSON object, with the fields of this one; see `checked_fields`. Others are noted."""
-        given = checked_value(OBJECT, _BODY, self.json())
-        checked = checked_fields(body, given)
-        self.ignored_fields = list(unknown_fields(body, given))
+        """Return the body, a JSON object, with the fields of ``body``; see `checked_fields`. Note unknown fields."""
+        unknown: list[str] = []
+        checked = checked_fields(body, checked_value(OBJECT, _BODY, self.json()), unknown)
+        self.ignored_fields = unknown
         return checked
 
     def object_or_empty(self, body: Body) -> dict[str, Any]:
-        """As `object`, of a body that may be missing."""
+        """Return the body like `object`, empty if it is missing."""
         return {} if self.json_or_none() is None else self.object(body)
 
     def strings(self) -> list[str]:
-        """The body, which has to be an array of strings; null counts as an empty one."""
+        """Return the body, an array of strings. Null is an empty array."""
         body = self.json()
         return [] if body is None else list(checked_value(STRINGS, _BODY, body))
 
     def integers(self) -> list[int]:
-        """The body, an array of integers of 64 bits or missing."""
+        """Return the body, an array of integers of 64 bits, empty if it is missing."""
         body = self.json_or_none()
         return [] if body is None else list(checked_value(LONGS, _BODY, body))
 
     def properties(self) -> dict[str, str]:
-        """The body, an object of strings or missing."""
+        """Return the body, an object of strings, empty if it is missing."""
         body = self.json_or_none()
         return {} if body is None else dict(checked_value(STRING_MAP, _BODY, body))
 
     def integer(self) -> int:
-        """The body, which has to be an integer of 64 bits, or a string of one."""
+        """Return the body, an integer of 64 bits or a string of one."""
         return int(checked_value(LONG, _BODY, self.json()))
 
     def boolean(self) -> bool:
-        """The body, which has to be true or false, or a string that says so."""
+        """Return the body, true or false or a string of one."""
         return bool(checked_value(FLAG, _BODY, self.json()))
 
 
 def _decoded(text: str, *, form_encoded: bool = False) -> str:
-    """A part of the path, decoded strictly: other bytes than UTF-8 would become another name."""
+    """Return a decoded part of the path. Bytes other than UTF-8 are refused: they would become another name."""
     if _BAD_ESCAPE.search(text):
         raise InvalidRequest(f"A % in the path needs two hexadecimal digits behind it: {text[:100]!r}")
     try:
@@ -256,7 +267,7 @@ def _decoded(text: str, *, form_encoded: bool = False) -> str:
 
 
 def not_negative(name: str, text: str) -> int:
-    """An integer of the path or the query, from 0 to the largest that Pulsar's clients know; raises InvalidRequest."""
+    """Read an integer of path or query, from 0 to the largest of Pulsar's clients. Raise InvalidRequest for others."""
     number = read_integer(text, most=LONG_MAX)
     if number is None or number < 0:
         raise InvalidRequest(f"{name} must be an integer from 0 to {LONG_MAX}, not {text[:100]!r}")
@@ -264,7 +275,7 @@ def not_negative(name: str, text: str) -> int:
 
 
 def _finite(text: str) -> float:
-    """A number with a fraction. NaN and what is too large are none: stored, they would come back as no JSON."""
+    """Read a number with a fraction. NaN and numbers that are too large are refused: JSON cannot express them."""
     value = SpelledNumber(text)
     if not isfinite(value):
         raise ValueError(f"{text[:100]} is not a number that JSON can hold")
@@ -274,14 +285,14 @@ def _finite(text: str) -> float:
 Handler = Callable[[Call], Awaitable[Answer]]
 
 RequiredPermission = Callable[[Authorization, Principal, Call], Awaitable[None]]
-"""Raises AuthorizationError, or TenantNotFound, unless the principal may do what the call asks for."""
+"""A check of a call. Raises AuthorizationError or TenantNotFound unless the principal is allowed to make it."""
 
 
 NAMESPACE_PATH: Final = "/admin/v2/namespaces/{tenant}/{namespace}"
-"""Of routes whose handlers ask for `Call.namespace`."""
+"""Path of routes whose handlers use `Call.namespace`."""
 
 TOPIC_PATH: Final = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}"
-"""Of routes whose handlers ask for `Call.topic`."""
+"""Path of routes whose handlers use `Call.topic`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,23 +1,22 @@
-"""Checks of the body of a call: every field of a type, and the names of those that are unknown.
+"""Checks of the body of a call: the type of every field, and the names of unknown fields.
 
-A value of another type is refused here, so that no handler meets a string where it expects a number, or stores one.
-Values are read as Jackson reads them for Pulsar, unless something would be lost: a number or truth value may come as a
-string, a string as a number or truth value, and a whole number with a fraction of zero; 5.5 is no integer here. A null
-means "not set". Unknown fields have no effect, as in Pulsar; `unknown_fields` names them for the caller.
-The bodies themselves stand in `interpulse.broker.rest.http.bodies`.
+A value of another type is refused, so that no handler meets a string where it expects a number, or stores one. Values
+are read as Jackson reads them for Pulsar, unless something would be lost: a string may stand for a number or a truth
+value, each of these for a string, and a number with a fraction of zero for an integer; 5.5 is no integer here. A null
+means "not set". Unknown fields have no effect, as in Pulsar; the answer names them.
+The bodies themselves are in `interpulse.broker.rest.http.bodies`.
 """
 
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from math import isfinite
+from typing import Any, Final, TypeVar
 
 from interpulse.model.errors import InvalidRequest
 from interpulse.model.numbers import INT_MAX, LONG_MAX, read_integer
-from interpulse.model.strings import are_strings
 
 __all__ = [
     "ANY",
@@ -35,21 +34,25 @@ __all__ = [
     "WORD",
     "Body",
     "Kind",
+    "Objects",
     "SpelledNumber",
     "Unoffered",
     "checked_fields",
     "checked_value",
     "each",
     "one",
-    "unknown_fields",
 ]
 
 _SHOWN_MAX: Final = 100
-_NO_FIT: Final = object()
+T = TypeVar("T")
+
+
+class _NoFit(Exception):
+    """A value of another type."""
 
 
 class SpelledNumber(float):
-    """A JSON number with a fraction or exponent, which keeps its spelling: as a string it is what was sent."""
+    """A JSON number with a fraction or exponent, and its spelling: as a string it is what the caller sent."""
 
     __slots__ = ("text",)
 
@@ -63,157 +66,149 @@ class SpelledNumber(float):
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A type of values. ``read`` gives what is meant, `_NO_FIT` for what cannot be; it may raise InvalidRequest."""
+    """A type of values. ``read`` returns the value that is meant, or raises `_NoFit`."""
 
     words: str
     read: Callable[[Any], Any]
-    inner: Callable[[Any], Iterator[tuple[str, Body, Any]]] = lambda value: iter(())
-    """The objects with fields of their own in a value that was read: where each is, below the value; its body."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unoffered:
-    """A field that Pulsar knows and that has no effect here: only the values by which it is not set may come."""
+    """A field of Pulsar without effect here. Only values that do not set it are accepted."""
 
     reason: str
     unset: tuple[Any, ...] = ()
-    """Besides null and what is empty."""
+    """Such values besides null and empty ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """What a body may hold: ``words`` name it in a refusal."""
+    """A JSON object: its name in a refusal, and its fields."""
 
     words: str
-    fields: Mapping[str, Kind]
+    fields: Mapping[str, Kind | Objects]
     unoffered: Mapping[str, Unoffered] = field(default_factory=dict)
 
 
-def checked_fields(body: Body, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the known fields in their order, without nulls, also inside.
+@dataclass(frozen=True, slots=True)
+class Objects:
+    """A type of values: an object with the fields of a body, or such objects by name."""
 
-    Raises InvalidRequest that names the first wrong one.
+    body: Body
+    by_name: bool
+
+
+def one(body: Body) -> Objects:
+    """Return the type of an object with fields of its own."""
+    return Objects(body, by_name=False)
+
+
+def each(body: Body) -> Objects:
+    """Return the type of such objects by name, for example by cluster. Nulls are left out."""
+    return Objects(body, by_name=True)
+
+
+def checked_fields(
+    body: Body, given: Mapping[str, Any], unknown: list[str] | None = None, where: str = ""
+) -> dict[str, Any]:
+    """Return the known fields in the order of ``given``, without nulls, also inside.
+
+    Raise InvalidRequest that names the first wrong field. Names of unknown fields are added to ``unknown`` as
+    ``outer.inner``, with ``where`` in front.
     """
     checked = {}
     for name, value in given.items():
-        if value is None or (value == "" and body.fields.get(name) is WORD):
+        kind = body.fields.get(name)
+        if value is None or (value == "" and kind is WORD):
             continue
-        if name in body.fields:
-            checked[name] = checked_value(body.fields[name], name, value)
+        if isinstance(kind, Objects):
+            checked[name] = _checked_objects(kind, name, value, unknown, where)
+        elif kind is not None:
+            checked[name] = checked_value(kind, name, value)
         elif name in body.unoffered:
             _check_unset(body, name, value)
+        elif unknown is not None:
+            unknown.append(where + name)
     return checked
 
 
-def unknown_fields(body: Body, given: Mapping[str, Any]) -> Iterator[str]:
-    """The fields that `checked_fields` leaves out because the body has none of the name, as ``outer.inner``."""
-    for name, value in given.items():
-        if value is None or name in body.unoffered:
-            continue
-        if name not in body.fields:
-            yield name
-            continue
-        for where, inner_body, inner in body.fields[name].inner(value):
-            yield from (f"{name}.{where}{below}" for below in unknown_fields(inner_body, inner))
-
-
 def checked_value(kind: Kind, name: str, value: Any) -> Any:
-    """What is meant by a value of this kind; raises InvalidRequest, which calls it ``name``."""
-    read = kind.read(value)
-    if read is _NO_FIT:
-        raise InvalidRequest(f"{name} must be {kind.words}, not {_shown(value)}")
-    return read
+    """Return the value that is meant. Raise InvalidRequest, which calls it ``name``."""
+    try:
+        return kind.read(value)
+    except _NoFit:
+        raise InvalidRequest(f"{name} must be {kind.words}, not {_shown(value)}") from None
+
+
+def _checked_objects(kind: Objects, name: str, value: Any, unknown: list[str] | None, where: str) -> dict[str, Any]:
+    fields = checked_value(OBJECTS if kind.by_name else OBJECT, name, value)
+    if not kind.by_name:
+        return checked_fields(kind.body, fields, unknown, f"{where}{name}.")
+    return {
+        key: checked_fields(kind.body, inner, unknown, f"{where}{name}.{key}.")
+        for key, inner in fields.items()
+        if inner is not None
+    }
 
 
 def _check_unset(body: Body, name: str, value: Any) -> None:
-    """Raise InvalidRequest for a field that asks for what this broker does not do."""
-    known = body.unoffered[name]
-    if value not in ("", [], {}) and value not in known.unset:
+    """Raise InvalidRequest for a value that asks for an effect that this broker does not have."""
+    unoffered = body.unoffered[name]
+    if value not in ("", [], {}) and value not in unoffered.unset:
         raise InvalidRequest(
-            f"{name} of {body.words} has no effect in this broker: {known.reason}; "
+            f"{name} of {body.words} has no effect in this broker: {unoffered.reason}; "
             f"leave it out, it came as {_shown(value)}"
         )
 
 
-def one(body: Body) -> Kind:
-    """An object with fields of its own."""
-    return Kind(
-        "an object",
-        lambda value: checked_fields(body, value) if isinstance(value, dict) else _NO_FIT,
-        lambda value: iter([("", body, value)]),
-    )
+def _fit(kind: type[T], value: Any) -> T:
+    if not isinstance(value, kind):
+        raise _NoFit
+    return value
 
 
-def each(body: Body) -> Kind:
-    """Such objects by name, for example by cluster; nulls are left out."""
-
-    def read(value: Any) -> Any:
-        if not isinstance(value, dict) or not all(isinstance(inner, dict | None) for inner in value.values()):
-            return _NO_FIT
-        return {name: checked_fields(body, inner) for name, inner in value.items() if inner is not None}
-
-    return Kind(
-        "an object of objects",
-        read,
-        lambda value: ((f"{name}.", body, inner) for name, inner in value.items() if inner is not None),
-    )
+def _integer(most: int) -> Callable[[Any], int]:
+    return lambda value: _fit(int, read_integer(value, most=most))
 
 
-def _integer(most: int) -> Kind:
-    def read(value: Any) -> Any:
-        number = read_integer(value, most=most)
-        return _NO_FIT if number is None else number
-
-    return Kind(f"an integer from {-most - 1} to {most}", read)
-
-
-def _number(value: Any) -> Any:
+def _number(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        return _NO_FIT
+        raise _NoFit
     try:
         number = float(value)
     except (ValueError, OverflowError):
-        return _NO_FIT
-    return number if math.isfinite(number) else _NO_FIT
+        raise _NoFit from None
+    if not isfinite(number):
+        raise _NoFit
+    return number
 
 
-def _truth(value: Any) -> Any:
+def _truth(value: Any) -> bool:
     if isinstance(value, str):
-        return {"true": True, "false": False}.get(value.strip().lower(), _NO_FIT)
-    return bool(value) if isinstance(value, int) else _NO_FIT
+        return _fit(bool, {"true": True, "false": False}.get(value.strip().lower()))
+    return bool(_fit(int, value))
 
 
-def _text(value: Any) -> Any:
+def _text(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, SpelledNumber):
         return value.text
-    return str(value) if isinstance(value, str | int | float) else _NO_FIT
+    if not isinstance(value, str | int | float):
+        raise _NoFit
+    return str(value)
 
 
-def _texts(value: Any) -> Any:
-    texts = [_text(item) for item in value] if isinstance(value, list) else [_NO_FIT]
-    return _NO_FIT if _NO_FIT in texts else texts
+def _text_map(value: Any) -> dict[str, str]:
+    return {name: _text(item) for name, item in _fit(dict, value).items() if item is not None}
 
 
-def _text_map(value: Any) -> Any:
-    if not isinstance(value, dict):
-        return _NO_FIT
-    texts = {name: _text(item) for name, item in value.items() if item is not None}
-    return _NO_FIT if _NO_FIT in texts.values() else texts
+def _objects(value: Any) -> dict[str, Any]:
+    return {name: item if item is None else _fit(dict, item) for name, item in _fit(dict, value).items()}
 
 
-def _longs(value: Any) -> Any:
-    numbers = [read_integer(item, most=LONG_MAX) for item in value] if isinstance(value, list) else [None]
-    return _NO_FIT if None in numbers else numbers
-
-
-def _if(fits: Callable[[Any], bool]) -> Callable[[Any], Any]:
-    return lambda value: value if fits(value) else _NO_FIT
-
-
-def _are_strings_by_name(value: Any) -> bool:
-    return isinstance(value, dict) and all(map(are_strings, value.values()))
+def _strings_by_name(value: Any) -> dict[str, list[str]]:
+    return {name: [_fit(str, text) for text in _fit(list, texts)] for name, texts in _fit(dict, value).items()}
 
 
 def _shown(value: Any) -> str:
@@ -223,17 +218,18 @@ def _shown(value: Any) -> str:
 ANY: Final = Kind("anything", lambda value: value)
 STRING: Final = Kind("a string", _text)
 WORD: Final = Kind("a string", _text)
-"""One of several words; the empty string is none of them and stands for "not set", as Go's structs have it."""
+"""One of several words. The empty string means "not set", as in Go's structs."""
 FLAG: Final = Kind("true or false", _truth)
-INTEGER: Final = _integer(INT_MAX)
-LONG: Final = _integer(LONG_MAX)
-LONGS: Final = Kind("an array of integers", _longs)
+INTEGER: Final = Kind(f"an integer from {-INT_MAX - 1} to {INT_MAX}", _integer(INT_MAX))
+LONG: Final = Kind(f"an integer from {-LONG_MAX - 1} to {LONG_MAX}", _integer(LONG_MAX))
+LONGS: Final = Kind("an array of integers", lambda value: [LONG.read(item) for item in _fit(list, value)])
 NUMBER: Final = Kind("a finite number", _number)
-OBJECT: Final = Kind("an object", _if(lambda value: isinstance(value, dict)))
-STRINGS: Final = Kind("an array of strings", _texts)
+OBJECT: Final = Kind("an object", lambda value: _fit(dict, value))
+OBJECTS: Final = Kind("an object of objects", _objects)
+STRINGS: Final = Kind("an array of strings", lambda value: [_text(item) for item in _fit(list, value)])
 STRING_MAP: Final = Kind("an object of strings", _text_map)
-STRINGS_BY_NAME: Final = Kind("an object of arrays of strings", _if(_are_strings_by_name))
+STRINGS_BY_NAME: Final = Kind("an object of arrays of strings", _strings_by_name)
 STRINGS_BY_NAME_TWICE: Final = Kind(
     "an object of objects of arrays of strings",
-    _if(lambda value: isinstance(value, dict) and all(map(_are_strings_by_name, value.values()))),
+    lambda value: {name: _strings_by_name(inner) for name, inner in _fit(dict, value).items()},
 )

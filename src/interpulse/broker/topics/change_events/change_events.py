@@ -1,9 +1,9 @@
-"""Policies of topics are told in the topic ``__change_events`` of their namespace, to brokers of both kinds.
+"""Events of topic policies: brokers of both kinds report changes in the topic ``__change_events`` of a namespace.
 
 What it says last is the truth. The records of policies, which everything in a broker of ours reads, follow it: each
 broker reads the events of the namespaces that it has topics of, to their end before it loads the first topic, and on
 from there. A record has the position of the event it came from, and never goes back to an earlier one, so that several
-brokers may follow the same events. A record without a position was never told: it is, once.
+brokers may follow the same events. A record without a position was never reported: it is, once.
 
 A change of policies reads to the end, writes an event, and then changes the record.
 Source: docs/reference/cluster-protocol.md#topic-policies.
@@ -18,6 +18,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from interpulse.broker import metadata_paths as keys
+from interpulse.broker.committer import Committer, Records
 from interpulse.broker.ownership.own_access import OwnCredentialsRefused, as_this_broker
 from interpulse.broker.topics.change_events.event_codec import encode_policies, event_key
 from interpulse.broker.topics.change_events.event_reading import Levels, read_levels
@@ -26,8 +27,9 @@ from interpulse.model.errors import NamespaceNotFound, PulsarError, ServiceNotRe
 from interpulse.model.ids import EARLIEST, MessageId, Position
 from interpulse.model.names import CHANGE_EVENTS, NON_PERSISTENT, PERSISTENT, NamespaceName, TopicName
 from interpulse.model.policies.topic_policies import TopicPolicies, TopicPolicyRecord
-from interpulse.storage.api import Delete, MetadataStore, Put
-from interpulse.storage.cas import retry_on_conflict
+from interpulse.rules.decision import Decision
+from interpulse.rules.policy_events import decide_reported_policies
+from interpulse.storage.api import MetadataStore
 
 if TYPE_CHECKING:
     from interpulse.client.client import Client
@@ -69,6 +71,7 @@ class ChangeEvents:
         ``open_client`` makes a client of this cluster. ``loaded`` is a live view of the topics of this broker.
         """
         self._store = store
+        self._committer = Committer(store)
         self._versions = versions
         self._open_client = open_client
         self._client: Client | None = None
@@ -100,7 +103,7 @@ class ChangeEvents:
     # --- what the records of policies need
 
     async def follow(self, namespace: NamespaceName) -> None:
-        """Return when the records say what was told before the first call; from then on they follow.
+        """Return when the records have all events before the first call; from then on they follow.
 
         Raises ServiceNotReady if the events cannot be read now.
         """
@@ -122,7 +125,7 @@ class ChangeEvents:
             )
 
     async def refresh(self, namespace: NamespaceName) -> None:
-        """Return when the records say all that was told before this call."""
+        """Return when the records have all events before this call."""
         await self.follow(namespace)
         if await self._is_told(namespace):
             await self._read_to_end(namespace)
@@ -140,7 +143,7 @@ class ChangeEvents:
         return told
 
     async def forget(self, name: TopicName, record: TopicPolicyRecord) -> None:
-        """Tell that the topic was deleted, and with it these policies; what cannot be told now is told later."""
+        """Report that the topic was deleted with these policies, again later if that fails."""
         try:
             async with asyncio.timeout(_DELETION_SECONDS_MAX):
                 await self._tell_deletion(name, record)
@@ -207,7 +210,7 @@ class ChangeEvents:
                 failures = 0 if follower.caught_up else failures + 1
                 await asyncio.sleep(_RETRY_SECONDS[min(failures, len(_RETRY_SECONDS) - 1)])
         finally:
-            follower.caught_up = True  # whoever waits finds no events
+            follower.caught_up = True  # the waiting callers find no events
             follower.answered.set()
             self._problems.pop(namespace, None)
             if self._followers.get(namespace) is follower:
@@ -265,7 +268,7 @@ class ChangeEvents:
     # --- records
 
     async def _is_told(self, namespace: NamespaceName) -> bool:
-        """Whether the namespace has a topic of events."""
+        """Return True if the namespace has a topic of events."""
         topic = _events_of(namespace)
         return bool(await self._store.get_many([keys.topic_record(topic), keys.partitioned_topic(topic)]))
 
@@ -284,7 +287,7 @@ class ChangeEvents:
         return {name: each for name, each in (await self._records(namespace)).items() if each.untold}
 
     async def _tell_untold(self, namespace: NamespaceName) -> None:
-        """Records of a broker that was alone, or of one that told nobody."""
+        """Report the records that were never reported, as those of a broker that was alone."""
         for name, record in (await self._untold(namespace)).items():
             for everywhere in record.untold:
                 policies = record.level(everywhere=everywhere)
@@ -292,7 +295,7 @@ class ChangeEvents:
                 await self._store_level(name, policies, position, everywhere=everywhere)
 
     async def _drop_untold_since(self, namespace: NamespaceName, told: Levels, upto: Position) -> None:
-        """What is told no more was taken away, and compaction has removed that message too."""
+        """Remove policies that have no event any more: they were removed, and compaction dropped that message."""
         for name, record in (await self._records(namespace)).items():
             for everywhere in (False, True):
                 position = record.position(everywhere=everywhere)
@@ -308,21 +311,15 @@ class ChangeEvents:
     ) -> None:
         key = keys.topic_policies(name)
 
-        async def attempt() -> None:
-            stored = await self._store.get(key)
-            record = TopicPolicyRecord.load(stored.value) if stored else TopicPolicyRecord()
-            known = record.position(everywhere=everywhere)
-            if known is not None and known >= position:
-                return
-            changed = record.changed(policies or TopicPolicies(), everywhere=everywhere)
-            changed = changed.told_at(position, everywhere=everywhere)
-            if not changed.to_json() and stored is None:
-                return
-            update = Put(key, changed.dump()) if changed.to_json() else Delete(key)
-            expect = {**await self._versions(name.namespace_name), key: stored.version if stored else None}
-            await self._store.commit([update], expect)
+        async def propose(records: Records) -> Decision[None]:
+            stored = await records.get(key)
+            record = TopicPolicyRecord.load(stored.value) if stored else None
+            decision = decide_reported_policies(name, record, policies, position, everywhere=everywhere)
+            if decision.changes:
+                records.versions |= await self._versions(name.namespace_name)
+            return decision
 
-        await retry_on_conflict(attempt)
+        await self._committer.decide(propose)
 
     # --- telling
 

@@ -1,1 +1,1 @@
-"""The commands of the group ``topics``; `topics` puts them together."""
+"""Commands of the group ``topics``; `topics` collects them."""

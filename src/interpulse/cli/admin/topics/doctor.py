@@ -13,31 +13,27 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from interpulse.cli.support.output import print_value
 from interpulse.cli.support.params import DOMAIN, TOPIC, domains_of
-from interpulse.cli.support.progress import Progress
 from interpulse.cli.support.running import FAILED, NOT_ALLOWED, UNUSABLE, CommandFailed, admin_command, failure
-from interpulse.model.changes import (
-    CreatePartitionedMetadata,
-    CreateTopicRecord,
-    DeletePartitionedMetadata,
-    SetPartitionCount,
-)
+from interpulse.model.changes import DeletePartitionedMetadata, TopicAdminChange
 from interpulse.model.errors import AuthorizationError, InvalidTopicName, PulsarError
 from interpulse.model.names import NamespaceName, TopicName
-from interpulse.rules.topic_diagnosis import CreateMissedPartitions, Deletion, Disagreement, Finding, Repair
+from interpulse.replication.change_forms import command_of
+from interpulse.rules.topic_diagnosis import Deletion, Disagreement, Finding
+from interpulse.terminal.output import print_value
+from interpulse.terminal.progress import Progress
 
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
-    from interpulse.client.admin.topic_doctor import Attempt, Contents, Examination, TopicDoctor, Treatment
+    from interpulse.replication.topic_doctor import Attempt, Contents, Examination, TopicDoctor, Treatment
 
 __all__ = ["doctor"]
 
 _KINDS: Final = [kind.value for kind in Disagreement]
 _SHOWN_MAX: Final = 5
-"""Of many deletions, or topics that a deletion would lose, so many are shown."""
+"""The number of deletions, and of topics that a deletion would lose, that are shown."""
 _CONTENTS_ASKED_MAX: Final = 100
-"""Contents are read topic by topic, so of many findings only the first ones have them."""
+"""Contents are read topic by topic, so only the first of many findings have them."""
 
 
 class _Target(click.ParamType["NamespaceName | TopicName"]):
@@ -55,7 +51,7 @@ class _Target(click.ParamType["NamespaceName | TopicName"]):
 
 
 def _is_namespace(text: str) -> bool:
-    """Topics are written with one part or with three, so two parts are a namespace."""
+    """Return True for two parts: topics are written with one part or with three."""
     return "://" not in text and text.count("/") == 1
 
 
@@ -94,7 +90,7 @@ async def doctor(
     """
     if (deleted or delete_partitioned) and not repair:
         raise click.UsageError("--delete and --delete-partitioned are part of a --repair")
-    from interpulse.client.admin.topic_doctor import TopicDoctor
+    from interpulse.replication.topic_doctor import TopicDoctor
 
     domains = domains_of(topic_domain)
     if isinstance(target, TopicName):
@@ -125,7 +121,7 @@ class _Visit:
         self._not_seen = False
 
     async def examine(self) -> None:
-        """Raises CommandFailed if nothing can be examined; unreadable ones of many namespaces are left out."""
+        """Examine the namespaces. Raises CommandFailed if none can be examined; others that fail are left out."""
         only = {self._target.base} if isinstance(self._target, TopicName) else None
         for namespace in await self._namespaces():
             with Progress(f"{namespace}: metadata of {{done}} of {{total}} partitioned topics read") as progress:
@@ -133,7 +129,7 @@ class _Visit:
                     self._seen.append(await self._doctor.examine(namespace, only=only, progress=progress))
                 except PulsarError as error:
                     self._could_not_look(error, f"{namespace}: ")
-        if isinstance(self._target, TopicName) and not any(each.topics.known for each in self._seen):
+        if isinstance(self._target, TopicName) and not any(each.topics_count for each in self._seen):
             raise CommandFailed(f"There is no topic {self._target}", UNUSABLE)
         for each in self._seen:
             for text in each.unreadable:
@@ -143,7 +139,7 @@ class _Visit:
                 self._not_seen = True
 
     async def repair(self, deleted: Collection[TopicName], delete_partitioned: Collection[TopicName]) -> None:
-        """Raises CommandFailed, before anything is done, for a deletion that nothing found asks for."""
+        """Apply repairs and chosen deletions. Raises CommandFailed first for a deletion that repairs no finding."""
         chosen = {each.namespace: _chosen(each, deleted, delete_partitioned) for each in self._seen}
         found = {call.topic for calls in chosen.values() for call in calls}
         for name in (*deleted, *delete_partitioned):
@@ -184,9 +180,9 @@ class _Visit:
         try:
             tenants = await self._admin.tenants.list()
         except PulsarError as error:
-            told = failure(error)
-            remedy = ": name a namespace to look at" if told.exit_code == NOT_ALLOWED else ""
-            raise CommandFailed(f"{told.message}{remedy}", UNUSABLE) from error
+            failed = failure(error)
+            remedy = ": name a namespace to look at" if failed.exit_code == NOT_ALLOWED else ""
+            raise CommandFailed(f"{failed.message}{remedy}", UNUSABLE) from error
         namespaces: list[NamespaceName] = []
         for tenant in tenants:
             try:
@@ -208,7 +204,7 @@ class _Visit:
         return treatment.left if treatment else each.findings
 
     def _topics_count(self) -> int:
-        return sum(each.topics.count for each in self._seen)
+        return sum(each.topics_count for each in self._seen)
 
     def _summary(self, left: Collection[Finding]) -> str:
         count, spaces = self._topics_count(), len(self._seen)
@@ -223,8 +219,8 @@ class _Visit:
 
 def _chosen(
     seen: Examination, deleted: Collection[TopicName], delete_partitioned: Collection[TopicName]
-) -> list[Repair]:
-    """The found deletions that the user asked for."""
+) -> list[TopicAdminChange]:
+    """Return the deletions among the findings that the user chose."""
     return [
         deletion.call
         for finding in seen.findings
@@ -240,28 +236,13 @@ def _of_partitioned(deletion: Deletion) -> bool:
 # --- words ------------------------------------------------------------------------------------------------------------
 
 
-def _command_line(call: Repair) -> str:
-    """The call as it is typed; the same with ``pulsar-admin`` in front."""
-    return " ".join([*_program(), "topics", _words(call)])
-
-
-def _words(call: Repair) -> str:
-    name = shlex.quote(str(call.topic))
-    if isinstance(call, CreatePartitionedMetadata):
-        return f"create-partitioned-topic {name} -p {call.partitions}"
-    if isinstance(call, SetPartitionCount):
-        return f"update-partitioned-topic {name} -p {call.partitions} -f"
-    if isinstance(call, CreateMissedPartitions):
-        return f"create-missed-partitions {name}"
-    if isinstance(call, CreateTopicRecord):
-        return f"create {name}"
-    if isinstance(call, DeletePartitionedMetadata):
-        return f"delete-partitioned-topic {name}"
-    return f"delete {name} -f" if call.force else f"delete {name}"
+def _command_line(call: TopicAdminChange) -> str:
+    """Return the command to type; it works with ``pulsar-admin`` in front too."""
+    return " ".join([*_program(), command_of(call)])
 
 
 def _program() -> Iterator[str]:
-    """An address that was typed has to be typed again, so that the line reaches the same cluster."""
+    """Yield the program with an address that was typed, so that the line reaches the same cluster."""
     yield "interpulse-admin"
     context: click.Context | None = click.get_current_context()
     while context is not None:
@@ -296,7 +277,7 @@ def _finding_lines(finding: Finding, contents: Mapping[TopicName, Contents]) -> 
 
 
 def _lost(findings: Iterable[Finding]) -> Iterator[tuple[TopicName, bool]]:
-    """The topics whose loss is shown, and whether brokers refuse to open them."""
+    """Yield the topics whose loss is shown, with True if brokers refuse to open them."""
     for finding in findings:
         for deletion in finding.deletions[:_SHOWN_MAX]:
             yield from ((name, deletion.refused) for name in deletion.lost[:_SHOWN_MAX])

@@ -1,4 +1,4 @@
-"""``topics``: which broker serves a topic, its partitions, or many topics, and in which bundle a topic lies."""
+"""Commands of ``topics`` about brokers and bundles of a topic, of its partitions, or of many topics."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from interpulse.cli.support.output import print_lines, print_pairs, print_value
 from interpulse.cli.support.params import TOPIC
 from interpulse.cli.support.running import FAILED, CommandFailed, admin_command, failure
 from interpulse.model.errors import PulsarError, UnknownError
 from interpulse.model.names import TopicName
+from interpulse.terminal.output import print_lines, print_pairs, print_value
 
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
@@ -51,7 +51,7 @@ async def lookup_partitioned_topic(admin: AdminClient, topic: TopicName, sort_by
 @_sort_by_broker
 @admin_command
 async def lookup_topics(admin: AdminClient, topics: Sequence[TopicName], sort_by_broker: bool) -> None:
-    """Print the address of the broker that serves each topic; topics without one are named on standard error."""
+    """Print the address of the broker that serves each topic. Topics without one are named on standard error."""
     answers = await admin.lookup.topics(topics)
     _print_brokers(_brokers(admin, answers), sort_by_broker)
     failures = {topic: answer for topic, answer in answers.items() if isinstance(answer, PulsarError)}
@@ -70,7 +70,7 @@ async def bundle_range(admin: AdminClient, topic: TopicName) -> None:
 
 
 def _broker(admin: AdminClient, addresses: Mapping[str, Any]) -> str:
-    """The address that fits the way we came: the one with TLS if we came over https."""
+    """Return the address for the scheme in use: the TLS one with https."""
     secure = admin.web_url.startswith("https:") and addresses.get("brokerUrlTls")
     address = secure or addresses.get("brokerUrl")
     if not address:

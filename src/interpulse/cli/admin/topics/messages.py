@@ -1,4 +1,4 @@
-"""The commands of ``topics`` that show single messages without consuming them."""
+"""Commands of ``topics`` that show single messages without consuming them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from interpulse.cli.support.command_lists import topic_command
-from interpulse.cli.support.formats import content_fields
-from interpulse.cli.support.output import print_json, print_value
 from interpulse.cli.support.params import MESSAGE_ID
 from interpulse.model.ids import MessageId
 from interpulse.model.names import TopicName
+from interpulse.terminal.formats import content_fields
+from interpulse.terminal.output import print_json, print_value
 
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
@@ -33,7 +33,7 @@ _topic_command = partial(topic_command, MESSAGE_COMMANDS)
 
 
 class _Moment(click.ParamType[int]):
-    """A date and a time with an offset, to milliseconds since 1970."""
+    """A date and a time with an offset, converted to milliseconds since 1970."""
 
     name = "date and time"
 
@@ -134,7 +134,7 @@ def _print_messages(messages: Sequence[Message], *, redeliveries_shown: bool = F
 
 
 def describe_message(message: Message, *, redeliveries_shown: bool = False) -> str:
-    """A message as pulsar-admin shows it: its position, its times, its properties, and a dump of its content."""
+    """Format a message as pulsar-admin shows it: its position, times and properties, and a dump of its content."""
     lines = [
         _position(message),
         f"Publish time: {message.publish_time_ms}",
@@ -172,7 +172,7 @@ def _message_json(message: Message) -> dict[str, Any]:
 
 
 def hex_dump(content: bytes) -> str:
-    """Sixteen bytes per row between rulers, as Netty prints a buffer; nothing for no bytes."""
+    """Format sixteen bytes per row between rulers, as Netty prints a buffer; empty for no bytes."""
     if not content:
         return ""
     ruler = f"+{'-' * 8}+{'-' * 49}+{'-' * 16}+"

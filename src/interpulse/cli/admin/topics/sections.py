@@ -1,4 +1,4 @@
-"""The headings of ``topics --help``, and the commands under each."""
+"""Headings of ``topics --help``, and the commands under each."""
 
 from __future__ import annotations
 
@@ -22,4 +22,4 @@ SECTIONS: Final[Mapping[str, str]] = {
     "Policies under names of their own": "enable-deduplication disable-deduplication get-deduplication-enabled "
     "get-backlog-quotas",
 }
-"""Policies are left out: the help has a list of them."""
+"""Commands by heading. Policies are left out, since the help lists them separately."""

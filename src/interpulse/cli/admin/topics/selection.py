@@ -1,4 +1,4 @@
-"""The topics that ``topics delete`` means: one by name, those of a file, or those that match an expression."""
+"""Topics that ``topics delete`` deletes: one by name, those of a file, or those that match an expression."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FORM = re.compile(r"(persistent|non-persistent)://([^/]+/[^/]+)/.+")
 
 
 def topic_named(text: str) -> TopicName:
-    """Raises UsageError for a name that cannot be one."""
+    """Return the topic. Raise UsageError for an invalid name."""
     try:
         return TopicName.parse(text)
     except InvalidTopicName as error:
@@ -29,7 +29,7 @@ def topic_named(text: str) -> TopicName:
 
 
 def topics_of_file(path: str) -> list[TopicName]:
-    """One name a line, empty lines left out; ``path://`` may stand before the path. Raises CommandFailed."""
+    """Read one name per line, skipping empty ones. The path may begin with ``path://``. Raise CommandFailed."""
     file = Path(path.removeprefix("path://"))
     try:
         lines = file.read_text(encoding="utf-8").splitlines()
@@ -39,9 +39,9 @@ def topics_of_file(path: str) -> list[TopicName]:
 
 
 async def matching_topics(admin: AdminClient, text: str) -> list[TopicName]:
-    """The topics, partitions one by one, whose complete names match an expression ``DOMAIN://TENANT/NAMESPACE/...``.
+    """Return the topics whose complete names match ``DOMAIN://TENANT/NAMESPACE/...``, partitions one by one.
 
-    Raises UsageError for another form.
+    Raises UsageError for an expression of another form.
     """
     form = _FORM.fullmatch(text)
     if form is None:

@@ -1,4 +1,4 @@
-"""The commands of ``topics`` that are about subscriptions."""
+"""Commands of ``topics`` about subscriptions."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import click
 
 from interpulse.cli.admin.wide_lists import print_subscriptions
 from interpulse.cli.support.command_lists import topic_command
-from interpulse.cli.support.output import is_wide, print_json, print_lines, print_value
 from interpulse.cli.support.params import MESSAGE_ID, PAIRS, TIME, joined_pairs
 from interpulse.clock import now_ms
 from interpulse.model.ids import MessageId
 from interpulse.model.names import TopicName
+from interpulse.terminal.output import is_wide, print_json, print_lines, print_value
 
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
@@ -32,7 +32,7 @@ _topic_command = partial(topic_command, SUBSCRIPTION_COMMANDS)
 async def list_subscriptions(admin: AdminClient, topic: TopicName) -> None:
     """List the subscriptions of a topic.
 
-    -o wide adds their types and figures, of all partitions together.
+    -o wide adds their types and statistics, for all partitions together.
     """
     names = await admin.topics.subscriptions(topic)
     if is_wide():
@@ -83,7 +83,7 @@ async def reset_cursor(
     message_id: MessageId | None,
     excluded: bool,
 ) -> None:
-    """Set a subscription back, or forward, to a time or a message."""
+    """Move a subscription back or forward to a time or a message."""
     if message_id is not None:
         await admin.topics.reset_cursor_to_message(topic, subscription, message_id, excluded=excluded)
     elif ago_seconds is not None:
@@ -154,7 +154,7 @@ def _not_negative(seconds: int) -> int:
 @_subscription
 @click.option("-p", "--position", type=MESSAGE_ID, help="Position of the first message: ledgerId:entryId.")
 async def analyze_backlog(admin: AdminClient, topic: TopicName, subscription: str, position: MessageId | None) -> None:
-    """Print counts of the backlog of a subscription; the broker reads all of it."""
+    """Print counts of the backlog of a subscription. The broker reads all of it."""
     print_json(await admin.topics.analyze_backlog(topic, subscription, position))
 
 

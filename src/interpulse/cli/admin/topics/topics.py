@@ -1,4 +1,4 @@
-"""``topics``: their existence, partitions, properties and statistics; the modules beside it hold the rest."""
+"""Group ``topics``: existence, partitions, properties and statistics; sibling modules have the other commands."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from interpulse.cli.admin.wide_lists import print_partitioned_topics, print_topi
 from interpulse.cli.policies.policy_forms import CLUSTERS
 from interpulse.cli.policies.topic_policies import POLICY_COMMANDS
 from interpulse.cli.support.command_groups import CommandGroup
-from interpulse.cli.support.option_groups import option_group
-from interpulse.cli.support.output import is_wide, print_json, print_lines, print_pairs
 from interpulse.cli.support.params import BUNDLE, DOMAIN, NAMESPACE, PAIRS, TOPIC, domains_of, joined_pairs
 from interpulse.cli.support.running import CommandFailed, admin_command, failure
 from interpulse.cli.support.watched import show_watched, watch_option
 from interpulse.model.errors import PulsarError
 from interpulse.model.names import NamespaceName, TopicName
+from interpulse.terminal.option_groups import option_group
+from interpulse.terminal.output import is_wide, print_json, print_lines, print_pairs
 
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
@@ -80,7 +80,7 @@ async def list_topics(
 ) -> None:
     """List the topics of a namespace, partitions one by one.
 
-    -o wide adds the number of a partition, how many there are (where the cluster lists that, Apache Pulsar does not),
+    -o wide adds the partition number, the partition count (where the cluster reports it, which Apache Pulsar does not),
     and the bundle of each topic.
     """
     domains = domains_of(topic_domain)
@@ -104,7 +104,7 @@ async def list_topics(
 async def list_partitioned_topics(admin: AdminClient, namespace: NamespaceName, system_included: bool) -> None:
     """List the partitioned topics of a namespace.
 
-    -o wide adds their partition counts, where the cluster lists them; Apache Pulsar does not.
+    -o wide adds their partition counts, which Apache Pulsar does not list.
     """
     if is_wide():
         await print_partitioned_topics(admin, namespace, system_included=system_included)
@@ -170,7 +170,7 @@ async def get_partitioned_topic_metadata(admin: AdminClient, topic: TopicName) -
 @click.option("--from-file", is_flag=True, help="TOPIC is the path of a file with one topic a line.")
 @admin_command
 async def delete_topic(admin: AdminClient, topic: str, force: bool, by_expression: bool, from_file: bool) -> None:
-    """Delete a topic or a single partition, or several of them, each told when it is gone."""
+    """Delete a topic, a single partition, or several of them, and report each deletion."""
     if by_expression and from_file:
         raise click.UsageError("Give one of -r and --from-file")
     if not by_expression and not from_file:
@@ -223,7 +223,7 @@ _stats_options = option_group(
     click.option("--exclude-publishers", is_flag=True, help="Leave out the list of producers."),
     click.option("--exclude-consumers", is_flag=True, help="Leave out the lists of consumers of the subscriptions."),
 )
-"""The options of statistics, by the names of the admin client's arguments."""
+"""Options of statistics, by the names of the admin client's arguments."""
 
 
 @topics.command("stats")
@@ -284,7 +284,7 @@ async def get_properties(admin: AdminClient, topic: TopicName) -> None:
 @click.option("-p", "--property", "properties", type=PAIRS, multiple=True, required=True, help="Properties: a=b,c=d.")
 @admin_command
 async def update_properties(admin: AdminClient, topic: TopicName, properties: tuple[dict[str, str], ...]) -> None:
-    """Set properties of a topic; the others stay."""
+    """Set properties of a topic. Others stay."""
     await admin.topics.update_properties(topic, joined_pairs(properties))
 
 
@@ -311,7 +311,7 @@ async def set_replication_clusters(admin: AdminClient, topic: TopicName, cluster
 @click.option("-ap", "--applied", is_flag=True, help="Print the clusters in force, the namespace's policy included.")
 @admin_command
 async def get_replication_clusters(admin: AdminClient, topic: TopicName, applied: bool) -> None:
-    """Print the clusters of one topic; null if it follows its namespace."""
+    """Print the clusters of one topic, or null if it follows its namespace."""
     print_json(await admin.topics.replication_clusters(topic, applied=applied))
 
 
@@ -319,7 +319,7 @@ async def get_replication_clusters(admin: AdminClient, topic: TopicName, applied
 @_topic
 @admin_command
 async def remove_replication_clusters(admin: AdminClient, topic: TopicName) -> None:
-    """Remove the clusters of one topic; it follows its namespace again."""
+    """Remove the clusters of one topic, so that it follows its namespace again."""
     await admin.topics.remove_replication_clusters(topic)
 
 

@@ -1,4 +1,4 @@
-"""The commands of ``topics`` for maintenance: unload, trim, truncate, terminate, compact."""
+"""Commands of ``topics`` for maintenance: unload, trim, truncate, terminate, compact."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from interpulse.cli.support.command_lists import topic_command
-from interpulse.cli.support.output import print_text, print_value
 from interpulse.cli.support.running import CommandFailed
 from interpulse.model.errors import NotAllowed
 from interpulse.model.names import TopicName
+from interpulse.terminal.output import print_text, print_value
 
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
@@ -33,13 +33,13 @@ _topic_command = partial(topic_command, UPKEEP_COMMANDS)
 
 @_topic_command("unload")
 async def unload_topic(admin: AdminClient, topic: TopicName) -> None:
-    """Close a topic in its broker; the next client loads it again."""
+    """Close a topic in its broker. The next client loads it again."""
     await admin.topics.unload(topic)
 
 
 @_topic_command("trim-topic")
 async def trim_topic(admin: AdminClient, topic: TopicName) -> None:
-    """Delete the messages that no subscription and no policy needs, at once."""
+    """Delete messages that no subscription and no policy needs, immediately."""
     await admin.topics.trim(topic)
 
 
@@ -51,7 +51,7 @@ async def truncate_topic(admin: AdminClient, topic: TopicName) -> None:
 
 @_topic_command("terminate")
 async def terminate_topic(admin: AdminClient, topic: TopicName) -> None:
-    """Terminate a topic: it takes no more messages."""
+    """Terminate a topic, which then takes no more messages."""
     try:
         last = await admin.topics.terminate(topic)
     except NotAllowed as error:
@@ -63,7 +63,7 @@ async def terminate_topic(admin: AdminClient, topic: TopicName) -> None:
 
 @_topic_command("partitioned-terminate")
 async def terminate_partitioned_topic(admin: AdminClient, topic: TopicName) -> None:
-    """Terminate all partitions of a topic: they take no more messages."""
+    """Terminate all partitions of a topic, which then take no more messages."""
     ends = {topic.partition(index): last for index, last in (await admin.topics.terminate_partitioned(topic)).items()}
     lines = [f"Topic {partition} successfully terminated at {last}" for partition, last in ends.items()]
     print_value({str(partition): str(last) for partition, last in ends.items()}, "\n".join(lines))
@@ -71,7 +71,7 @@ async def terminate_partitioned_topic(admin: AdminClient, topic: TopicName) -> N
 
 @_topic_command("compact")
 async def compact_topic(admin: AdminClient, topic: TopicName) -> None:
-    """Start the compaction of a topic: readers of the compacted topic see the newest message of each key."""
+    """Start the compaction of a topic. Readers of the compacted topic see the newest message of each key."""
     await admin.topics.compact(topic)
     print_text(f"Topic compaction requested for {topic}")
 

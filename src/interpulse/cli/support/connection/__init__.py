@@ -1,1 +1,1 @@
-"""Address and credentials of a cluster, from all places that may name them; `settings` puts them together."""
+"""Address and credentials of a cluster, from every place that may name them; `settings` combines them."""

@@ -1,7 +1,7 @@
-"""``client.conf``: the file of Pulsar's client tools with the address of a cluster and the credentials.
+"""File ``client.conf`` of Pulsar's client tools, with the address of a cluster and the credentials.
 
-Pulsar's own file is read as it is. A key that only a Java process can obey is named in one warning, and a key that
-Pulsar does not know is refused: a misspelt ``webServiceUrl`` would send the user to the default address.
+Pulsar's own file works unchanged. Keys that only a Java process can obey are named in one warning. A key that Pulsar
+does not know is refused, since a misspelt ``webServiceUrl`` would lead to the default address.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import Final
 
 import click
 
-from interpulse.cli.support.lazy import nearest_name
+from interpulse.terminal.lazy import nearest_name
 
 __all__ = ["OBEYED", "VARIABLE", "read_client_conf"]
 
 VARIABLE: Final = "PULSAR_CLIENT_CONF"
-"""The environment variable that names the file."""
+"""Environment variable that names the file."""
 
 OBEYED: Final = (
     "webServiceUrl",
@@ -32,7 +32,7 @@ OBEYED: Final = (
     "tlsCertificateFilePath",
     "tlsKeyFilePath",
 )
-"""The keys that have an effect, in the file and as environment variables."""
+"""Keys that have an effect, in the file and as environment variables."""
 
 _KEY_STORES: Final = (
     "certificates are read from PEM files: tlsTrustCertsFilePath, tlsCertificateFilePath, tlsKeyFilePath"
@@ -55,14 +55,14 @@ _WITHOUT_EFFECT: Final = {
     "cliExtensionsDirectory": ("cliextensions", _EXTENSIONS),
     "customCommandFactories": ("", _EXTENSIONS),
 }
-"""Pulsar's other keys: their value in the file it ships, which asks for nothing, and why another does nothing here."""
+"""Pulsar's other keys, with their value in the file it ships and the reason why another has no effect."""
 
 
 def read_client_conf(path: str | None) -> dict[str, str]:
-    """The settings of the file, by key; nothing if ``path`` is None.
+    """Return the settings of the file by key, empty if ``path`` is None.
 
-    Warns on standard error of keys that do nothing here. Raises click.UsageError for an empty path, a file that cannot
-    be read, a line of another form and a key that Pulsar does not know.
+    Warns on standard error of keys without effect. Raises click.UsageError for an empty path, an unreadable file, a
+    malformed line and a key that Pulsar does not know.
     """
     if path is None:
         return {}

@@ -1,8 +1,8 @@
-"""Contexts: clusters under names of the user's own, with address and credentials, in a file that only they read.
+"""Contexts: clusters under names of the user, with address and credentials, in a private file.
 
-The file is JSON: ``{"current": NAME, "contexts": {NAME: {KEY: VALUE}}}`` with the keys of ``client.conf``. It lies in
-the user's configuration directory and has the mode 0600. A file with credentials that others can read is refused, as
-ssh refuses such keys: they may have been read already.
+The file is JSON: ``{"current": NAME, "contexts": {NAME: {KEY: VALUE}}}`` with the keys of ``client.conf``. It is in the
+user's configuration directory with mode 0600. A file with credentials that others can read is refused, as ssh refuses
+such keys: they may have been read already.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from typing import Final
 
 import click
 
-from interpulse.cli.support.lazy import nearest_name
+from interpulse.terminal.lazy import nearest_name
 
 __all__ = ["CONTEXT_KEYS", "CONTEXT_VARIABLE", "Contexts", "chosen_context", "contexts_path", "holds_secret"]
 
 CONTEXT_VARIABLE: Final = "INTERPULSE_CONTEXT"
-"""The environment variable that chooses a context."""
+"""Environment variable that chooses a context."""
 
 CONTEXT_KEYS: Final = (
     "brokerServiceUrl",
@@ -36,33 +36,33 @@ CONTEXT_KEYS: Final = (
     "tlsCertificateFilePath",
     "tlsKeyFilePath",
 )
-"""What a context can hold."""
+"""Keys that a context can contain."""
 
 _FOR_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 _REFERENCES: Final = ("file:", "env:")
 
 
 def contexts_path() -> Path:
-    """The file, whether it exists or not."""
+    """Return the path of the file, which need not exist."""
     return Path(click.get_app_dir("interpulse")) / "contexts.json"
 
 
 def holds_secret(settings: Mapping[str, str]) -> bool:
-    """Whether the credentials themselves are in the settings, and not only the place where they are."""
+    """Return True if the settings contain credentials themselves, not only the place where they are."""
     params = settings.get("authParams", "")
     return bool(params) and not params.startswith(_REFERENCES)
 
 
 @dataclass(frozen=True, slots=True)
 class Contexts:
-    """All contexts of a user, and the one that is in use."""
+    """All contexts of a user, and the name of the current one."""
 
     current: str | None = None
     settings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @classmethod
     def load(cls, path: Path) -> Contexts:
-        """None at all if there is no file. Raises click.UsageError for one that cannot be used."""
+        """Read the file, or return no contexts if there is none. Raise click.UsageError if it cannot be used."""
         try:
             with path.open(encoding="utf-8") as file:
                 mode = os.fstat(file.fileno()).st_mode
@@ -80,7 +80,7 @@ class Contexts:
         return found
 
     def save(self, path: Path) -> None:
-        """Replace the file as a whole, readable by nobody else. Raises click.UsageError if it cannot be written."""
+        """Replace the file as a whole, readable by its owner only. Raise click.UsageError if it cannot be written."""
         text = json.dumps({"current": self.current, "contexts": self.settings}, indent=2, ensure_ascii=False)
         beside = path.with_name(f".{path.name}.{os.getpid()}")
         try:
@@ -97,7 +97,7 @@ class Contexts:
             raise click.UsageError(f"{path} cannot be written: {error.strerror}") from error
 
     def named(self, name: str) -> Mapping[str, str]:
-        """The settings of a context. Raises click.UsageError for a name that there is not."""
+        """Return the settings of a context. Raise click.UsageError for an unknown name."""
         if name in self.settings:
             return self.settings[name]
         nearest = nearest_name(name, self.settings)
@@ -110,22 +110,25 @@ class Contexts:
         return replace(self, settings={**self.settings, name: settings})
 
     def without(self, name: str) -> Contexts:
-        """Nothing is in use any more if it was that one. Raises click.UsageError for a name that there is not."""
+        """Return the contexts without one; if it was the current one, none is.
+
+        Raise click.UsageError for an unknown name.
+        """
         self.named(name)
         left = {other: settings for other, settings in self.settings.items() if other != name}
         return Contexts(None if self.current == name else self.current, left)
 
     def using(self, name: str | None) -> Contexts:
-        """Raises click.UsageError for a name that there is not."""
+        """Return the contexts with another current one. Raise click.UsageError for an unknown name."""
         if name is not None:
             self.named(name)
         return replace(self, current=name)
 
 
 def chosen_context(name: str | None, environment: Mapping[str, str]) -> tuple[str | None, Mapping[str, str]]:
-    """The context that is named, else that of the environment, else the one in use, with its settings; none: nothing.
+    """Return the named context, else that of the environment, else the current one, with its settings, if any.
 
-    Raises click.UsageError for a name that there is not, and for a file that cannot be used.
+    Raises click.UsageError for an unknown name and for a file that cannot be used.
     """
     contexts = Contexts.load(contexts_path())
     chosen = name or environment.get(CONTEXT_VARIABLE) or contexts.current

@@ -1,8 +1,8 @@
-"""Address and credentials of a cluster: from flags, the environment, a context and ``client.conf``.
+"""Address and credentials of a cluster, from flags, the environment, a context and ``client.conf``.
 
-A flag wins over an environment variable, that over the context in use, that over the file named by
-``PULSAR_CLIENT_CONF``, that over the default. Beside a context, address and credentials of the file do not count: they
-belong to another cluster, and a token must not go there.
+A flag overrides an environment variable, which overrides the current context, which overrides the file named by
+``PULSAR_CLIENT_CONF``, which overrides the default. With a context, address and credentials of the file are ignored:
+they belong to another cluster, and a token must not be sent to this one.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _TRUTHS = {"true": True, "false": False}
 
 @dataclass(frozen=True, slots=True)
 class ConnectionSettings:
-    """The settings of every command that talks to a cluster."""
+    """Settings of every command that connects to a cluster."""
 
     given_admin_url: str | None
     given_service_url: str | None
@@ -59,8 +59,9 @@ class ConnectionSettings:
         flags: Mapping[str, str | bool | int | None],
         environment: Mapping[str, str] = os.environ,
     ) -> ConnectionSettings:
-        """Put the sources together; ``flags`` holds Pulsar's key names, None where a flag was not given, and the name
-        of the ``context``.
+        """Combine the sources.
+
+        ``flags`` has Pulsar's key names, None for missing flags, and the name of the ``context``.
 
         Raises click.UsageError for a configuration file or a context that cannot be used.
         """
@@ -102,17 +103,17 @@ class ConnectionSettings:
 
     @property
     def admin_url(self) -> str:
-        """Raises click.UsageError if there is a context or a configuration file, and nothing names the address."""
+        """URL of the web service. Raises click.UsageError if a context or a configuration file lacks it."""
         return self.given_admin_url or self._default("webServiceUrl", "--admin-url", "http://localhost:8080")
 
     @property
     def service_url(self) -> str:
-        """Raises click.UsageError if there is a context or a configuration file, and nothing names the address."""
+        """URL of the binary service. Raises click.UsageError if a context or a configuration file lacks it."""
         return self.given_service_url or self._default("brokerServiceUrl", "--url", "pulsar://localhost:6650")
 
     @property
     def paired_admin_url(self) -> str | None:
-        """The web service of the cluster that is named by the service URL, if that is known without asking."""
+        """URL of the web service of the service URL's cluster, if it is known without asking."""
         if self.given_admin_url is not None or (self._is_bare and self.given_service_url in _LOCAL):
             return self.admin_url
         return None
@@ -122,15 +123,20 @@ class ConnectionSettings:
         return self.conf_path is None and self.context is None
 
     def _default(self, key: str, flag: str, url: str) -> str:
-        """A configuration without the address does not mean the cluster of this machine."""
+        """Return the default address unless there is a configuration.
+
+        A configuration without an address does not mean this machine.
+        """
         if self.context is not None:
-            raise click.UsageError(f"The context {self.context} has no {key}: give {flag}, or create it anew with both")
+            raise click.UsageError(
+                f"The context {self.context} has no {key}: give {flag}, or create it again with both"
+            )
         if self.conf_path is not None:
             raise click.UsageError(f"{VARIABLE}={self.conf_path} has no {key}: add it there, or give {flag}")
         return url
 
     def credentials(self) -> Credentials | None:
-        """Raises click.UsageError for a plug-in that is not supported."""
+        """Return the credentials. Raise click.UsageError for a plug-in that is not supported."""
         from interpulse.client.credentials import Credentials
 
         try:

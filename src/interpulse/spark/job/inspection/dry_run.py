@@ -9,7 +9,8 @@ from interpulse.model.clusters import shown_address
 from interpulse.model.errors import NamespaceNotFound, NotConnected, OperationTimeout, PulsarError
 from interpulse.model.names import TopicName
 from interpulse.model.topics import Existence, TopicKind
-from interpulse.replication.naming import misnamed
+from interpulse.replication.change_forms import hold_texts, sentence_of
+from interpulse.replication.connect import misnamed
 from interpulse.replication.provision import partition_metadata
 from interpulse.rules.provisioning import ProvisioningStep, may_grow, plan_topic
 from interpulse.spark.job.inspection.finding import Finding
@@ -120,13 +121,14 @@ async def plan_at_target(
     if plan.step is ProvisioningStep.HOLD:
         if config.provision.on_mismatch == ON_MISMATCH_EXPAND and may_grow(local, remote):
             return f"expand to {count} partitions; replicate", Finding.DIFFERS
+        texts = hold_texts(topic, local, there, remote, plan)
         if config.provision.on_mismatch == ON_MISMATCH_FAIL and TopicKind.ABSENT is not remote.kind:
-            return f"the job would end: {plan.reason}; {plan.remedy}", Finding.DIFFERS
-        return f"held: {plan.reason}; {plan.remedy}", Finding.DIFFERS
+            return f"the job would end: {'; '.join(texts)}", Finding.DIFFERS
+        return f"held: {'; '.join(texts)}", Finding.DIFFERS
     shape = _shape(count)
-    if plan.step is ProvisioningStep.CONNECT:
+    if plan.change is None:
         return f"replicate, {shape}", Finding.SAME
-    return f"{plan.step.value}, {shape}; replicate", Finding.DIFFERS
+    return f"{sentence_of(plan.change)}, {shape}; replicate", Finding.DIFFERS
 
 
 def _shape(count: int) -> str:

@@ -25,7 +25,7 @@ from interpulse.model.errors import AlreadyExists, PulsarError
 from interpulse.model.ids import EARLIEST, LATEST, MessageId
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo
-from interpulse.replication.naming import misnamed
+from interpulse.replication.connect import misnamed
 from interpulse.replication.provision import (
     PartitionsDiffer,
     TopicHeld,

@@ -11,7 +11,7 @@ from typing import Final
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.client.consuming.entry_reader import EntryReader
 from interpulse.client.producing.entry_sender import EntrySender
-from interpulse.client.producing.send_queue import Receipt, RunReceipt
+from interpulse.client.producing.unconfirmed import Receipt
 from interpulse.client.session import Session
 from interpulse.model.errors import NotAllowed
 from interpulse.model.ids import EARLIEST, LATEST, Position
@@ -29,7 +29,7 @@ __all__ = ["BrokerTarget", "SenderLane", "lane_start", "last_position"]
 
 
 _TAIL: Final = 100
-"""How many entries an earlier attempt's first may lie behind, where the topic turned out not to de-duplicate."""
+"""The entries to look back for the first one of an earlier attempt, if the topic does not de-duplicate."""
 
 
 class SenderLane:
@@ -45,7 +45,7 @@ class SenderLane:
         """``again`` opens another sender of the same name, where ``unproven_after`` says that one is needed."""
         self._sender = sender
         self._again = again
-        self._receipts: list[asyncio.Future[Receipt] | asyncio.Future[RunReceipt]] = []
+        self._receipts: list[asyncio.Future[Receipt]] = []
         self.unproven_after = unproven_after
         self.last_position: Position | None = None
         self.refused: list[int] = []
@@ -63,28 +63,25 @@ class SenderLane:
         return self._sender.schema_version
 
     async def send(
-        self, sequence_id: int, num_messages: int, entry: bytes, *, is_chunk: bool, highest_id: int | None = None
+        self,
+        sequence_ids: Sequence[int],
+        counts: Sequence[int],
+        entries: Sequence[bytes],
+        *,
+        is_chunk: bool = False,
+        highest_id: int | None = None,
     ) -> None:
-        highest = sequence_id if highest_id is None else highest_id
-        says_all = num_messages == 1 and not is_chunk and highest == sequence_id  # brokers take such in runs
-        self._receipts.append(
-            await self._sender.send_entry(
-                entry,
-                sequence_id=sequence_id,
-                highest_sequence_id=0 if says_all else highest,
-                num_messages=num_messages,
-                is_chunk=is_chunk,
-            )
+        assert self.unproven_after is None or len(entries) == 1, "entries of an unproven lane are sent one by one"
+        highest = sequence_ids[-1] if highest_id is None else highest_id
+        says_all = not is_chunk and highest == sequence_ids[-1]  # brokers take such in runs
+        self._receipts += await self._sender.send_run(
+            sequence_ids, counts, entries, highest_sequence_id=None if says_all else highest, is_chunk=is_chunk
         )
         if self.unproven_after is not None and not is_chunk:
             await self._prove(highest)
 
-    async def send_run(self, sequence_ids: Sequence[int], counts: Sequence[int], entries: Sequence[bytes]) -> None:
-        assert self.unproven_after is None, "entries of an unproven lane are sent one by one"
-        self._receipts += await self._sender.send_run(sequence_ids, counts, entries)
-
     async def _prove(self, sent: int) -> None:
-        """A broker that de-duplicates knows the number when the producer is opened again. Raises NotAllowed."""
+        """Open the producer again: a broker that de-duplicates has the sequence id. Raises NotAllowed."""
         assert self._again is not None, "of an unproven lane"
         await self.drain()
         await self._sender.close()
@@ -98,13 +95,8 @@ class SenderLane:
         receipts, self._receipts = self._receipts, []
         for future in receipts:
             receipt = future.result()
-            if isinstance(receipt, RunReceipt):
-                self.refused += receipt.duplicates
-                self.last_position = receipt.last_position or self.last_position
-            elif receipt.is_duplicate:
-                self.refused.append(receipt.sequence_id)
-            else:
-                self.last_position = receipt.position
+            self.refused += receipt.duplicates
+            self.last_position = receipt.last_position or self.last_position
 
     async def close(self) -> None:
         for future in self._receipts:
@@ -152,7 +144,7 @@ class BrokerTarget:
         self._map = topic_map or TopicMap()
         self._schemas = TargetSchemas(session, source, self._map)
         self._producer_names: dict[str, str] = {}
-        """Of the lanes, by their topic-partition."""
+        """The producer names of lanes, by their topic-partition."""
 
     async def open_lane(
         self, topic: str, producer_name: str, *, is_new: bool, schema: SchemaInfo | None = None
@@ -226,7 +218,7 @@ class BrokerTarget:
 
 
 async def last_position(session: Session, topic: TopicName) -> Position:
-    """The last entry of a topic-partition."""
+    """Return the position of the last entry of a topic-partition."""
 
     async def ask() -> Position:
         async with EntryReader(session, topic, after=LATEST, subscription_prefix="interpulse-check") as reader:
@@ -237,7 +229,7 @@ async def last_position(session: Session, topic: TopicName) -> Position:
 
 
 async def lane_start(session: Session, topic: str, producer_name: str, *, takeover_timeout_ms: int) -> LaneState:
-    """Where a lane stands before its first range: what the broker knows under its name, and the end of its topic."""
+    """Return the state of a lane before its first range: its last sequence id, and the end of its topic."""
     name = TopicName.parse(topic)
     async with EntrySender(
         session, name, producer_name, schema_of_topic=True, takeover_timeout_ms=takeover_timeout_ms, encrypted=True

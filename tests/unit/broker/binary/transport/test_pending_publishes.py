@@ -24,8 +24,8 @@ def test_pending_when_entries_come_and_are_answered_then_sums_of_all_producers_f
     total = pending()
     one, other = total.of_producer(), total.of_producer()
     for size in (5, 6, 7):
-        one.add(size)
-    other.add(100)
+        one.add([range(size)])
+    other.add([range(100)])
     assert (total.count, total.bytes) == (4, 118)
     one.answered(2)
     assert (total.count, total.bytes) == (2, 107), "the oldest ones are answered"
@@ -50,14 +50,14 @@ def test_pending_when_count_or_bytes_reach_their_limit_then_full_and_half_of_the
     total = pending(count_max=4, bytes_max=100)
     producer = total.of_producer()
     for _ in range(count):
-        producer.add(size)
+        producer.add([range(size)])
     assert (total.full, total.has_room) == (full, has_room)
 
 
 def test_pending_when_one_entry_is_the_limit_then_room_comes_with_its_answer() -> None:
     total = pending(count_max=1)
     producer = total.of_producer()
-    producer.add(1)
+    producer.add([range(1)])
     assert (total.full, total.has_room) == (True, False)
     producer.answered()
     assert (total.full, total.has_room) == (False, True)
@@ -67,8 +67,8 @@ def test_pending_when_entries_are_answered_then_told_after_the_sums_are_lowered(
     seen: list[tuple[int, int]] = []
     total = in_buffer(PublishBuffer(), lambda: seen.append((total.count, total.bytes)), 9, 9)
     producer = total.of_producer()
-    producer.add(3)
-    producer.add(4)
+    producer.add([range(3)])
+    producer.add([range(4)])
     assert seen == []
     producer.answered()
     producer.answered()
@@ -78,9 +78,9 @@ def test_pending_when_entries_are_answered_then_told_after_the_sums_are_lowered(
 def test_abandon_when_one_producer_is_closed_then_only_its_entries_are_gone() -> None:
     total = pending()
     closed, stays = total.of_producer(), total.of_producer()
-    closed.add(1)
-    closed.add(2)
-    stays.add(4)
+    closed.add([range(1)])
+    closed.add([range(2)])
+    stays.add([range(4)])
     closed.abandon()
     assert (total.count, total.bytes) == (1, 4)
     closed.abandon()
@@ -90,8 +90,8 @@ def test_abandon_when_one_producer_is_closed_then_only_its_entries_are_gone() ->
 async def test_drained_when_the_last_entry_is_answered_then_all_who_wait_go_on() -> None:
     producer = pending().of_producer()
     await producer.drained()
-    producer.add(1)
-    producer.add(1)
+    producer.add([range(1)])
+    producer.add([range(1)])
     waiting = [asyncio.ensure_future(producer.drained()) for _ in range(2)]
     await asyncio.sleep(0)
     producer.answered()
@@ -104,7 +104,7 @@ async def test_drained_when_the_last_entry_is_answered_then_all_who_wait_go_on()
 
 async def test_drained_when_the_entries_are_abandoned_then_goes_on() -> None:
     producer = pending().of_producer()
-    producer.add(1)
+    producer.add([range(1)])
     waiting = asyncio.ensure_future(producer.drained())
     await asyncio.sleep(0)
     producer.abandon()
@@ -115,10 +115,10 @@ async def test_drained_when_the_entries_are_abandoned_then_goes_on() -> None:
 def test_buffer_when_all_connections_together_reach_its_limit_then_those_that_publish_are_full() -> None:
     buffer = PublishBuffer(100)
     one, other, silent = (in_buffer(buffer, lambda: None) for _ in range(3))
-    one.of_producer().add(60)
-    other.of_producer().add(39)
+    one.of_producer().add([range(60)])
+    other.of_producer().add([range(39)])
     assert (one.full, other.full, silent.full) == (False, False, False)
-    other.of_producer().add(1)
+    other.of_producer().add([range(1)])
     assert (one.full, other.full, silent.full) == (True, True, False)
 
 
@@ -128,8 +128,8 @@ def test_buffer_when_half_of_it_is_answered_then_those_that_stopped_are_told_onc
     one, other = in_buffer(buffer, lambda: told.append("one")), in_buffer(buffer, lambda: told.append("other"))
     producer, producers = one.of_producer(), other.of_producer()
     for size in (30, 21):
-        producers.add(size)
-    producer.add(49)
+        producers.add([range(size)])
+    producer.add([range(49)])
     assert (one.full, other.full) == (True, True)
     producers.answered()
     assert (told, one.has_room) == (["other"], False)
@@ -142,9 +142,9 @@ def test_buffer_when_a_connection_that_waits_is_lost_then_it_is_not_told() -> No
     told: list[str] = []
     buffer = PublishBuffer(10)
     lost, stays = in_buffer(buffer, lambda: told.append("lost")), in_buffer(buffer, lambda: told.append("stays"))
-    lost.of_producer().add(1)
+    lost.of_producer().add([range(1)])
     producer = stays.of_producer()
-    producer.add(9)
+    producer.add([range(9)])
     assert (lost.full, stays.full) == (True, True)
     lost.close()
     producer.answered()
@@ -154,5 +154,5 @@ def test_buffer_when_a_connection_that_waits_is_lost_then_it_is_not_told() -> No
 def test_buffer_when_it_has_no_limit_then_nobody_stops() -> None:
     buffer = PublishBuffer()
     one = in_buffer(buffer, lambda: None, bytes_max=2**40)
-    one.of_producer().add(2**39)
+    one.of_producer().add([range(2**39)])
     assert (one.full, one.has_room) == (False, True)

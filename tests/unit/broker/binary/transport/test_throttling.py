@@ -25,12 +25,14 @@ async def throttling(client: Any, after: int, wait_ms: int = LONG_MS) -> Any:
     """A producer whose topic allows so many entries, then none for some time."""
     producer = await client.open_producer(1)
 
-    def publish(*arguments: Any) -> None:
-        producer.published.append(arguments)
+    record = producer.publish
+
+    def publish(*arguments: Any, **facts: Any) -> None:
+        record(*arguments, **facts)
         if len(producer.published) >= after:
             producer.sink.throttle(wait_ms)
 
-    client.connection.producers[1].publish = publish
+    producer.publish = publish
     return producer
 
 
@@ -64,7 +66,7 @@ async def test_what_comes_while_a_client_is_throttled_waits_behind_what_came_bef
     client.send(sends(0, 1))
     client.send(sends(2))  # what the transport had read already
     assert published(producer) == [0]
-    client.connection.producers[1].publish = producer.publish
+    del producer.publish
     client.connection.throttle(0)
     await client.answers()
     assert (published(producer), client.transport.reading) == ([0, 1, 2], True)

@@ -41,7 +41,7 @@ async def send(bench: Any, topic: Topic, *messages: tuple[str | None, str]) -> l
 async def send_entries(bench: Any, topic: Topic, *entries: bytes) -> list[Position]:
     producer, sink = await bench.producer(topic, "sender", producer_id=77)
     for number, entry in enumerate(entries):
-        producer.publish(number, -1, 1, entry)
+        producer.publish([number], [entry])
     await true(lambda: len(sink.received) == len(entries))
     producer.close()
     return [Position(ledger, entry) for _, _, ledger, entry in sink.received]

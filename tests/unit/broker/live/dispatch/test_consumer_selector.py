@@ -18,7 +18,7 @@ async def test_chunks_of_one_message_go_to_one_consumer(bench: Any, join: Any) -
     for number in range(24):
         uuid, chunk = f"u{number % 2}", number // 2 % 4
         entry = bench.entry(number, uuid=uuid, num_chunks_from_msg=4, chunk_id=chunk)
-        producer.publish(number, -1, 1, entry, True)
+        producer.publish([number], [entry], is_chunk=True)
         await bench.settle()
     first, second = a.numbers(), b.numbers()
     assert sorted(first + second) == list(range(24))
@@ -34,7 +34,9 @@ async def test_chunks_wait_for_the_consumer_that_has_the_first_ones_and_others_g
     producer, _ = await bench.producer(topic)
 
     async def publish(number: int, chunk: int) -> None:
-        producer.publish(number, -1, 1, bench.entry(number, uuid="u", num_chunks_from_msg=4, chunk_id=chunk), True)
+        producer.publish(
+            [number], [bench.entry(number, uuid="u", num_chunks_from_msg=4, chunk_id=chunk)], is_chunk=True
+        )
         await bench.settle()
 
     await publish(0, 0)
@@ -57,7 +59,9 @@ async def test_chunks_that_wait_for_a_consumer_go_to_another_when_it_leaves(benc
     producer, _ = await bench.producer(topic)
     for number in range(3):
         sink.writable = number == 0
-        producer.publish(number, -1, 1, bench.entry(number, uuid="u", num_chunks_from_msg=3, chunk_id=number), True)
+        producer.publish(
+            [number], [bench.entry(number, uuid="u", num_chunks_from_msg=3, chunk_id=number)], is_chunk=True
+        )
         await bench.settle()
     _, heir = await join(topic, "b", 100)
     assert heir.numbers() == []
@@ -70,7 +74,7 @@ class TestKeyShared:
         producer, _ = await bench.producer(topic, producer_id=77, name=f"producer-{topic.entries_added}")
         for key in keys:
             number = topic.entries_added
-            producer.publish(number, -1, 1, bench.entry(number, partition_key=key))
+            producer.publish([number], [bench.entry(number, partition_key=key)])
         await bench.settle()
         producer.close()
 

@@ -159,7 +159,7 @@ async def publish(bench: Any, topic: Any, *delays: int | None, **metadata: Any) 
     for delay in delays:
         when = {} if delay is None else {"deliver_at_time": bench.clock.time_ms + delay}
         number = topic.entries_added
-        producer.publish(number, -1, 1, bench.entry(number, **when, **metadata))
+        producer.publish([number], [bench.entry(number, **when, **metadata)])
     await bench.settle()
     producer.close()
 
@@ -382,13 +382,13 @@ async def test_too_long_a_delay_is_refused_when_published_and_nothing_is_stored(
     topic = await bench.topic()
     producer, sink = await bench.producer(topic)
     for number, deliver_at in enumerate((6_000, 6_001)):
-        producer.publish(number, -1, 1, bench.entry(number, publish_time=1_000, deliver_at_time=deliver_at))
+        producer.publish([number], [bench.entry(number, publish_time=1_000, deliver_at_time=deliver_at)])
     await bench.settle()
     assert [receipt[0] for receipt in sink.received] == [0]
     [(sequence_id, error)] = sink.failures
     assert (sequence_id, str(error)) == (1, "Exceeds max allowed delivery delay of 5000 milliseconds")
     await topic.apply(TopicSettings(delayed_delivery=DelayedDelivery(active=False, max_delay_millis=5_000)))
-    producer.publish(2, -1, 1, bench.entry(2, publish_time=1_000, deliver_at_time=6_001))
+    producer.publish([2], [bench.entry(2, publish_time=1_000, deliver_at_time=6_001)])
     await bench.settle()
     assert [receipt[0] for receipt in sink.received] == [0, 2]
 
@@ -419,7 +419,7 @@ async def test_long_backlog_of_delayed_entries_leaves_others_their_turn(
     producer, _ = await bench.producer(topic)
     delayed = {"deliver_at_time": bench.clock.time_ms + 5000}
     for number in range(95):
-        producer.publish(number, -1, 1, bench.entry(number, **({} if number in (2, 94) else delayed)))
+        producer.publish([number], [bench.entry(number, **({} if number in (2, 94) else delayed))])
     await bench.settle()
     consumer, sink = await join(topic, permits=0)
     counts = []
@@ -466,7 +466,7 @@ async def test_skipping_what_waits_makes_room_for_what_is_behind_it(
     _, sink = await join(topic)
     producer, _ = await bench.producer(topic)
     for number in range(5):
-        producer.publish(number, -1, 1, bench.entry(number, deliver_at_time=bench.clock.time_ms + 5000))
+        producer.publish([number], [bench.entry(number, deliver_at_time=bench.clock.time_ms + 5000)])
     await bench.settle()
     full_upto = topic.positions.durable
     await bench.publish(topic, 5, 6)

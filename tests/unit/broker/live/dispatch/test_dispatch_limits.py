@@ -150,7 +150,7 @@ async def test_batches_count_their_messages(bench: Any, join: Any, alarms: Alarm
     _, sink = await join(topic)
     producer, _ = await bench.producer(topic)
     for number in range(4):
-        producer.publish(number, -1, 3, bench.entry(number, num_messages_in_batch=3))
+        producer.publish([number], [bench.entry(number, num_messages_in_batch=3)], num_messages=3)
     await bench.settle()
     assert len(sink.take()) == 2
     alarms.pass_ms(749)
@@ -180,7 +180,7 @@ async def test_rate_above_that_of_the_producers(bench: Any, alarms: Alarms, poli
     _, sink = await bench.consumer(topic)
     producer, _ = await bench.producer(topic)
     for number in range(50):
-        producer.publish(number, -1, 1, bench.entry(number))
+        producer.publish([number], [bench.entry(number)])
     await bench.settle()
     assert sink.numbers() == [0]
     topic.tick(10.0)  # 5 messages per second were published
@@ -245,4 +245,4 @@ async def test_topic_without_rates_has_no_gate(bench: Any, join: Any) -> None:
     topic = await bench.topic()
     await join(topic)
     assert topic.subscription("s").dispatch.gate is None
-    assert topic.publish_limits is None
+    assert topic.publishing.publish_limits is None

@@ -44,7 +44,7 @@ async def test_backlog_of_batches_when_permits_are_few_then_no_more_of_them_are_
     await topic.create_subscription("s")
     producer, _ = await bench.producer(topic)
     for number in range(40):
-        producer.publish(number, -1, 10, bench.entry(number, num_messages_in_batch=10))
+        producer.publish([number], [bench.entry(number, num_messages_in_batch=10)], num_messages=10)
     await bench.restart()
     topic = await bench.topic()
     looked_at: list[Position] = []
@@ -70,7 +70,7 @@ async def test_backlog_when_it_is_read_then_its_entries_are_looked_at_together(b
     await topic.create_subscription("s")
     producer, _ = await bench.producer(topic)
     for number in range(40):
-        producer.publish(number, -1, 10, bench.entry(number, num_messages_in_batch=10))
+        producer.publish([number], [bench.entry(number, num_messages_in_batch=10)], num_messages=10)
     await bench.restart()
     topic = await bench.topic()
 
@@ -180,7 +180,7 @@ async def test_entries_acknowledged_before_a_restart_are_left_out(bench: Any) ->
     consumer, sink = await bench.consumer(topic, sub_type=bench.SHARED)
     producer, _ = await bench.producer(topic)
     for number in range(6):
-        producer.publish(number, -1, 3, bench.entry(number, num_messages_in_batch=3))
+        producer.publish([number], [bench.entry(number, num_messages_in_batch=3)], num_messages=3)
     await bench.settle()
     positions = [each.position for each in sink.take()]
     for index in (1, 2, 5):
@@ -210,9 +210,9 @@ async def last_acknowledged(bench: Any) -> Any:
     topic = await bench.topic()
     consumer, sink = await bench.consumer(topic, sub_type=bench.SHARED)
     producer, _ = await bench.producer(topic)
-    producer.publish(0, -1, 3, bench.entry(0, num_messages_in_batch=3))
+    producer.publish([0], [bench.entry(0, num_messages_in_batch=3)], num_messages=3)
     for number in (1, 2):
-        producer.publish(number, -1, 1, bench.entry(number))
+        producer.publish([number], [bench.entry(number)])
     await bench.settle()
     consumer.acknowledge(sink.take()[2].position)
     await bench.restart()

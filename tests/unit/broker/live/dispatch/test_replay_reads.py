@@ -371,7 +371,7 @@ async def test_what_is_held_back_takes_room_as_what_was_read(bench: Any, join: A
         slow.append(await join(topic, "b", 0, sub_type=bench.KEY_SHARED))
         producer, _ = await bench.producer(topic)
         for number in range(40):
-            producer.publish(number, -1, 1, bench.entry(number, partition_key=f"k{number}"))
+            producer.publish([number], [bench.entry(number, partition_key=f"k{number}")])
         await bench.settle()
     waiting = [topic.stats()["subscriptions"]["s"]["msgInReplay"] for topic in bench.registry.topics()]
     assert min(waiting) > 10

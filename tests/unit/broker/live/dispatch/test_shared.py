@@ -100,7 +100,7 @@ async def test_batch_acknowledged_in_part_while_it_waits_comes_without_that_part
     producer, _ = await bench.producer(topic)
     for number in range(2):
         entry = bench.entry(number, num_messages_in_batch=3, partition_key="k")
-        producer.publish(number, -1, 3, entry)
+        producer.publish([number], [entry], num_messages=3)
     await bench.settle()
     [held] = sink.take()
     waiting = Position(held.position.ledger, held.position.entry + 1)
@@ -228,7 +228,7 @@ async def test_part_of_a_batch_acknowledged_then_dispatch_does_not_look_again(be
     topic = await bench.topic()
     consumer, sink = await join(topic)
     producer, _ = await bench.producer(topic)
-    producer.publish(0, -1, 3, bench.entry(0, num_messages_in_batch=3))
+    producer.publish([0], [bench.entry(0, num_messages_in_batch=3)], num_messages=3)
     await bench.settle()
     looks: list[None] = []
     topic.subscriptions["s"].dispatch._wake = lambda: looks.append(None)
@@ -290,10 +290,10 @@ async def test_new_entries_are_read_until_too_many_wait(
     reader, sink = await join(topic, "b", sub_type=bench.KEY_SHARED, key_sharing=sharing[1])
     producer, _ = await bench.producer(topic)
     for number in range(waiting):
-        producer.publish(number, -1, 1, bench.entry(number, partition_key="key1"))  # of a, who has no permits
+        producer.publish([number], [bench.entry(number, partition_key="key1")])  # of a, who has no permits
     await bench.settle()
     sink.writable = False
-    producer.publish(9, -1, 1, bench.entry(9, partition_key="key2"))
+    producer.publish([9], [bench.entry(9, partition_key="key2")])
     await bench.settle()
     sink.writable = True
     reader.resume()
@@ -315,7 +315,7 @@ async def test_batch_that_is_read_again_then_all_its_messages_are_counted(
     topic = await bench.topic()
     await topic.create_subscription("s")
     producer, _ = await bench.producer(topic)
-    producer.publish(0, -1, 3, bench.entry(0, num_messages_in_batch=3))
+    producer.publish([0], [bench.entry(0, num_messages_in_batch=3)], num_messages=3)
     await bench.settle()
     await bench.restart()
     topic = await bench.topic()
@@ -368,7 +368,7 @@ async def test_part_of_a_batch_acknowledged_when_send_did_not_count_it_then_the_
     topic = await bench.topic()
     consumer, sink = await bench.consumer(topic, sub_type=getattr(bench, sub_type))
     producer, _ = await bench.producer(topic)
-    producer.publish(0, -1, 1, bench.entry(0, num_messages_in_batch=5))
+    producer.publish([0], [bench.entry(0, num_messages_in_batch=5)])
     await bench.settle()
     [delivery] = sink.take()
     consumer.acknowledge(delivery.position, [0b01001])
@@ -381,7 +381,7 @@ async def test_part_of_a_batch_acknowledged_then_unacknowledged_messages_fall(be
     topic = await bench.topic()
     consumer, sink = await join(topic)
     producer, _ = await bench.producer(topic)
-    producer.publish(0, -1, 3, bench.entry(0, num_messages_in_batch=3))
+    producer.publish([0], [bench.entry(0, num_messages_in_batch=3)], num_messages=3)
     await bench.settle()
     [delivery] = sink.take()
     assert consumer.unacknowledged == 3
@@ -454,8 +454,8 @@ async def test_key_is_free_when_its_holder_leaves_after_an_operator_skipped_what
     holder.close()
     producer, _ = await bench.producer(topic)
     for number in range(20):
-        producer.publish(number, -1, 1, bench.entry(number, partition_key=f"k{number}", producer="filler"))
-    producer.publish(20, -1, 1, bench.entry(0, producer="filler"))  # the key of what was skipped
+        producer.publish([number], [bench.entry(number, partition_key=f"k{number}", producer="filler")])
+    producer.publish([20], [bench.entry(0, producer="filler")])  # the key of what was skipped
     await bench.settle()
     assert heir.numbers() == [*range(20), 0]
 
@@ -468,7 +468,7 @@ async def test_replays_of_a_client_that_does_not_read_do_not_keep_others_from_th
     members = {name: await join(topic, name, sub_type=bench.KEY_SHARED) for name in "ab"}
     producer, _ = await bench.producer(topic)
     for number in range(40):
-        producer.publish(number, -1, 1, bench.entry(number, partition_key=f"k{number}"))
+        producer.publish([number], [bench.entry(number, partition_key=f"k{number}")])
     await bench.settle()
     held = {name: [each.position for each in sink.take()] for name, (_, sink) in members.items()}
     deaf, eager = sorted(members, key=lambda name: held[name][0])
@@ -483,13 +483,13 @@ async def test_key_stays_with_its_holder_when_another_entry_of_it_is_acknowledge
     holder, sink = await join(topic, "a", 2, sub_type=bench.KEY_SHARED)
     producer, _ = await bench.producer(topic)
     for number in range(2):
-        producer.publish(number, -1, 1, bench.entry(number, partition_key="k"))
+        producer.publish([number], [bench.entry(number, partition_key="k")])
     await bench.settle()
     first, second = [each.position for each in sink.take()]
     holder.redeliver([first])
     holder.acknowledge(first)
     others = [await join(topic, name, sub_type=bench.KEY_SHARED) for name in "bcdefgh"]
-    producer.publish(2, -1, 1, bench.entry(2, partition_key="k"))
+    producer.publish([2], [bench.entry(2, partition_key="k")])
     await bench.settle()
     assert [sink.numbers() for _, sink in others] == [[]] * 7
     holder.flow(1)
@@ -516,7 +516,7 @@ class Walk:
     async def publish(self) -> None:
         for _ in range(self.chance.randint(1, 30)):
             key = f"k{self.chance.randint(0, 9)}"
-            self.producer.publish(1, -1, 1, self.bench.entry(1, partition_key=key))
+            self.producer.publish([1], [self.bench.entry(1, partition_key=key)])
             self.keys[self.topic.log.last_appended] = key
 
     async def enter(self) -> None:

@@ -46,7 +46,7 @@ async def test_permits_count_messages_and_the_last_entry_may_overdraw(bench: Any
     consumer, sink = await bench.consumer(topic, permits=15)
     producer, _ = await bench.producer(topic)
     for number in range(4):
-        producer.publish(number, -1, 10, bench.entry(number, num_messages_in_batch=10))
+        producer.publish([number], [bench.entry(number, num_messages_in_batch=10)], num_messages=10)
     await bench.settle()
     assert sink.numbers() == [0, 1]
     assert consumer.permits == -5
@@ -98,7 +98,7 @@ async def test_batch_acknowledged_in_part_comes_back_with_what_is_left(bench: An
     consumer, sink = await bench.consumer(topic)
     producer, _ = await bench.producer(topic)
     for number in range(3):
-        producer.publish(number, -1, 3, bench.entry(number, num_messages_in_batch=3))
+        producer.publish([number], [bench.entry(number, num_messages_in_batch=3)], num_messages=3)
     await bench.settle()
     first = sink.take()
     consumer.acknowledge(first[0].position, [0b101])
@@ -227,7 +227,7 @@ HALVES = [KeyRange(0, 32767), KeyRange(32768, 65535)]
 async def keyed(bench: Any, topic: Any, numbers: range) -> None:
     producer, _ = await bench.producer(topic, "keyed", producer_id=98)
     for number in numbers:
-        producer.publish(number, -1, 1, bench.entry(number, partition_key=str(number)))
+        producer.publish([number], [bench.entry(number, partition_key=str(number))])
     await bench.settle()
     producer.close()
 

@@ -10,7 +10,7 @@ import pytest
 from interpulse.broker.live.registry import upkeep
 from interpulse.broker.live.requests import AccessMode
 from interpulse.broker.live.settings import TopicSettings
-from interpulse.model.errors import PersistenceError, ProducerFenced
+from interpulse.model.errors import PersistenceError, ProducerFenced, TopicTerminated
 from interpulse.model.ids import Position
 from interpulse.wire import pulsar_api_pb2 as pb
 from tests.unit.broker.live.conftest import Bench, running
@@ -19,6 +19,14 @@ EAST = "pulsar.repl.east-->c"
 """The replicator of east that sends to the bench's cluster."""
 
 EXCLUSIVE, WAIT, FENCING = AccessMode.EXCLUSIVE, AccessMode.WAIT_FOR_EXCLUSIVE, AccessMode.EXCLUSIVE_WITH_FENCING
+
+
+def publish_run(producer: Any, sequence_ids: list[int], entries: list[bytes]) -> bool:
+    """Publish a run if the producer takes it; return True if it does."""
+    taken = producer.takes_run(sequence_ids, entries)
+    if taken:
+        producer.publish(sequence_ids, entries)
+    return bool(taken)
 
 
 async def test_publish_then_receipts_come_in_order_with_ids_as_sent(bench: Any, publish: Any) -> None:
@@ -30,7 +38,7 @@ async def test_publish_then_receipts_come_in_order_with_ids_as_sent(bench: Any, 
     assert producer.last_sequence_id == -1
 
 
-async def test_publish_all_then_answered_and_delivered_as_one_by_one(
+async def test_publish_of_a_run_then_answered_and_delivered_as_one_by_one(
     bench: Any, make_entry: Any, settle: Any, publish: Any
 ) -> None:
     topic = await bench.topic()
@@ -38,84 +46,84 @@ async def test_publish_all_then_answered_and_delivered_as_one_by_one(
     consumer.flow(100)
     producer, sink = await bench.producer(topic)
     await publish(producer, 4)
-    assert producer.publish_all([5, 6, 7], [make_entry(number) for number in (5, 6, 7)])
-    assert (producer.pending_count, topic.pending_count) == (3, 3)
+    assert publish_run(producer, [5, 6, 7], [make_entry(number) for number in (5, 6, 7)])
+    assert (producer.pending_count, topic.publishing.pending_count) == (3, 3)
     await publish(producer, 8)
     await settle()
     assert sink.received == [(4 + number, -1, 1, number) for number in range(5)]
-    assert (producer.pending_count, topic.pending_count) == (0, 0)
+    assert (producer.pending_count, topic.publishing.pending_count) == (0, 0)
     assert [(each.position, each.message_count) for each in entries.deliveries] == [((1, n), 1) for n in range(5)]
     assert entries.numbers() == [4, 5, 6, 7, 8]
     assert (producer.published.messages, topic.entries_added) == (5, 5)
 
 
-async def test_publish_all_when_each_entry_has_to_be_judged_then_refused_and_nothing_stored(
-    bench: Any, make_entry: Any
-) -> None:
+async def test_takes_run_when_each_entry_has_to_be_judged_then_false(bench: Any, make_entry: Any) -> None:
     entries = [make_entry(1), make_entry(2)]
     bench.settings = TopicSettings(deduplication_enabled=True)
     topic = await bench.topic()
     producer, _ = await bench.producer(topic, "pulsar.repl.a-->b", remote=True)
-    assert not producer.publish_all([3, 4], entries), "the numbers in the entries count"
+    assert not producer.takes_run([3, 4], entries), "the numbers in the entries count"
     others = [make_entry(1), make_entry(2, producer="q")]
-    assert not producer.publish_all([1, 2], others), "the names in the entries count"
+    assert not producer.takes_run([1, 2], others), "the names in the entries count"
     producer, _ = await bench.producer(topic, producer_id=2)
     await topic.apply(TopicSettings(max_message_size=10))
-    assert not producer.publish_all([1, 2], entries)
+    assert not producer.takes_run([1, 2], entries)
     await topic.apply(TopicSettings())
     producer.leave()
-    assert not producer.publish_all([1, 2], entries)
+    assert not producer.takes_run([1, 2], entries)
     assert (producer.pending_count, topic.entries_added) == (0, 0)
 
 
-async def test_publish_all_of_a_replicator_then_judged_by_the_name_in_the_entries(
+async def test_takes_run_of_a_replicator_then_judged_by_the_name_in_the_entries(
     bench: Any, make_entry: Any, settle: Any
 ) -> None:
     bench.settings = TopicSettings(deduplication_enabled=True)
     topic = await bench.topic()
     producer, sink = await bench.producer(topic, "pulsar.repl.a-->b", remote=True)
     entries = [make_entry(1), make_entry(2)]
-    assert producer.publish_all([1, 2], entries)
-    assert not producer.publish_all([1, 2], entries), "they are stored"
+    assert publish_run(producer, [1, 2], entries)
+    assert not producer.takes_run([1, 2], entries), "they are stored"
     await settle()
     assert sink.received == [(1, -1, 1, 0), (2, -1, 1, 1)]
-    assert topic.deduplication.last_sequence_id("p") == 2
-    assert topic.deduplication.last_sequence_id("pulsar.repl.a-->b") == -1
+    assert topic.publishing.deduplication.last_sequence_id("p") == 2
+    assert topic.publishing.deduplication.last_sequence_id("pulsar.repl.a-->b") == -1
 
 
-async def test_publish_all_with_deduplication_then_new_runs_are_stored_and_no_other(
+async def test_takes_run_with_deduplication_then_of_new_entries_alone(
     bench: Any, make_entry: Any, settle: Any, publish: Any
 ) -> None:
     bench.settings = TopicSettings(deduplication_enabled=True)
     topic = await bench.topic()
     producer, sink = await bench.producer(topic, "p")
-    assert producer.publish_all([1, 2, 7], [make_entry(number) for number in (1, 2, 7)])
+    assert publish_run(producer, [1, 2, 7], [make_entry(number) for number in (1, 2, 7)])
     again = [3, 8], [7, 8], [9, 9], [9, 8], [-1, 9], [2**64 - 1]
     for ids in again:
-        assert not producer.publish_all(ids, [make_entry(number % 2**63) for number in ids]), ids
+        assert not producer.takes_run(ids, [make_entry(number % 2**63) for number in ids]), ids
     assert producer.last_sequence_id == -1, "not durable yet"
     await settle()
     assert producer.last_sequence_id == 7
     await publish(producer, 7, 8)
-    assert producer.publish_all([9], [make_entry(9)])
+    assert publish_run(producer, [9], [make_entry(9)])
     await settle()
     assert sink.received == [(1, -1, 1, 0), (2, -1, 1, 1), (7, -1, 1, 2), (7, -1, -1, -1), (8, -1, 1, 3), (9, -1, 1, 4)]
     assert (producer.last_sequence_id, topic.entries_added) == (9, 5)
 
 
-async def test_publish_all_when_the_topic_is_terminated_then_refused(bench: Any, make_entry: Any) -> None:
+async def test_publish_of_a_run_when_the_topic_is_terminated_then_each_refused(bench: Any, make_entry: Any) -> None:
     topic = await bench.topic()
-    producer, _ = await bench.producer(topic)
+    producer, sink = await bench.producer(topic)
     await topic.log.terminate()
-    assert not producer.publish_all([1, 2], [make_entry(1), make_entry(2)])
+    producer.publish([1, 2], [make_entry(1), make_entry(2)])
+    assert [(number, type(error)) for number, error in sink.failures] == [(1, TopicTerminated), (2, TopicTerminated)]
+    assert producer.pending_count == 0
 
 
-async def test_publish_all_when_the_write_fails_then_each_gets_the_error(
+async def test_publish_of_a_run_when_the_write_fails_then_each_gets_the_error(
     bench: Any, make_entry: Any, settle: Any
 ) -> None:
     topic = await bench.topic()
     producer, sink = await bench.producer(topic)
-    producer.publish_all([5, 6], [make_entry(5), make_entry(6)])
+    producer.publish([5, 6], [make_entry(5), make_entry(6)])
     topic.on_log_failed(PersistenceError("disk"))
     assert [(number, type(error)) for number, error in sink.failures] == [
         (5, PersistenceError),
@@ -129,7 +137,7 @@ async def test_publish_when_the_producer_is_gone_then_the_entry_is_kept_without_
 ) -> None:
     topic = await bench.topic()
     producer, sink = await bench.producer(topic)
-    producer.publish(1, -1, 1, make_entry(1))
+    producer.publish([1], [make_entry(1)])
     producer.close()
     await settle()
     assert sink.order == []
@@ -140,7 +148,7 @@ async def test_publish_while_waiting_then_it_is_refused(bench: Any, make_entry: 
     topic = await bench.topic()
     await bench.producer(topic, "e", access_mode=EXCLUSIVE)
     waiting, sink = await bench.producer(topic, "w", access_mode=WAIT)
-    waiting.publish(1, -1, 1, make_entry(1))
+    waiting.publish([1], [make_entry(1)])
     assert [type(error) for _, error in sink.failures] == [ProducerFenced]
 
 
@@ -162,8 +170,8 @@ class TestDeduplication:
     ) -> None:
         topic = await bench.topic()
         producer, sink = await bench.producer(topic)
-        producer.publish(1, -1, 1, make_entry(1))
-        producer.publish(1, -1, 1, make_entry(1))
+        producer.publish([1], [make_entry(1)])
+        producer.publish([1], [make_entry(1)])
         assert sink.order == []
         await settle()
         assert sink.received == [(1, -1, 1, 0)]
@@ -176,8 +184,8 @@ class TestDeduplication:
         topic = await bench.topic()
         producer, sink = await bench.producer(topic)
         await publish(producer, 1)
-        producer.publish(2, -1, 1, make_entry(2))
-        producer.publish(1, -1, 1, make_entry(1))
+        producer.publish([2], [make_entry(2)])
+        producer.publish([1], [make_entry(1)])
         await settle()
         assert sink.order == [1, 2, 1]
 
@@ -186,12 +194,16 @@ class TestDeduplication:
     ) -> None:
         topic = await bench.topic()
         producer, sink = await bench.producer(topic)
-        producer.publish(0, 9, 10, make_entry(0, highest_sequence_id=9, num_messages_in_batch=10))
+        producer.publish(
+            [0],
+            [make_entry(0, highest_sequence_id=9, num_messages_in_batch=10)],
+            highest_sequence_id=9,
+            num_messages=10,
+        )
         await settle()
         await publish(producer, 9, 10)
         assert [row[2:] for row in sink.received] == [(1, 0), (-1, -1), (1, 1)]
 
-    @pytest.mark.parametrize("by_runs", [False, True])
     @pytest.mark.parametrize(
         ("sent", "twice"),
         [
@@ -205,7 +217,7 @@ class TestDeduplication:
         ],
     )
     async def test_batches_of_every_numbering_are_stored_once_also_after_a_crash(
-        self, bench: Any, make_entry: Any, settle: Any, sent: Any, twice: tuple[int, ...], by_runs: bool
+        self, bench: Any, make_entry: Any, settle: Any, sent: Any, twice: tuple[int, ...]
     ) -> None:
         """``sent``: sequence id, highest one and message count of SEND, and what differs in the metadata.
 
@@ -216,8 +228,7 @@ class TestDeduplication:
             for sequence_id, highest, count, different in sent:
                 fields = {"num_messages_in_batch": count, **different}
                 entry = make_entry(fields.pop("sequence_id", sequence_id), **fields)
-                if not (by_runs and count == 1 and producer.publish_all([sequence_id], [entry])):
-                    producer.publish(sequence_id, highest, count, entry)
+                producer.publish([sequence_id], [entry], highest_sequence_id=highest, num_messages=count)
                 await settle()
 
         topic = await bench.topic()
@@ -239,7 +250,7 @@ class TestDeduplication:
         topic = await bench.topic()
         producer, sink = await bench.producer(topic, EAST, remote=True)
         for first, count in [(0, 5), (3, 1), (6, 4)]:
-            producer.publish(first, -1, count, make_entry(first, num_messages_in_batch=count))
+            producer.publish([first], [make_entry(first, num_messages_in_batch=count)], num_messages=count)
             await settle()
         assert [row[2:] for row in sink.received] == [(1, 0), (1, 1), (1, 2)]
 
@@ -250,10 +261,14 @@ class TestDeduplication:
         for entry in range(3):
             packed = 7 << 32 | entry
             producer.publish(
-                packed,
-                packed,
-                100,
-                make_entry(packed, highest_sequence_id=packed, num_messages_in_batch=100, producer="pulsar.repl.a-->b"),
+                [packed],
+                [
+                    make_entry(
+                        packed, highest_sequence_id=packed, num_messages_in_batch=100, producer="pulsar.repl.a-->b"
+                    )
+                ],
+                highest_sequence_id=packed,
+                num_messages=100,
             )
             await settle()
         assert [row[3] for row in sink.received] == [0, 1, 2]
@@ -272,12 +287,12 @@ class TestDeduplication:
 
         def send(chunk: int) -> None:
             entry = make_entry(4, uuid="p-4", num_chunks_from_msg=3, chunk_id=chunk)
-            producer.publish(4, -1, 1, entry, True)
+            producer.publish([4], [entry], is_chunk=True)
 
         send(0)
         send(1)
         await settle()
-        assert topic.deduplication.last_sequence_id("p") == -1
+        assert topic.publishing.deduplication.last_sequence_id("p") == -1
         for chunk in range(3):
             send(chunk)
         await settle()
@@ -288,10 +303,10 @@ class TestDeduplication:
         topic = await bench.topic()
         producer, sink = await bench.producer(topic)
         for _ in range(2):
-            producer.publish(2**64 - 1, -1, 1, make_entry(1, marker_type=10), False, True)
+            producer.publish([2**64 - 1], [make_entry(1, marker_type=10)], marker=True)
         await settle()
         assert len(sink.received) == 2
-        assert topic.deduplication.last_sequence_id("p") == -1
+        assert topic.publishing.deduplication.last_sequence_id("p") == -1
 
     @pytest.mark.parametrize("count", [2, 3, 8])
     async def test_after_a_crash_everything_that_was_receipted_is_known(
@@ -318,7 +333,7 @@ class TestDeduplication:
         topic = await bench.topic()
         producer, sink = await bench.producer(topic, "pulsar.repl.a-->b", remote=True)
         for origin, number in [("x", 5), ("y", 5), ("x", 5)]:
-            producer.publish(number, -1, 1, make_entry(number, producer=origin))
+            producer.publish([number], [make_entry(number, producer=origin)])
             await settle()
         assert [row[2:] for row in sink.received] == [(1, 0), (1, 1), (-1, -1)]
 
@@ -344,8 +359,8 @@ class TestDeduplication:
         await publish(connected, 1)
         bench.clock.time_ms += 361 * 60_000
         await upkeep.maintain(topic)
-        assert topic.deduplication.last_sequence_id("silent") == -1
-        assert topic.deduplication.last_sequence_id("connected") == 1
+        assert topic.publishing.deduplication.last_sequence_id("silent") == -1
+        assert topic.publishing.deduplication.last_sequence_id("connected") == 1
 
 
 class TestReplicator:
@@ -377,7 +392,7 @@ class TestReplicator:
 
     async def send(self, bench: Any, producer: Any, *rows: tuple[str, int, str]) -> None:
         for origin, number, position in rows:
-            producer.publish_copy(number, -1, 1, self.copy(bench, number, position, producer=origin))
+            producer.publish([number], [self.copy(bench, number, position, producer=origin)])
             await bench.settle()
 
     async def test_low_ids_of_several_producers_in_any_order_are_all_stored(
@@ -422,7 +437,7 @@ class TestReplicator:
     async def test_repeat_of_an_entry_in_flight_is_refused(self, bench: Any, replicator: tuple[Any, Any]) -> None:
         producer, sink = replicator
         for _ in range(2):
-            producer.publish_copy(4, -1, 1, self.copy(bench, 4, "5:0"))
+            producer.publish([4], [self.copy(bench, 4, "5:0")])
         await bench.settle()
         assert sink.received == [(5, 0, 1, 0)]
         assert [type(error) for _, error in sink.failures] == [PersistenceError]
@@ -432,7 +447,7 @@ class TestReplicator:
         for again in (False, True):
             for chunk in range(3):
                 fields = {"uuid": "a-4", "num_chunks_from_msg": 3, "chunk_id": chunk}
-                producer.publish_copy(4, -1, 1, self.copy(bench, 4, f"5:{chunk}", **fields), True)
+                producer.publish([4], [self.copy(bench, 4, f"5:{chunk}", **fields)], is_chunk=True)
                 await bench.settle()
             assert [row[2] for row in sink.received[-3:]] == ([-1, -1, -1] if again else [1, 1, 1])
 
@@ -441,8 +456,8 @@ class TestReplicator:
     ) -> None:
         producer, sink = replicator
         for _ in range(2):
-            producer.publish_copy(3, -1, 1, bench.entry(3, marker_type=10, replicated_from="east"), False, True)
-        producer.publish_copy(3, -1, 1, bench.entry(3, marker_type=20), False, True)
+            producer.publish([3], [bench.entry(3, marker_type=10, replicated_from="east")], marker=True)
+        producer.publish([3], [bench.entry(3, marker_type=20)], marker=True)
         await bench.settle()
         assert sink.received == [(3, 2**63, 1, 0), (3, 2**63, 1, 1), (3, -1, 1, 2)]
 
@@ -466,7 +481,7 @@ class TestReplicator:
         """Dead letters have the properties of their originals; a replicator looks for the first in its receipts."""
         producer, sink = replicator
         for number, passed_on in enumerate(["40:7", "40:6", "3:0"]):
-            producer.publish_copy(number, -1, 1, self.copy(bench, number, passed_on, f"9:{number}"))
+            producer.publish([number], [self.copy(bench, number, passed_on, f"9:{number}")])
             await bench.settle()
         assert sink.received == [(40, 7, 1, 0), (40, 6, 1, 1), (3, 0, 1, 2)]
         await bench.crash()
@@ -478,7 +493,7 @@ class TestReplicator:
         self, bench: Any, replicator: tuple[Any, Any]
     ) -> None:
         producer, _ = replicator
-        assert not producer.publish_all([1, 2], [self.copy(bench, number, f"5:{number}") for number in (1, 2)])
+        assert not producer.takes_run([1, 2], [self.copy(bench, number, f"5:{number}") for number in (1, 2)])
 
     async def test_lane_that_used_the_name_does_not_stand_in_the_way(self, bench: Any) -> None:
         """Its entries have source positions too, perhaps of a cluster in between or of one that was rebuilt."""
@@ -487,7 +502,7 @@ class TestReplicator:
         position = pb.KeyValue(key="__MSG_PROP_REPL_SOURCE_POSITION", value="70:1")
         packed = 70 << 32 | 1
         entry = bench.entry(packed, producer=EAST, replicated_from="east", properties=[position, original])
-        lane.publish(packed, -1, 1, entry)
+        lane.publish([packed], [entry])
         await bench.settle()
         await bench.crash()
         producer, sink = await self.connect(bench)

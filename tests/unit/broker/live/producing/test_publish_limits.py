@@ -100,16 +100,16 @@ async def test_rate_in_bytes_counts_what_is_stored(bench: Any, make_entry: Any) 
     entry = make_entry(0)
     topic = await limited(bench, publish_rate=PublishRate(-1, 2 * len(entry)))
     producer, sink = await bench.producer(topic)
-    producer.publish(0, -1, 1, entry)
+    producer.publish([0], [entry])
     assert sink.throttled == []
-    producer.publish(1, -1, 1, entry)
+    producer.publish([1], [entry])
     assert len(sink.throttled) == 1
 
 
 async def test_batch_counts_its_messages(bench: Any, make_entry: Any) -> None:
     topic = await limited(bench, publish_rate=PublishRate(10, -1))
     producer, sink = await bench.producer(topic)
-    producer.publish(0, -1, 30, make_entry(0, num_messages_in_batch=30))
+    producer.publish([0], [make_entry(0, num_messages_in_batch=30)], num_messages=30)
     assert sink.throttled == [2100]
 
 
@@ -127,15 +127,15 @@ async def test_entry_that_is_too_large_is_refused_in_its_turn(bench: Any, make_e
     small, large = make_entry(1), make_entry(1_000_000)
     topic = await limited(bench, max_message_size=len(small))
     producer, sink = await bench.producer(topic)
-    producer.publish(1, -1, 1, small)
-    producer.publish(2, -1, 1, large)
-    producer.publish(3, -1, 1, small)
+    producer.publish([1], [small])
+    producer.publish([2], [large])
+    producer.publish([3], [small])
     await bench.settle()
     assert sink.order == [1, 2, 3]
     [(number, error)] = sink.failures
     assert (number, type(error)) == (2, NotAllowed)
     await topic.apply(TopicSettings())
-    producer.publish(4, -1, 1, large)
+    producer.publish([4], [large])
     await bench.settle()
     assert sink.received[-1][0] == 4
 

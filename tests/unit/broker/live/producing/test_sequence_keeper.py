@@ -79,7 +79,7 @@ async def test_resume_counts_what_it_replayed_towards_the_next_snapshot(bench: A
     await bench.publish(topic, 0, 1)
     await bench.crash()
     topic = await bench.topic()
-    assert topic.deduplication.last_sequence_id("filler") == 1
+    assert topic.publishing.deduplication.last_sequence_id("filler") == 1
     await bench.publish(topic, 2)
     await bench.registry.flush()
     assert topic.sequences.needed_from == topic.positions.durable
@@ -96,5 +96,5 @@ async def test_snapshot_is_forgotten_when_deduplication_was_off_at_load(bench: A
     await bench.publish(topic, 5)
     await bench.registry.unload(topic.name)
     bench.settings = TopicSettings()
-    assert (await bench.topic()).deduplication is None
+    assert (await bench.topic()).publishing.deduplication is None
     assert "pulsar.dedup" not in await bench.metadata.children(f"/managed-ledgers/{topic.name.log_name}")

@@ -138,9 +138,9 @@ async def test_truncate_while_clients_are_connected_then_they_stay_and_get_what_
     consumer, sink = await bench.consumer(topic, permits=2, sub_type=sub_type)
     producer, receipts = await bench.producer(topic)
     for number in range(5):
-        producer.publish(number, -1, 1, bench.entry(number))
+        producer.publish([number], [bench.entry(number)])
     await settle()
-    producer.publish(5, -1, 1, bench.entry(5))  # still on its way to the disk
+    producer.publish([5], [bench.entry(5)])  # still on its way to the disk
     await backlog_operations.truncate(topic)
     assert [each[0] for each in receipts.received] == [0, 1, 2, 3, 4, 5]
     assert (sink.closed, receipts.closed) == ([], [])
@@ -148,7 +148,7 @@ async def test_truncate_while_clients_are_connected_then_they_stay_and_get_what_
     consumer.acknowledge(Position(1, 0))
     consumer.redeliver([Position(1, 1)])
     consumer.flow(10)
-    producer.publish(6, -1, 1, bench.entry(6))
+    producer.publish([6], [bench.entry(6)])
     await settle()
     assert sink.numbers() == [6]
     assert topic.stats()["subscriptions"]["s"]["msgBacklog"] == 1
@@ -164,7 +164,7 @@ async def test_truncate_then_a_crash_brings_nothing_back(bench: Any) -> None:
     await bench.crash()
     topic = await bench.topic()
     assert topic.internal_stats()["numberOfEntries"] == 0
-    assert topic.deduplication.last_sequence_id("filler") == 4
+    assert topic.publishing.deduplication.last_sequence_id("filler") == 4
     await bench.publish(topic, 5)
     assert topic.stats()["subscriptions"]["s"]["msgBacklog"] == 1
 

@@ -66,7 +66,7 @@ async def test_unload_answers_what_is_pending_and_sends_clients_away(bench: Any,
     topic = await bench.topic()
     producer, sink = await bench.producer(topic)
     _, consumer_sink = await bench.consumer(topic)
-    producer.publish(1, -1, 1, make_entry(1))
+    producer.publish([1], [make_entry(1)])
     await bench.registry.unload(topic.name)
     assert sink.received == [(1, -1, 1, 0)]
     assert (sink.closed, consumer_sink.closed) == ([1], [1])
@@ -78,7 +78,7 @@ async def test_unload_answers_what_is_pending_and_sends_clients_away(bench: Any,
 async def test_open_while_the_topic_is_being_unloaded_waits_and_loads_it_again(bench: Any, make_entry: Any) -> None:
     topic = await bench.topic()
     producer, _ = await bench.producer(topic)
-    producer.publish(1, -1, 1, make_entry(1))
+    producer.publish([1], [make_entry(1)])
     unloading = asyncio.create_task(bench.registry.unload(topic.name))
     await asyncio.sleep(0)
     again = await bench.topic()
@@ -160,9 +160,9 @@ async def test_policies_changed_then_loaded_topics_of_the_namespace_follow(bench
     topic, other = await bench.topic(), await bench.topic(OTHER)
     bench.settings = TopicSettings(deduplication_enabled=True)
     await bench.registry.policies_changed(NamespaceName("public", "default"))
-    assert (topic.deduplication is not None, other.deduplication is not None) == (True, False)
+    assert (topic.publishing.deduplication is not None, other.publishing.deduplication is not None) == (True, False)
     await bench.registry.policies_changed()
-    assert other.deduplication is not None
+    assert other.publishing.deduplication is not None
 
 
 async def test_policies_that_are_told_of_twice_are_applied_once_and_later_ones_again(bench: Any) -> None:
@@ -184,7 +184,7 @@ async def test_policies_that_cannot_be_applied_are_told_to_the_caller_and_logged
     async def settings(name: TopicName) -> TopicSettings:
         raise MetadataError("damaged")
 
-    monkeypatch.setattr(bench.registry, "_settings", settings)
+    monkeypatch.setattr(bench.registry, "_read_settings", settings)
     for _ in range(2):
         with pytest.raises(MetadataError, match="damaged"):
             await bench.registry.policies_changed()
@@ -226,7 +226,7 @@ async def test_topic_that_goes_while_all_are_worked_on_is_left_alone(
         await bench.registry.unload(OTHER)
         return changed
 
-    monkeypatch.setattr(bench.registry, "_settings", settings)
+    monkeypatch.setattr(bench.registry, "_read_settings", settings)
     await bench.registry.policies_changed()
     assert (first.settings, other.settings) == (changed, before)
 
@@ -259,9 +259,9 @@ async def test_settings_that_change_while_a_topic_is_loaded_are_not_missed(bench
         asked += 1
         return TopicSettings(deduplication_enabled=asked > 1)
 
-    bench.registry._settings = settings
+    bench.registry._read_settings = settings
     topic = await bench.topic()
-    assert topic.deduplication is not None
+    assert topic.publishing.deduplication is not None
 
 
 async def test_flush_stores_only_what_changed(bench: Any) -> None:

@@ -38,7 +38,7 @@ async def topic_with(bench: Any, count: int, *subscriptions: str) -> tuple[Topic
 async def publish_now(bench: Any, topic: Topic, count: int) -> None:
     producer, _ = await bench.producer(topic, "filler")
     for number in range(count):
-        producer.publish(number, -1, 1, bench.entry(1, publish_time=bench.clock.time_ms))
+        producer.publish([number], [bench.entry(1, publish_time=bench.clock.time_ms)])
     await bench.settle()
     producer.close()
 
@@ -117,7 +117,7 @@ async def test_eviction_by_age_leaves_what_is_younger_than_nine_tenths(bench: An
     producer, _ = await bench.producer(topic, "p")
     for number in range(1, 11):
         bench.clock.time_ms += 1000
-        producer.publish(number, -1, 1, bench.entry(1, publish_time=bench.clock.time_ms))
+        producer.publish([number], [bench.entry(1, publish_time=bench.clock.time_ms)])
     await bench.settle()
     await topic.apply(aged(10, EVICT))
     await bench.registry.topic_tasks.check_backlogs()

@@ -26,7 +26,7 @@ async def test_publish_is_answered_at_once_and_reaches_every_subscription(bench:
     producer, sink = await bench.producer(topic)
     _, first = await bench.consumer(topic, "a")
     _, second = await bench.consumer(topic, "b")
-    producer.publish(7, -1, 1, bench.entry(7))
+    producer.publish([7], [bench.entry(7)])
     assert sink.received == [(7, -1, 0, 0)]
     assert [each.position for each in first.deliveries] == [(0, 0)]
     assert (first.numbers(), second.numbers()) == ([7], [7])
@@ -36,7 +36,7 @@ async def test_entry_without_permits_is_lost(bench: Any, topic: Any) -> None:
     producer, _ = await bench.producer(topic)
     consumer, sink = await bench.consumer(topic, permits=1)
     for number in range(3):
-        producer.publish(number, -1, 1, bench.entry(number))
+        producer.publish([number], [bench.entry(number)])
     consumer.flow(5)
     assert sink.numbers() == [0]
     topic.tick(1)
@@ -55,7 +55,7 @@ async def test_shared_takes_turns_and_failover_prefers_one(bench: Any, topic: An
         for n in (1, 2)
     ]
     for number in range(4):
-        producer.publish(number, -1, 1, bench.entry(number, partition_key="k"))
+        producer.publish([number], [bench.entry(number, partition_key="k")])
     assert [each.numbers() for each in shared] == [[0, 2], [1, 3]]
     for pair in (failover, keyed):
         assert sorted([each.numbers() for each in pair]) == [[], [0, 1, 2, 3]]
@@ -122,6 +122,6 @@ async def test_sticky_ranges_are_kept_and_others_refused(bench: Any, topic: Any)
     _, high = await bench.consumer(topic, consumer_id=2, key_sharing=sharing[1], **kinds)
     producer, _ = await bench.producer(topic)
     for number, key in enumerate(("key1", "key2", "key1")):  # slots 293 and 14772
-        producer.publish(number, -1, 1, bench.entry(number, partition_key=key))
+        producer.publish([number], [bench.entry(number, partition_key=key)])
     await bench.settle()
     assert (low.numbers(), high.numbers()) == ([0, 2], [1])

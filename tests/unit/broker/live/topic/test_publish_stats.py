@@ -22,7 +22,7 @@ async def test_what_producers_published_counts_also_when_they_are_gone(bench: An
     gone, _ = await bench.producer(topic, "gone")
     stays, _ = await bench.producer(topic, "stays")
     for producer in (gone, stays):
-        producer.publish(0, -1, 1, bench.entry(0))
+        producer.publish([0], [bench.entry(0)])
     await bench.settle()
     gone.close()
     shown, measure = publish_stats(topic), publish_measure(topic)

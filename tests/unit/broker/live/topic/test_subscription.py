@@ -128,7 +128,7 @@ async def test_markers_are_never_delivered_and_leave_no_backlog(bench: Any) -> N
     consumer, sink = await bench.consumer(topic)
     for number, marker in enumerate([False, True, True, False, True]):
         metadata = {"marker_type": 10} if marker else {}
-        producer.publish(number, -1, 1, bench.entry(number, **metadata), False, marker)
+        producer.publish([number], [bench.entry(number, **metadata)], marker=marker)
     await bench.settle()
     deliveries = sink.deliveries
     assert sink.numbers() == [0, 3]

@@ -74,7 +74,7 @@ async def test_reader_with_rollback_starts_so_long_ago(bench: Any) -> None:
     topic = await bench.topic()
     producer, _ = await bench.producer(topic)
     for number in range(5):
-        producer.publish(number, -1, 1, bench.entry(number, publish_time=number * 1000))
+        producer.publish([number], [bench.entry(number, publish_time=number * 1000)])
     await bench.settle()
     _, sink = await bench.consumer(topic, "r", durable=False, start_rollback_seconds=2)
     assert sink.numbers() == [3, 4]

@@ -22,7 +22,7 @@ async def test_failed_log_then_waiting_publishes_are_refused_and_all_clients_sen
     topic = await bench.topic()
     producer, sink = await bench.producer(topic)
     _, consumer_sink = await bench.consumer(topic)
-    producer.publish(1, -1, 1, make_entry(1))
+    producer.publish([1], [make_entry(1)])
     topic.log.failed(OSError("disk"))
     assert [(number, type(error)) for number, error in sink.failures] == [(1, PersistenceError)]
     assert (sink.closed, consumer_sink.closed) == ([1], [1])
@@ -50,11 +50,11 @@ async def test_last_message(bench: Any) -> None:
     topic = await bench.topic()
     assert await topic.last_message() == LastMessage(EARLIEST, -1)
     producer, _ = await bench.producer(topic)
-    producer.publish(0, -1, 1, bench.entry(0))
+    producer.publish([0], [bench.entry(0)])
     await bench.settle()
     assert await topic.last_message() == LastMessage(Position(1, 0), -1)
-    producer.publish(1, -1, 3, bench.entry(1, num_messages_in_batch=3))
-    producer.publish(2, -1, 1, bench.entry(2, marker_type=10), False, True)
+    producer.publish([1], [bench.entry(1, num_messages_in_batch=3)], num_messages=3)
+    producer.publish([2], [bench.entry(2, marker_type=10)], marker=True)
     await bench.settle()
     assert await topic.last_message() == LastMessage(Position(1, 1), 2)
     with pytest.raises(NotFound):
@@ -64,11 +64,11 @@ async def test_last_message(bench: Any) -> None:
 async def test_last_message_when_the_newest_ledger_has_markers_alone_then_is_that_of_an_earlier_one(bench: Any) -> None:
     topic = await bench.topic()
     producer, _ = await bench.producer(topic)
-    producer.publish(0, -1, 1, bench.entry(0))
+    producer.publish([0], [bench.entry(0)])
     await bench.settle()
     for number in (1, 2):
         await topic.log.roll()
-        producer.publish(number, -1, 1, bench.entry(number, marker_type=10), False, True)
+        producer.publish([number], [bench.entry(number, marker_type=10)], marker=True)
         await bench.settle()
     assert topic.log.last_position.ledger > 1
     assert await topic.last_message() == LastMessage(Position(1, 0), -1)
@@ -78,10 +78,10 @@ async def test_marker_that_is_published_while_a_group_is_on_its_way_is_never_del
     topic = await bench.topic()
     _, sink = await bench.consumer(topic)
     producer, _ = await bench.producer(topic)
-    producer.publish(0, -1, 1, bench.entry(0))
+    producer.publish([0], [bench.entry(0)])
     on_its_way = topic.log.take_pending()
-    producer.publish(1, -1, 1, bench.entry(1, marker_type=10), False, True)
-    producer.publish(2, -1, 1, bench.entry(2))
+    producer.publish([1], [bench.entry(1, marker_type=10)], marker=True)
+    producer.publish([2], [bench.entry(2)])
     bench.journal._store(on_its_way)
     topic.log.committed(on_its_way)
     await bench.settle()
@@ -129,10 +129,10 @@ async def test_terminate_while_entries_are_on_their_way_then_those_have_receipts
         return end
 
     monkeypatch.setattr(topic.log, "terminate", terminate_late)
-    producer.publish(1, -1, 1, bench.entry(1))
+    producer.publish([1], [bench.entry(1)])
     ending = asyncio.ensure_future(topic.terminate())
     await asyncio.sleep(0)
-    producer.publish(2, -1, 1, bench.entry(2))
+    producer.publish([2], [bench.entry(2)])
     with pytest.raises(ServiceNotReady):
         await bench.producer(topic, "q")
     gate.set()
@@ -209,7 +209,7 @@ class TestTrimming:
         await upkeep.maintain(topic)
         assert self.ledgers(topic) == [3]
         await bench.crash()
-        assert (await bench.topic()).deduplication.last_sequence_id("filler") == 5
+        assert (await bench.topic()).publishing.deduplication.last_sequence_id("filler") == 5
 
     async def test_time_to_live_expires_and_then_trims(self, bench: Any) -> None:
         bench.settings = TopicSettings(message_ttl_seconds=1)
@@ -233,15 +233,15 @@ async def test_unloading_when_entries_are_on_their_way_then_those_behind_are_not
         await close_log()
 
     monkeypatch.setattr(topic.log, "close", close_slowly)
-    producer.publish(1, -1, 1, make_entry(1))
+    producer.publish([1], [make_entry(1)])
     closing = asyncio.create_task(topic.close())
     await begun.wait()
-    producer.publish(2, -1, 1, make_entry(2))
+    producer.publish([2], [make_entry(2)])
     assert sink.closed == []
     go_on.set()
     await closing
     assert ([receipt[0] for receipt in sink.received], sink.failures, sink.closed) == ([1], [], [1])
-    producer.publish(3, -1, 1, make_entry(3))
+    producer.publish([3], [make_entry(3)])
     assert (len(sink.received), sink.failures) == (1, [])
 
 

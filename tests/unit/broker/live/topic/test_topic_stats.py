@@ -10,7 +10,7 @@ async def test_statistics_count_messages_and_internal_ones_entries(bench: Any) -
     producer, _ = await bench.producer(topic)
     _, sink = await bench.consumer(topic)
     for number in range(2):
-        producer.publish(number, -1, 10, bench.entry(number, num_messages_in_batch=10))
+        producer.publish([number], [bench.entry(number, num_messages_in_batch=10)], num_messages=10)
     await bench.settle()
     topic.tick(10)
     stats = topic.stats()
@@ -37,7 +37,7 @@ async def test_statistics_show_replicators_that_send_beside_those_that_are_sent_
     name = "pulsar.repl.west-->east"
     replicator, _ = await bench.producer(topic, name, producer_id=2, remote=True, remote_cluster="west")
     beside, _ = await bench.producer(topic, f"{name}.x", producer_id=3, remote=True, remote_cluster="west")
-    replicator.publish(0, -1, 1, bench.entry(0))
+    replicator.publish([0], [bench.entry(0)])
     await bench.settle()
     topic.tick(10)
     stats = topic.stats()

@@ -29,7 +29,7 @@ from interpulse.model.errors import (
 from interpulse.model.names import PUBLIC_DEFAULT, NamespaceName, TopicName
 from interpulse.model.policies.namespace_policies import PARTITIONED, AutoTopicCreation, NamespacePolicies
 from interpulse.rules.lookup import BatchAnswer, LookupTarget, Owner
-from interpulse.serving.permits import LookupPermits
+from interpulse.serving.admission import LookupPermits
 from interpulse.storage.api import Put, Versioned
 from interpulse.storage.memory import MemoryMetadataStore
 

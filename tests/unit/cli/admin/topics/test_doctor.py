@@ -172,8 +172,8 @@ def test_look_when_it_is_long_and_on_a_terminal_then_progress_is_shown_and_wiped
 ) -> None:
     names = [f"p{index}" for index in range(3)]
     listed(web, *(f"{name}-partition-0" for name in names), counts=dict.fromkeys(names, 1))
-    monkeypatch.setattr("interpulse.cli.support.progress._on_terminal", lambda: True)
-    monkeypatch.setattr("interpulse.cli.support.progress._RENEWED_S", 0.0)
+    monkeypatch.setattr("interpulse.terminal.progress._on_terminal", lambda: True)
+    monkeypatch.setattr("interpulse.terminal.progress._RENEWED_S", 0.0)
     texts = [f"t/ns: metadata of {done} of 3 partitioned topics read" for done in (1, 2, 3)]
     shown = run_admin("topics", "doctor", "t/ns").stderr
     assert shown == "".join(f"\r{text}" for text in texts) + f"\r{' ' * len(texts[-1])}\r"

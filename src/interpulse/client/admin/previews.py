@@ -1,0 +1,51 @@
+"""Changes that can be previewed: the broker answers what it would change, and changes nothing.
+
+A real broker, and one of an earlier release, ignores the query parameter and carries the change out. So a preview asks
+for the broker's version first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from interpulse import __version__
+from interpulse.client.json_readers import ignored, records, string
+from interpulse.client.transport.http_errors import Kind
+from interpulse.client.transport.http_session import HttpSession
+from interpulse.model.errors import NotSupported
+
+__all__ = ["Changes", "make_change"]
+
+Changes = list[dict[str, Any]]
+
+
+async def make_change(
+    http: HttpSession,
+    method: str,
+    path: str,
+    body: object = None,
+    *,
+    kind: Kind,
+    query: Mapping[str, object] | None = None,
+    previewed: bool,
+) -> Changes | None:
+    """Make a change and return None, or return the changes that a preview does not make.
+
+    Raises NotSupported if the broker offers no previews.
+    """
+    if not previewed:
+        await http.request(method, path, kind=kind, read=ignored, query=query, body=body)
+        return None
+    version = await http.get("/admin/v2/brokers/version", kind="broker", read=string)
+    if _release(version.partition("+interpulse-")[2]) < _release(__version__):
+        raise NotSupported(f"The broker, version {version}, offers no previews; use Interpulse {__version__} or later")
+    return await http.request(
+        method, path, kind=kind, read=records, query={**(query or {}), "preview": True}, body=body
+    )
+
+
+def _release(version: str) -> tuple[int, ...]:
+    """Return the numbers of a release; none for a broker of another kind."""
+    return tuple(map(int, re.findall(r"\d+", version)[:3]))

@@ -1,0 +1,190 @@
+"""The acknowledgements of one consumer: what the application is done with, and what comes again if it is not."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from interpulse.client.consuming.ack_tracker import AckTracker
+from interpulse.client.consuming.consumer_config import ConsumerConfig
+from interpulse.client.consuming.dead_letters import DeadLetterCandidates, DeadLetterProducer
+from interpulse.client.consuming.redelivery_timer import RedeliveryTimer
+from interpulse.client.messages import Message
+from interpulse.client.session import Session
+from interpulse.client.transport.connection import Connection
+from interpulse.model.errors import PulsarError
+from interpulse.model.ids import Position
+from interpulse.wire import commands
+from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.ids import message_id_to_wire
+
+if TYPE_CHECKING:
+    from interpulse.client.telemetry.processing import Processing
+
+__all__ = ["Acknowledgements"]
+
+_log = logging.getLogger(__name__)
+_ACK_GROUP_MAX: Final = 1000
+_ACK_GROUP_DELAY_S: Final = 0.1
+
+
+class Acknowledgements:
+    """Groups acknowledgements, and asks for messages again that are not acknowledged in time."""
+
+    def __init__(
+        self,
+        session: Session,
+        config: ConsumerConfig,
+        consumer_id: int,
+        connection: Callable[[], Connection | None],
+        redeliver_all: Callable[[], None],
+        *,
+        dead_letter_producer: DeadLetterProducer | None,
+        telemetry: Processing | None,
+    ) -> None:
+        """``connection`` returns the current one. ``redeliver_all`` asks for everything that is not acknowledged.
+
+        ``dead_letter_producer`` gets messages that were redelivered too often. ``telemetry`` follows messages until
+        they are acknowledged.
+        """
+        self.tracker = AckTracker(batch_indexes=config.batch_index_ack_enabled)
+        self._session = session
+        self._config = config
+        self._consumer_id = consumer_id
+        self._connection = connection
+        self._redeliver_all = redeliver_all
+        self._telemetry = telemetry
+        self._timer: asyncio.TimerHandle | None = None
+        self._nacks = RedeliveryTimer(self._ask_again)
+        self._unacked = RedeliveryTimer(self._on_timeout)
+        self._dead_letter_producer = dead_letter_producer
+        redeliveries_max = dead_letter_producer.redeliveries_max if dead_letter_producer else math.inf
+        self._candidates = DeadLetterCandidates(redeliveries_max)
+        self._pending_letters: set[asyncio.Task[None]] = set()
+        self._loop = asyncio.get_running_loop()
+
+    def begin(self, message: Message) -> None:
+        """Note that the application has received this message."""
+        if timeout_ms := self._config.ack_timeout(message.redelivery_count):
+            self._unacked.add(message.id, timeout_ms)
+        self._candidates.add(message)
+        if self._telemetry is not None:
+            self._telemetry.begin(message)
+
+    def acknowledge(self, message: Message) -> None:
+        """Acknowledge this message. The command is sent within 100 ms together with others."""
+        self.tracker.acknowledge(message)
+        self._unacked.discard(message.id)
+        self._nacks.discard(message.id)
+        self._candidates.discard(message)
+        if self._telemetry is not None:
+            self._telemetry.end(message.id, "acknowledge")
+        self.schedule()
+
+    def acknowledge_cumulative(self, message: Message) -> None:
+        """Acknowledge everything up to this message. Not for shared subscriptions."""
+        self.tracker.acknowledge_cumulative(message)
+        self._unacked.discard_up_to(message.id)
+        if self._telemetry is not None:
+            self._telemetry.end_up_to(message.id)
+        self.schedule()
+
+    def negative_acknowledge(self, message: Message) -> None:
+        """Have the entry of the message redelivered after a delay."""
+        self._unacked.discard(message.id)
+        self._nacks.add(message.id, self._config.nack_delay(message.redelivery_count))
+        if self._telemetry is not None:
+            self._telemetry.end(message.id, "negative_acknowledge")
+
+    def refuse(self, position: Position, reason: pb.CommandAck.ValidationError.ValueType) -> None:
+        """Acknowledge an entry that cannot be read, with the reason."""
+        connection = self._connection()
+        if connection is not None:
+            ids = [message_id_to_wire(entry) for entry in self.tracker.entries_of(position)]
+            connection.write(commands.ack(self._consumer_id, ids, validation_error=reason))
+
+    def schedule(self) -> None:
+        """Send acknowledgements that wait when there are many, or soon."""
+        if self.tracker.pending_count >= _ACK_GROUP_MAX:
+            self.flush()
+        elif self._timer is None and self.tracker.pending_count:
+            self._timer = self._loop.call_later(_ACK_GROUP_DELAY_S, self.flush)
+
+    def flush(self) -> None:
+        """Send acknowledgements now. While there is no connection they wait for the next one."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        connection = self._connection()
+        if connection is not None:
+            connection.write(*self.tracker.take_frames(self._consumer_id))
+
+    def divert(self, messages: Sequence[Message]) -> bool:
+        """Send messages that were redelivered too often to the dead-letter topic; return True if these were."""
+        return bool(messages) and self._candidates.is_dead(messages[0]) and self._start_letters(messages)
+
+    async def letters_sent(self) -> None:
+        """Wait for dead letters on their way, as long as an operation may take."""
+        if self._pending_letters:
+            await asyncio.wait(self._pending_letters, timeout=self._session.config.operation_timeout_ms / 1000)
+
+    def forget(self) -> None:
+        """Drop acknowledgements that wait, and all deadlines: the subscription was moved."""
+        self.tracker.forget()
+        self.forget_deadlines()
+
+    def forget_deadlines(self) -> None:
+        """Expect no acknowledgement of what was received so far."""
+        self._nacks.clear()
+        self._unacked.clear()
+        self._candidates.clear()
+        if self._telemetry is not None:
+            self._telemetry.end_all()
+
+    def stop(self) -> None:
+        """Send nothing more by itself."""
+        self.forget_deadlines()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _on_timeout(self, positions: list[Position]) -> None:
+        if self._telemetry is not None:
+            self._telemetry.end_entries(positions)
+        self._ask_again(positions)
+
+    def _ask_again(self, positions: list[Position]) -> None:
+        """Shared subscriptions redeliver single entries; the others redeliver everything unacknowledged, in order."""
+        self.flush()
+        positions = [position for position in positions if not self._start_letters(self._candidates.take(position))]
+        connection = self._connection()
+        if connection is None or not positions:
+            return  # the next connection delivers everything unacknowledged anyway
+        if self._config.counts_redeliveries:
+            ids = [message_id_to_wire(entry) for last in positions for entry in self.tracker.entries_of(last)]
+            connection.write(commands.redeliver_unacknowledged(self._consumer_id, ids))
+            return
+        self._redeliver_all()
+
+    def _start_letters(self, messages: Sequence[Message]) -> bool:
+        """Send messages to the dead-letter topic in the background; return True if there are any."""
+        if messages:
+            task = self._session.spawn(self._send_letters(messages))
+            self._pending_letters.add(task)
+            task.add_done_callback(self._pending_letters.discard)
+        return bool(messages)
+
+    async def _send_letters(self, messages: Sequence[Message]) -> None:
+        """Send dead letters. A message that cannot be sent is redelivered later, and sent then."""
+        assert self._dead_letter_producer is not None
+        for message in messages:
+            try:
+                await self._dead_letter_producer.send_dead_letter(message)
+            except PulsarError as error:
+                _log.warning("message could not be sent to its dead-letter topic id=%s error=%s", message.id, error)
+                self.negative_acknowledge(message)
+            else:
+                self.acknowledge(message)

@@ -1,0 +1,161 @@
+"""The entries of one producer that wait for a receipt: they leave in order, and receipts come back in order."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+from interpulse.model.errors import PulsarError
+from interpulse.model.ids import Position
+
+__all__ = ["Outgoing", "Receipt", "UnconfirmedEntries"]
+
+_NO_POSITION: Final = Position(-1, -1)
+
+
+class Outgoing(NamedTuple):
+    """Entries that leave together, at least one: the bytes, the sequence id and the message count of each.
+
+    The bytes begin with their checksum, as ``entries.build_entry`` makes them.
+    """
+
+    entries: Sequence[bytes]
+    sequence_ids: Sequence[int]
+    counts: Sequence[int]
+    highest_sequence_id: int | None = None
+    """The highest sequence id in the SEND of a single entry, 0 = none. None: the SEND of every entry with several
+    messages has its sequence id as the highest one too."""
+    is_chunk: bool = False
+    """A single entry is a chunk of a message."""
+
+
+class Receipt(NamedTuple):
+    """The broker has stored entries that left together, or recognised them as stored before."""
+
+    sequence_ids: Sequence[int]
+    positions: Sequence[Position]
+
+    @property
+    def sequence_id(self) -> int:
+        """The sequence id of the last entry, usually the only one."""
+        return self.sequence_ids[-1]
+
+    @property
+    def position(self) -> Position:
+        """The position of the last entry, usually the only one."""
+        return self.positions[-1]
+
+    @property
+    def is_duplicate(self) -> bool:
+        """The last entry was dropped: its sequence id is not above the highest one the broker knows for this name."""
+        return self.position == _NO_POSITION
+
+    @property
+    def duplicates(self) -> list[int]:
+        """The sequence ids of dropped entries."""
+        if _NO_POSITION not in self.positions:
+            return []
+        pairs = zip(self.sequence_ids, self.positions, strict=True)
+        return [sequence_id for sequence_id, position in pairs if position == _NO_POSITION]
+
+    @property
+    def last_position(self) -> Position | None:
+        """The position of the last entry that was not dropped; positions rise."""
+        last = max(self.positions, default=_NO_POSITION)
+        return None if last == _NO_POSITION else last
+
+
+class _Waiting:
+    """Entries that left together, and the positions of those that have a receipt."""
+
+    __slots__ = ("deadline", "future", "outgoing", "positions")
+
+    def __init__(self, outgoing: Outgoing, future: asyncio.Future[Receipt], deadline: float) -> None:
+        self.outgoing = outgoing
+        self.positions: list[Position] = []
+        self.future = future
+        self.deadline = deadline
+
+    @property
+    def rest(self) -> Outgoing:
+        """The entries without a receipt."""
+        start = len(self.positions)
+        if not start:
+            return self.outgoing
+        entries, sequence_ids, counts, *_ = self.outgoing
+        return Outgoing(entries[start:], sequence_ids[start:], counts[start:])
+
+
+class UnconfirmedEntries:
+    """A queue of entries without a receipt, their number and their bytes."""
+
+    __slots__ = ("_waiting", "bytes", "count")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.bytes = 0
+        self._waiting: deque[_Waiting] = deque()
+
+    def __iter__(self) -> Iterator[Outgoing]:
+        return (waiting.rest for waiting in self._waiting)
+
+    @property
+    def next_id(self) -> int | None:
+        """The sequence id of the next receipt."""
+        return self._waiting[0].rest.sequence_ids[0] if self._waiting else None
+
+    @property
+    def next_deadline(self) -> float | None:
+        return self._waiting[0].deadline if self._waiting else None
+
+    @property
+    def futures(self) -> list[asyncio.Future[Receipt]]:
+        return [waiting.future for waiting in self._waiting]
+
+    def add(self, outgoing: Outgoing, future: asyncio.Future[Receipt], deadline: float) -> None:
+        """Append entries; ``future`` gets their receipt, or the failure of the first entry that has none."""
+        self._waiting.append(_Waiting(outgoing, future, deadline))
+        self.count += len(outgoing.entries)
+        self.bytes += _size_of(outgoing.entries)
+
+    def confirm(self, sequence_ids: Sequence[int], positions: Sequence[Position], start: int) -> int:
+        """Take receipts from index ``start`` on, as far as they are those of the front; return their number."""
+        if not self._waiting:
+            return 0
+        front = self._waiting[0]
+        entries, awaited, *_ = front.outgoing
+        confirmed = front.positions
+        first = len(confirmed)
+        if awaited[first] != sequence_ids[start]:
+            return 0
+        count = min(len(awaited) - first, len(positions) - start)
+        if count > 1 and list(awaited[first : first + count]) != list(sequence_ids[start : start + count]):
+            count = 1
+        confirmed += positions[start : start + count]
+        self.count -= count
+        self.bytes -= _size_of(entries[first : first + count])
+        if len(confirmed) == len(awaited):
+            self._waiting.popleft()
+            if not front.future.done():
+                front.future.set_result(Receipt(awaited, confirmed))
+        return count
+
+    def fail_front(self, failure: PulsarError) -> None:
+        """Drop the entries at the front, which left together; they fail with ``failure``."""
+        front = self._waiting.popleft()
+        entries = front.rest.entries
+        self.count -= len(entries)
+        self.bytes -= _size_of(entries)
+        if not front.future.done():
+            front.future.set_exception(failure)
+            front.future.exception()  # an ignored future is not worth a warning of the event loop
+
+    def fail_all(self, failure: PulsarError) -> None:
+        while self._waiting:
+            self.fail_front(failure)
+
+
+def _size_of(entries: Sequence[bytes]) -> int:
+    return len(entries[0]) if len(entries) == 1 else sum(map(len, entries))

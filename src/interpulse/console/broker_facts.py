@@ -1,0 +1,285 @@
+"""The facts of a broker that no single call of the admin API returns, as pages ask for them.
+
+A broker hands in an implementation. A page that uses it first checks that the visitor may make the call of the
+admin API that returns the same facts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from interpulse.model.adjustments import AdjustmentPlan
+from interpulse.model.brokers import ListenerAddresses
+from interpulse.model.names import Domain, NamespaceName, TopicName
+from interpulse.model.permissions import TopicOperation
+from interpulse.model.policies.namespace_policies import AutoTopicCreation, NamespacePolicies
+from interpulse.model.policies.topic_policies import TopicPolicies, TopicPolicyRecord
+from interpulse.model.topics import Existence
+from interpulse.rules.lookup import LookupTarget
+from interpulse.rules.topic_view import TopicView
+
+__all__ = [
+    "BrokerFacts",
+    "ConnectedProducer",
+    "DiskFacts",
+    "JobFacts",
+    "LoadedTopic",
+    "SettingFacts",
+    "SubscriptionCounts",
+    "TopicCounts",
+]
+
+
+class TopicCounts(Protocol):
+    """Statistics of one loaded topic, over all its subscriptions. Rates are per second."""
+
+    @property
+    def producers(self) -> int: ...
+    @property
+    def consumers(self) -> int: ...
+    @property
+    def rate_in(self) -> float: ...
+    @property
+    def rate_out(self) -> float: ...
+    @property
+    def throughput_in(self) -> float: ...
+    @property
+    def throughput_out(self) -> float: ...
+    @property
+    def messages_in(self) -> int: ...
+    @property
+    def messages_out(self) -> int: ...
+    @property
+    def bytes_in(self) -> int: ...
+    @property
+    def bytes_out(self) -> int: ...
+    @property
+    def backlog(self) -> int: ...
+    @property
+    def storage_bytes(self) -> int: ...
+
+
+class SubscriptionCounts(Protocol):
+    """Statistics of one subscription of a loaded topic. Rates are per second."""
+
+    @property
+    def backlog(self) -> int: ...
+    @property
+    def unacknowledged(self) -> int: ...
+    @property
+    def delayed(self) -> int: ...
+    @property
+    def blocked(self) -> bool: ...
+    @property
+    def consumers(self) -> int: ...
+    @property
+    def rate_out(self) -> float: ...
+    @property
+    def rate_redelivered(self) -> float: ...
+    @property
+    def last_acknowledged_ms(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectedProducer:
+    """A producer of a loaded topic. Rates are per second."""
+
+    topic: str
+    name: str
+    address: str
+    rate_in: float
+    throughput_in: float
+    remote: str
+    """The cluster that it replicates from; empty for a client."""
+
+
+class LoadedTopic(Protocol):
+    """A topic or partition that this broker has loaded."""
+
+    @property
+    def name(self) -> TopicName: ...
+
+    @property
+    def ledger_bytes(self) -> int:
+        """The size of its ledgers, 0 for a topic that stores nothing."""
+        ...
+
+    def measure(self) -> tuple[TopicCounts, Mapping[str, SubscriptionCounts]]:
+        """Return the statistics of the topic, and those of its subscriptions by name."""
+        ...
+
+    def subscription_kind(self, subscription: str) -> str | None:
+        """Return the type of a subscription, None before its first consumer."""
+        ...
+
+    def producers(self) -> Iterable[ConnectedProducer]:
+        """Return the producers that are connected now."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SettingFacts:
+    """One key of the broker's configuration."""
+
+    default: str
+    help: str
+    dynamic: bool
+    """True if the key can change while brokers run."""
+
+
+@dataclass(frozen=True, slots=True)
+class DiskFacts:
+    """The file system of the data directory."""
+
+    free_bytes: int | None
+    size_bytes: int | None
+    problem: str
+    """The reason why the broker takes no messages; empty if it does."""
+
+
+class JobFacts(Protocol):
+    """The replication job of this broker."""
+
+    @property
+    def state(self) -> str: ...
+    @property
+    def since_ms(self) -> int: ...
+    @property
+    def restarts(self) -> int: ...
+    @property
+    def last_error(self) -> str | None: ...
+    @property
+    def retry_at_ms(self) -> int | None: ...
+    @property
+    def progress(self) -> Mapping[str, Mapping[str, Any]]:
+        """The newest progress report of each remote cluster."""
+        ...
+
+
+class BrokerFacts(Protocol):
+    """The broker that serves the console. Errors are those of the admin API."""
+
+    @property
+    def broker_id(self) -> str: ...
+
+    @property
+    def shared(self) -> bool:
+        """True if the broker belongs to a cluster of several."""
+        ...
+
+    @property
+    def roles_checked(self) -> bool:
+        """True if authorization is on."""
+        ...
+
+    # --- names, and what the rules decide on them
+
+    async def tenants(self) -> Sequence[str]: ...
+
+    async def namespaces(self, tenant: str) -> Sequence[str]:
+        """Return the full names of a tenant's namespaces."""
+        ...
+
+    def local_names(self, namespace: NamespaceName, domain: Domain) -> AsyncIterator[tuple[str, bool]]:
+        """Yield the local names of stored topics, and True for partitioned ones, in turns. Raise NamespaceNotFound."""
+        ...
+
+    async def view(self, topic: TopicName) -> TopicView:
+        """Return the facts that rules decide on, with the partition records."""
+        ...
+
+    async def existence(self, topic: TopicName) -> Existence: ...
+
+    async def partitions(self, topic: TopicName) -> int:
+        """Return the partition count, 0 for a topic without partitions. Raise TopicNotFound."""
+        ...
+
+    async def check_role(self, role: str, operation: TopicOperation, topic: TopicName, subscription: str) -> None:
+        """Raise AuthorizationError or TenantNotFound unless the role may do this. Only where roles are checked."""
+        ...
+
+    # --- policies and settings
+
+    async def topic_policies(self, topic: TopicName) -> TopicPolicyRecord: ...
+
+    async def namespace_policies(self, namespace: NamespaceName) -> NamespacePolicies | None:
+        """Return the policies, None for a namespace that does not exist."""
+        ...
+
+    @property
+    def policies(self) -> TopicPolicies:
+        """The settings in force as the lowest level of policies."""
+        ...
+
+    @property
+    def auto_topic_creation(self) -> AutoTopicCreation:
+        """The setting for namespaces without this policy."""
+        ...
+
+    @property
+    def settings(self) -> Mapping[str, SettingFacts]:
+        """All configuration keys."""
+        ...
+
+    def setting_problem(self, key: str, value: str) -> str:
+        """Return the reason why a value cannot be used; empty if it can."""
+        ...
+
+    # --- this broker
+
+    @property
+    def connections(self) -> int: ...
+
+    @property
+    def disk(self) -> DiskFacts | None:
+        """None where entries are not stored in a data directory."""
+        ...
+
+    @property
+    def entries_written(self) -> tuple[int, float, Sequence[float]]:
+        """The number of entries written since the start, their waits in ms together, and the latest waits."""
+        ...
+
+    def loaded_topics(self) -> AsyncIterator[LoadedTopic]:
+        """Yield the topics that are loaded here, in turns."""
+        ...
+
+    def loaded_topic(self, topic: TopicName) -> LoadedTopic | None: ...
+
+    # --- other brokers of the cluster
+
+    async def brokers(self) -> Mapping[str, ListenerAddresses]:
+        """Return the addresses of all brokers by id, of a broker alone none."""
+        ...
+
+    async def owner_elsewhere(self, topic: TopicName) -> LookupTarget | None:
+        """Return the other broker that serves the topic; None: this one does."""
+        ...
+
+    async def ask_owner(self, owner: LookupTarget, path: str) -> Any:
+        """Return the answer of another broker to a GET about a topic, made in the name of this broker."""
+        ...
+
+    # --- replication
+
+    @property
+    def replication_job(self) -> JobFacts: ...
+
+    @property
+    def replication_states(self) -> tuple[str, ...]:
+        """The states of a topic on its way to a remote cluster."""
+        ...
+
+    def replication_records(self, allowed: Callable[[NamespaceName], Awaitable[bool]]) -> AsyncIterator[dict[str, Any]]:
+        """Yield the replication status of every replicated topic in an allowed namespace, in turns."""
+        ...
+
+    async def replication_totals(self) -> tuple[int, int]:
+        """Return the number of pairs of topic and remote cluster, and of messages that wait for one."""
+        ...
+
+    async def preview_clusters(self, namespace: NamespaceName, clusters: Iterable[str]) -> AdjustmentPlan:
+        """Return the changes that setting these replication clusters would need. Raise OperationNotAllowed."""
+        ...

@@ -1,0 +1,215 @@
+"""The messages of one topic, read entry by entry in the name of a visitor. No cursor moves, and none is made."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from interpulse.client.messages import Message
+from interpulse.console.messages.entry_range import EntryRange
+from interpulse.console.messages.message_filter import MessageFilter
+from interpulse.console.messages.shown_content import NO_CONTENT, ShownContent, show_content
+from interpulse.console.visit import Visit
+from interpulse.console.web.addresses import topic_path
+from interpulse.model.errors import Forbidden, InvalidRequest, PulsarError
+from interpulse.model.ids import MessageId, Position
+from interpulse.model.names import TopicName
+from interpulse.model.numbers import LONG_MAX
+from interpulse.model.schemas import SchemaInfo
+
+__all__ = ["Found", "ShownMessage", "TopicMessages", "message_id"]
+
+_ENTRIES_MAX: Final = 1_000
+"""Entries that one page looks at while it searches."""
+_BYTES_MAX: Final = 16 * 1024 * 1024
+_OFF: Final = "Messages are not shown in the console (consoleMessagesEnabled=false)"
+
+
+@dataclass(frozen=True, slots=True)
+class ShownMessage:
+    """One message; of one that cannot be read, what is known of it, and why."""
+
+    id: str
+    publish_time_ms: int | None = None
+    event_time_ms: int | None = None
+    key: str | None = None
+    size: int | None = None
+    producer: str = ""
+    sequence_id: int | None = None
+    batch_size: int = 0
+    properties: dict[str, str] = field(default_factory=dict)
+    replicated_from: str = ""
+    schema_version: int | None = None
+    content: ShownContent = NO_CONTENT
+    problem: str = ""
+    """Why the entry cannot be read."""
+
+
+@dataclass(slots=True)
+class Found:
+    """What a search came to."""
+
+    messages: list[ShownMessage] = field(default_factory=list)
+    looked_at: int = 0
+    """Entries."""
+
+    left_out: int = 0
+    """Messages of these entries that match and are too many."""
+
+    next_id: str = ""
+    """Where to go on; empty at the end of the topic."""
+
+
+class TopicMessages:
+    """See the module. Raises what the admin API refuses, and Forbidden where messages are not shown."""
+
+    def __init__(self, visit: Visit, topic: TopicName, *, view: str, most: int = 500) -> None:
+        """``most`` characters of each content are shown."""
+        if not visit.host.messages_shown():
+            raise Forbidden(_OFF)
+        if not topic.is_persistent:
+            raise InvalidRequest("A non-persistent topic keeps no messages to look at")
+        self.topic = topic
+        self._visit = visit
+        self._admin = visit.admin
+        self._view = view
+        self._most = most
+        self._schemas: dict[bytes, SchemaInfo | None] = {}
+
+    async def entries(self) -> EntryRange:
+        """Those that are kept; of a topic without one, a visitor who may not read it is told the same as of others."""
+        await self._visit.check("GET", topic_path(self.topic, "/ledger/0/entry/0"))
+        return EntryRange.of(await self._admin.topics.internal_stats(self.topic))
+
+    async def number_at(self, entries: EntryRange, time_ms: int) -> int:
+        """The count of the first entry that was published at or after a time."""
+        place = await self._admin.topics.message_id_at(self.topic, time_ms)
+        return entries.number(Position(int(place["ledgerId"]), int(place["entryId"])))
+
+    async def newest(self, entries: EntryRange, wanted: MessageFilter, count: int, *, first: int = 0) -> Found:
+        """The last messages that match, in their order; those before the entry ``first`` are not looked at."""
+        found = Found()
+        read = matched = 0
+        for number in range(len(entries) - 1, first - 1, -1):
+            messages, size = await self._read(entries[number])
+            found.looked_at += 1
+            read += size
+            matching = [each for each in messages if isinstance(each, ShownMessage) or wanted.matches(each)]
+            matched += len(matching)
+            found.messages[:0] = [await self.shown(each) for each in matching[-count:]]
+            if matched >= count or found.looked_at >= _ENTRIES_MAX or read >= _BYTES_MAX:
+                break
+            await asyncio.sleep(0)
+        found.messages = found.messages[-count:]
+        found.left_out = matched - len(found.messages)
+        return found
+
+    async def forward(
+        self, entries: EntryRange, begin: MessageId | None, number: int, wanted: MessageFilter, count: int
+    ) -> Found:
+        """Messages that match from an entry on; ``begin`` is the first one in it, None for all of it."""
+        found = Found()
+        read = 0
+        for place in range(number, len(entries)):
+            position = entries[place]
+            if found.looked_at >= _ENTRIES_MAX or read >= _BYTES_MAX:
+                found.next_id = str(position)
+                break
+            messages, size = await self._read(position)
+            found.looked_at += 1
+            read += size
+            for message in messages:
+                if begin is not None and message_id(message.id) < begin:
+                    continue
+                if isinstance(message, Message) and not wanted.matches(message):
+                    continue
+                if len(found.messages) == count:
+                    found.next_id = str(message.id)
+                    return found
+                found.messages.append(await self.shown(message))
+            await asyncio.sleep(0)
+        return found
+
+    async def all_from(
+        self, entries: EntryRange, number: int, wanted: MessageFilter
+    ) -> AsyncIterator[Message | ShownMessage]:
+        """Every message that matches, to the present end."""
+        for place in range(number, len(entries)):
+            for message in (await self._read(entries[place]))[0]:
+                if isinstance(message, ShownMessage) or wanted.matches(message):
+                    yield message
+            await asyncio.sleep(0)
+
+    async def at(self, place: MessageId) -> list[Message | ShownMessage]:
+        """The messages of an entry, or the one of them that the id names; raises NotFound."""
+        messages = await self._admin.topics.message_by_id(self.topic, place.ledger, place.entry)
+        if place.batch_index < 0:
+            return list(messages)
+        return [each for each in messages if each.id.batch_index in (-1, place.batch_index)]
+
+    async def shown(self, message: Message | ShownMessage) -> ShownMessage:
+        """The message with its content as it is shown."""
+        if isinstance(message, ShownMessage):
+            return message
+        schema = await self._schema(message.schema_version) if self._view == "decoded" else None
+        content = show_content(
+            message.content,
+            message.key_bytes,
+            schema=schema,
+            view=self._view,
+            encrypted=message.is_encrypted,
+            most=self._most,
+        )
+        version = message.schema_version
+        return ShownMessage(
+            str(message.id),
+            message.publish_time_ms,
+            message.event_time_ms or None,
+            message.key,
+            None if message.content is None else len(message.content),
+            message.producer_name,
+            message.sequence_id,
+            message.batch_size,
+            dict(message.properties),
+            message.replicated_from or "",
+            int.from_bytes(version, "big") if version else None,
+            content,
+        )
+
+    async def _read(self, position: Position) -> tuple[list[Message] | list[ShownMessage], int]:
+        """The messages of an entry and their bytes; one that cannot be read is a message with a problem."""
+        try:
+            messages = await self._admin.topics.message_by_id(self.topic, position.ledger, position.entry)
+        except PulsarError as error:
+            return [ShownMessage(str(position), problem=str(error))], 0
+        return messages, sum(len(each.content or b"") for each in messages)
+
+    async def _schema(self, version: bytes | None) -> SchemaInfo | None:
+        """The schema of a version; None where a message names none, or it is not there any more."""
+        if not version:
+            return None
+        if version not in self._schemas:
+            try:
+                found = await self._admin.schemas.get(self.topic, int.from_bytes(version, "big"))
+                self._schemas[version] = found.schema
+            except PulsarError:  # the content is shown as it is, with the version beside it
+                self._schemas[version] = None
+        return self._schemas[version]
+
+
+def message_id(text: str | MessageId) -> MessageId:
+    """``ledger:entry``, ``ledger:entry:partition`` or ``ledger:entry:partition:batch index``, without the partition.
+
+    Raises InvalidRequest.
+    """
+    if isinstance(text, MessageId):
+        return MessageId(text.ledger, text.entry, -1, text.batch_index)
+    try:
+        ledger, entry, *rest = (int(part) for part in text.split(":"))
+    except ValueError:
+        ledger, entry, rest = -1, -1, []
+    if not (0 <= ledger <= LONG_MAX and 0 <= entry <= LONG_MAX and len(rest) <= 2):
+        raise InvalidRequest(f"A message id is ledger:entry or ledger:entry:partition:index, not {text[:100]!r}")
+    return MessageId(ledger, entry, -1, rest[1] if len(rest) == 2 else -1)

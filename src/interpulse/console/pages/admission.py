@@ -1,0 +1,114 @@
+"""What lookup, producer, consumer and replicator would get for a name, whether it exists or not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from interpulse.console.pages.parts.rule_answers import BAD, AutoCreation, Way, ways
+from interpulse.console.visit import Visit
+from interpulse.console.web.addresses import namespace_path, topic_path
+from interpulse.model.errors import AuthorizationError, PulsarError, TenantNotFound
+from interpulse.model.names import TopicName
+from interpulse.model.permissions import TopicOperation
+from interpulse.rules.effective_policies import effective_policies, namespace_level, topic_level
+
+__all__ = ["AdmissionModel", "admissions", "build"]
+
+_OPERATIONS = {
+    "Lookup": TopicOperation.LOOKUP,
+    "Partition metadata": TopicOperation.LOOKUP,
+    "Producer": TopicOperation.PRODUCE,
+    "Consumer": TopicOperation.CONSUME,
+}
+_NOT_SHOWN = "(you may not read this policy)"
+
+
+@dataclass(frozen=True, slots=True)
+class AdmissionModel:
+    """Of an empty name there are no ways."""
+
+    name: str
+    role: str
+    subscription: str
+    ways: list[Way]
+    roles_checked: bool
+    """Whether this broker knows roles."""
+
+    new_subscription: str
+    """What becomes of a consumer whose subscription is missing."""
+
+
+async def build(visit: Visit) -> AdmissionModel:
+    """For who may ask for the partition metadata; of a role, for who may read the permissions on the topic."""
+    role, subscription = visit.text("role").strip(), visit.text("subscription").strip()
+    if not visit.text("name"):
+        return AdmissionModel("", role, subscription, [], _roles(visit), "")
+    name = visit.topic()
+    await visit.check("GET", topic_path(name, "/partitions"))
+    found = await admissions(visit, name)
+    if role and _roles(visit):
+        await visit.check("GET", topic_path(name, "/permissions"))
+        found = [await _for_role(visit, name, way, role, subscription) for way in found]
+    return AdmissionModel(str(name), role, subscription, found, _roles(visit), await _new_subscription(visit, name))
+
+
+async def admissions(visit: Visit, name: TopicName) -> list[Way]:
+    """The answers of the rules, whoever asks. The visitor may ask for the partition metadata."""
+    return ways(await visit.broker.view(name), await _auto_creation(visit, name))
+
+
+def _roles(visit: Visit) -> bool:
+    return visit.broker.roles_checked
+
+
+async def _auto_creation(visit: Visit, name: TopicName) -> AutoCreation:
+    policies = await visit.broker.namespace_policies(name.namespace_name)
+    own = policies.auto_topic_creation if policies is not None else None
+    level = "broker" if own is None else f"namespace {name.namespace_name}"
+    if await visit.refusal("GET", namespace_path(name.namespace_name, "/autoTopicCreation")):
+        return AutoCreation(level, _NOT_SHOWN)
+    policy = own or visit.broker.auto_topic_creation
+    partitions = f", {policy.default_partitions:,} partitions" if policy.topic_type == "partitioned" else ""
+    told = [f"allowAutoTopicCreation {str(policy.allowed).lower()}"]
+    if policy.allowed:
+        told.append(f"{policy.topic_type}{partitions}")
+    if policy.always_allow_for_replicator is False:
+        told.append("not for replicators")
+    return AutoCreation(level, ", ".join(told))
+
+
+async def _for_role(visit: Visit, name: TopicName, way: Way, role: str, subscription: str) -> Way:
+    """Permissions are asked before the rules of topics: who may not is not told whether the topic exists."""
+    operation = _OPERATIONS.get(way.who)
+    if operation is None:
+        return way
+    try:
+        of = subscription if operation is TopicOperation.CONSUME else ""
+        await visit.broker.check_role(role, operation, name, of)
+    except (AuthorizationError, TenantNotFound) as error:
+        code = f"{error.wire_code.name} ({int(error.wire_code)}), HTTP {error.http_status}"
+        policy = f"namespace {name.namespace_name}: permissions"
+        return Way(way.who, BAD, str(error), code, f"role {role} has no permission for it", policy)
+    return way if way.mood == BAD else replace(way, answer=f"{way.answer}; {role} may")
+
+
+async def _new_subscription(visit: Visit, name: TopicName) -> str:
+    """What SUBSCRIBE does to a subscription that is missing, and which level says so."""
+    try:
+        record = await visit.broker.topic_policies(name)
+        namespace = await visit.broker.namespace_policies(name.namespace_name)
+    except PulsarError as error:
+        return str(error)
+    if await visit.refusal("GET", namespace_path(name.namespace_name, "/autoSubscriptionCreation")):
+        return _NOT_SHOWN
+    own = topic_level(record)
+    namespace_policies = namespace_level(namespace, cluster=visit.host.cluster)
+    policies = effective_policies(own, namespace_policies, visit.broker.policies)
+    in_force = policies.auto_subscription_creation_allowed
+    level = "broker"
+    if own.auto_subscription_creation_allowed is not None:
+        level = "topic"
+    elif namespace is not None and namespace.auto_subscription_creation_allowed is not None:
+        level = f"namespace {name.namespace_name}"
+    verb = "is created" if in_force else "is refused"
+    return f"A subscription that is missing {verb} ({level}: autoSubscriptionCreation {str(bool(in_force)).lower()})."

@@ -1,0 +1,64 @@
+"""Every page of the console, in the order of the menu, and every stream of events."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from interpulse.console.pages import (
+    admission,
+    broker,
+    differences,
+    doctor,
+    message,
+    messages,
+    overview,
+    replication,
+    schemas,
+    subscription,
+    topic,
+)
+from interpulse.console.pages.page import Page
+from interpulse.console.pages.remote import overview as remote_overview
+from interpulse.console.pages.remote import topic as remote_topic
+from interpulse.console.visit import Visit
+from interpulse.console.web.response import Download, EventStream
+
+__all__ = ["DOWNLOADS", "HOME", "PAGES", "REMOTE_PAGES", "STREAMS"]
+
+HOME: Final = "overview"
+
+_PAGES: Final = (
+    Page("overview", "Overview", overview.build),
+    Page("replication", "Replication", replication.build),
+    Page("topic", "Topic", topic.build, in_menu=False),
+    Page("messages", "Messages", messages.build, in_menu=False),
+    Page("message", "Message", message.build, in_menu=False),
+    Page("subscription", "Subscription", subscription.build, in_menu=False),
+    Page("schemas", "Schemas", schemas.build, in_menu=False, takes_forms=True),
+    Page("door", "Admission", admission.build, template="admission"),
+    Page("differences", "Differences", differences.build),
+    Page("doctor", "Doctor", doctor.build),
+    Page("broker", "Broker", broker.build),
+)
+PAGES: Final[dict[str, Page]] = {page.name: page for page in _PAGES}
+
+_REMOTE: Final = (
+    Page("overview", "Topics", remote_overview.build, template="remote_overview"),
+    Page("topic", "Topic", remote_topic.build, in_menu=False, template="remote_topic"),
+)
+_SHARED: Final = ("messages", "message", "subscription", "schemas", "doctor")
+REMOTE_PAGES: Final[dict[str, Page]] = {page.name: page for page in (*_REMOTE, *(PAGES[name] for name in _SHARED))}
+"""Where there is only the admin API of a cluster."""
+
+STREAMS: Final[dict[str, Callable[[Visit], Awaitable[EventStream]]]] = {
+    "topic-rates": topic.rates,
+    "messages/tail": messages.tail,
+}
+"""By their place below ``/console``. Raises what a page would."""
+
+DOWNLOADS: Final[dict[str, Callable[[Visit], Awaitable[Download]]]] = {
+    "messages/export": messages.export,
+    "message/content": message.content,
+}
+"""By their place below ``/console``. Raises what a page would."""

@@ -1,0 +1,77 @@
+"""One message with all that is known of it, and its content as a file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from interpulse.client.messages import Message
+from interpulse.console.messages.shown_content import VIEWS
+from interpulse.console.messages.topic_messages import ShownMessage, TopicMessages, message_id
+from interpulse.console.visit import Visit
+from interpulse.console.web.response import Download, EventStream
+from interpulse.model.errors import NotFound
+
+__all__ = ["MessageModel", "build", "content"]
+
+_CHARACTERS: Final = 20_000
+_BATCH_SHOWN: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class MessageModel:
+    """``siblings`` are the first messages of the same entry, of a batch."""
+
+    topic: str
+    id: str
+    view: str
+    views: tuple[str, ...]
+    message: ShownMessage
+    ordering_key: str = ""
+    deliver_at_ms: int | None = None
+    broker_time_ms: int | None = None
+    index: int | None = None
+    encrypted: bool = False
+    siblings: tuple[str, ...] = ()
+
+
+async def build(visit: Visit) -> MessageModel:
+    """Raises NotFound, and InvalidRequest for an id that is none."""
+    topic, place = visit.topic(), message_id(visit.text("id"))
+    view = visit.choice("view", VIEWS)
+    reading = TopicMessages(visit, topic, view=view, most=_CHARACTERS)
+    messages = await reading.at(place)
+    if not messages:
+        raise NotFound(f"There is no message {visit.text('id')[:100]} in {topic}: compaction may have removed it")
+    first = messages[0]
+    shown = await reading.shown(first)
+    siblings = tuple(str(each.id) for each in messages[1:_BATCH_SHOWN])
+    if not isinstance(first, Message):
+        return MessageModel(str(topic), shown.id, view, VIEWS, shown)
+    return MessageModel(
+        str(topic),
+        shown.id,
+        view,
+        VIEWS,
+        shown,
+        (first.ordering_key or b"").decode("utf-8", "backslashreplace"),
+        first.deliver_at_ms,
+        first.broker_publish_time_ms,
+        first.index,
+        first.is_encrypted,
+        siblings,
+    )
+
+
+async def content(visit: Visit) -> Download:
+    """The bytes of its content."""
+    topic, place = visit.topic(), message_id(visit.text("id"))
+    messages = await TopicMessages(visit, topic, view="raw").at(place)
+    found = next((each.content for each in messages if isinstance(each, Message) and each.content is not None), None)
+    if found is None:
+        raise NotFound(f"The message {visit.text('id')[:100]} of {topic} has no content")
+    return Download(f"{place.ledger}-{place.entry}.bin", "application/octet-stream", _once(found))
+
+
+async def _once(found: bytes) -> EventStream:
+    yield found

@@ -1,0 +1,227 @@
+"""The messages of a topic: from its end, from a time or a position on, filtered; as pages, as a file, and live."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import io
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from interpulse.console.messages.entry_range import EntryRange
+from interpulse.console.messages.message_filter import MessageFilter
+from interpulse.console.messages.shown_content import VIEWS
+from interpulse.console.messages.topic_messages import Found, ShownMessage, TopicMessages, message_id
+from interpulse.console.pages.parts.times import read_time
+from interpulse.console.polling import PollingRate
+from interpulse.console.visit import Visit
+from interpulse.console.web.addresses import page_url
+from interpulse.console.web.response import Download, EventStream, event
+from interpulse.model.ids import MessageId, Position
+from interpulse.model.names import TopicName
+
+__all__ = ["MessagesModel", "build", "export", "tail"]
+
+COUNT: Final = 25
+_EXPORTED_MAX: Final = 1_000_000
+_FORMATS: Final = ("ndjson", "csv")
+_TAIL_MAX: Final = 20
+"""Messages that one look at the tail sends, and entries that it reads; what came besides is counted."""
+_COLUMNS: Final = (
+    "id", "publish_time_ms", "event_time_ms", "key", "producer", "sequence_id", "replicated_from", "schema_version",
+    "properties", "form", "content", "problem",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class MessagesModel:
+    """The page."""
+
+    topic: str
+    partitions: tuple[str, ...]
+    """Of a partitioned topic: each has its own messages. Then there is nothing else."""
+
+    view: str = VIEWS[0]
+    entries: int = 0
+    messages: tuple[ShownMessage, ...] = ()
+    looked_at: int = 0
+    first: int = 0
+    """The count of the entry that reading began with."""
+
+    earlier: str = ""
+    """Addresses of what lies before and behind; empty at an end of the topic."""
+
+    later: str = ""
+    live: str = ""
+    """The address of the stream of what comes; empty on pages that do not end with the topic."""
+
+    exports: tuple[tuple[str, str], ...] = ()
+
+
+async def build(visit: Visit) -> MessagesModel:
+    """Raises what the admin API refuses, and InvalidRequest for a place or a filter that is none."""
+    topic = visit.topic()
+    if partitions := await _partitions(visit, topic):
+        return MessagesModel(str(topic), partitions)
+    view = visit.choice("view", VIEWS)
+    reading = TopicMessages(visit, topic, view=view)
+    wanted = MessageFilter.of(visit)
+    entries = await reading.entries()
+    newest = not visit.text("from") and not visit.text("time")
+    if newest:
+        found = await reading.newest(entries, wanted, COUNT)
+        first = max(0, len(entries) - found.looked_at)
+    else:
+        first, begin = await _begin(visit, reading, entries)
+        found = await reading.forward(entries, begin, first, wanted, COUNT)
+    return MessagesModel(
+        str(topic),
+        (),
+        view,
+        len(entries),
+        tuple(found.messages),
+        found.looked_at,
+        first,
+        _address(visit, _earlier(entries, found, first, newest=newest)),
+        _address(visit, found.next_id),
+        "" if found.next_id else _same_place("messages/tail", visit),
+        tuple((kind, _same_place("messages/export", visit, format=kind)) for kind in _FORMATS),
+    )
+
+
+async def export(visit: Visit) -> Download:
+    """All that matches from the place of the page on, as one JSON object or one row each."""
+    topic = visit.topic()
+    reading = TopicMessages(visit, topic, view=visit.choice("view", VIEWS), most=1 << 24)
+    wanted = MessageFilter.of(visit)
+    entries = await reading.entries()
+    first = 0
+    if visit.text("from") or visit.text("time"):
+        first, _ = await _begin(visit, reading, entries)
+    kind = visit.choice("format", _FORMATS)
+    rows = _rows(reading, entries, first, wanted)
+    if kind == "csv":
+        return Download(f"{topic.local_name}.csv", "text/csv; charset=utf-8", _as_csv(rows))
+    return Download(f"{topic.local_name}.ndjson", "application/x-ndjson", _as_json_lines(rows))
+
+
+async def tail(visit: Visit) -> EventStream:
+    """What is published from now on, twice a second while few follow; the event counts what is not sent."""
+    visit.tails.check_room()
+    reading = TopicMessages(visit, visit.topic(), view=visit.choice("view", VIEWS), most=300)
+    wanted = MessageFilter.of(visit)
+    entries = await reading.entries()
+    last = entries[len(entries) - 1] if len(entries) else None
+    return _tail(reading, wanted, last, visit.tails)
+
+
+async def _tail(reading: TopicMessages, wanted: MessageFilter, last: Position | None, rate: PollingRate) -> EventStream:
+    with rate.watching():
+        while True:
+            last, told = await _news(reading, wanted, last)
+            yield told
+            await asyncio.sleep(rate.seconds)
+
+
+async def _news(reading: TopicMessages, wanted: MessageFilter, last: Position | None) -> tuple[Position | None, bytes]:
+    """The last entry there is now, and what to tell of those after ``last``."""
+    entries = await reading.entries()
+    come = len(entries) - (0 if last is None else entries.number(last) + 1)
+    if come <= 0:
+        return last, b": nothing new\n\n"  # the only way to notice that the visitor went
+    found = await reading.newest(entries, wanted, _TAIL_MAX, first=len(entries) - min(come, _TAIL_MAX))
+    messages = [_told(each, reading.topic) for each in found.messages]
+    told = {"messages": messages, "left_out": found.left_out, "entries_left_out": come - found.looked_at}
+    return entries[len(entries) - 1], event(told)
+
+
+def _told(message: ShownMessage, topic: TopicName) -> dict[str, Any]:
+    return {
+        "id": message.id,
+        "url": page_url("message", name=topic, id=message.id),
+        "time_ms": message.publish_time_ms,
+        "key": message.key,
+        "content": message.content.text,
+        "problem": message.problem or message.content.problem,
+    }
+
+
+async def _partitions(visit: Visit, topic: TopicName) -> tuple[str, ...]:
+    if topic.is_partition:
+        return ()
+    metadata = await visit.admin.topics.partitioned_metadata(topic)
+    return tuple(str(topic.partition(index)) for index in range(metadata.partitions))
+
+
+async def _begin(visit: Visit, reading: TopicMessages, entries: EntryRange) -> tuple[int, MessageId | None]:
+    """The count of the first entry, and the first message in it."""
+    if time := visit.text("time"):
+        return await reading.number_at(entries, read_time(time)), None
+    if visit.text("from") == "earliest":
+        return 0, None
+    begin = message_id(visit.text("from"))
+    return entries.number(begin.position), begin
+
+
+def _earlier(entries: EntryRange, found: Found, first: int, *, newest: bool) -> str:
+    """Where the messages before these begin, as far as that can be known: an entry may hold many."""
+    if first <= 0 or not len(entries):
+        return ""
+    back = max(COUNT, found.looked_at) if newest else COUNT
+    return str(entries[max(0, min(first, len(entries)) - back)])
+
+
+def _address(visit: Visit, begin: str) -> str:
+    if not begin:
+        return ""
+    return page_url("messages", **{**visit.query, "from": begin, "time": None})
+
+
+def _same_place(page: str, visit: Visit, **query: str) -> str:
+    return page_url(page, **{**visit.query, **query})
+
+
+async def _rows(
+    reading: TopicMessages, entries: EntryRange, first: int, wanted: MessageFilter
+) -> AsyncIterator[dict[str, Any]]:
+    count = 0
+    async for message in reading.all_from(entries, first, wanted):
+        if count == _EXPORTED_MAX:
+            yield {"problem": f"the export ends after {_EXPORTED_MAX} messages"}
+            return
+        count += 1
+        shown = await reading.shown(message)
+        yield {
+            "id": shown.id,
+            "publish_time_ms": shown.publish_time_ms,
+            "event_time_ms": shown.event_time_ms,
+            "key": shown.key,
+            "producer": shown.producer,
+            "sequence_id": shown.sequence_id,
+            "replicated_from": shown.replicated_from or None,
+            "schema_version": shown.schema_version,
+            "properties": shown.properties,
+            "form": shown.content.form,
+            "content": None if shown.content.form == "null" else shown.content.text,
+            "problem": shown.problem or shown.content.problem or None,
+        }
+
+
+async def _as_json_lines(rows: AsyncIterator[dict[str, Any]]) -> EventStream:
+    async for row in rows:
+        yield json.dumps(row).encode() + b"\n"
+
+
+async def _as_csv(rows: AsyncIterator[dict[str, Any]]) -> EventStream:
+    yield _csv_line(_COLUMNS)
+    async for row in rows:
+        told = {**row, "properties": json.dumps(row["properties"])} if "properties" in row else row
+        yield _csv_line([told.get(name) for name in _COLUMNS])
+
+
+def _csv_line(cells: Any) -> bytes:
+    text = io.StringIO()
+    csv.writer(text).writerow(cells)
+    return text.getvalue().encode("utf-8", "backslashreplace")

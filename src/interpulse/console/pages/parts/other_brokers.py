@@ -1,0 +1,85 @@
+"""The other brokers of the cluster: the way to their consoles, and what they answer within a bounded time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, Generic, TypeVar
+
+from interpulse.console.visit import Visit
+from interpulse.console.web.addresses import page_url
+from interpulse.model.brokers import ListenerAddresses, address_for
+from interpulse.model.errors import PulsarError
+
+__all__ = ["Answers", "BrokerLink", "Silent", "answers_of", "links_to_others"]
+
+T = TypeVar("T")
+
+_SECONDS_MAX: Final = 5.0
+_ASKED_AT_ONCE: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerLink:
+    """Another broker, and its console."""
+
+    broker: str
+    url: str
+    """Empty: it offers none to browsers that came the way the visitor did."""
+
+
+@dataclass(frozen=True, slots=True)
+class Silent:
+    """A broker that has not told its part, and why."""
+
+    broker: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answers(Generic[T]):
+    """What the others said, by broker."""
+
+    parts: Mapping[str, T]
+    silent: tuple[Silent, ...] = ()
+
+
+async def links_to_others(visit: Visit, page: str) -> tuple[BrokerLink, ...]:
+    """This page in each console; nothing while the metadata store does not tell who is there."""
+    try:
+        others = await _others(visit)
+    except PulsarError:
+        return ()
+    tls = visit.visitor.tls
+    urls = {name: address_for(each.web_url, each.web_url_tls, tls=tls) for name, each in others.items()}
+    return tuple(
+        BrokerLink(name, f"{url.rstrip('/')}{page_url(page)}" if url else "") for name, url in sorted(urls.items())
+    )
+
+
+async def answers_of(questions: Mapping[str, Callable[[], Awaitable[T]]]) -> Answers[T]:
+    """The answers by the names of those who are asked, some of them at once, each for a bounded time."""
+    permits = asyncio.Semaphore(_ASKED_AT_ONCE)
+
+    async def ask(question: Callable[[], Awaitable[T]]) -> T | str:
+        async with permits:
+            try:
+                async with asyncio.timeout(_SECONDS_MAX):
+                    return await question()
+            except TimeoutError:
+                return f"no answer within {_SECONDS_MAX:g} s"
+            except PulsarError as error:
+                return str(error)
+
+    answers = await asyncio.gather(*map(ask, questions.values()))
+    pairs = list(zip(questions, answers, strict=True))
+    parts = {name: answer for name, answer in pairs if not isinstance(answer, str)}
+    return Answers(parts, tuple(Silent(name, answer) for name, answer in pairs if isinstance(answer, str)))
+
+
+async def _others(visit: Visit) -> dict[str, ListenerAddresses]:
+    """By their ids."""
+    own_id = visit.broker.broker_id
+    brokers = await visit.broker.brokers()
+    return {broker_id: addresses for broker_id, addresses in brokers.items() if broker_id != own_id}

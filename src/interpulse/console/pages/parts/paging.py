@@ -1,0 +1,81 @@
+"""Long lists, page by page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Generic, TypeVar
+
+__all__ = ["PAGES_MAX", "PAGE_ROWS", "Foremost", "PageOf", "page_of"]
+
+T = TypeVar("T")
+
+PAGE_ROWS: Final = 50
+PAGES_MAX: Final = 1_000_000
+_CHUNK: Final = 500
+"""Sorted in one go, among those that are sorted already: a millisecond or two."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageOf(Generic[T]):
+    """``number`` counts from 0; ``total`` are the rows of all pages."""
+
+    rows: Sequence[T]
+    number: int
+    total: int
+
+    @property
+    def pages(self) -> int:
+        return max(1, -(-self.total // PAGE_ROWS))
+
+    @property
+    def first(self) -> int:
+        """The number of the first row, as people count."""
+        return self.number * PAGE_ROWS + 1 if self.rows else 0
+
+    @property
+    def last(self) -> int:
+        return self.number * PAGE_ROWS + len(self.rows)
+
+
+def page_of(rows: Sequence[T], number: int) -> PageOf[T]:
+    """One page; the last one where there are not so many."""
+    last = max(0, -(-len(rows) // PAGE_ROWS) - 1)
+    number = min(number, last)
+    return PageOf(rows[number * PAGE_ROWS : (number + 1) * PAGE_ROWS], number, len(rows))
+
+
+class Foremost(Generic[T]):
+    """The foremost ``most`` of many, in order, while they come one by one. Costs little memory and no pause."""
+
+    def __init__(self, most: int, key: Callable[[T], Any]) -> None:
+        self._most = most
+        self._key = key
+        self._cache: list[T] = []
+        self._new: list[T] = []
+        self._last: T | None = None
+        """Of as many as are kept: what does not come before it is not looked at any more."""
+        self.total = 0
+
+    def add(self, row: T) -> None:
+        self.total += 1
+        if self._last is not None and not self._key(row) < self._key(self._last):
+            return
+        self._new.append(row)
+        if len(self._new) >= _CHUNK:
+            self._sift()
+
+    def add_all(self, rows: Iterable[T]) -> None:
+        for row in rows:
+            self.add(row)
+
+    @property
+    def rows(self) -> list[T]:
+        self._sift()
+        return self._cache
+
+    def _sift(self) -> None:
+        if self._new:
+            self._cache = sorted([*self._cache, *self._new], key=self._key)[: self._most]
+            self._new = []
+            self._last = self._cache[-1] if len(self._cache) == self._most else None

@@ -1,0 +1,195 @@
+"""The answers that the rules of topics give for a name, with the rule and the policy that decided. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from interpulse.model.errors import PulsarError
+from interpulse.model.topics import PartitionedTopicMetadata, Requester, TopicKind
+from interpulse.rules.decision import AskRemotes, Decision
+from interpulse.rules.topic_view import NamespaceStanding, TopicView, existence
+from interpulse.rules.topics import decide_lookup, decide_open, decide_partitions
+
+__all__ = ["AutoCreation", "Ground", "Way", "ground", "ways"]
+
+GOOD: Final = "good"
+WARN: Final = "warn"
+BAD: Final = "bad"
+
+
+@dataclass(frozen=True, slots=True)
+class AutoCreation:
+    """The policy on missing topics and its level, the namespace or the broker."""
+
+    level: str
+    policy: str
+    """The policy in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """The reason why a name exists, or why asking for it may or may not create it."""
+
+    allows: bool
+    rule: str
+    policy: str = ""
+    """The policy or setting that decided; empty if none did."""
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A kind of client, and the answer that it gets."""
+
+    who: str
+    mood: str
+    """``good``: let in; ``warn``: let in, and something is created; ``bad``: refused."""
+
+    answer: str
+    error: str
+    """The wire code and the HTTP status of a refusal."""
+
+    rule: str
+    policy: str
+
+
+def ways(view: TopicView, auto_creation: AutoCreation) -> list[Way]:
+    """Return the answers for all kinds of clients. ``view`` has to hold the partition records."""
+    return [
+        _lookup(view, auto_creation),
+        _partitions(view, auto_creation),
+        _client("Producer", view, auto_creation),
+        _client("Consumer", view, auto_creation),
+        _replicator(view, auto_creation),
+    ]
+
+
+def ground(view: TopicView, auto_creation: AutoCreation, *, by: Requester = Requester.CLIENT) -> Ground:
+    """The first of the rules' reasons that holds, in their order (`topic_view.existence`, `topic_view.may_create`)."""
+    found = existence(view)
+    name = view.name
+    if name.namespace_name.is_heartbeat:
+        return Ground(True, "topics of brokers' own health checks are always there")
+    if found.kind is TopicKind.PARTITIONED:
+        return Ground(True, f"it exists: its partition metadata has {found.partitions:,} partitions (PIP-344, row 1)")
+    if found.kind is not TopicKind.ABSENT:
+        return Ground(True, "it exists: it has a record (PIP-344, row 2)")
+    if view.namespace is NamespaceStanding.DELETED:
+        return Ground(False, "its namespace is being deleted")
+    if not name.creatable:
+        return Ground(False, "no topic can be created under such a name")
+    by_replicator = by is Requester.REPLICATOR and view.auto_creation.replicator_allowed
+    if by_replicator and not view.base_metadata:
+        return Ground(True, "it is missing, and replicators may create topics (PIP-433)", _policy(auto_creation))
+    if view.system_topics_enabled and name.is_system:
+        return Ground(True, "it is missing, and system topics may always be created", "broker: systemTopicEnabled")
+    if name.is_partition and view.base_metadata:
+        return _of_partition(view)
+    rule = "it is missing, and the policy on missing topics decides (PIP-344, rows 3 to 7)"
+    return Ground(view.auto_creation.allowed, rule, _policy(auto_creation))
+
+
+def _of_partition(view: TopicView) -> Ground:
+    if view.deletion_begun:
+        return Ground(False, "the topic that it is a partition of is being deleted")
+    if view.name.partition_index < view.partitions:
+        return Ground(True, "it is missing, and its partition metadata has it: it comes back whatever policies say")
+    return Ground(False, f"its topic has {view.partitions:,} partitions, and it would be one beyond them")
+
+
+def _policy(auto_creation: AutoCreation) -> str:
+    return f"{auto_creation.level}: {auto_creation.policy}"
+
+
+def _lookup(view: TopicView, auto_creation: AutoCreation) -> Way:
+    return _told("Lookup", view, auto_creation, lambda: decide_lookup(view), lambda _: (GOOD, "names the broker"))
+
+
+def _partitions(view: TopicView, auto_creation: AutoCreation) -> Way:
+    """What clients ask for before they produce or consume."""
+
+    def words(decision: Any) -> tuple[str, str]:
+        if isinstance(decision, AskRemotes):
+            names = ", ".join(view.remotes_to_ask)
+            return WARN, f"asks {names} first: what is there is created with the same partition count"
+        count = decision.answer
+        if decision.changes:
+            return WARN, f"creates a partitioned topic of {count:,} partitions"
+        return GOOD, f"{count:,} partitions" if count else "0: no partitions"
+
+    ask = lambda: decide_partitions(view, create=True)  # noqa: E731  # one of a kind, beside what reads it
+    return _told("Partition metadata", view, auto_creation, ask, words)
+
+
+def _client(who: str, view: TopicView, auto_creation: AutoCreation) -> Way:
+    """Asks for the partition metadata first, and opens what that names."""
+    try:
+        decision = decide_partitions(view, create=True)
+    except PulsarError as error:
+        return _refused(who, error, ground(view, auto_creation))
+    if isinstance(decision, AskRemotes):
+        return replace(_partitions(view, auto_creation), who=who)
+    if not decision.answer:
+        return _opens(who, view, auto_creation, Requester.CLIENT)
+    return _opens_partitions(who, view, auto_creation, decision)
+
+
+def _opens(who: str, view: TopicView, auto_creation: AutoCreation, by: Requester) -> Way:
+    return _told(
+        who,
+        view,
+        auto_creation,
+        lambda: decide_open(view, by=by, create=True),
+        lambda decision: (WARN, "creates the topic and opens it") if decision.changes else (GOOD, "opens the topic"),
+        by=by,
+    )
+
+
+def _opens_partitions(who: str, view: TopicView, auto_creation: AutoCreation, decision: Decision[int]) -> Way:
+    count = decision.answer
+    metadata = {view.name.base: view.base_metadata or PartitionedTopicMetadata(count)}
+    missing = [index for index in range(count) if index not in view.partition_records]
+    first = missing[0] if missing else 0
+    of_partition = replace(
+        view, name=view.name.partition(first), metadata=metadata, recorded=first in view.partition_records
+    )
+    why = ground(view, auto_creation)
+    try:
+        decide_open(of_partition, by=Requester.CLIENT, create=True)
+    except PulsarError as error:
+        return _refused(who, error, ground(of_partition, auto_creation))
+    if decision.changes:
+        return Way(who, WARN, f"creates a topic of {count:,} partitions and opens each", "", why.rule, why.policy)
+    if missing and view.name.is_persistent:
+        answer = f"opens {count:,} partitions, {len(missing):,} of which have no record and are created"
+        return Way(who, WARN, answer, "", why.rule, why.policy)
+    return Way(who, GOOD, f"opens {count:,} partitions", "", why.rule, why.policy)
+
+
+def _replicator(view: TopicView, auto_creation: AutoCreation) -> Way:
+    """One of another cluster: it opens the name as it is, a partition like any other."""
+    return _opens("Replicator", view, auto_creation, Requester.REPLICATOR)
+
+
+def _told(
+    who: str,
+    view: TopicView,
+    auto_creation: AutoCreation,
+    decide: Callable[[], Any],
+    words: Callable[[Any], tuple[str, str]],
+    *,
+    by: Requester = Requester.CLIENT,
+) -> Way:
+    why = ground(view, auto_creation, by=by)
+    try:
+        mood, answer = words(decide())
+    except PulsarError as error:
+        return _refused(who, error, why)
+    return Way(who, mood, answer, "", why.rule, why.policy)
+
+
+def _refused(who: str, error: PulsarError, why: Ground) -> Way:
+    code = f"{error.wire_code.name} ({int(error.wire_code)}), HTTP {error.http_status}"
+    rule, policy = (why.rule, why.policy) if not why.allows else (type(error).__name__, "")
+    return Way(who, BAD, str(error), code, rule, policy)

@@ -1,0 +1,35 @@
+"""Which namespaces a visitor may see something of, by the REST call that tells the same of one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from interpulse.console.visit import Visit
+from interpulse.console.web.addresses import admin_path, namespace_path
+from interpulse.model.names import PERSISTENT, NamespaceName
+
+__all__ = ["VisibleNamespaces", "to_list_topics", "to_see_replication"]
+
+
+class VisibleNamespaces:
+    """Each is asked for once; true for those that the visitor may ask ``path`` of."""
+
+    def __init__(self, visit: Visit, path: Callable[[NamespaceName], str]) -> None:
+        self._visit = visit
+        self._path = path
+        self._known: dict[NamespaceName, bool] = {}
+
+    async def __call__(self, namespace: NamespaceName) -> bool:
+        if namespace not in self._known:
+            self._known[namespace] = not await self._visit.refusal("GET", self._path(namespace))
+        return self._known[namespace]
+
+
+def to_see_replication(namespace: NamespaceName) -> str:
+    """The call that tells the status of replication."""
+    return namespace_path(namespace, "/replication/status")
+
+
+def to_list_topics(namespace: NamespaceName) -> str:
+    """The call that lists the topics."""
+    return admin_path(PERSISTENT, namespace.tenant, namespace.local)

@@ -1,0 +1,174 @@
+"""One subscription: who reads, how far, what is not acknowledged, and where its dead letters are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from interpulse.console.visit import Visit
+from interpulse.model.errors import InvalidRequest, NotFound, PulsarError
+from interpulse.model.names import TopicName
+
+__all__ = ["SubscriptionModel", "build"]
+
+
+@dataclass(frozen=True, slots=True)
+class Consumer:
+    """One consumer that is connected."""
+
+    name: str
+    address: str
+    since: str
+    rate_out: float
+    throughput_out: float
+    unacked: int
+    permits: int
+    blocked: bool
+    client: str
+
+
+@dataclass(frozen=True, slots=True)
+class PartState:
+    """Of the topic, or of one partition."""
+
+    topic: str
+    backlog: int
+    delete_position: str = ""
+    """All entries up to this one are acknowledged."""
+
+    gaps: str = ""
+    """What is acknowledged behind it, as ranges of entries."""
+
+    gap_count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetters:
+    """``messages`` None: the topic is not there, or the visitor may not look into it."""
+
+    topic: str
+    messages: int | None = None
+    size: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionModel:
+    """The page."""
+
+    topic: str
+    subscription: str
+    partitioned: bool
+    kind: str
+    durable: bool
+    replicated: bool
+    backlog: int
+    backlog_size: int | None
+    delayed: int
+    unacked: int
+    blocked: bool
+    rate_out: float
+    rate_expired: float
+    rate_redelivered: float
+    last_consumed_ms: int
+    last_acknowledged_ms: int
+    oldest_ms: int | None
+    properties: dict[str, str]
+    consumers: tuple[Consumer, ...]
+    parts: tuple[PartState, ...]
+    dead_letters: DeadLetters
+    browse_from: str
+    """The first entry that is not acknowledged; empty where there is none, or several topics have one."""
+
+
+async def build(visit: Visit) -> SubscriptionModel:
+    """Raises TopicNotFound, and NotFound for a subscription that is none of the topic."""
+    topic, name = visit.topic(), visit.text("subscription")
+    if not name:
+        raise InvalidRequest("The address needs subscription: the name of one")
+    admin = visit.admin
+    count = 0 if topic.is_partition else (await admin.topics.partitioned_metadata(topic)).partitions
+    if count:
+        stats = await admin.topics.partitioned_stats(topic, earliest_time_in_backlog=True)
+        inside = (await admin.topics.partitioned_internal_stats(topic)).get("partitions", {})
+        parts = [_part(each, name, inside.get(each, {}), of) for each, of in sorted(stats["partitions"].items())]
+    else:
+        stats = await admin.topics.stats(topic, earliest_time_in_backlog=True)
+        inside = await admin.topics.internal_stats(topic) if topic.is_persistent else {}
+        parts = [_part(str(topic), name, inside, stats)]
+    if name not in stats["subscriptions"]:
+        raise NotFound(f"{topic} has no subscription {name[:200]}")
+    found = stats["subscriptions"][name]
+    return SubscriptionModel(
+        topic=str(topic),
+        subscription=name,
+        partitioned=bool(count),
+        kind=found.get("type") or "nobody has subscribed since the topic was loaded",
+        durable=bool(found.get("durable", True)),
+        replicated=bool(found.get("replicated") or found.get("isReplicated")),
+        backlog=int(found.get("msgBacklog", 0)),
+        backlog_size=_or_none(found.get("backlogSize")),
+        delayed=int(found.get("msgDelayed", 0)),
+        unacked=int(found.get("unackedMessages", 0)),
+        blocked=bool(found.get("blockedSubscriptionOnUnackedMsgs")),
+        rate_out=float(found.get("msgRateOut", 0)),
+        rate_expired=float(found.get("msgRateExpired", 0)),
+        rate_redelivered=float(found.get("msgRateRedeliver", 0)),
+        last_consumed_ms=int(found.get("lastConsumedTimestamp", 0)),
+        last_acknowledged_ms=int(found.get("lastAckedTimestamp", 0)),
+        oldest_ms=_or_none(found.get("earliestMsgPublishTimeInBacklog")),
+        properties=dict(found.get("subscriptionProperties") or {}),
+        consumers=tuple(_consumer(each) for each in found.get("consumers", ())),
+        parts=tuple(parts),
+        dead_letters=await _dead_letters(visit, topic, name),
+        browse_from="" if count else _behind(parts[0].delete_position),
+    )
+
+
+def _part(topic: str, subscription: str, inside: Mapping[str, Any], stats: Mapping[str, Any]) -> PartState:
+    backlog = int(stats.get("subscriptions", {}).get(subscription, {}).get("msgBacklog", 0))
+    cursor = inside.get("cursors", {}).get(subscription, {})
+    gaps = str(cursor.get("individuallyDeletedMessages") or "")
+    gaps = "" if gaps == "[]" else gaps
+    return PartState(topic, backlog, str(cursor.get("markDeletePosition", "")), gaps, gaps.count(".."))
+
+
+def _consumer(found: Mapping[str, Any]) -> Consumer:
+    return Consumer(
+        str(found.get("consumerName") or ""),
+        str(found.get("address") or ""),
+        str(found.get("connectedSince") or ""),
+        float(found.get("msgRateOut", 0)),
+        float(found.get("msgThroughputOut", 0)),
+        int(found.get("unackedMessages", 0)),
+        int(found.get("availablePermits", 0)),
+        bool(found.get("blockedConsumerOnUnackedMsgs")),
+        str(found.get("clientVersion") or ""),
+    )
+
+
+async def _dead_letters(visit: Visit, topic: TopicName, subscription: str) -> DeadLetters:
+    """The topic that official clients send them to unless they are told another one."""
+    base = topic.base
+    try:
+        name = TopicName.of(base.domain, base.tenant, base.namespace, f"{base.local_name}-{subscription}-DLQ")
+    except PulsarError:
+        return DeadLetters("")
+    try:
+        stats = await visit.admin.topics.stats(name)
+    except PulsarError:  # not there, or not for this visitor: the page is about the subscription
+        return DeadLetters(str(name))
+    return DeadLetters(str(name), int(stats.get("msgInCounter", 0)), int(stats.get("storageSize", 0)))
+
+
+def _behind(position: str) -> str:
+    """The position behind this one, as ledgers count."""
+    ledger, _, entry = position.partition(":")
+    try:
+        return f"{int(ledger)}:{int(entry) + 1}" if int(ledger) >= 0 else "earliest"
+    except ValueError:
+        return ""
+
+
+def _or_none(value: Any) -> int | None:
+    return int(value) if value and int(value) > 0 else None

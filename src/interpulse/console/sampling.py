@@ -1,0 +1,120 @@
+"""Samples of topics while somebody watches them: one task for each topic, however many watch, and bounded memory.
+
+A sample is taken and written as JSON once for all its watchers. These are woken a few at a time, so that a thousand of
+them keep no message waiting, and less often the more they are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Hashable
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, Final
+
+from interpulse.console.polling import PollingRate
+from interpulse.console.web.response import EventStream, event, event_of_all, to_json
+from interpulse.model.errors import PulsarError
+
+__all__ = ["Samples"]
+
+_KEPT: Final = 300
+"""Of five minutes: who comes sees what was, who reads slowly misses what is older."""
+_WOKEN_AT_ONCE: Final = 20
+"""Writing to them takes about a millisecond."""
+
+Take = Callable[[], Awaitable[Any]]
+
+
+@dataclass(slots=True)
+class _Series:
+    samples: deque[str] = field(default_factory=lambda: deque(maxlen=_KEPT))
+    """As JSON."""
+
+    number: int = 0
+    """Of the last one."""
+
+    watchers: int = 0
+    waiting: list[asyncio.Future[None]] = field(default_factory=list)
+    task: asyncio.Task[None] | None = None
+
+    def since(self, number: int) -> list[str]:
+        """The samples after that one, as far as they are kept."""
+        kept = len(self.samples)
+        return list(islice(self.samples, max(0, kept - (self.number - number)), kept))
+
+    async def change(self) -> None:
+        """Return when there is one more, or no more."""
+        self.waiting.append(asyncio.get_running_loop().create_future())
+        await self.waiting[-1]
+
+    async def wake_all(self) -> None:
+        """Whoever waits now; other work has its turn in between."""
+        waiting, self.waiting = self.waiting, []
+        for number, each in enumerate(waiting, 1):
+            if not each.done():
+                each.set_result(None)
+            if number % _WOKEN_AT_ONCE == 0:
+                await asyncio.sleep(0)
+
+    def end(self) -> None:
+        """Wake whoever waits: there is nothing more to wait for."""
+        for each in self.waiting:
+            if not each.done():
+                each.set_result(None)
+
+
+class Samples:
+    """Series by key, each while it has watchers."""
+
+    def __init__(self, rate: PollingRate) -> None:
+        self._rate = rate
+        self._series: dict[Hashable, _Series] = {}
+
+    def watch(self, key: Hashable, take: Take, check: Callable[[], Awaitable[str]]) -> EventStream:
+        """Events of a series, a list of samples each; ``take`` gives a sample.
+
+        ``check`` says why the visitor may not see it any more, "" while they may. Raises ServiceNotReady.
+        """
+        self._rate.check_room()
+        return self._events(key, take, check)
+
+    async def _events(self, key: Hashable, take: Take, check: Callable[[], Awaitable[str]]) -> EventStream:
+        series = self._series.setdefault(key, _Series())
+        series.watchers += 1
+        if series.task is None:
+            series.task = asyncio.create_task(self._sample(series, take), name=f"console samples {key}")
+        seen = 0
+        try:
+            with self._rate.watching():
+                yield b": begins\n\n"
+                while not series.task.done():
+                    if new := series.since(seen):
+                        seen = series.number
+                        yield event_of_all(new)
+                    if refusal := await check():
+                        yield b"event: ended\n" + event(refusal)
+                        return
+                    if series.number == seen and not series.task.done():
+                        await series.change()
+                yield b"event: ended\n" + event("the topic cannot be looked at any more")
+        finally:
+            series.watchers -= 1
+            if not series.watchers:
+                series.task.cancel()
+                if self._series.get(key) is series:
+                    del self._series[key]
+
+    async def _sample(self, series: _Series, take: Take) -> None:
+        try:
+            while True:
+                sample = await take()
+                series.number += 1
+                series.samples.append(to_json(sample))
+                await series.wake_all()
+                await asyncio.sleep(self._rate.seconds)
+        except PulsarError:
+            return  # the watchers are told
+        finally:
+            series.end()

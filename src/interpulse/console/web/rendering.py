@@ -1,0 +1,63 @@
+"""Models into HTML. Every value a template shows is escaped, and what cannot be seen in it is spelled out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from interpulse.console.web import formats
+from interpulse.console.web.addresses import action_url, page_url
+
+__all__ = ["TEMPLATES", "Renderer"]
+
+TEMPLATES: Final = Path(__file__).parent.parent / "templates"
+
+
+class Renderer:
+    """All templates, compiled when it is made."""
+
+    def __init__(self, static_url: Callable[[str], str], directory: Path = TEMPLATES) -> None:
+        self._environment = Environment(
+            loader=FileSystemLoader(directory),
+            autoescape=True,
+            undefined=StrictUndefined,
+            finalize=_shown,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            auto_reload=False,
+        )
+        self._environment.globals.update(static=static_url, page_url=page_url, action_url=action_url)
+        self._environment.filters.update(
+            count=formats.count,
+            rate=formats.rate,
+            size=formats.size,
+            duration=formats.duration,
+            time=formats.time_text,
+            ago=formats.ago,
+            exact=_exact,
+            lines=_lines,
+        )
+        for name in self._environment.list_templates():
+            self._environment.get_template(name)
+
+    def render(self, template: str, values: Mapping[str, Any]) -> str:
+        return self._environment.get_template(template).render(values)
+
+
+def _shown(value: Any) -> Any:
+    """What an expression of a template gives."""
+    return value if isinstance(value, Markup) else formats.plain(str(value))
+
+
+def _lines(text: str) -> Markup:
+    """A text of several lines: only what is in the lines is spelled out."""
+    return Markup("\n").join(escape(formats.plain(line)) for line in text.split("\n"))
+
+
+def _exact(value: str) -> Markup:
+    """A value as it is, for the field of a form; addresses need it not, they are encoded."""
+    return escape(value)

@@ -1,0 +1,95 @@
+"""What takes long to find out, such as the worst of all topics: found out in the background, and kept for a while.
+
+A page shows what is known and since when, and never waits long. What nobody looks at any more is let go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Hashable
+from dataclasses import dataclass
+from typing import Any, Final, Generic, TypeVar
+
+__all__ = ["CachedResult", "ResultCache"]
+
+T = TypeVar("T")
+
+_FRESH_SECONDS: Final = 2.0
+_SHARE: Final = 20
+"""A result is made again after twenty times what that takes: a watched page costs a twentieth of the processor."""
+_WAIT_SECONDS: Final = 0.12
+_KEPT_MAX: Final = 16
+_UNSEEN_SECONDS: Final = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class CachedResult(Generic[T]):
+    """``value`` None: it is not known yet, ask again in a second."""
+
+    value: T | None
+    age_seconds: float = 0.0
+
+
+@dataclass(slots=True)
+class _Entry:
+    value: Any = None
+    made_at: float | None = None
+    took: float = 0.0
+    seen_at: float = 0.0
+    task: asyncio.Task[Any] | None = None
+
+
+class ResultCache:
+    """Results by key. Bounded: those that nobody looked at for the longest time go first."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        """``now`` gives seconds of a clock that never goes back."""
+        self._now = now
+        self._entries: dict[Hashable, _Entry] = {}
+
+    async def get(
+        self, key: Hashable, make: Callable[[], Awaitable[T]], *, fresh_seconds: float = _FRESH_SECONDS
+    ) -> CachedResult[T]:
+        """The result of this key, made by ``make`` unless it is fresh. Raises what ``make`` raised."""
+        now = self._now()
+        self._forget(now)
+        entry = self._entries.setdefault(key, _Entry())
+        entry.seen_at = now
+        if entry.task is None and _is_stale(entry, now, fresh_seconds):
+            entry.task = asyncio.create_task(self._make(entry, make), name=f"console result {key}")
+        if entry.task is not None:
+            await asyncio.wait({entry.task}, timeout=_WAIT_SECONDS)
+        if entry.task is not None and entry.task.done():
+            task, entry.task = entry.task, None
+            if task.cancelled():  # something was changed meanwhile
+                return CachedResult(None)
+            task.result()
+        age = 0.0 if entry.made_at is None else self._now() - entry.made_at
+        return CachedResult(entry.value, age)
+
+    def forget(self) -> None:
+        """Something was changed, or the console ends: nothing is known any more, and what is under way is given up."""
+        for entry in self._entries.values():
+            if entry.task is not None:
+                entry.task.cancel()
+        self._entries.clear()
+
+    async def _make(self, entry: _Entry, make: Callable[[], Awaitable[Any]]) -> None:
+        begin = self._now()
+        value = await make()
+        entry.value, entry.made_at, entry.took = value, self._now(), self._now() - begin
+
+    def _forget(self, now: float) -> None:
+        for key in [
+            key for key, each in self._entries.items() if each.task is None and now - each.seen_at > _UNSEEN_SECONDS
+        ]:
+            del self._entries[key]
+        idle = sorted(
+            (each.seen_at, index, key) for index, (key, each) in enumerate(self._entries.items()) if each.task is None
+        )
+        for _, _, key in idle[: max(0, len(self._entries) - _KEPT_MAX)]:
+            del self._entries[key]
+
+
+def _is_stale(entry: _Entry, now: float, fresh_seconds: float) -> bool:
+    return entry.made_at is None or now - entry.made_at > max(fresh_seconds, _SHARE * entry.took)

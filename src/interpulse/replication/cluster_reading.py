@@ -1,0 +1,195 @@
+"""All namespaces of a cluster, read at a rate: what an audit compares, and what it applies its plan to."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import zlib
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final, TypeVar
+
+from interpulse.client.admin.admin_client import AdminClient
+from interpulse.client.closing import AsyncCloses
+from interpulse.client.transport.backoff import Backoff, retry
+from interpulse.model.adjustments import Difference
+from interpulse.model.errors import NamespaceNotFound, NotFound, PulsarError, TenantNotFound
+from interpulse.model.inventory import ListedKind, TopicRow
+from interpulse.model.names import NamespaceName, TopicName
+from interpulse.replication.adjust import apply
+from interpulse.replication.inventory import AdminReading, read_topics
+from interpulse.rules.inventory import SETTINGS, NamespaceInventory, NamespaceState
+
+__all__ = ["ClusterReading", "ReadingRules", "is_sampled"]
+
+T = TypeVar("T")
+_SAMPLED: Final = 100
+"""One topic of so many is asked for its count although its partitions are complete."""
+_QUESTIONS_MAX: Final = 64
+"""Questions about single topics at once, over all namespaces."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadingRules:
+    """The extent of an audit's questions.
+
+    ``exact``: the topics whose counts are asked for where lists lack them: ``all``, ``none``, or ``changed``: those
+    that lack partitions, and a sample. ``rate``: requests per second. ``patience_ms``: the time for repeating a call
+    that may succeed without any change.
+    """
+
+    exact: str = "changed"
+    schemas: bool = False
+    subscriptions: bool = False
+    rate: float = 500.0
+    patience_ms: int = 15_000
+
+    def shared(self, tasks: int) -> ReadingRules:
+        """Return the rules for one of so many tasks that read a cluster at the same time."""
+        return replace(self, rate=self.rate / tasks)
+
+    def is_asked(self, row: TopicRow) -> bool:
+        """Return True if a count is asked for that the lists lack.
+
+        Differences are read again before they are reported, so a differing count is never missed.
+        """
+        if self.exact != "changed":
+            return self.exact == "all"
+        return row.indexes is not None or is_sampled(row.topic)
+
+
+def is_sampled(topic: TopicName) -> bool:
+    """Return True if a topic is in the sample, which has the same topics in every run."""
+    return zlib.crc32(str(topic).encode()) % _SAMPLED == 0
+
+
+class ClusterReading(AsyncCloses):
+    """Reading of many namespaces at a rate. It owns the client.
+
+    A namespace that cannot be read is an inventory with an error, so that one refusal does not end an audit.
+    """
+
+    def __init__(self, admin: AdminClient, rules: ReadingRules) -> None:
+        self._admin = admin
+        self._reading = AdminReading(admin, read=self._read)
+        self._rules = rules
+        self._settings: Mapping[str, str] | None = None
+        self._next = 0.0
+        self._questions = asyncio.Semaphore(_QUESTIONS_MAX)
+
+    async def close(self) -> None:
+        await self._admin.close()
+
+    async def namespaces(self) -> list[NamespaceName]:
+        """Return all namespaces but those that brokers keep for themselves. Raises what the cluster answers."""
+        names = [
+            NamespaceName.parse(str(name))
+            for tenant in await self._admin.tenants.list()
+            for name in await self._admin.namespaces.list(tenant)
+        ]
+        return [name for name in names if not name.is_heartbeat and str(name) != "pulsar/system"]
+
+    async def namespace(
+        self, name: NamespaceName, chosen: Callable[[TopicName], bool] | None = None
+    ) -> NamespaceInventory:
+        """Return everything about one namespace; with ``chosen``, ask about these topics alone, whatever the rules."""
+
+        def is_asked(row: TopicRow) -> bool:
+            return self._rules.is_asked(row) if chosen is None else chosen(row.topic)
+
+        async def details(row: TopicRow) -> TopicRow:
+            return await self._with_details(row) if chosen is None or chosen(row.topic) else row
+
+        try:
+            state = await self._state(name)
+            topics = await read_topics(
+                self._reading,
+                name,
+                failed=_with_error,
+                is_asked=is_asked,
+                details=details if self._rules.schemas or self._rules.subscriptions else None,
+                questions=self._questions,
+            )
+        except (NamespaceNotFound, TenantNotFound):
+            return NamespaceInventory()
+        except PulsarError as error:
+            return NamespaceInventory(error=str(error) or type(error).__name__)
+        return NamespaceInventory(state, topics)
+
+    async def state(self, name: NamespaceName) -> NamespaceState | None:
+        """Return the policies alone; None if the namespace does not exist. Raises what the cluster answers."""
+        try:
+            return await self._state(name)
+        except (NamespaceNotFound, TenantNotFound):
+            return None
+
+    async def topic(self, name: TopicName) -> TopicRow | None:
+        """Return one topic by its recorded count, without a look at its partitions. Raises what the cluster answers."""
+        try:
+            count = (await self._reading.metadata(name)).partitions
+        except NotFound:
+            return None
+        return await self._with_details(
+            TopicRow(name, ListedKind.PARTITIONED if count else ListedKind.NON_PARTITIONED, count)
+        )
+
+    async def _read(self, ask: Callable[[], Awaitable[T]], requests: int = 1) -> T:
+        """Return the answer, at the rate; a broker that is busy or restarts for a moment is asked again."""
+
+        async def attempt() -> T:
+            await self._turn(requests)
+            return await ask()
+
+        return await retry(attempt, backoff=Backoff(), timeout_ms=self._rules.patience_ms, patient=True)
+
+    async def apply(self, difference: Difference) -> None:
+        """Make the change of a difference, at the rate and once. Raises what the cluster answers."""
+        await self._turn()
+        await apply(self._admin, difference)
+
+    async def _state(self, name: NamespaceName) -> NamespaceState:
+        policies = await self._reading.policies(name)
+        if self._settings is None:
+            settings = await self._reading.settings()
+            self._settings = {key: settings[key] for key in SETTINGS if key in settings}
+        return NamespaceState(policies, self._settings)
+
+    async def _with_details(self, row: TopicRow) -> TopicRow:
+        """Read details topic by topic, but nothing of partitions without metadata and of topics that are not stored."""
+        if row.kind is ListedKind.ORPHAN_PARTITION or not row.topic.is_persistent:
+            return row
+        if self._rules.schemas:
+            row = await self._with_schema(row)
+        if self._rules.subscriptions and row.is_healthy:
+            async with self._questions:
+                names = await self._read(lambda: self._admin.topics.subscriptions(row.topic))
+            row = replace(row, subscriptions=tuple(sorted(names)))
+        return row
+
+    async def _with_schema(self, row: TopicRow) -> TopicRow:
+        async with self._questions:
+            versions = await self._read(lambda: self._admin.schemas.history(row.topic))
+        if not versions:
+            return row
+        hashed = hashlib.sha256()
+        for version in versions:
+            hashed.update(f"{version.schema.type.name} {len(version.schema.definition)} ".encode())
+            hashed.update(version.schema.definition)
+        return replace(
+            row,
+            schema_type=versions[-1].schema.type.name,
+            schema_hash=hashed.hexdigest()[:16],
+            schema_versions=len(versions),
+        )
+
+    async def _turn(self, requests: int = 1) -> None:
+        """Wait until the rate allows so many more requests."""
+        now = asyncio.get_running_loop().time()
+        begin = max(now, self._next)
+        self._next = begin + requests / self._rules.rate
+        if begin > now:
+            await asyncio.sleep(begin - now)
+
+
+def _with_error(row: TopicRow, error: PulsarError) -> TopicRow:
+    return replace(row, error="deleted while it was read" if isinstance(error, NotFound) else str(error))

@@ -1,0 +1,284 @@
+"""The inventory of a namespace, read through one small interface here and on other clusters.
+
+Previews, audits and the topic doctor read with `read_topics`. It asks little: topics are listed with their counts. A
+real broker lists names only; then partitioned topics are asked for their counts, a bounded number at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+
+from interpulse.in_turns import in_turns
+from interpulse.model.clusters import ClusterData
+from interpulse.model.errors import (
+    InvalidTopicName,
+    NamespaceNotFound,
+    NotFound,
+    PulsarError,
+    RemoteClusterUnavailable,
+    TenantNotFound,
+)
+from interpulse.model.inventory import TopicRow
+from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, NamespaceName, TopicName
+from interpulse.model.topics import PartitionedTopicMetadata
+from interpulse.rules.inventory import (
+    NamespaceInventory,
+    NamespaceState,
+    TopicLists,
+    needs_settings,
+    with_count,
+)
+
+if TYPE_CHECKING:
+    from interpulse.client.admin.admin_client import AdminClient
+    from interpulse.model.policies.namespace_policies import NamespacePolicies
+
+__all__ = [
+    "AdminReading",
+    "Connect",
+    "NamespaceReading",
+    "read_namespace",
+    "read_remote",
+    "read_topics",
+    "together",
+]
+
+T = TypeVar("T")
+Connect = Callable[[str, ClusterData], "AdminClient"]
+"""Make a client for a cluster; the caller closes it. Raises RemoteClusterUnavailable."""
+Failed = Callable[[TopicRow, PulsarError], TopicRow | None]
+"""Return the row of a topic that could not be asked, None to leave it out, or raise the error."""
+
+_BOTH: Final[tuple[Domain, ...]] = (PERSISTENT, NON_PERSISTENT)
+_QUESTIONS_MAX: Final = 16
+"""At once and per cluster: a comparison must not crowd out the cluster's own work."""
+
+
+class NamespaceReading(Protocol):
+    """The questions to a cluster. They create nothing; an absent namespace raises NamespaceNotFound.
+
+    Lists include system topics.
+    """
+
+    async def policies(self, namespace: NamespaceName) -> NamespacePolicies: ...
+
+    async def settings(self) -> Mapping[str, str]:
+        """Return the broker's configuration in force, by Pulsar's keys."""
+
+    async def partitioned(self, namespace: NamespaceName, domains: Sequence[Domain]) -> Mapping[TopicName, int | None]:
+        """Return partitioned topics with their counts; None: ask `metadata`."""
+
+    async def stored(self, namespace: NamespaceName, domains: Sequence[Domain]) -> Sequence[TopicName]:
+        """Return topics and partitions; of non-persistent ones those that are loaded."""
+
+    async def metadata(self, topic: TopicName) -> PartitionedTopicMetadata:
+        """Return the partition metadata of a topic. Raises NotFound."""
+
+
+class Paced(Protocol):
+    """A wrapper of calls that limits their rate, or repeats them."""
+
+    async def __call__(self, ask: Callable[[], Awaitable[T]], requests: int = 1) -> T:
+        """Return the answer of a call that takes so many requests."""
+
+
+class AdminReading:
+    """Reading through the admin API. Listed names that are not names of topics are passed to ``unreadable``."""
+
+    def __init__(
+        self, admin: AdminClient, *, read: Paced | None = None, unreadable: Callable[[str], None] | None = None
+    ) -> None:
+        self._admin = admin
+        self._read: Paced = read or _at_once
+        self._unreadable = unreadable
+
+    async def policies(self, namespace: NamespaceName) -> NamespacePolicies:
+        return await self._read(lambda: self._admin.namespaces.policies(namespace))
+
+    async def settings(self) -> Mapping[str, str]:
+        """See `NamespaceReading`."""
+        return await self._read(self._admin.brokers.runtime_configuration)
+
+    async def partitioned(self, namespace: NamespaceName, domains: Sequence[Domain]) -> Mapping[TopicName, int | None]:
+        """See `NamespaceReading`."""
+        ask = self._admin.topics.partition_counts
+        counts = await self._read(lambda: ask(namespace, domains=domains, system_included=True), len(domains))
+        return {name: counts[text] for text, name in await self._parsed(counts)}
+
+    async def stored(self, namespace: NamespaceName, domains: Sequence[Domain]) -> Sequence[TopicName]:
+        """See `NamespaceReading`."""
+        ask = self._admin.topics.list
+        names = await self._read(lambda: ask(namespace, domains=domains, system_included=True), len(domains))
+        return [name for _, name in await self._parsed(names)]
+
+    async def _parsed(self, texts: Iterable[str]) -> list[tuple[str, TopicName]]:
+        names: list[tuple[str, TopicName]] = []
+        async for portion in in_turns(texts):
+            for text in portion:
+                try:
+                    names.append((text, TopicName.parse(text)))
+                except InvalidTopicName:
+                    if self._unreadable is None:
+                        raise
+                    self._unreadable(text)
+        return names
+
+    async def metadata(self, topic: TopicName) -> PartitionedTopicMetadata:
+        """See `NamespaceReading`."""
+        return await self._read(lambda: self._admin.topics.partitioned_metadata(topic))
+
+
+async def _at_once(ask: Callable[[], Awaitable[T]], requests: int = 1) -> T:
+    return await ask()
+
+
+async def read_topics(
+    reading: NamespaceReading,
+    namespace: NamespaceName,
+    *,
+    failed: Failed,
+    stored_domains: Sequence[Domain] = _BOTH,
+    domains: Sequence[Domain] = _BOTH,
+    only: Collection[TopicName] | None = None,
+    is_asked: Callable[[TopicRow], bool] = lambda row: True,
+    details: Callable[[TopicRow], Awaitable[TopicRow]] | None = None,
+    questions: asyncio.Semaphore | None = None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> dict[TopicName, TopicRow]:
+    """Return the rows of a namespace's topics, or of ``only`` these base names.
+
+    ``is_asked`` chooses the topics whose counts are asked for where the list lacks them. ``details`` completes a row.
+    ``progress`` gets the number of partitioned topics whose count is known, and their total.
+    """
+    lists = await _listed(reading, namespace, stored_domains, domains, only)
+    rows: dict[TopicName, TopicRow] = {}
+    incomplete: list[TopicRow] = []
+    async for bases in in_turns(lists.names()):
+        for row in lists.rows(bases):
+            rows[row.topic] = row
+            if details is not None or (not row.exact and is_asked(row)):
+                incomplete.append(row)
+    limit = questions or asyncio.Semaphore(_QUESTIONS_MAX)
+    total = lists.partitioned_count
+    done = total - len(incomplete)
+    if done > 0:
+        progress(done, total)
+
+    async def completed(row: TopicRow) -> TopicRow | None:
+        nonlocal done
+        try:
+            if not row.exact and is_asked(row):
+                async with limit:
+                    metadata = await reading.metadata(row.topic)
+                row = with_count(row, metadata.partitions, deleted=metadata.deleted)
+            return row if details is None else await details(row)
+        except PulsarError as error:
+            return failed(row, error)
+        finally:
+            done += 1
+            progress(done, total)
+
+    for row, complete in zip(incomplete, await together(map(completed, incomplete)), strict=True):
+        if complete is None:
+            del rows[row.topic]
+        else:
+            rows[row.topic] = complete
+    return rows
+
+
+async def _listed(
+    reading: NamespaceReading,
+    namespace: NamespaceName,
+    stored_domains: Sequence[Domain],
+    domains: Sequence[Domain],
+    only: Collection[TopicName] | None,
+) -> TopicLists:
+    def is_wanted(name: TopicName) -> bool:
+        return only is None or name.base in only or name in only
+
+    stored = await reading.stored(namespace, stored_domains)
+    counts = await reading.partitioned(namespace, domains)  # after the partitions: one created meanwhile has its count
+    lists = TopicLists()
+    async for names in in_turns(stored):
+        lists.add_stored(filter(is_wanted, names))
+    async for items in in_turns(counts.items()):
+        lists.add_partitioned(item for item in items if is_wanted(item[0]))
+    return lists
+
+
+async def read_namespace(reading: NamespaceReading, namespace: NamespaceName) -> NamespaceInventory:
+    """Return the namespace on the cluster that is the standard. Raises what the cluster answers."""
+    return await _inventory(reading, namespace, await reading.policies(namespace))
+
+
+async def read_remote(
+    cluster: str,
+    data: ClusterData,
+    namespace: NamespaceName,
+    connect: Connect,
+    *,
+    only: Collection[TopicName] | None = None,
+) -> NamespaceInventory | None:
+    """Return the namespace on another cluster; None if both clusters share one configuration store.
+
+    With ``only``, read just what a comparison of these topics needs: no schema policies. Raises NamespaceNotFound, and
+    RemoteClusterUnavailable, which says why the cluster cannot be read.
+    """
+    async with connect(cluster, data) as admin:
+        reading = AdminReading(admin)
+        try:
+            policies = await reading.policies(namespace)
+            if cluster not in {*policies.replication_clusters, *policies.allowed_clusters}:
+                await _check_name(cluster, reading)
+                return None
+            return await _inventory(reading, namespace, policies, only=only)
+        except (NamespaceNotFound, TenantNotFound) as error:
+            raise NamespaceNotFound(str(error)) from error
+        except PulsarError as error:
+            raise RemoteClusterUnavailable(
+                f"Cluster {cluster} at {admin.web_url} cannot be compared: {error}"
+            ) from error
+        except (AttributeError, TypeError, ValueError) as error:  # not the JSON of the admin API
+            raise RemoteClusterUnavailable(
+                f"Cluster {cluster} at {admin.web_url} cannot be compared: its answers are not those of a broker"
+            ) from error
+
+
+async def _check_name(cluster: str, reading: AdminReading) -> None:
+    """Refuse an address that leads to another cluster: only a shared namespace may leave its cluster unlisted.
+
+    Pulsar takes any such cluster for one that shares the configuration store, ours included.
+    """
+    name = (await reading.settings()).get("clusterName", cluster)
+    if name != cluster:
+        raise RemoteClusterUnavailable(f"it is called {name} there, and a cluster is registered under its own name")
+
+
+async def _inventory(
+    reading: NamespaceReading,
+    namespace: NamespaceName,
+    policies: NamespacePolicies,
+    *,
+    only: Collection[TopicName] | None = None,
+) -> NamespaceInventory:
+    settings = await reading.settings() if only is None or needs_settings(policies.auto_topic_creation) else {}
+    topics = await read_topics(reading, namespace, failed=_left_out, stored_domains=(PERSISTENT,), only=only)
+    return NamespaceInventory(NamespaceState(policies, settings), topics)
+
+
+def _left_out(row: TopicRow, error: PulsarError) -> None:
+    """Leave out a topic that was deleted since it was listed."""
+    if not isinstance(error, NotFound):
+        raise error
+
+
+async def together(calls: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """Return all answers; the first failure ends the other calls and is raised."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(call) for call in calls]
+    except BaseExceptionGroup as failures:
+        raise failures.exceptions[0] from None
+    return [task.result() for task in tasks]

@@ -1,0 +1,212 @@
+"""Command ``interpulse verify``: compares topics of two clusters, entry by entry or message by message."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from interpulse.spark.program import end_process, spark_failures
+from interpulse.terminal.formats import to_table
+from interpulse.terminal.logs import LogFormat, configure_logging, log_options
+from interpulse.terminal.output import format_option, print_value
+from interpulse.terminal.progress import Progress
+
+if TYPE_CHECKING:
+    from interpulse.spark.job.pipeline_config import SparkSettings
+    from interpulse.spark.verify.comparisons import Comparison, Side
+
+__all__ = ["command"]
+
+
+@click.command("verify")
+@click.option("--config", "config_path", metavar="FILE", help="Compare what this file of `replicate` copies.")
+@click.option("--source-url", metavar="URL", help="Without --config: `pulsar://` URL of the cluster of the originals.")
+@click.option("--target-url", metavar="URL", help="And of the cluster of the copies.")
+@click.option("--source-cluster", metavar="NAME", help="What the first one calls itself; for --match position.")
+@click.option("--target-cluster", metavar="NAME", help="What the second one calls itself; for --match position.")
+@click.option("--source-token", metavar="TOKEN", help="Token for the first one, best `file:///path`.")
+@click.option("--target-token", metavar="TOKEN", help="Token for the second one.")
+@click.option(
+    "--source-option",
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="An option of the data source for the first one: a certificate, a password, OAuth 2, whom to trust; can be "
+    "repeated.",
+)
+@click.option("--target-option", metavar="KEY=VALUE", multiple=True, help="An option for the second one.")
+@click.option("--topics", metavar="NAMES", help="Comma list of topics; of --config only these.")
+@click.option("--target-topics", metavar="NAMES", help="Their names on the target, where these are other ones.")
+@click.option(
+    "--match",
+    type=click.Choice(("position", "content")),
+    default="position",
+    show_default=True,
+    help="By what an original and its copy are found: the source position that replicators write into copies, or key "
+    "and payload, which any other tool leaves as well.",
+)
+@click.option("--last", metavar="DURATION", help="Only what was published in this time, such as 1h.")
+@click.option(
+    "--dir",
+    "directory",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Keep all findings there as Parquet, and go on there with a run that was broken off. Spark's workers need it "
+    "too.",
+)
+@log_options
+@format_option()
+def command(
+    config_path: str | None, directory: Path | None, log_level: str, log_format: LogFormat, **given: Any
+) -> None:
+    """Compare topics of two clusters: what is missing, extra, duplicated, reordered or different.
+
+    Exit codes: 0 the same, 1 something differs, 2 could not be compared.
+    """
+    configure_logging("WARNING" if log_level == "INFO" else log_level, log_format)
+    with spark_failures("verify"):
+        from interpulse.spark.job.pipeline_config import SparkSettings, load_pipeline_config
+        from interpulse.spark.options.option_values import parse_positive_duration_ms
+        from interpulse.spark.verify import launch
+
+        last_ms = None if given["last"] is None else parse_positive_duration_ms(given["last"])
+        topics = _names(given["topics"])
+        if config_path is not None:
+            _refuse(given, "--config names both clusters", *_OF_TWO_URLS)
+            config = load_pipeline_config(config_path)
+            comparisons = launch.planned(config, topics, match=given["match"], last_ms=last_ms)
+            same = _run(comparisons, directory, config.spark)
+        else:
+            same = _run([_comparison(topics, last_ms, given)], directory, SparkSettings())
+    end_process(0 if same else 1)
+
+
+_OF_TWO_URLS = (
+    "source_url",
+    "target_url",
+    "source_cluster",
+    "target_cluster",
+    "source_token",
+    "target_token",
+    "source_option",
+    "target_option",
+    "target_topics",
+)
+
+
+def _refuse(given: dict[str, Any], reason: str, *options: str) -> None:
+    idle = [f"--{option.replace('_', '-')}" for option in options if given[option] not in (None, ())]
+    if idle:
+        raise click.UsageError(f"{reason}, so {', '.join(idle)} would do nothing: leave it out")
+
+
+def _names(text: str | None) -> list[str]:
+    from interpulse.model.names import TopicName
+    from interpulse.spark.options.option_values import parse_names
+
+    return [str(TopicName.parse(name).base) for name in parse_names(text or "")]
+
+
+def _comparison(topics: Sequence[str], last_ms: int | None, given: dict[str, Any]) -> Comparison:
+    from interpulse.clock import now_ms
+    from interpulse.spark.verify.comparisons import POSITION, Comparison, TopicPair
+
+    needed = ["source_url", "target_url", "topics"]
+    if given["match"] == POSITION:
+        needed += ["source_cluster", "target_cluster"]
+    if absent := [f"--{name.replace('_', '-')}" for name in needed if not given[name]]:
+        raise click.UsageError(f"{', '.join(absent)} needed, or --config")
+    there = _names(given["target_topics"]) or topics
+    if len(there) != len(topics):
+        raise click.UsageError(f"--topics has {len(topics)} names and --target-topics {len(there)}: give pairs")
+    if last_ms is not None and given["match"] != POSITION:
+        raise click.UsageError("--last needs --match position: other tools give copies publish times of their own")
+    at_ms = now_ms()
+    return Comparison(
+        source=_side("source", given),
+        target=_side("target", given),
+        topics=tuple(TopicPair(*pair) for pair in zip(topics, there, strict=True)),
+        match=given["match"],
+        since_ms=None if last_ms is None else at_ms - last_ms,
+        at_ms=at_ms,
+    )
+
+
+def _side(name: str, given: dict[str, Any]) -> Side:
+    from interpulse.spark.options.connection_options import parse_cluster_options
+    from interpulse.spark.options.option import OptionError
+    from interpulse.spark.verify.comparisons import Side
+
+    options = {"service.url": given[f"{name}_url"]}
+    if given[f"{name}_token"] is not None:
+        options["authToken"] = given[f"{name}_token"]
+    for pair in given[f"{name}_option"]:
+        key, separator, value = pair.partition("=")
+        if not separator or key in options:
+            reason = f"{key} is given twice" if separator else f"expected KEY=VALUE, found {key!r}"
+            raise click.UsageError(f"--{name}-option: {reason}")
+        options[key] = value
+    try:
+        found = parse_cluster_options(options)
+    except OptionError as error:
+        raise click.UsageError(f"--{name}-option: {error}") from error
+    return Side(cluster=given[f"{name}_cluster"] or name, service_url=found.service_url, access=found.access)
+
+
+def _run(comparisons: Sequence[Comparison], directory: Path | None, settings: SparkSettings) -> bool:
+    from interpulse.spark.verify import launch
+
+    click.echo("starting Spark, which takes some seconds", err=True)
+    with Progress("{bar} {done} of {total} partitions read", logged=True) as progress:
+        reports = list(launch.compare(comparisons, directory=directory, settings=settings, on_progress=progress))
+    print_value(
+        [report.to_json() for report in reports],
+        "\n\n".join(_text(report.to_json()) for report in reports),
+        tabular=True,
+    )
+    if directory is not None:
+        click.echo(f"all findings: {directory}/CLUSTER/findings, in Parquet", err=True)
+    return all(report.is_same for report in reports)
+
+
+_PROBLEMS = ("missing", "extra", "duplicated", "reordered", "different")
+
+
+def _text(report: dict[str, Any]) -> str:
+    """Format the result: a sentence, the topics that differ, examples."""
+    topics = report["topics"]
+    total = {key: sum(topic[key] for topic in topics.values()) for key in next(iter(topics.values()), {})}
+    pair = f"{report['source']} -> {report['target']}"
+    unit = "entries" if report["match"] == "position" else "messages"
+    lines = [f"{pair}: {_verdict(report['result'], total, unit)}", *_notes(total)]
+    rows = [
+        {"topic": name, unit: topic["originals"], "copies": topic["copies"], **{key: topic[key] for key in _PROBLEMS}}
+        for name, topic in topics.items()
+        if any(topic[key] for key in _PROBLEMS)
+    ]
+    if rows:
+        lines += ["", to_table(rows)]
+    if report["examples"]:
+        lines += ["", "Some of what was found:", to_table([_example(each) for each in report["examples"]])]
+    return "\n".join(lines)
+
+
+def _verdict(result: str, total: dict[str, int], unit: str) -> str:
+    if result == "same":
+        return f"the same: all {total['originals']} {unit} are there once, in order and unchanged"
+    found = ", ".join(f"{total[key]} {key}" for key in _PROBLEMS if total[key])
+    return f"different: {found}, of {total['originals']} {unit}"
+
+
+def _notes(total: dict[str, int]) -> list[str]:
+    notes = {
+        "skipped": "entries on the source are not to be copied: they came from elsewhere, are for others, or markers",
+        "older": "copies were not judged: the source no longer has their originals, or they are before --last",
+        "newer": "copies were not judged: their originals came during the comparison",
+    }
+    return [f"{total[key]} {text}" for key, text in notes.items() if total[key]]
+
+
+def _example(found: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in found.items() if value is not None}

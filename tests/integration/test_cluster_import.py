@@ -325,7 +325,7 @@ async def test_import_when_something_stands_in_its_way_then_names_it_and_writes_
     assert "is in use by another process" in await refusal(exit_code=2)
     await alone.stop()
     (tmp_path / "nothing").mkdir()
-    assert "no broker has kept its data there" in await refusal(exit_code=2, data_dir="nothing")
+    assert "no broker has stored data there" in await refusal(exit_code=2, data_dir="nothing")
     assert "cluster west (clusterName) is not registered" in await refusal("--set", "clusterName=west")
     app = await start()
     assert "brokers of the cluster are running: 127.0.0.1:" in await refusal()

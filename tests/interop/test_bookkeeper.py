@@ -287,10 +287,10 @@ async def test_bookie_when_paused_then_nothing_waits_for_it(
         async with asyncio.timeout(SECONDS_MAX):
             for _ in range(20):
                 await write(writer, 100)
-        assert writer.kept_entries >= 2000
+        assert writer.held_entries >= 2000
     finally:
         paused.go_on()
-    await eventually(lambda: writer.kept_entries == 0)
+    await eventually(lambda: writer.held_entries == 0)
     assert len((await writer.close()).segments) == 1
     await java.ask("open", writer.ledger_id, "CRC32C")
     assert await java.ask("read", writer.ledger_id) == as_read(ours(2010))

@@ -16,10 +16,7 @@ __all__ = ["Authentication", "BadCredentials", "Identity", "PeerCertificate", "P
 
 
 class BadCredentials(AuthenticationError):
-    """The credentials are not accepted.
-
-    Clients read ``str()``; ``detail`` is for the log and holds no secret.
-    """
+    """The credentials are not accepted. Clients read ``str()``; ``detail`` is for the log and holds no secret."""
 
     def __init__(self, message: str = "Failed to authenticate", detail: str = "") -> None:
         super().__init__(message)

@@ -77,7 +77,7 @@ class CredentialWatch:
         self._release(None)
         self._watch()
 
-    async def good(self) -> None:
+    async def wait_until_valid(self) -> None:
         """Return once the credentials are valid, after asking the client for new ones if they have expired.
 
         Raise NotConnected if the connection is closed instead.

@@ -30,10 +30,7 @@ class VerifyingKey(NamedTuple):
 
 
 def verifying_key(described: Mapping[str, Any]) -> VerifyingKey:
-    """Return a key of a set. Raise UnusableKey.
-
-    A key that names its algorithm is for that one alone.
-    """
+    """Return a key of a set. A key that names its algorithm is for that one alone. Raise UnusableKey."""
     try:
         key = jwt.PyJWK({name: value for name, value in described.items() if name != "alg"}).key
     except (jwt.PyJWTError, ValueError, TypeError) as error:  # numbers and letters that form no key
@@ -123,7 +120,6 @@ class KeySet:
             _logger.info("keys read setting=tokenValidationKeysJwks keys=%s", ",".join(self._keys))
 
     def _read(self) -> None:
-        """Take over the whole set, or nothing."""
         stamp = file_stamp(self._source)
         self._keys = read_key_set(read_key(self._source))
         self._stamp = stamp

@@ -60,10 +60,7 @@ class PasswordFile:
     """The users of ``basicAuthConf``, read again when the file changes."""
 
     def __init__(self, source: str) -> None:
-        """Read the users.
-
-        ``source`` is ``file:...``, ``data:...``, a path or base64. Raise UnusableKey or UnusablePasswords.
-        """
+        """Read users from ``file:...``, ``data:...``, a path or base64. Raise UnusableKey or UnusablePasswords."""
         self._source = source
         self._stamp = file_stamp(source)
         self._users = read_passwords(read_key(source))
@@ -103,12 +100,12 @@ class PasswordProvider:
         stored = self._users().get(user)
         digest = hmac.digest(self._digest_key, credentials, hashlib.sha256)
         if stored is None or self._known.get(digest) != stored:
-            if not await self._is_right(password, stored) or stored is None:
+            if not await self._is_correct(password, stored) or stored is None:
                 raise Refused("INVALID_AUTH_DATA", f"user {user[:100]!r} is unknown, or the password is wrong")
             self._remember(digest, stored)
         return Identity(user, revoked=lambda: self._users().get(user) != stored)
 
-    async def _is_right(self, password: str, stored: str | None) -> bool:
+    async def _is_correct(self, password: str, stored: str | None) -> bool:
         """Return True if the password is correct. An unknown user takes as long as a wrong password."""
         if self._waiting >= _WAITING_MAX:
             raise Refused("BUSY", f"{_WAITING_MAX} passwords wait to be checked")

@@ -75,7 +75,6 @@ def _pattern(text: str) -> Any:
 
 
 def _pieces(rule: str, replacement: str, groups: int) -> list[str | int]:
-    """Return the texts and group numbers of a replacement."""
     pieces: list[str | int] = []
     at = 0
     while at < len(replacement):

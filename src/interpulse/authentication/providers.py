@@ -164,10 +164,7 @@ def _token_keys(config: ProviderSettings) -> KeySet | None:
 
 
 def _token_key(config: ProviderSettings) -> bytes | PublicKey | None:
-    """Return the key. The secret key wins over the public one, as in Pulsar.
-
-    Errors never show the setting: it may be the key.
-    """
+    """Return the key; the secret one wins, as in Pulsar. Errors never show the setting: it may be the key."""
     from interpulse.authentication.signing_keys import public_key, read_key, secret_key, signatures
 
     if config.token_secret_key:

@@ -24,10 +24,7 @@ _OPTIONS: Final[Options] = {"verify_aud": False, "verify_iat": False, "verify_su
 
 
 class BadToken(Exception):
-    """The token is not accepted.
-
-    ``str()`` is for the log, never for the client, and does not show the token.
-    """
+    """The token is not accepted. ``str()`` is for the log, never for the client, and does not show the token."""
 
     reason = "INVALID_TOKEN"
 
@@ -110,7 +107,6 @@ class TokenVerifier:
             raise unknown if key_id else error from None
 
     def _verified_by_any(self, text: str, keys: Iterable[VerifyingKey]) -> dict[str, Any]:
-        """Return the claims if one of the keys made the signature. Raise BadToken."""
         refusal = BadToken("there is no key to verify the token with")
         for key in keys:
             try:

@@ -258,7 +258,7 @@ async def _start_registry(parts: Parts, opened: AsyncExitStack) -> None:
 
 def _follow_disk_space(disk_space: DiskSpace, registry: TopicRegistry) -> None:
     async def look() -> None:
-        await disk_space.look_again()
+        await disk_space.recheck()
         if disk_space.problem is not None:
             await registry.topic_tasks.free_disk_space()
 

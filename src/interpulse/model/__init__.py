@@ -1,4 +1,1 @@
-"""Values and their JSON: names, ids, policies, schemas, changes, errors.
-
-Imports nothing else of the package; does no IO.
-"""
+"""Values and their JSON: names, ids, policies, schemas, changes, errors. No IO, no other import of the package."""

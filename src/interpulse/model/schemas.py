@@ -84,10 +84,7 @@ def definition_to_text(schema: SchemaInfo) -> str:
 
 
 def definition_from_text(schema_type: SchemaType, text: str) -> bytes:
-    """Return the definition for a text of REST; see :func:`definition_to_text`.
-
-    Raise ValueError for a wrong KEY_VALUE text.
-    """
+    """Return the definition for a text of :func:`definition_to_text`. Raise ValueError for a wrong KEY_VALUE text."""
     if schema_type is not SchemaType.KEY_VALUE:
         return text.encode()
     body = json.loads(text)
@@ -105,10 +102,7 @@ def split_key_value(definition: bytes) -> tuple[bytes, bytes]:
 
 
 def _cut_part(raw: bytes) -> tuple[bytes, bytes]:
-    """Return the first part and the rest.
-
-    A part is its length in four bytes, then its bytes; length -1 is an empty one.
-    """
+    """Return the first part and the rest. A part is its length in four bytes (-1 = empty), then its bytes."""
     length = int.from_bytes(raw[:4], "big")
     end = 4 + (0 if length == _EMPTY_PART else length)
     if len(raw) < end:

@@ -1,7 +1,7 @@
 """The lookup proxy: clients that cannot reach the brokers reach them through it.
 
 * `app` builds every object
-* `binary_server` accepts clients, `first_frame` and `greeting` read CONNECT, which decides the use of a connection
+* `binary_server` accepts clients, `greeting` reads CONNECT, which decides the use of a connection
 * `lookup` answers lookups
 * `access` authenticates clients and holds the proxy's own credentials, `authenticated_client` is a client that the
   proxy speaks for

@@ -67,14 +67,11 @@ class AuthenticatedClient:
             self._method, self._credentials = method, credentials
 
     async def original(self, *, ended: bool = False) -> OriginalClient:
-        """Return the client for brokers.
-
-        ``ended``: a broker asks for new credentials. Raise NotConnected if it has left.
-        """
+        """Return the client for brokers; ``ended`` if they ask for new credentials. Raise NotConnected if it left."""
         if not self.credentials_forwarded:
             return OriginalClient(self.role, PROXY_VERSION)
         if ended and self._watch is not None:
-            await self._watch.good()
+            await self._watch.wait_until_valid()
         return OriginalClient(self.role, PROXY_VERSION, self._method, self._credentials.decode(errors="replace"))
 
     def close(self) -> None:

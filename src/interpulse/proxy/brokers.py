@@ -80,16 +80,16 @@ class Brokers:
         """Return the brokers to ask, beginning with another one each time. Raise ServiceNotReady."""
         brokers = self._configured or tuple(broker.service_url for broker in self._registered)
         self._turn += 1
-        return _from(brokers, self._turn)
+        return _rotated(brokers, self._turn)
 
     def web_urls(self) -> list[str]:
         """Return the web services to call, beginning with another one each time. Raise ServiceNotReady."""
         brokers = self._configured_web or tuple(broker.web_url for broker in self._registered if broker.web_url)
         self._web_turn += 1
-        return _from(brokers, self._web_turn)
+        return _rotated(brokers, self._web_turn)
 
 
-def _from(brokers: Sequence[Found], turn: int) -> list[Found]:
+def _rotated(brokers: Sequence[Found], turn: int) -> list[Found]:
     if not brokers:
         raise ServiceNotReady("no broker is registered")
     start = turn % len(brokers)

@@ -18,7 +18,6 @@ from interpulse.proxy.access import ProxyAccess
 from interpulse.proxy.authenticated_client import AuthenticatedClient
 from interpulse.proxy.brokers import Brokers
 from interpulse.proxy.dialer import Dialer, TargetRefused, TargetUnreachable
-from interpulse.proxy.first_frame import FirstFrame
 from interpulse.proxy.forwarding import broker_connect, broker_connect_for, forwarded_credentials
 from interpulse.proxy.lookup.answers import Answers
 from interpulse.proxy.lookup.lookup_session import LookupSession
@@ -31,13 +30,15 @@ from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.frames import Frame
 from interpulse.wire.server import ServerProtocol
 
-__all__ = ["Greeting", "GreetingContext"]
+__all__ = ["FirstFrame", "Greeting", "GreetingContext"]
 
 _logger = logging.getLogger(__name__)
 
 _CLOSING_SECONDS: Final = 1.0
-_PLACE_MAX: Final = 200
+_TARGET_LENGTH_MAX: Final = 200
 """The most characters of a client's target in the log."""
+_CONNECT_BYTES_MAX: Final = 128 * 1024
+"""Enough for large tokens, for clients that have not authenticated yet."""
 
 
 class _NotConnected(ServiceNotReady):
@@ -66,6 +67,25 @@ class GreetingContext:
     idle_seconds: float
     access: ProxyAccess | None = None
     """None if clients need not authenticate."""
+
+
+class FirstFrame:
+    """Bytes collected until the first frame is complete."""
+
+    def __init__(self) -> None:
+        self._collected = bytearray()
+
+    def feed(self, data: bytes) -> tuple[bytes, bytes] | None:
+        """Return the first frame and the bytes behind it; None until it is complete. Raise RemoteProtocolError."""
+        self._collected += data
+        if len(self._collected) < 4:
+            return None
+        end = 4 + int.from_bytes(self._collected[:4], "big")
+        if end > _CONNECT_BYTES_MAX:
+            raise RemoteProtocolError(f"the first frame has {end} bytes, the limit is {_CONNECT_BYTES_MAX}")
+        if len(self._collected) < end:
+            return None
+        return bytes(self._collected[:end]), bytes(self._collected[end:])
 
 
 class Greeting(asyncio.Protocol):
@@ -195,7 +215,7 @@ class Greeting(asyncio.Protocol):
             relay.abandon()
             said = "isn't available" if isinstance(error, TargetUnreachable) else "cannot be validated"
             raise _NotConnected(
-                f"Target broker {said}.", f"not connected to {endpoint[:_PLACE_MAX]!r}: {error}"
+                f"Target broker {said}.", f"not connected to {endpoint[:_TARGET_LENGTH_MAX]!r}: {error}"
             ) from error
         except BaseException:
             relay.abandon()

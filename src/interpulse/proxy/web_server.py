@@ -229,7 +229,6 @@ class WebServer:
             return _refusal(500, f"The proxy failed: {type(error).__name__}")
 
     async def _role(self, request: web.BaseRequest) -> str | None:
-        """Return the role of the caller, None without authentication. Raise BadCredentials."""
         access = self._settings.access
         if access is None:
             return None
@@ -297,7 +296,7 @@ class WebServer:
     ) -> web.StreamResponse:
         url = URL(base + request.raw_path, encoded=True)
         async with await self._call(request, headers, url, body) as answer:
-            return await self._hand_on(request, answer)
+            return await self._stream(request, answer)
 
     async def _call(
         self, request: web.BaseRequest, headers: CIMultiDict[str], url: URL, body: bytes
@@ -343,7 +342,7 @@ class WebServer:
             headers[_METHOD] = access.own.method
         return headers
 
-    async def _hand_on(self, request: web.BaseRequest, answer: aiohttp.ClientResponse) -> web.StreamResponse:
+    async def _stream(self, request: web.BaseRequest, answer: aiohttp.ClientResponse) -> web.StreamResponse:
         """Stream the answer: the proxy holds one piece of it at a time."""
         left_out = _HOP_BY_HOP | _connection_names(answer.headers.getall("Connection", ()))
         headers = CIMultiDict((name, value) for name, value in answer.headers.items() if name.lower() not in left_out)

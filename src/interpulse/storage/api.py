@@ -130,10 +130,7 @@ class FenceCause(Enum):
 
 
 class LogFenced(PersistenceError):
-    """The log takes no more entries. Open it again.
-
-    ``cause`` is the kind of reason, ``reason`` describes it.
-    """
+    """The log takes no more entries. Open it again. ``cause`` is the kind of reason, ``reason`` describes it."""
 
     def __init__(self, name: str, reason: str, cause: FenceCause = FenceCause.FAILED) -> None:
         super().__init__(f"log {name} is fenced: {reason}")
@@ -234,10 +231,7 @@ class MetadataStore(Protocol):
         """The session that bounds the lifetime of this store's ephemeral keys."""
 
     async def get(self, key: str) -> Versioned | None:
-        """Return the newest durable value of the key, None if it is absent.
-
-        Cheap: recently used keys are cached.
-        """
+        """Return the newest durable value of the key, None if it is absent. Cheap: recent keys are cached."""
 
     async def get_many(self, keys: Sequence[str]) -> dict[str, Versioned]:
         """Read several keys consistently. Absent keys are left out."""
@@ -343,10 +337,7 @@ class CompactedEntries(Protocol):
         """True while another ledger is being made current. Until then the entries that it replaces must stay."""
 
     async def follow(self, pointer: CompactedPointer) -> None:
-        """Let the pointer name the current ledger from now on.
-
-        Raise `LogDamaged` if the ledger that it names is missing.
-        """
+        """Let the pointer name the current ledger from now on. Raise `LogDamaged` if its ledger is missing."""
 
     async def read(self, start: Position, *, entries_max: int, bytes_max: int) -> list[LogEntry]:
         """Return compacted entries from ``start`` on, in order; at least one if there is one.

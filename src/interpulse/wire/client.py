@@ -149,7 +149,6 @@ class ClientProtocol:
         ]
 
     def _step(self, command: pb.BaseCommand) -> _Step:
-        """Carry out the step of the table."""
         steps = _STEPS[self._state]
         step = steps.get(command.type, steps[None])
         if step is _Step.GREET:

@@ -196,10 +196,7 @@ def native_codec() -> Codec:
 
 
 def chosen_name(environment: Mapping[str, str]) -> str:
-    """Return the name of the codec that the environment demands, else of the best one.
-
-    Raise ImportError or ValueError.
-    """
+    """Return the name of the demanded codec, else of the best one. Raise ImportError or ValueError."""
     wanted = environment.get(_VARIABLE, "")
     if wanted not in ("", "native", "python"):
         raise ValueError(f"{_VARIABLE}={wanted} names no codec: set it to native or python, or not at all")

@@ -125,10 +125,7 @@ def checksum_fits(entry: bytes | memoryview) -> bool | None:
 
 
 def verify_checksum(entry: bytes | memoryview) -> bool:
-    """Return False if the checksum does not match, or the entry is cut off.
-
-    An entry without a checksum passes.
-    """
+    """Return False if the checksum does not match, or the entry is cut off. Entries without a checksum pass."""
     fits = checksum_fits(entry)
     if fits is not None or len(entry) < 6:
         return bool(fits)

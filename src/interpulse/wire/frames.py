@@ -228,10 +228,7 @@ class FrameDecoder:
         self._frame_bytes_max = max(frame_bytes_max, self._frame_bytes_max)
 
     def gather_runs(self, by: Codec | None = None, *, from_broker: bool = False) -> None:
-        """Return runs from now on: of client commands, or of broker commands.
-
-        ``by`` None = the codec of the process.
-        """
+        """Return runs of client or broker commands from now on. ``by`` None = the codec of the process."""
         self._codec = by or codec()
         self._take = _taken_from_broker if from_broker else _taken_from_client
 
@@ -314,7 +311,6 @@ class FrameDecoder:
             raise RemoteProtocolError(f"frame of {total_size} bytes with a command of {self._command_size} bytes")
 
     def _joined(self) -> Frame:
-        """Return the frame whose last piece has come."""
         command, entry = _split(self._pieces, 8 + self._command_size)
         self._pieces.clear()
         self._bytes_pending, self._bytes_needed = 0, 4
@@ -400,10 +396,7 @@ def _taken_flows(data: bytes, start: int) -> tuple[FlowRun, int] | None:
 
 @lru_cache(maxsize=1024)
 def _flow_in(frame: bytes) -> tuple[int, int] | None:
-    """Return consumer id and permits of a plain FLOW.
-
-    Clients repeat them, and a cache is faster than a parser.
-    """
+    """Return consumer id and permits of a plain FLOW, cached since clients repeat them."""
     _, command_size = _unpack_sizes(frame)
     flow = _parsed_command(frame[8 : 8 + command_size]).flow
     plain = frame == encode_command(_flow_command(flow.consumer_id, flow.messagePermits))
@@ -437,7 +430,6 @@ def _other_protocol(size: bytes) -> str | None:
 
 
 def _split(pieces: list[memoryview | bytearray], size: int) -> tuple[bytes, bytes]:
-    """Return the first ``size`` bytes of these pieces, and all others."""
     first: list[memoryview | bytearray] = []
     rest = iter(pieces)
     for piece in rest:

@@ -358,7 +358,7 @@ Global___IntRange: _TypeAlias = IntRange  # noqa: Y015
 
 @_typing.final
 class MessageIdData(_message.Message):
-    """Where an entry lies, and which message of a batch is meant. -1 in the unsigned fields is 2^64-1."""
+    """The address of an entry, and the index of a message in a batch. -1 in the unsigned fields is 2^64-1."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -399,7 +399,7 @@ Global___MessageIdData: _TypeAlias = MessageIdData  # noqa: Y015
 
 @_typing.final
 class Schema(_message.Message):
-    """name and schema_data are opaque here; what they hold depends on the type."""
+    """name and schema_data are opaque here; their content depends on the type."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -709,8 +709,8 @@ Global___BrokerEntryMetadata: _TypeAlias = BrokerEntryMetadata  # noqa: Y015
 
 @_typing.final
 class FeatureFlags(_message.Message):
-    """What a peer can do beyond its protocol version. An absent flag means no; unknown flags are skipped.
-    Only set a flag whose behaviour is there: several make the other side send new commands.
+    """Features of a peer beyond its protocol version. An absent flag means no; unknown flags are skipped.
+    Only set the flag of a supported feature: several make the other side send new commands.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -1037,7 +1037,7 @@ Global___CommandPartitionedTopicMetadata: _TypeAlias = CommandPartitionedTopicMe
 
 @_typing.final
 class CommandPartitionedTopicMetadataResponse(_message.Message):
-    """Always set response: clients take its absence for a failure. partitions = 0 means not partitioned."""
+    """Always set response: clients treat its absence as a failure. partitions = 0 means not partitioned."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1614,7 +1614,7 @@ Global___CommandProducer: _TypeAlias = CommandProducer  # noqa: Y015
 
 @_typing.final
 class CommandProducerSuccess(_message.Message):
-    """last_sequence_id is -1 when nothing is known. producer_ready = false: wait for a second answer."""
+    """last_sequence_id is -1 if there is none. producer_ready = false: wait for a second answer."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1942,7 +1942,7 @@ Global___CommandFlow: _TypeAlias = CommandFlow  # noqa: Y015
 
 @_typing.final
 class CommandMessage(_message.Message):
-    """ack_set: bit i of the words is 1 while message i of the batch still waits for its acknowledgement."""
+    """ack_set: bit i of the words is 1 while message i of the batch is not acknowledged."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -2212,7 +2212,7 @@ Global___CommandUnsubscribe: _TypeAlias = CommandUnsubscribe  # noqa: Y015
 
 @_typing.final
 class CommandCloseConsumer(_message.Message):
-    """From a broker: as CommandCloseProducer."""
+    """From a broker: see CommandCloseProducer."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

@@ -154,7 +154,7 @@ def take_receipts(
         receipt = command.send_receipt
         if not positions:
             producer_id = receipt.producer_id
-        if receipt.producer_id != producer_id or body < after or not _has_plain_place(receipt):
+        if receipt.producer_id != producer_id or body < after or not _has_plain_position(receipt):
             break
         sequence_ids.append(receipt.sequence_id)
         positions.append(_pair(receipt.message_id))
@@ -306,7 +306,7 @@ def _is_first_delivery(message: pb.CommandMessage) -> bool:
     return message.IsInitialized() and not message.message_id.ack_set
 
 
-def _has_plain_place(receipt: pb.CommandSendReceipt) -> bool:
+def _has_plain_position(receipt: pb.CommandSendReceipt) -> bool:
     return receipt.IsInitialized() and receipt.HasField("message_id") and not receipt.message_id.ack_set
 
 

@@ -161,10 +161,9 @@ class ServerProtocol:
         else:
             if self._state is _State.CONNECTED and not self._held:
                 return frames
-        return self._sift(frames)
+        return self._filtered(frames)
 
-    def _sift(self, frames: list[Received]) -> list[Received]:
-        """Return the frames for the caller, according to the table."""
+    def _filtered(self, frames: list[Received]) -> list[Received]:
         handed_out: list[Received] = []
         if self._state is _State.CONNECTED and self._held:
             frames, self._held = [*self._held, *frames], []
@@ -236,10 +235,7 @@ class ServerProtocol:
         )
 
     def data_to_send(self) -> bytes:
-        """Return the frames of the protocol itself, once: CONNECTED, ERROR, PING, PONG.
-
-        Call it after every other method.
-        """
+        """Return the protocol's own frames, once: CONNECTED, ERROR, PING, PONG. Call it after every other method."""
         if not self._outgoing:
             return b""
         data = b"".join(self._outgoing)

@@ -59,13 +59,13 @@ def token(role: str = "app") -> bytes:
 
 
 async def test_good_when_nothing_expired_then_client_is_not_asked(watched: Watched) -> None:
-    await watched.watch.good()
+    await watched.watch.wait_until_valid()
     assert watched.connection.asked == []
 
 
 async def test_good_when_expired_then_client_is_asked_once_for_all_callers(watched: Watched) -> None:
     watched.now = 101
-    waiting = [asyncio.create_task(watched.watch.good()) for _ in range(3)]
+    waiting = [asyncio.create_task(watched.watch.wait_until_valid()) for _ in range(3)]
     await asyncio.sleep(0)
     assert watched.connection.asked == ["token"]
     await watched.watch.renew("token", token())
@@ -75,7 +75,7 @@ async def test_good_when_expired_then_client_is_asked_once_for_all_callers(watch
 
 async def test_good_when_new_credentials_prove_another_role_then_waits_on(watched: Watched) -> None:
     watched.now = 101
-    waiting = asyncio.create_task(watched.watch.good())
+    waiting = asyncio.create_task(watched.watch.wait_until_valid())
     await asyncio.sleep(0)
     with pytest.raises(BadCredentials) as refused:
         await watched.watch.renew("token", token("other"))
@@ -91,7 +91,7 @@ async def test_good_when_the_client_cannot_be_asked_then_its_connection_ends(ask
     watched = Watched(Connection(askable=askable), renewable=renewable)
     watched.now = 101
     with pytest.raises(NotConnected):
-        await watched.watch.good()
+        await watched.watch.wait_until_valid()
     assert watched.connection.dropped == ["credentials of app have expired"]
     assert watched.connection.asked == []
     watched.watch.close()

@@ -1,17 +1,35 @@
-"""The hand-over of a client's socket to a relay."""
+"""The first frame of a client, and the hand-over of its socket to a relay."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import Any, cast
 
-from interpulse.proxy.greeting import Greeting, GreetingContext
+import pytest
+
+from interpulse.proxy.greeting import FirstFrame, Greeting, GreetingContext
 from interpulse.proxy.meter import ProxyMeter
 from interpulse.proxy.relay import RelayEnd
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.server import ServerProtocol
 from tests.support.waiting import eventually
+
+FRAME = commands.PING
+
+
+@pytest.mark.parametrize("rest", [b"", b"x", commands.PONG])
+def test_first_frame_when_it_comes_byte_by_byte_then_whole_with_what_is_behind_it(rest: bytes) -> None:
+    cut = FirstFrame()
+    *before, last = (FRAME[index : index + 1] for index in range(len(FRAME)))
+    assert [cut.feed(octet) for octet in before] == [None] * len(before)
+    assert cut.feed(last + rest) == (FRAME, rest)
+
+
+def test_first_frame_when_it_is_too_large_then_refused_by_its_size() -> None:
+    with pytest.raises(RemoteProtocolError, match="the limit is"):
+        FirstFrame().feed((128 * 1024).to_bytes(4, "big"))
 
 
 class Socket(asyncio.Transport):

@@ -25,7 +25,7 @@ _WEB_SCHEME: Final = {False: "http://", True: "https://"}
 class ProxyConfig(ProviderSettings):
     """Every setting that affects the proxy."""
 
-    # --- the brokers behind it
+    # --- brokers
     broker_service_url: str = setting(
         "",
         "Brokers, pulsar://host:port with commas between several; not needed with metadataStoreUrl.",
@@ -66,7 +66,7 @@ class ProxyConfig(ProviderSettings):
         75_000, "Idle time after which a connection to a broker is closed, in milliseconds.", least=1
     )
 
-    # --- addresses of its own
+    # --- own addresses
     bind_address: str = setting("127.0.0.1", "Address all ports listen on.")
     advertised_address: str = setting("", "Host name in the addresses that are shown; empty = the bind address.")
     service_port: int = setting(6650, "Port of the binary protocol; 0 = a free one.", least=0, most=_PORT_MAX)
@@ -101,7 +101,7 @@ class ProxyConfig(ProviderSettings):
     )
     tls_hostname_verification_enabled: bool = setting(True, "The certificate of a broker must name its host.")
 
-    # --- who clients are
+    # --- authentication of clients
     authentication_enabled: bool = setting(
         False, "Clients must authenticate to the proxy, which speaks for them to brokers with its own credentials."
     )
@@ -109,7 +109,7 @@ class ProxyConfig(ProviderSettings):
         True, "The metrics endpoint requires authentication, with authenticationEnabled=true."
     )
 
-    # --- who the proxy is
+    # --- credentials of the proxy
     broker_client_authentication_plugin: str = setting(
         "", "Authentication plugin of the proxy towards brokers: a Java class name such as AuthenticationToken."
     )

@@ -72,7 +72,7 @@ class LookupSession(asyncio.Protocol):
     def challenge(self, auth_method: str) -> None:
         """Ask the client for new credentials."""
         self._protocol.challenge(auth_method)
-        self._say()
+        self._flush()
 
     def drop(self, reason: str) -> None:
         """Send what is left, and close the connection. ``reason`` is for the log."""
@@ -80,7 +80,7 @@ class LookupSession(asyncio.Protocol):
             return
         peer = self._transport.get_extra_info("peername")
         self._meter.dropped.note(str(peer[0]) if peer else "", reason, let_in=True)
-        self._say()
+        self._flush()
         self.close(1.0)
 
     def data_received(self, data: bytes) -> None:
@@ -91,7 +91,7 @@ class LookupSession(asyncio.Protocol):
             self._work()
         except RemoteProtocolError as error:
             self.drop(str(error))
-        self._say()
+        self._flush()
         self._hold_or_go_on()
 
     def pause_writing(self) -> None:
@@ -154,7 +154,6 @@ class LookupSession(asyncio.Protocol):
             self._transport.resume_reading()
 
     async def _renew(self, client: AuthenticatedClient, response: pb.AuthData) -> None:
-        """Accept the answer to a challenge, or end the connection."""
         try:
             await client.renew(response.auth_method_name, response.auth_data)
         except BadCredentials as error:
@@ -165,7 +164,6 @@ class LookupSession(asyncio.Protocol):
             self.drop("bug of the proxy")
 
     async def _answer(self, command: pb.BaseCommand) -> None:
-        """Answer a command; every failure is an answer."""
         try:
             frame = await self._answers.answer(self._questions, command)
         except AuthenticationError as error:
@@ -185,8 +183,7 @@ class LookupSession(asyncio.Protocol):
         if not self._transport.is_closing():
             self._transport.write(frame)
 
-    def _say(self) -> None:
-        """Send the frames of the protocol itself: PING, PONG."""
+    def _flush(self) -> None:
         data = self._protocol.data_to_send()
         if data:
             self._send(data)
@@ -197,5 +194,5 @@ class LookupSession(asyncio.Protocol):
         except RemoteProtocolError as error:
             self.drop(str(error))
             return
-        self._say()
+        self._flush()
         self._timer = self._loop.call_at(self._protocol.next_tick, self._tick)

@@ -94,7 +94,7 @@ class Bookies:
             connection.end("the client is closed")
 
     async def _open(self, bookie_id: str) -> BookieConnection:
-        connection = await self._open_where_it_was(bookie_id)
+        connection = await self._open_last_address(bookie_id)
         if connection is None:
             async with asyncio.timeout(self._config.connect_timeout_s):  # ZooKeeper may not answer
                 address = await self._store.address(bookie_id)
@@ -105,7 +105,7 @@ class Bookies:
         connection.lost.add_done_callback(lambda reason: self._lost(bookie_id, connection, reason.result()))
         return connection
 
-    async def _open_where_it_was(self, bookie_id: str) -> BookieConnection | None:
+    async def _open_last_address(self, bookie_id: str) -> BookieConnection | None:
         """Connect to the last known address, without asking ZooKeeper."""
         address = self._addresses.get(bookie_id)
         try:

@@ -107,10 +107,7 @@ class BookKeeperClient:
         return LedgerReader(writer, self._bookies)
 
     async def delete(self, ledger_id: int) -> None:
-        """Delete a ledger, open or not, whether it exists or not.
-
-        Bookies release its space at their next collection.
-        """
+        """Delete a ledger of any state, if it exists. Bookies release its space at their next collection."""
         await self._store.delete(ledger_id)
 
     async def close(self) -> None:

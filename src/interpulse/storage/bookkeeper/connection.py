@@ -113,7 +113,7 @@ class BookieConnection(asyncio.Protocol):
         """Send an `add_frame` for each entry. ``on_added`` gets the answers, and must not raise."""
         size = sum(map(len, frames))
         if self.lost.done():
-            self._loop.call_soon(_tell_lost, _Adds(ledger_id, entry_ids, frames, on_added))
+            self._loop.call_soon(_report_lost, _Adds(ledger_id, entry_ids, frames, on_added))
         elif self._queue or not self._have_room(len(frames), size):
             self._queue.append(_Adds(ledger_id, entry_ids, frames, on_added))
             self._send_queued()
@@ -168,7 +168,7 @@ class BookieConnection(asyncio.Protocol):
         for asked in reads:
             _reply(asked, Reply(_code_at_the_end(asked.due, now), ()))
         for waiting in queue:
-            _tell_lost(waiting)
+            _report_lost(waiting)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)  # uvloop's transport does not inherit from it
@@ -205,7 +205,6 @@ class BookieConnection(asyncio.Protocol):
         return ticket
 
     def _have_room(self, entries: int, size: int) -> bool:
-        """Return True if this much more may be sent."""
         config = self._config
         return self._sent_entries + entries <= config.window_entries and self._sent_bytes + size <= config.window_bytes
 
@@ -267,7 +266,7 @@ def _reply(asked: _Asked, reply: Reply) -> None:
         asked.reply.set_result(reply)
 
 
-def _tell_lost(adds: _Adds) -> None:
+def _report_lost(adds: _Adds) -> None:
     for entry_id in adds.entry_ids[adds.at :]:
         adds.on_added(entry_id, 1, Code.CONNECTION_LOST)
 

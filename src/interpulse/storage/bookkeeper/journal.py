@@ -99,7 +99,7 @@ class _OpenLedger:
 
     def on_confirmed(self, last_entry: int) -> None:
         if self.sender is not None:
-            self.journal.tell(self.sender)
+            self.journal.report(self.sender)
 
     def on_ledger_failed(self, error: BookKeeperError) -> None:
         if self.sender is not None:
@@ -211,7 +211,7 @@ class BookKeeperJournal:
             raise LedgerFailed(run.ledger_id, f"entry {run.first} cannot follow entry {writer.last_appended}")
         writer.append(*run.entries)
 
-    def tell(self, sender: _Sender) -> None:
+    def report(self, sender: _Sender) -> None:
         """Report to a log its groups that are durable by now."""
         groups = sender.groups
         while groups and self._is_durable(groups[0]):
@@ -302,10 +302,7 @@ class BookKeeperJournal:
     # upkeep
 
     async def forget(self, ledger_ids: Iterable[int]) -> None:
-        """Delete ledgers, repeatedly while ZooKeeper does not answer.
-
-        Until then they belong to no log and take space.
-        """
+        """Delete ledgers, repeatedly while ZooKeeper does not answer; until then they take space."""
         gone = list(ledger_ids)
         for ledger_id in gone:
             self.abandon(ledger_id)

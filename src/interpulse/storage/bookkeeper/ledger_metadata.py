@@ -225,7 +225,6 @@ def _varint(number: int) -> bytes:
 
 
 def _read_varint(raw: bytes, at: int) -> tuple[int, int]:
-    """Return the end of the number and the number; -1 if there is none."""
     number = 0
     for count, octet in enumerate(raw[at : at + 5]):
         number |= (octet & 0x7F) << 7 * count

@@ -68,7 +68,7 @@ class PendingEntries:
         return self._lengths[-1]
 
     @property
-    def kept_bytes(self) -> int:
+    def held_bytes(self) -> int:
         """The bytes of payloads from the first needed entry on."""
         return self._lengths[-1] - self._lengths[0]
 
@@ -107,13 +107,13 @@ class PendingEntries:
         """Return the entries that the bookie in this slot has not answered, in order."""
         return [self._first + offset for begin, end in _runs(self._waiting[slot]) for offset in range(begin, end)]
 
-    def behind(self, slot: int) -> tuple[int, int]:
+    def lag(self, slot: int) -> tuple[int, int]:
         """Return the number of acknowledged entries that this slot's bookie has not answered, and their bytes."""
-        behind = self._waiting[slot] & self._acknowledged()
-        if not behind:
+        lag = self._waiting[slot] & self._acknowledged()
+        if not lag:
             return 0, 0
         lengths = self._lengths
-        return behind.bit_count(), sum(lengths[end] - lengths[begin] for begin, end in _runs(behind))
+        return lag.bit_count(), sum(lengths[end] - lengths[begin] for begin, end in _runs(lag))
 
     def stored(self, slot: int, first: int, count: int) -> None:
         """Note that the bookie in this slot has ``count`` entries from ``first`` on."""
@@ -206,12 +206,10 @@ def _write_sets(quorum: Quorum) -> tuple[frozenset[int], ...]:
 
 
 def _count_of_zeros(bits: int) -> int:
-    """Return the number of zeros below the lowest one."""
     return (bits & -bits).bit_length() - 1
 
 
 def _count_of_ones(bits: int) -> int:
-    """Return the number of ones below the lowest zero."""
     return _count_of_zeros(~bits)
 
 

@@ -270,10 +270,7 @@ class ClientProtocol:
         return _READ_REQUEST.pack(20 + len(fence_key), _header(_READ, flags), ledger_id, entry_id) + fence_key
 
     def read_batch(self, ledger_id: int, first: int, ticket: Any, *, count_max: int, bytes_max: int) -> bytes:
-        """Return the request to read an entry and the following ones.
-
-        Bookies before 4.17 close the connection on it.
-        """
+        """Return the request to read consecutive entries. Bookies before 4.17 close the connection on it."""
         self._batch_count += 1
         self._batches.add(ledger_id, (self._batch_count,), ticket)
         header = _header(_BATCH_READ)

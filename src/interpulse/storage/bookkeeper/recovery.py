@@ -230,7 +230,6 @@ class _Recovery:
         return all(await asyncio.gather(*(write(entry) for entry in entries)))
 
     async def _length_upto(self, last: int) -> int:
-        """Return the bytes of all payloads up to an entry."""
         if last == NO_ENTRY_YET:
             return 0
         reader = LedgerReader(ReadableLedger(self._ledger_id, self._ledger, last), self._bookies)

@@ -44,10 +44,7 @@ class ReplicaOwner(Protocol):
 
 
 class Replica:
-    """Sends entries to a bookie, repeatedly if needed, until it has failed.
-
-    `PendingEntries` has the unanswered ones.
-    """
+    """Sends entries to a bookie, repeatedly if needed, until it fails; `PendingEntries` has the unanswered ones."""
 
     __slots__ = (  # each open ledger has several replicas
         "_bookies",

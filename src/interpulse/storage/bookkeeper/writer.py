@@ -152,7 +152,7 @@ class LedgerWriter:
         return self._pending.confirmed_length
 
     @property
-    def kept_entries(self) -> int:
+    def held_entries(self) -> int:
         """The number of entries in memory: unacknowledged, or not answered by every bookie."""
         return len(self._pending)
 
@@ -249,7 +249,7 @@ class LedgerWriter:
     def _replica(self, position: int, bookie_id: str) -> Replica:
         return Replica(bookie_id, position, self, self._pending, self._bookies, self._config.replica)
 
-    # --- what its replicas tell
+    # --- reports of replicas
 
     def on_stored(self) -> None:
         """Confirm entries once in a turn of the event loop, however many answers bookies send in it."""
@@ -294,10 +294,10 @@ class LedgerWriter:
         if (
             not self._behind_since
             and len(self._pending) <= config.behind_entries
-            and self._pending.kept_bytes <= config.behind_bytes
+            and self._pending.held_bytes <= config.behind_bytes
         ):
             return
-        for position, (entries, size) in enumerate(map(self._pending.behind, range(len(self._replicas)))):
+        for position, (entries, size) in enumerate(map(self._pending.lag, range(len(self._replicas)))):
             times = max(entries / config.behind_entries, size / config.behind_bytes)
             if times <= 1:
                 self._behind_since.pop(position, None)

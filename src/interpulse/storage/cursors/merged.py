@@ -35,10 +35,10 @@ def merged(ours: CursorRecord, theirs: CursorRecord) -> CursorRecord:
 
 def is_continued(before: CursorRecord, after: CursorRecord) -> bool:
     """Return True if nothing acknowledged became unacknowledged: the cursor was neither reset nor sought in between."""
-    behind = _behind(after.mark_delete, before.ranges)
+    beyond = _behind(after.mark_delete, before.ranges)
     return after.mark_delete >= before.mark_delete and all(
         any(ledger == other and low <= first and last <= high for other, low, high in _merged(after.ranges))
-        for ledger, first, last in behind
+        for ledger, first, last in beyond
     )
 
 
@@ -54,7 +54,6 @@ def _merged(ranges: Iterable[_Range]) -> list[_Range]:
 
 
 def _behind(mark_delete: Position, ranges: Iterable[_Range]) -> list[_Range]:
-    """Return the parts of the ranges behind a position."""
     return [
         (ledger, max(first, mark_delete.entry + 1) if ledger == mark_delete.ledger else first, last)
         for ledger, first, last in ranges

@@ -101,7 +101,6 @@ class LedgerList:
         return self._ids[:index]
 
     def _rank(self, position: Position) -> int:
-        """Return the number of entries at or before ``position``."""
         ledger, entry = position
         index = bisect_left(self._ids, ledger)
         counted = self._entries[index] if index < len(self._ids) and self._ids[index] == ledger else 0

@@ -106,10 +106,7 @@ def within(entries: list[bytes], bytes_max: int, *, first_always: bool = True) -
 
 
 def as_log_entries(ledger_id: int, first: int, entries: list[bytes]) -> list[LogEntry]:
-    """Return the entries with their positions.
-
-    Built without a Python call per entry, since every message passes here.
-    """
+    """Return the entries with positions, without a Python call per entry, since every message passes here."""
     numbers = range(first, first + len(entries))
     positions = map(tuple.__new__, repeat(Position), zip(repeat(ledger_id), numbers, strict=False))
     return list(map(tuple.__new__, repeat(LogEntry), zip(positions, entries, strict=False)))

@@ -218,7 +218,7 @@ class _TopicCursors:
             await self._create(name, record, also, expect)
             return
         async with cursor.changing:
-            await self._united_if_changed(name, cursor, record, also, expect)
+            await self._merged_if_changed(name, cursor, record, also, expect)
 
     async def flush(self, records: Mapping[str, CursorRecord], *, last: bool = False) -> None:
         await _all(self._flush(name, record, last=last) for name, record in records.items())
@@ -253,19 +253,19 @@ class _TopicCursors:
             return
         async with cursor.changing:
             if last:
-                await self._united_if_changed(name, cursor, state)
+                await self._merged_if_changed(name, cursor, state)
                 return
             try:
                 await self._into_ledger(name, cursor, _joined(cursor, state))
             except LedgerFenced as error:
                 raise LogFenced(self._log_name, f"{_TAKEN}: {error}", FenceCause.OWNED_ELSEWHERE) from error
             except _RecordChanged:
-                await self._united_if_changed(name, cursor, state)
+                await self._merged_if_changed(name, cursor, state)
             except BookKeeperError as error:
                 log.warning("cursor not stored in ledger topic=%s cursor=%s error=%s", self._log_name, name, error)
-                await self._united_if_changed(name, cursor, state)
+                await self._merged_if_changed(name, cursor, state)
 
-    async def _united_if_changed(
+    async def _merged_if_changed(
         self,
         name: str,
         cursor: _OpenCursor,
@@ -397,7 +397,6 @@ class _TopicCursors:
         raise LogFenced(self._log_name, reason, FenceCause.OWNED_ELSEWHERE)
 
     async def _leave(self, ledger: CursorLedger | None) -> None:
-        """Give up an own ledger that no record names any more."""
         if ledger is not None:
             ledger.abandon()
             await self._drop(ledger.ledger_id)
@@ -413,7 +412,6 @@ class _TopicCursors:
         return cursor.entries >= _ENTRIES_MAX or self._now_ms() - cursor.begun_ms >= _AGE_MAX_MS
 
     def _custom(self, name: str) -> dict[str, bytes]:
-        """Return the purpose of the ledger for operators' tools."""
         return {
             "component": b"managed-ledger",
             "pulsar/managed-ledger": self._log_name.encode(),

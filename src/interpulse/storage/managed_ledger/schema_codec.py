@@ -93,10 +93,7 @@ def decode_schema(entry: bytes) -> StoredSchema:
 def encode_schema(
     schema_id: str, schema: SchemaInfo | None, created_ms: int, versions: list[VersionEntry]
 ) -> tuple[bytes, bytes]:
-    """Return the entry of a new version's ledger, and the digest of its definition.
-
-    ``versions`` are the earlier ones.
-    """
+    """Return the entry for the ledger of a version after ``versions``, and the digest of its definition."""
     definition = schema.definition if schema is not None else b""
     digest = hashlib.sha256(definition).digest()
     info = pb.SchemaInfo(

@@ -115,7 +115,6 @@ class GuardedMetadata:
 
 
 def _record_of(key: str) -> str:
-    """Return the key of the log record that a key belongs to, empty if there is none."""
     return "/".join(key.split("/", _PARTS)[:_PARTS]) if key.startswith(_ROOT) else ""
 
 

@@ -34,10 +34,7 @@ def session_lost() -> SessionLost:
 
 
 async def with_waiting_reads(work: Coroutine[Any, Any, T]) -> T:
-    """Run ``work`` with reads that wait for the store.
-
-    For cleanup that must finish once it has started.
-    """
+    """Run ``work`` with reads that wait for the store. For cleanup that must finish once it has started."""
     context = copy_context()
     context.run(_waiting.set, True)
     return await asyncio.get_running_loop().create_task(work, context=context)

@@ -358,10 +358,7 @@ def _prepare(path: Path) -> None:
 
 
 def _create_for_owner(path: Path) -> None:
-    """Create the file, readable only by its owner; SQLite gives the files beside it the same mode.
-
-    An existing file stays.
-    """
+    """Create the file, if absent, for its owner alone; SQLite gives the files beside it the same mode."""
     with suppress(OSError):  # SQLite reports what is wrong
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
 

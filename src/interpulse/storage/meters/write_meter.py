@@ -86,7 +86,6 @@ class WriteMeter:
         return self._last_read[log] / self.period_s if log in self._last_read else 0.0
 
     def _turn(self) -> None:
-        """Begin a new period if the present one is over."""
         passed = int((self._now() - self._begun) // self.period_s)
         if passed:
             self._last_written, self._written = (self._written if passed == 1 else {}), {}

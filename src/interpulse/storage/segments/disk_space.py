@@ -70,19 +70,19 @@ class DiskSpace:
         if self._unmeasured_bytes < 0 and self.problem is None:
             self._unmeasured_bytes = self._above_reserve() - size
             if self._unmeasured_bytes < 0:
-                self.ran_out(self._told())
+                self.ran_out(self._space_left())
 
     def measure(self) -> None:
         """Measure the file system, and refuse producers if less than the reserve is free."""
         if self._above_reserve() < 0:
-            self.ran_out(self._told())
+            self.ran_out(self._space_left())
 
     def check(self) -> None:
         """Raise NoRoomLeft while the directory is full."""
         if self.problem is not None:
             raise NoRoomLeft(f"The broker is out of room and accepts no messages until there is: {self.problem}")
 
-    async def look_again(self) -> None:
+    async def recheck(self) -> None:
         """Measure again. If the directory is full, probe whether it still is."""
         if self.problem is None:
             self.measure()
@@ -109,20 +109,16 @@ class DiskSpace:
         return shutil.disk_usage(self._directory).total
 
     def _reserve(self, size: int) -> int:
-        """Return the bytes that messages leave free on a file system of this size."""
         return min(self._reserve_bytes, size // _SHARE_MAX)
 
     def _above_reserve(self, times: float = 1) -> float:
-        """Return the space above the reserve times ``times``.
-
-        Without a reserve only failed writes show a lack of space.
-        """
+        """Return the space above ``times`` reserves; infinite without a reserve, as only failed writes show a lack."""
         if not self._reserve_bytes:
             return sys.maxsize
         usage = shutil.disk_usage(self._directory)
         return usage.free - self._reserve(usage.total) * times
 
-    def _told(self) -> str:
+    def _space_left(self) -> str:
         usage = shutil.disk_usage(self._directory)
         return (
             f"{usage.free / _MIB:.1f} MiB are left in {self._directory}, of which messages leave "

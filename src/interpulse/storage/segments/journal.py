@@ -134,7 +134,7 @@ class SegmentJournal:
         number, start = (self._next_number, SEGMENT_HEAD) if active is None else (active.number, active.size)
         group = self._collect(number, start)
         if not group.rows:
-            self._tell_idle()
+            self._report_idle()
             return
         if active is None:
             self._begin_segment(number)
@@ -316,7 +316,7 @@ class SegmentJournal:
         self._writer.stop()
         await self._reader.close()
 
-    def _tell_idle(self) -> None:
+    def _report_idle(self) -> None:
         for waiter in self._idle:
             _answer(waiter)
         self._idle.clear()

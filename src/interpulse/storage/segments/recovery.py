@@ -42,10 +42,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _Scan:
-    """The records of a part of a segment.
-
-    ``damaged`` has rows with a wrong body, ``lost`` offsets of unknown records.
-    """
+    """The records of a part of a segment: ``damaged`` rows with a wrong body, ``lost`` offsets of unknown records."""
 
     rows: list[Row] = field(default_factory=list)
     damaged: list[Row] = field(default_factory=list)

@@ -63,12 +63,12 @@ class Connection(asyncio.Protocol):
 
     async def begin(self, request: ConnectRequest) -> ConnectResponse:
         """Ask for a session. Raise `BrokenConnection` if the server closes the connection instead."""
-        response: ConnectResponse = await self._shake(self._protocol.connect(request))
+        response: ConnectResponse = await self._handshake(self._protocol.connect(request))
         return response
 
     async def watch_again(self, paths: list[str]) -> None:
         """Set the watches of an earlier connection again. Raise `BrokenConnection`."""
-        answer: WatchesSet = await self._shake(self._protocol.watch_again(paths))
+        answer: WatchesSet = await self._handshake(self._protocol.watch_again(paths))
         if answer.error == -6:
             raise Unusable(f"ZooKeeper server {self.server} has no recursive watches; 3.6 or newer is needed")
         if answer.error:
@@ -116,10 +116,9 @@ class Connection(asyncio.Protocol):
             if self._pings_sent_at:
                 self.on_answered(self._pings_sent_at.popleft())
         else:
-            self._shaken(event)
+            self._finish_handshake(event)
 
-    async def _shake(self, raw: bytes) -> Any:
-        """Send a part of the handshake, and return its answer."""
+    async def _handshake(self, raw: bytes) -> Any:
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._answers.append(answer)
         self._write(raw)
@@ -128,7 +127,7 @@ class Connection(asyncio.Protocol):
             raise BrokenConnection(self.lost.result())
         return answer.result()
 
-    def _shaken(self, event: ConnectResponse | WatchesSet) -> None:
+    def _finish_handshake(self, event: ConnectResponse | WatchesSet) -> None:
         if self._answers:
             answer = self._answers.popleft()
             if not answer.done():

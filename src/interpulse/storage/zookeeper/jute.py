@@ -74,10 +74,7 @@ class Field(Generic[T]):
         return bytes(out)
 
     def decode(self, raw: bytes) -> T:
-        """Decode one value. Raise `Malformed`.
-
-        Bytes behind it are ignored: they belong to a newer server's longer record.
-        """
+        """Decode one value and ignore bytes of a newer server's longer record behind it. Raise `Malformed`."""
         return self.read(Source(raw))
 
 

@@ -26,7 +26,7 @@ class StoreSession:
 
     def __init__(self, client: ZooKeeperClient) -> None:
         self._client = client
-        self._told = SessionState.CONNECTED
+        self._reported = SessionState.CONNECTED
         self._watches = SessionWatches()
         client.on_session(self._take_event)
 
@@ -48,15 +48,15 @@ class StoreSession:
 
     def close(self) -> None:
         """End the session with its store."""
-        self._tell(SessionState.LOST)
+        self._report(SessionState.LOST)
 
     def _take_event(self, event: SessionEvent) -> None:
         state = _STATES[event]
-        self._tell(SessionState.LOST if state is SessionState.SUSPENDED and not self.holds() else state)
+        self._report(SessionState.LOST if state is SessionState.SUSPENDED and not self.holds() else state)
 
-    def _tell(self, state: SessionState) -> None:
+    def _report(self, state: SessionState) -> None:
         """Report a new state. A connection that ends once the session is lost is nothing new."""
-        if state is self._told or (self._told is SessionState.LOST and state is SessionState.SUSPENDED):
+        if state is self._reported or (self._reported is SessionState.LOST and state is SessionState.SUSPENDED):
             return
-        self._told = state
+        self._reported = state
         self._watches.announce(state)

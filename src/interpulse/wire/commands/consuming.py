@@ -186,10 +186,7 @@ def ack(
 
 
 def ack_response(consumer_id: int, request_id: int, failure: PulsarError | None = None) -> bytes:
-    """Answer an ACK.
-
-    Without a failure, error and message must be absent: some clients take any message for an error.
-    """
+    """Answer an ACK. Success must omit error and message: some clients take any message for an error."""
     answer = pb.CommandAckResponse(consumer_id=consumer_id, request_id=request_id)
     if failure is not None:
         answer.error = error_code(failure.wire_code)
@@ -232,10 +229,7 @@ def unsubscribe(request_id: int, consumer_id: int, *, force: bool = False) -> by
 def close_consumer(
     consumer_id: int, request_id: int = -1, *, broker_url: str | None = None, broker_url_tls: str | None = None
 ) -> bytes:
-    """Close a consumer.
-
-    From a broker, without request id, the client subscribes again, at the given address or by lookup.
-    """
+    """Close a consumer. From a broker, without request id, the client subscribes again, there or by lookup."""
     return encode(
         pb.CommandCloseConsumer(
             consumer_id=consumer_id,

@@ -121,7 +121,7 @@ def check(pending: PendingEntries, model: Model) -> None:
     for place in range(model.quorum.ensemble):
         assert pending.waiting(place) == model.awaited(place)
         behind = [each for each in model.awaited(place) if each <= model.confirmed]
-        assert pending.behind(place) == (len(behind), sum(model.sizes[each] for each in behind))
+        assert pending.lag(place) == (len(behind), sum(model.sizes[each] for each in behind))
 
 
 def test_run_when_answered_in_part_then_so_much_of_it_is_acknowledged() -> None:
@@ -133,7 +133,7 @@ def test_run_when_answered_in_part_then_so_much_of_it_is_acknowledged() -> None:
     pending.stored(2, 0, 40)
     assert pending.confirm()
     assert (pending.confirmed, pending.confirmed_length) == (59, 600)
-    assert [pending.behind(place) for place in range(3)] == [(0, 0), (30, 300), (20, 200)]
+    assert [pending.lag(place) for place in range(3)] == [(0, 0), (30, 300), (20, 200)]
     assert pending.waiting(1) == list(range(30))
     assert len(pending) == 90  # all have answered only from 30 to 39
 

@@ -17,7 +17,7 @@ from tests.durability.simulated_disk import SimulatedDisk
 async def test_room_when_nothing_failed_then_nothing_is_probed() -> None:
     disk = SimulatedDisk()
     disk_space = DiskSpace(Path("/data"), disk)
-    await disk_space.look_again()
+    await disk_space.recheck()
     disk_space.check()
     assert disk.steps == []
 
@@ -31,12 +31,12 @@ async def test_room_when_it_ran_out_then_refused_with_the_reason_until_a_probe_s
     disk_space.ran_out("no room left in /data/log")
     assert [record.levelno for record in caplog.records] == [logging.ERROR], "once, not with each entry"
     for _ in range(2):
-        await disk_space.look_again()
+        await disk_space.recheck()
         with pytest.raises(NoRoomLeft, match=r"out of room .* no room left in /data/log"):
             disk_space.check()
         assert disk.used == 0, "a probe that failed takes no room either"
     disk.room = None
-    await disk_space.look_again()
+    await disk_space.recheck()
     disk_space.check()
     assert (disk_space.problem, disk.used) == (None, 0)
 
@@ -46,7 +46,7 @@ async def test_room_when_a_process_died_while_it_probed_then_its_file_is_removed
     disk.create(Path("/data/probe")).write(b"left")
     disk_space = DiskSpace(Path("/data"), disk)
     disk_space.ran_out("full")
-    await disk_space.look_again()
+    await disk_space.recheck()
     assert (disk_space.problem, disk.names_now) == (None, {})
 
 
@@ -132,8 +132,8 @@ async def test_room_when_a_quarter_above_the_reserve_is_free_then_producers_are_
 ) -> None:
     disk_space = disk_space_with(64)
     measured.free = 63 * MIB
-    await disk_space.look_again()
+    await disk_space.recheck()
     for free_mib, full in ((64, True), (79, True), (80, False), (64, False), (63, True)):
         measured.free = free_mib * MIB
-        await disk_space.look_again()
+        await disk_space.recheck()
         assert (disk_space.problem is not None) == full, free_mib

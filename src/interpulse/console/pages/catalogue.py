@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Final
+from dataclasses import dataclass
+from typing import Any, Final
 
 from interpulse.console.pages import (
     admission,
@@ -18,13 +19,30 @@ from interpulse.console.pages import (
     subscription,
     topic,
 )
-from interpulse.console.pages.page import Page
 from interpulse.console.pages.remote import overview as remote_overview
 from interpulse.console.pages.remote import topic as remote_topic
 from interpulse.console.visit import Visit
 from interpulse.console.web.response import Download, EventStream
 
-__all__ = ["DOWNLOADS", "HOME", "PAGES", "REMOTE_PAGES", "STREAMS"]
+__all__ = ["DOWNLOADS", "HOME", "PAGES", "REMOTE_PAGES", "STREAMS", "Page"]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page at ``/console/NAME``, its model at ``/console/NAME.json``, shown by the template ``NAME.html``."""
+
+    name: str
+    title: str
+    build: Callable[[Visit], Awaitable[Any]]
+    """Makes the model, a frozen dataclass of plain values. Raises what the admin API refuses."""
+
+    in_menu: bool = True
+    template: str = ""
+    """Its template where that has another name."""
+
+    takes_forms: bool = False
+    """True if the page also reads its query from a form, which may be longer than an address. It changes nothing."""
+
 
 HOME: Final = "overview"
 
@@ -49,7 +67,7 @@ _REMOTE: Final = (
 )
 _SHARED: Final = ("messages", "message", "subscription", "schemas", "doctor")
 REMOTE_PAGES: Final[dict[str, Page]] = {page.name: page for page in (*_REMOTE, *(PAGES[name] for name in _SHARED))}
-"""Where there is only the admin API of a cluster."""
+"""Pages for a cluster of which there is only the admin API."""
 
 STREAMS: Final[dict[str, Callable[[Visit], Awaitable[EventStream]]]] = {
     "topic-rates": topic.rates,

@@ -77,11 +77,11 @@ class DifferencesModel:
     digest: str = ""
     clusters: tuple[ClusterDifferences, ...] = ()
     page: PageOf[Change | Conflict] | None = None
-    """The conflicts of each cluster, then its changes; None while nothing is compared."""
+    """The conflicts, then the changes of each cluster; None while nothing is compared."""
 
 
 async def build(visit: Visit) -> DifferencesModel:
-    """Return the page. Raises the refusal of the preview by the admin API."""
+    """Build the page. Raise the admin API's refusal of the preview."""
     if not visit.text("namespace"):
         return DifferencesModel("")
     namespace = NamespaceName.parse(visit.text("namespace"))
@@ -139,17 +139,17 @@ def _cluster(plan: ClusterPlan) -> ClusterDifferences:
     )
 
 
-def _row(cluster: str, difference: Difference) -> Change | Conflict:
-    subject = str(difference.topic or difference.kind.replace("_", " ").lower())
-    here, there = _shown(difference.source), _shown(difference.target)
-    if difference.change is None:
-        return Conflict(cluster, subject, here, there, reason_of(difference, cluster), remedy_of(difference, cluster))
-    request = request_of(difference.change, local_only=True)
+def _row(cluster: str, found: AdjustmentChange | AdjustmentConflict) -> Change | Conflict:
+    subject = str(found.topic or found.kind.replace("_", " ").lower())
+    if isinstance(found, AdjustmentConflict):
+        return Conflict(cluster, subject, _text(found.local), _text(found.remote), found.reason, found.remedy)
+    request = found.request
     body = "" if request.body is None else f" {json.dumps(request.body)}"
-    return Change(cluster, subject, there, here, f"{request.method} {request.path}{body}")
+    call = f"{request.method} {request.path}{body}"
+    return Change(cluster, subject, _text(found.current), _text(found.desired), call)
 
 
-def _shown(value: Any) -> str:
+def _text(value: Any) -> str:
     if isinstance(value, Mapping):
-        return ", ".join(f"{name} {_shown(item)}" for name, item in value.items())
+        return ", ".join(f"{name} {_text(item)}" for name, item in value.items())
     return "not set" if value is None else json.dumps(value, ensure_ascii=False).strip('"')

@@ -6,23 +6,27 @@ import asyncio
 import csv
 import io
 import json
+import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from interpulse.console.messages.entry_range import EntryRange
 from interpulse.console.messages.message_filter import MessageFilter
 from interpulse.console.messages.shown_content import VIEWS
 from interpulse.console.messages.topic_messages import Found, ShownMessage, TopicMessages, message_id
-from interpulse.console.pages.parts.times import read_time
 from interpulse.console.polling import PollingRate
 from interpulse.console.visit import Visit
 from interpulse.console.web.addresses import page_url
 from interpulse.console.web.response import Download, EventStream, event
+from interpulse.model.errors import InvalidRequest
 from interpulse.model.ids import MessageId, Position
 from interpulse.model.names import TopicName
+from interpulse.model.numbers import LONG_MAX
 
-__all__ = ["MessagesModel", "build", "export", "tail"]
+__all__ = ["MessagesModel", "build", "export", "read_time", "tail"]
+
 
 COUNT: Final = 25
 _EXPORTED_MAX: Final = 1_000_000
@@ -41,7 +45,7 @@ class MessagesModel:
 
     topic: str
     partitions: tuple[str, ...]
-    """Of a partitioned topic: each has its own messages. Then there is nothing else."""
+    """The partitions of a partitioned topic, each with its own messages. The page then shows nothing else."""
 
     view: str = VIEWS[0]
     entries: int = 0
@@ -61,7 +65,7 @@ class MessagesModel:
 
 
 async def build(visit: Visit) -> MessagesModel:
-    """Raises what the admin API refuses, and InvalidRequest for a place or a filter that is none."""
+    """Build the page. Raise refusals of the admin API, and InvalidRequest for a malformed position or filter."""
     topic = visit.topic()
     if partitions := await _partitions(visit, topic):
         return MessagesModel(str(topic), partitions)
@@ -108,7 +112,7 @@ async def export(visit: Visit) -> Download:
 
 
 async def tail(visit: Visit) -> EventStream:
-    """What is published from now on, twice a second while few follow; the event counts what is not sent."""
+    """Stream new messages, twice a second while few visitors follow. Each event counts the messages left out."""
     visit.tails.check_room()
     reading = TopicMessages(visit, visit.topic(), view=visit.choice("view", VIEWS), most=300)
     wanted = MessageFilter.of(visit)
@@ -120,21 +124,21 @@ async def tail(visit: Visit) -> EventStream:
 async def _tail(reading: TopicMessages, wanted: MessageFilter, last: Position | None, rate: PollingRate) -> EventStream:
     with rate.watching():
         while True:
-            last, told = await _news(reading, wanted, last)
-            yield told
+            last, news = await _news(reading, wanted, last)
+            yield news
             await asyncio.sleep(rate.seconds)
 
 
 async def _news(reading: TopicMessages, wanted: MessageFilter, last: Position | None) -> tuple[Position | None, bytes]:
-    """The last entry there is now, and what to tell of those after ``last``."""
+    """Return the last entry of the topic, and the event for the entries after ``last``."""
     entries = await reading.entries()
     come = len(entries) - (0 if last is None else entries.number(last) + 1)
     if come <= 0:
         return last, b": nothing new\n\n"  # the only way to notice that the visitor went
     found = await reading.newest(entries, wanted, _TAIL_MAX, first=len(entries) - min(come, _TAIL_MAX))
     messages = [_told(each, reading.topic) for each in found.messages]
-    told = {"messages": messages, "left_out": found.left_out, "entries_left_out": come - found.looked_at}
-    return entries[len(entries) - 1], event(told)
+    counts = {"messages": messages, "left_out": found.left_out, "entries_left_out": come - found.looked_at}
+    return entries[len(entries) - 1], event(counts)
 
 
 def _told(message: ShownMessage, topic: TopicName) -> dict[str, Any]:
@@ -156,7 +160,7 @@ async def _partitions(visit: Visit, topic: TopicName) -> tuple[str, ...]:
 
 
 async def _begin(visit: Visit, reading: TopicMessages, entries: EntryRange) -> tuple[int, MessageId | None]:
-    """The count of the first entry, and the first message in it."""
+    """Return the number of the first entry, and the first message in it."""
     if time := visit.text("time"):
         return await reading.number_at(entries, read_time(time)), None
     if visit.text("from") == "earliest":
@@ -166,7 +170,7 @@ async def _begin(visit: Visit, reading: TopicMessages, entries: EntryRange) -> t
 
 
 def _earlier(entries: EntryRange, found: Found, first: int, *, newest: bool) -> str:
-    """Where the messages before these begin, as far as that can be known: an entry may hold many."""
+    """Return the estimated start of the previous page: an entry may hold many messages."""
     if first <= 0 or not len(entries):
         return ""
     back = max(COUNT, found.looked_at) if newest else COUNT
@@ -217,11 +221,30 @@ async def _as_json_lines(rows: AsyncIterator[dict[str, Any]]) -> EventStream:
 async def _as_csv(rows: AsyncIterator[dict[str, Any]]) -> EventStream:
     yield _csv_line(_COLUMNS)
     async for row in rows:
-        told = {**row, "properties": json.dumps(row["properties"])} if "properties" in row else row
-        yield _csv_line([told.get(name) for name in _COLUMNS])
+        fields = {**row, "properties": json.dumps(row["properties"])} if "properties" in row else row
+        yield _csv_line([fields.get(name) for name in _COLUMNS])
 
 
 def _csv_line(cells: Any) -> bytes:
     text = io.StringIO()
     csv.writer(text).writerow(cells)
     return text.getvalue().encode("utf-8", "backslashreplace")
+
+
+_DIGITS: Final = re.compile(r"[0-9]{1,19}", re.ASCII)
+
+
+def read_time(text: str) -> int:
+    """Milliseconds since the epoch, of that number or of ISO 8601, which is UTC where it names no zone.
+
+    Raises InvalidRequest.
+    """
+    if _DIGITS.fullmatch(text) and int(text) <= LONG_MAX:
+        return int(text)
+    try:
+        moment = datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise InvalidRequest(
+            f"A time is milliseconds since 1970 or like 2026-01-31T12:00:00Z, not {text[:100]!r}"
+        ) from None
+    return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)

@@ -64,7 +64,7 @@ class Member:
         self.consumer, self.sink = consumer, sink
 
     def work(self) -> None:
-        self.consumer.acknowledge_all(list(self.consumer.pending))
+        self.consumer.acknowledge(*self.consumer.pending)
         self.consumer.flow(1000 - self.consumer.permits)
 
 
@@ -130,7 +130,7 @@ async def batch_index(entries: int) -> float:
     begin = time.process_time()
     for position in positions:
         for each in words:
-            consumer.acknowledge(position, each)
+            consumer.acknowledge(position, ack_set=each)
     spent = time.process_time() - begin
     assert not consumer.pending
     await rig.registry.close()

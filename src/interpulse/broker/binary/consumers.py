@@ -69,10 +69,8 @@ def on_ack(connection: CommandConnection, frame: Frame) -> None:
 
 def on_acks(connection: CommandConnection, run: AckRun) -> tuple[()]:
     opened = connection.consumers.get(run.consumer_id)
-    if opened is not None and len(run.positions) == 1:
-        opened.consumer.acknowledge(run.positions[0])
-    elif opened is not None:
-        opened.consumer.acknowledge_all(run.positions)
+    if opened is not None:
+        opened.consumer.acknowledge(*run.positions)
     return ()
 
 
@@ -172,19 +170,16 @@ def _acknowledge(opened: OpenConsumer, ack: pb.CommandAck) -> PulsarError | None
         if ack.ack_type == pb.CommandAck.Cumulative:
             for message_id in ack.message_id:
                 consumer.acknowledge_cumulative(position_from_wire(message_id), message_id.ack_set)
-        elif len(ack.message_id) == 1:
-            [message_id] = ack.message_id
-            consumer.acknowledge(position_from_wire(message_id), message_id.ack_set)
         else:
             whole: list[Position] = []
             for message_id in ack.message_id:
                 position = position_from_wire(message_id)
                 if message_id.ack_set:
-                    consumer.acknowledge(position, message_id.ack_set)
+                    consumer.acknowledge(position, ack_set=message_id.ack_set)
                 else:
                     whole.append(position)
             if whole:
-                consumer.acknowledge_all(whole)
+                consumer.acknowledge(*whole)
     except PulsarError as error:
         return error
     return None

@@ -172,14 +172,8 @@ class LiveConsumer(Protocol):
     def resume(self) -> None:
         """Go on with deliveries: the sink is writable again."""
 
-    def acknowledge(self, position: Position, ack_set: Sequence[int] = ()) -> None:
-        """Acknowledge one entry, or those messages of its batch whose bit is 0 in ``ack_set``."""
-
-    def acknowledge_all(self, positions: Sequence[Position]) -> None:
-        """Acknowledge these entries, each as a whole.
-
-        A call apart from `acknowledge`, which as a run of one takes 1.5 to 7 times as long (4.5 us instead of 0.6).
-        """
+    def acknowledge(self, *positions: Position, ack_set: Sequence[int] = ()) -> None:
+        """Acknowledge entries, or those messages of a single batch whose bit is 0 in ``ack_set``."""
 
     def acknowledge_cumulative(self, position: Position, ack_set: Sequence[int] = ()) -> None:
         """Acknowledge everything up to this entry; raises NotAllowed on Shared and Key_Shared."""

@@ -1,4 +1,4 @@
-"""At least once: publishers of messages, and entries published anew as they are."""
+"""At least once: publishers of messages, and entries published again as they are."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ class PlainPublishers:
 
 
 class PublishingWriter:
-    """At least once: entries published anew as they are."""
+    """At least once: entries published again as they are."""
 
     def __init__(
         self, options: WriteOptions, publishers: PlainPublishers, schemas: TargetSchemas, topics: TargetTopics

@@ -134,11 +134,11 @@ class FakeConsumer:
     def resume(self) -> None:
         self._note("resume")
 
-    def acknowledge(self, position: Position, ack_set: Sequence[int] = ()) -> None:
-        self._note("ack", position, tuple(ack_set))
-
-    def acknowledge_all(self, positions: Sequence[Position]) -> None:
-        self._note("ack_all", tuple(positions))
+    def acknowledge(self, *positions: Position, ack_set: Sequence[int] = ()) -> None:
+        if len(positions) == 1:
+            self._note("ack", positions[0], tuple(ack_set))
+        else:
+            self._note("ack_all", positions)
 
     def acknowledge_cumulative(self, position: Position, ack_set: Sequence[int] = ()) -> None:
         self._note("ack_cumulative", position, tuple(ack_set))

@@ -97,7 +97,7 @@ class World:
             positions = member.some()
             self.acknowledged.update(positions)
             if self.chance.random() < 0.5:
-                member.consumer.acknowledge_all(positions)
+                member.consumer.acknowledge(*positions)
                 continue
             for position in positions:
                 member.consumer.acknowledge(position)
@@ -106,7 +106,7 @@ class World:
         for member in self.members:
             for position in member.some():
                 if member.consumer.pending[position] == 3:
-                    member.consumer.acknowledge(position, [0b101])
+                    member.consumer.acknowledge(position, ack_set=[0b101])
 
     async def give_back(self) -> None:
         for member in self.members:

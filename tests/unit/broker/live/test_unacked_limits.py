@@ -90,9 +90,9 @@ async def test_batch_may_overdraw_and_its_messages_count(bench: Any, join: Any) 
     await bench.settle()
     first, _ = sink.take()
     assert flags(topic) == (6, False, [(6, True, 994)])
-    consumer.acknowledge(first.position, [0b100])
+    consumer.acknowledge(first.position, ack_set=[0b100])
     assert sink.take() == []
-    consumer.acknowledge(first.position, [0b000])
+    consumer.acknowledge(first.position, ack_set=[0b000])
     assert sink.take() == []
     assert flags(topic)[0] == 3
     assert topic.stats()["subscriptions"]["s"]["consumers"][0]["blockedConsumerOnUnackedMsgs"]

@@ -33,9 +33,7 @@ class ConsumerOwner(Protocol):
 
     def flow_granted(self) -> None: ...
 
-    def acknowledge(self, consumer: Consumer, position: Position, ack_set: Sequence[int]) -> None: ...
-
-    def acknowledge_all(self, consumer: Consumer, positions: Sequence[Position]) -> None: ...
+    def acknowledge(self, consumer: Consumer, positions: Sequence[Position], ack_set: Sequence[int]) -> None: ...
 
     def acknowledge_upto(self, position: Position, ack_set: Sequence[int]) -> None: ...
 
@@ -112,17 +110,11 @@ class Consumer:
         if not self.closed:
             self._owner.flow_granted()
 
-    def acknowledge(self, position: Position, ack_set: Sequence[int] = ()) -> None:
-        if not self.closed:
-            self._last_acknowledged_ms = self._now_ms()
-            self.acknowledged.messages += 1
-            self._owner.acknowledge(self, position, ack_set)
-
-    def acknowledge_all(self, positions: Sequence[Position]) -> None:
+    def acknowledge(self, *positions: Position, ack_set: Sequence[int] = ()) -> None:
         if not self.closed:
             self._last_acknowledged_ms = self._now_ms()
             self.acknowledged.messages += len(positions)
-            self._owner.acknowledge_all(self, positions)
+            self._owner.acknowledge(self, positions, ack_set)
 
     def acknowledge_cumulative(self, position: Position, ack_set: Sequence[int] = ()) -> None:
         if not self.closed:

@@ -106,10 +106,7 @@ class NonPersistentSubscription:
     def flow_granted(self) -> None:
         """Do nothing: no entries wait."""
 
-    def acknowledge(self, consumer: Consumer, position: Position, ack_set: Sequence[int]) -> None:
-        """Do nothing: entries are not kept."""
-
-    def acknowledge_all(self, consumer: Consumer, positions: Sequence[Position]) -> None:
+    def acknowledge(self, consumer: Consumer, positions: Sequence[Position], ack_set: Sequence[int]) -> None:
         """Do nothing: entries are not kept."""
 
     def acknowledge_upto(self, position: Position, ack_set: Sequence[int]) -> None:

@@ -226,28 +226,26 @@ class Subscription:
 
     # --- acknowledgements
 
-    def acknowledge(self, consumer: Consumer, position: Position, ack_set: Sequence[int]) -> None:
-        """One entry, or some messages of it. Positions that do not exist are ignored."""
-        if position > self._owner.positions.durable:
-            return
-        if ack_set:
-            left = 0 if self.cursor.acknowledge_part(position, mask_of(ack_set)) else self._waiting(position)
-        else:
-            self.cursor.acknowledge(position)
+    def acknowledge(self, consumer: Consumer, positions: Sequence[Position], ack_set: Sequence[int]) -> None:
+        """Acknowledge entries, or some messages of a single one. Positions that do not exist are ignored."""
+        dispatch, durable = self.dispatch, self._owner.positions.durable
+        assert dispatch is not None
+        if len(positions) == 1:  # as a run of one it takes 1.5 to 7 times as long: 4.5 us instead of 0.6
+            position = positions[0]
+            if position > durable:
+                return
             left = 0
-        assert self.dispatch is not None
-        self.dispatch.released(consumer, position, left)
-        self._changed()
-
-    def acknowledge_all(self, consumer: Consumer, positions: Sequence[Position]) -> None:
-        """These entries, each as a whole. Positions that do not exist are ignored."""
-        durable = self._owner.positions.durable
-        existing = [each for each in positions if each <= durable]
-        if not existing:
-            return
-        self.cursor.acknowledge_all(existing)
-        assert self.dispatch is not None
-        self.dispatch.released_all(consumer, existing)
+            if not ack_set:
+                self.cursor.acknowledge(position)
+            elif not self.cursor.acknowledge_part(position, mask_of(ack_set)):
+                left = self._waiting(position)
+            dispatch.released(consumer, position, left)
+        else:
+            existing = [position for position in positions if position <= durable]
+            if not existing:
+                return
+            self.cursor.acknowledge_all(existing)
+            dispatch.released_all(consumer, existing)
         self._changed()
 
     def _waiting(self, position: Position) -> int:

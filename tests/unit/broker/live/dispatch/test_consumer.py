@@ -80,11 +80,8 @@ class Owner:
     def flow_granted(self) -> None:
         self.asked.append("flow_granted")
 
-    def acknowledge(self, consumer: Consumer, position: Position, ack_set: Sequence[int]) -> None:
-        self.asked.append(("acknowledge", consumer, position, ack_set))
-
-    def acknowledge_all(self, consumer: Consumer, positions: Sequence[Position]) -> None:
-        self.asked.append(("acknowledge_all", consumer, positions))
+    def acknowledge(self, consumer: Consumer, positions: Sequence[Position], ack_set: Sequence[int]) -> None:
+        self.asked.append(("acknowledge", consumer, positions, ack_set))
 
     def acknowledge_upto(self, position: Position, ack_set: Sequence[int]) -> None:
         self.asked.append(("acknowledge_upto", position, ack_set))
@@ -210,8 +207,8 @@ def test_statistics_tell_first_and_last_times_sums_and_rates() -> None:
     consumer.redelivered.messages += 3
     owner.time_ms = 6
     consumer.acknowledge(ONE)
-    consumer.acknowledge_all([TWO, TWO])
-    consumer.acknowledge_all([ONE])
+    consumer.acknowledge(TWO, TWO)
+    consumer.acknowledge(ONE)
     consumer.acknowledge(TWO)
     consumer.tick(2.0)
     assert sink.told == [(7, [FOUR, SINGLE]), (7, [SINGLE])]
@@ -253,9 +250,9 @@ def test_calls_are_passed_on_with_everything_they_name() -> None:
     consumer, owner, _ = opened()
     consumer.flow(1)
     consumer.resume()
-    consumer.acknowledge(ONE, [0b1])
+    consumer.acknowledge(ONE, ack_set=[0b1])
     consumer.acknowledge(ONE)
-    consumer.acknowledge_all([ONE, TWO])
+    consumer.acknowledge(ONE, TWO)
     consumer.acknowledge_cumulative(TWO, [0b10])
     consumer.acknowledge_cumulative(TWO)
     consumer.redeliver([ONE])
@@ -265,9 +262,9 @@ def test_calls_are_passed_on_with_everything_they_name() -> None:
     assert owner.asked == [
         "flow_granted",
         "flow_granted",
-        ("acknowledge", consumer, ONE, [0b1]),
-        ("acknowledge", consumer, ONE, ()),
-        ("acknowledge_all", consumer, [ONE, TWO]),
+        ("acknowledge", consumer, (ONE,), [0b1]),
+        ("acknowledge", consumer, (ONE,), ()),
+        ("acknowledge", consumer, (ONE, TWO), ()),
         ("acknowledge_upto", TWO, [0b10]),
         ("acknowledge_upto", TWO, ()),
         ("redeliver", consumer, [ONE]),

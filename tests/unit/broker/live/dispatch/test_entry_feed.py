@@ -185,7 +185,7 @@ async def test_entries_acknowledged_before_a_restart_are_left_out(bench: Any) ->
     positions = [each.position for each in sink.take()]
     for index in (1, 2, 5):
         consumer.acknowledge(positions[index])
-    consumer.acknowledge(positions[3], [0b110])
+    consumer.acknowledge(positions[3], ack_set=[0b110])
     await bench.restart()
     _, sink = await bench.consumer(await bench.topic(), permits=100)
     deliveries = sink.deliveries

@@ -27,7 +27,7 @@ def _one_by_one(consumer: Any, positions: Sequence[Position]) -> None:
 
 
 def _together(consumer: Any, positions: Sequence[Position]) -> None:
-    consumer.acknowledge_all(positions)
+    consumer.acknowledge(*positions)
 
 
 HOW = pytest.mark.parametrize("acknowledge", [_one_by_one, _together], ids=["one by one", "together"])
@@ -104,7 +104,7 @@ async def test_batch_acknowledged_in_part_while_it_waits_comes_without_that_part
     await bench.settle()
     [held] = sink.take()
     waiting = Position(held.position.ledger, held.position.entry + 1)
-    consumer.acknowledge(waiting, [0b011])
+    consumer.acknowledge(waiting, ack_set=[0b011])
     consumer.flow(3)
     [delivery] = sink.take()
     assert (delivery.position, delivery.ack_set, delivery.message_count) == (waiting, (0b011,), 2)
@@ -232,7 +232,7 @@ async def test_part_of_a_batch_acknowledged_then_dispatch_does_not_look_again(be
     await bench.settle()
     looks: list[None] = []
     topic.subscriptions["s"].dispatch._wake = lambda: looks.append(None)
-    consumer.acknowledge(sink.take()[0].position, [0b101])
+    consumer.acknowledge(sink.take()[0].position, ack_set=[0b101])
     assert looks == []
 
 
@@ -371,7 +371,7 @@ async def test_part_of_a_batch_acknowledged_when_send_did_not_count_it_then_the_
     producer.publish([0], [bench.entry(0, num_messages_in_batch=5)])
     await bench.settle()
     [delivery] = sink.take()
-    consumer.acknowledge(delivery.position, [0b01001])
+    consumer.acknowledge(delivery.position, ack_set=[0b01001])
     consumer.redeliver()
     [again] = sink.take()
     assert (again.ack_set, again.message_count) == ((0b01001,), 2)
@@ -385,14 +385,14 @@ async def test_part_of_a_batch_acknowledged_then_unacknowledged_messages_fall(be
     await bench.settle()
     [delivery] = sink.take()
     assert consumer.unacknowledged == 3
-    consumer.acknowledge(delivery.position, [0b101])
+    consumer.acknowledge(delivery.position, ack_set=[0b101])
     assert consumer.unacknowledged == 2
     consumer.redeliver()
     [again] = sink.take()
     assert (again.ack_set, again.message_count, again.redelivery_count) == ((0b101,), 2, 1)
     consumer.redeliver()
     assert sink.take()[0].redelivery_count == 2
-    consumer.acknowledge(delivery.position, [0b100])
+    consumer.acknowledge(delivery.position, ack_set=[0b100])
     consumer.redeliver()
     assert sink.take()[0].redelivery_count == 1  # counted anew: a consumer works on it
     consumer.acknowledge(delivery.position)
@@ -538,9 +538,7 @@ class Walk:
             positions = self.some_pending(consumer)
             self.acknowledged.update(positions)
             if self.chance.random() < 0.5:
-                consumer.acknowledge_all(
-                    [*positions, *positions[:2], *self.chance.sample(sorted(self.acknowledged), 1)]
-                )
+                consumer.acknowledge(*positions, *positions[:2], *self.chance.sample(sorted(self.acknowledged), 1))
                 continue
             for position in positions:
                 consumer.acknowledge(position)

@@ -101,11 +101,11 @@ async def test_batch_acknowledged_in_part_comes_back_with_what_is_left(bench: An
         producer.publish([number], [bench.entry(number, num_messages_in_batch=3)], num_messages=3)
     await bench.settle()
     first = sink.take()
-    consumer.acknowledge(first[0].position, [0b101])
+    consumer.acknowledge(first[0].position, ack_set=[0b101])
     consumer.acknowledge_cumulative(first[1].position, [0b110])
     consumer.redeliver()
     assert [(each.position, each.ack_set) for each in sink.take()] == [(Position(1, 1), (0b110,)), (Position(1, 2), ())]
-    consumer.acknowledge(first[1].position, [0b001])
+    consumer.acknowledge(first[1].position, ack_set=[0b001])
     assert topic.mark_delete_position("s") == Position(1, 1)
 
 

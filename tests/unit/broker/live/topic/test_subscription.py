@@ -139,19 +139,19 @@ async def test_markers_are_never_delivered_and_leave_no_backlog(bench: Any) -> N
 
 
 @pytest.mark.parametrize("sub_type", ["EXCLUSIVE", "SHARED"])
-async def test_acknowledge_all_then_as_one_by_one(bench: Any, sub_type: str) -> None:
+async def test_acknowledge_of_several_then_as_one_by_one(bench: Any, sub_type: str) -> None:
     topic = await bench.topic()
     consumer, sink = await bench.consumer(topic, sub_type=getattr(SubType, sub_type))
     await bench.publish(topic, *range(5))
     positions = [each.position for each in sink.take()]
     beyond = Position(positions[-1].ledger, 99)
-    consumer.acknowledge_all([positions[3], positions[0], positions[0], beyond])
+    consumer.acknowledge(positions[3], positions[0], positions[0], beyond)
     cursor = topic.subscription("s").cursor
     assert (cursor.mark_delete, list(cursor.ranges())) == (positions[0], [(positions[3].ledger, 3, 3)])
     assert consumer.acknowledged.messages == 4
     assert list(consumer.pending) == ([positions[1], positions[2], positions[4]] if sub_type == "SHARED" else [])
     consumer.close()
-    consumer.acknowledge_all(positions)
+    consumer.acknowledge(*positions)
     assert cursor.mark_delete == positions[0]
 
 

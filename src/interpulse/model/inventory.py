@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from interpulse.model.names import TopicName
 
@@ -21,8 +21,7 @@ class ListedKind(StrEnum):
     """Partition metadata without any partition."""
 
 
-@dataclass(frozen=True, slots=True)
-class TopicRow:
+class TopicRow(NamedTuple):
     """One base name.
 
     ``indexes`` are those of the stored partitions if they are not 0 to ``partitions`` - 1; PLAIN of `rules.inventory`

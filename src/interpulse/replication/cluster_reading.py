@@ -163,7 +163,7 @@ class ClusterReading(AsyncCloses):
         if self._rules.subscriptions and row.is_healthy:
             async with self._questions:
                 names = await self._read(lambda: self._admin.topics.subscriptions(row.topic))
-            row = replace(row, subscriptions=tuple(sorted(names)))
+            row = row._replace(subscriptions=tuple(sorted(names)))
         return row
 
     async def _with_schema(self, row: TopicRow) -> TopicRow:
@@ -175,8 +175,7 @@ class ClusterReading(AsyncCloses):
         for version in versions:
             hashed.update(f"{version.schema.type.name} {len(version.schema.definition)} ".encode())
             hashed.update(version.schema.definition)
-        return replace(
-            row,
+        return row._replace(
             schema_type=versions[-1].schema.type.name,
             schema_hash=hashed.hexdigest()[:16],
             schema_versions=len(versions),
@@ -192,4 +191,4 @@ class ClusterReading(AsyncCloses):
 
 
 def _with_error(row: TopicRow, error: PulsarError) -> TopicRow:
-    return replace(row, error="deleted while it was read" if isinstance(error, NotFound) else str(error))
+    return row._replace(error="deleted while it was read" if isinstance(error, NotFound) else str(error))

@@ -7,7 +7,17 @@ real broker lists names only; then partitioned topics are asked for their counts
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from interpulse.in_turns import in_turns
@@ -105,25 +115,30 @@ class AdminReading:
         """See `NamespaceReading`."""
         ask = self._admin.topics.partition_counts
         counts = await self._read(lambda: ask(namespace, domains=domains, system_included=True), len(domains))
-        return {name: counts[text] for text, name in await self._parsed(counts)}
+        return {name: counts[text] async for portion in self._parsed(counts) for text, name in portion}
 
     async def stored(self, namespace: NamespaceName, domains: Sequence[Domain]) -> Sequence[TopicName]:
         """See `NamespaceReading`."""
         ask = self._admin.topics.list
         names = await self._read(lambda: ask(namespace, domains=domains, system_included=True), len(domains))
-        return [name for _, name in await self._parsed(names)]
+        return [name async for portion in self._parsed(names) for _, name in portion]
 
-    async def _parsed(self, texts: Iterable[str]) -> list[tuple[str, TopicName]]:
-        names: list[tuple[str, TopicName]] = []
+    async def _parsed(self, texts: Iterable[str]) -> AsyncIterator[list[tuple[str, TopicName]]]:
+        """Yield portions of texts with their names, in turns."""
         async for portion in in_turns(texts):
-            for text in portion:
-                try:
-                    names.append((text, TopicName.parse(text)))
-                except InvalidTopicName:
-                    if self._unreadable is None:
-                        raise
-                    self._unreadable(text)
-        return names
+            try:
+                yield [(text, TopicName.parse(text)) for text in portion]
+            except InvalidTopicName:
+                if self._unreadable is None:
+                    raise
+                yield list(self._readable(portion, self._unreadable))
+
+    def _readable(self, texts: Iterable[str], unreadable: Callable[[str], None]) -> Iterator[tuple[str, TopicName]]:
+        for text in texts:
+            try:
+                yield text, TopicName.parse(text)
+            except InvalidTopicName:
+                unreadable(text)
 
     async def metadata(self, topic: TopicName) -> PartitionedTopicMetadata:
         """See `NamespaceReading`."""
@@ -153,13 +168,12 @@ async def read_topics(
     ``progress`` gets the number of partitioned topics whose count is known, and their total.
     """
     lists = await _listed(reading, namespace, stored_domains, domains, only)
-    rows: dict[TopicName, TopicRow] = {}
     incomplete: list[TopicRow] = []
-    async for bases in in_turns(lists.names()):
-        for row in lists.rows(bases):
-            rows[row.topic] = row
-            if details is not None or (not row.exact and is_asked(row)):
-                incomplete.append(row)
+    async for bases in in_turns(lists.bases()):
+        incomplete += (row for row in lists.join(bases) if not row.exact and is_asked(row))
+    rows = lists.rows
+    if details is not None:
+        incomplete = list(rows.values())
     limit = questions or asyncio.Semaphore(_QUESTIONS_MAX)
     total = lists.partitioned_count
     done = total - len(incomplete)
@@ -202,9 +216,9 @@ async def _listed(
     counts = await reading.partitioned(namespace, domains)  # after the partitions: one created meanwhile has its count
     lists = TopicLists()
     async for names in in_turns(stored):
-        lists.add_stored(filter(is_wanted, names))
+        lists.add_stored(names if only is None else filter(is_wanted, names))
     async for items in in_turns(counts.items()):
-        lists.add_partitioned(item for item in items if is_wanted(item[0]))
+        lists.add_partitioned(items if only is None else (item for item in items if is_wanted(item[0])))
     return lists
 
 

@@ -121,11 +121,14 @@ def as_override(policy: AutoTopicCreation) -> AutoTopicCreation:
 
 
 class TopicLists:
-    """The lists of a namespace, taken in any portions, as rows by base name."""
+    """The lists of a namespace, taken in any portions, as ``rows`` by base name.
+
+    The rows are complete when `join` has taken all `bases`.
+    """
 
     def __init__(self) -> None:
+        self.rows: dict[TopicName, TopicRow] = {}
         self._counts: dict[TopicName, int | None] = {}
-        self._plain: set[TopicName] = set()
         self._indexes: dict[TopicName, list[int]] = {}
 
     def add_partitioned(self, counts: Iterable[tuple[TopicName, int | None]]) -> None:
@@ -135,33 +138,32 @@ class TopicLists:
     def add_stored(self, names: Iterable[TopicName]) -> None:
         """Add topics and partitions; of non-persistent ones those that are loaded."""
         for name in names:
-            if name.is_partition:
-                self._indexes.setdefault(name.base, []).append(name.partition_index)
+            if name.partition_index == PLAIN:
+                self.rows[name] = TopicRow(name, ListedKind.NON_PARTITIONED)
             else:
-                self._plain.add(name)
+                self._indexes.setdefault(name.base, []).append(name.partition_index)
 
     @property
     def partitioned_count(self) -> int:
         return len(self._counts)
 
-    def names(self) -> Iterator[TopicName]:
-        """Yield all base names, each once."""
+    def bases(self) -> Iterator[TopicName]:
+        """Yield the base names that have partition metadata or partitions, each once."""
         yield from self._counts
-        yield from (name for name in self._plain if name not in self._counts)
-        yield from (name for name in self._indexes if name not in self._counts and name not in self._plain)
+        yield from (base for base in self._indexes if base not in self._counts)
 
-    def rows(self, bases: Iterable[TopicName]) -> Iterator[TopicRow]:
-        """Yield the row of each base name."""
+    def join(self, bases: Iterable[TopicName]) -> Iterator[TopicRow]:
+        """Store and yield the rows of some `bases`."""
         for base in bases:
             indexes = self._indexes.get(base, [])
-            if base in self._plain:
+            if base in self.rows:
                 indexes = [*indexes, PLAIN]
             if base in self._counts:
-                yield _partitioned(base, self._counts[base], indexes)
-            elif indexes == [PLAIN]:
-                yield TopicRow(base, ListedKind.NON_PARTITIONED)
+                row = _partitioned(base, self._counts[base], indexes)
             else:
-                yield TopicRow(base, ListedKind.ORPHAN_PARTITION, 0, tuple(sorted(indexes)))
+                row = TopicRow(base, ListedKind.ORPHAN_PARTITION, 0, tuple(sorted(indexes)))
+            self.rows[base] = row
+            yield row
 
 
 def _partitioned(base: TopicName, count: int | None, indexes: Collection[int]) -> TopicRow:
@@ -179,7 +181,7 @@ def with_count(row: TopicRow, count: int, *, deleted: bool = False) -> TopicRow:
     if not row.topic.is_persistent:
         complete = all(0 <= index < count for index in indexes)
     shown = None if complete and not deleted else tuple(sorted(indexes))
-    return replace(row, partitions=count, indexes=shown, exact=True, deleted=deleted)
+    return row._replace(partitions=count, indexes=shown, exact=True, deleted=deleted)
 
 
 def _is_run(indexes: Collection[int], count: int) -> bool:

@@ -19,7 +19,8 @@ def list_topics(stored: Iterable[TopicName], counts: Mapping[TopicName, int | No
     lists = TopicLists()
     lists.add_stored(stored)
     lists.add_partitioned(counts.items())
-    return list(lists.rows(lists.names()))
+    list(lists.join(lists.bases()))
+    return list(lists.rows.values())
 
 
 CASES = {

@@ -50,7 +50,8 @@ def diagnose(state: NamespaceTopics) -> list[Finding]:
     lists.add_stored(state.present)
     lists.add_partitioned((name, None) for name in state.metadata)
     found: list[Finding] = []
-    for row in lists.rows(sorted(lists.names(), key=str)):
+    list(lists.join(lists.bases()))
+    for _, row in sorted(lists.rows.items(), key=lambda item: str(item[0])):
         if (metadata := state.metadata.get(row.topic)) is not None:
             row = with_count(row, metadata.partitions, deleted=metadata.deleted)
         found += diagnose_row(row)

@@ -60,7 +60,7 @@ Row = dict[str, Any]
 
 def renamed(inventory: NamespaceInventory, topic_map: TopicMap) -> NamespaceInventory:
     """Return the inventory with the names that the topics have on the target."""
-    topics = (replace(row, topic=_target_name(row.topic, topic_map)) for row in inventory.topics.values())
+    topics = (row._replace(topic=_target_name(row.topic, topic_map)) for row in inventory.topics.values())
     return replace(inventory, topics={row.topic: row for row in topics})
 
 
@@ -71,7 +71,7 @@ def _target_name(topic: TopicName, topic_map: TopicMap) -> TopicName:
 def inventory_rows(
     cluster: str, namespace: NamespaceName, inventory: NamespaceInventory, topic_map: TopicMap
 ) -> Iterator[Row]:
-    """Yield the rows of one namespace; none if it does not exist."""
+    """Yield the rows of one namespace, by topic; none if it does not exist."""
     own: Row = {"cluster": cluster, "tenant": namespace.tenant, "namespace": str(namespace)}
     own["collected_at_ms"] = now_ms()
     if inventory.error is not None:
@@ -80,7 +80,7 @@ def inventory_rows(
         return
     policies, settings = inventory.state.policies.to_json(), dict(inventory.state.settings)
     yield own | {"policies": json.dumps(policies), "settings": json.dumps(settings)}
-    for row in inventory.topics.values():
+    for row in sorted(inventory.topics.values(), key=lambda row: str(row.topic)):
         yield own | {
             "domain": row.topic.domain,
             "topic": str(row.topic),

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import AsyncIterator, Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -155,4 +154,4 @@ async def _differences(item: Item, source: ClusterReading, target: ClusterReadin
         return namespace_differences(cluster, there, *states)
     name = TopicName.parse(item["topic"])
     original, copy = await source.topic(TopicName.parse(here)), await target.topic(name)
-    return [] if original is None else topic_differences(replace(original, topic=name), copy)
+    return [] if original is None else topic_differences(original._replace(topic=name), copy)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from interpulse.broker.config.broker_config import BrokerConfig, ConfigError
-from interpulse.broker.layout import IN_CLUSTER
+from interpulse.broker.metadata.layout import IN_CLUSTER
 from interpulse.broker.stores import Stores, log_config
 from interpulse.broker.topics.ledger_schemas import LedgerSchemas
 from interpulse.storage.api import MetadataUnavailable

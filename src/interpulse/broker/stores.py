@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from interpulse.broker.config.broker_config import BrokerConfig
-from interpulse.broker.layout import ALONE, Layout
+from interpulse.broker.metadata.layout import ALONE, Layout
 from interpulse.broker.topics.schema_store import SchemaStore
 from interpulse.model.policies.messaging_policies import Persistence
 from interpulse.storage.api import MetadataStore

@@ -15,7 +15,7 @@ from interpulse.broker import metadata_paths as keys
 from interpulse.broker.cluster_import.renaming import renamed
 from interpulse.broker.cluster_import.source import DataDirectory
 from interpulse.broker.cluster_import.topic_copy import Copied, TopicCopies
-from interpulse.broker.layout import ALONE, IN_CLUSTER
+from interpulse.broker.metadata.layout import ALONE, IN_CLUSTER
 from interpulse.broker.stores import Stores
 from interpulse.broker.topics.schema_store import SchemaStore
 from interpulse.model.errors import MetadataError, PersistenceError

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 from interpulse.broker import metadata_paths as keys
 from interpulse.broker.cluster_import.positions import CopiedLedger, moved_cursor, moved_end
 from interpulse.broker.cluster_import.source import DataDirectory
-from interpulse.broker.layout import IN_CLUSTER
+from interpulse.broker.metadata.layout import IN_CLUSTER
 from interpulse.model.errors import PersistenceError
 from interpulse.model.names import TopicName
 from interpulse.storage.api import Change, CompactedLedger, Delete, LedgerRecord, LogEntry, MetadataStore, Put

@@ -9,8 +9,8 @@ from functools import partial
 from typing import Final
 
 from interpulse.broker import metadata_paths as keys
-from interpulse.broker.committer import Committer, Records
-from interpulse.broker.layout import ALONE, Layout
+from interpulse.broker.metadata.committer import Committer, Records
+from interpulse.broker.metadata.layout import ALONE, Layout
 from interpulse.model.changes import Change, ClaimMetadata, SetCluster
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import ClusterNotFound

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from interpulse.broker import metadata_paths as keys
-from interpulse.broker.committer import Committer, Records
-from interpulse.broker.layout import ALONE, Layout
+from interpulse.broker.metadata.committer import Committer, Records
+from interpulse.broker.metadata.layout import ALONE, Layout
 from interpulse.broker.tenancy.clusters import Clusters
 from interpulse.model.clusters import FailureDomain
 from interpulse.model.errors import ClusterNotFound, InvalidRequest, NotFound, PreconditionFailed

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 
 from interpulse.broker import metadata_paths as keys
-from interpulse.broker.committer import Committer, Records
+from interpulse.broker.metadata.committer import Committer, Records
 from interpulse.broker.tenancy.clusters import Clusters
 from interpulse.model.errors import ClusterNotFound, MetadataError, NotFound, PreconditionFailed
 from interpulse.model.isolation import IsolationPolicy, load_policies

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from interpulse.broker import metadata_paths as keys
-from interpulse.broker.committer import Committer, Records
-from interpulse.broker.layout import ALONE, Layout
+from interpulse.broker.metadata.committer import Committer, Records
+from interpulse.broker.metadata.layout import ALONE, Layout
 from interpulse.broker.tenancy.namespaces import Namespaces
 from interpulse.broker.tenancy.remote_partitions import RemotePartitions
 from interpulse.broker.topics.known_answers import AnswerBasis, KnownAnswers

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from interpulse.broker import metadata_paths as keys
-from interpulse.broker.layout import ALONE, Layout
+from interpulse.broker.metadata.layout import ALONE, Layout
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.model.names import TopicName, decode_local_name
 from interpulse.storage.api import MetadataStore, Put, scan_pages

@@ -8,8 +8,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
-from interpulse.broker.committer import Committer, Records
 from interpulse.broker.instruments import SchemaMeter
+from interpulse.broker.metadata.committer import Committer, Records
 from interpulse.broker.topics.schema_store import History, RecordedSchemas, SchemaStore
 from interpulse.broker.topics.topic_policies import stored_policies
 from interpulse.clock import Clock

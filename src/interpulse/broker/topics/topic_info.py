@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from interpulse.broker import metadata_paths as keys
-from interpulse.broker.layout import Layout
+from interpulse.broker.metadata.layout import Layout
 from interpulse.model.errors import TopicNotFound
 from interpulse.model.names import TopicName, decode_local_name
 from interpulse.storage.api import LedgerRecord, MetadataStore

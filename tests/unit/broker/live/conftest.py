@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from interpulse.broker.layout import ALONE, IN_CLUSTER
 from interpulse.broker.live.api import Delivery
 from interpulse.broker.live.dispatch.consumer import Consumer
 from interpulse.broker.live.producing.producer import Producer
@@ -19,6 +18,7 @@ from interpulse.broker.live.registry.topic_registry import RegistrySettings, Top
 from interpulse.broker.live.requests import ProducerRequest, SubscribeRequest, SubType
 from interpulse.broker.live.settings import TopicSettings
 from interpulse.broker.live.topic.topic import Topic
+from interpulse.broker.metadata.layout import ALONE, IN_CLUSTER
 from interpulse.model.broker_entry_metadata import BrokerEntryFields
 from interpulse.model.errors import PulsarError, TopicNotFound
 from interpulse.model.names import TopicName

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from interpulse.broker.layout import IN_CLUSTER
+from interpulse.broker.metadata.layout import IN_CLUSTER
 from interpulse.broker.tenancy.clusters import Clusters
 from interpulse.broker.tenancy.failure_domains import FailureDomains
 from interpulse.broker.tenancy.namespaces import Namespaces, bootstrap, check_cluster

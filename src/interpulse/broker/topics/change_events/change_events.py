@@ -18,7 +18,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from interpulse.broker import metadata_paths as keys
-from interpulse.broker.committer import Committer, Records
+from interpulse.broker.metadata.committer import Committer, Records
 from interpulse.broker.ownership.own_access import OwnCredentialsRefused, as_this_broker
 from interpulse.broker.topics.change_events.event_codec import encode_policies, event_key
 from interpulse.broker.topics.change_events.event_reading import Levels, read_levels

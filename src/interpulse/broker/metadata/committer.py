@@ -18,7 +18,7 @@ from dataclasses import replace
 from typing import Final, TypeVar
 
 from interpulse.broker import metadata_paths as keys
-from interpulse.broker.layout import ALONE, Layout
+from interpulse.broker.metadata.layout import ALONE, Layout
 from interpulse.model import changes
 from interpulse.model.changes import Change, ClusterChange, TopicChange
 from interpulse.model.topics import PartitionedTopicMetadata

@@ -11,6 +11,7 @@ from interpulse.broker.rest.http.bodies import NAMESPACE_POLICIES
 from interpulse.broker.rest.http.call import DONE, NAMESPACE_PATH, Answer, Call, Route, answer_json, answer_many
 from interpulse.broker.rest.http.opening import listed_topics
 from interpulse.broker.rest.http.required_permissions import on_namespace, on_policy, super_user, tenant_admin
+from interpulse.broker.rest.policies.policy_values import policy_limits
 from interpulse.in_turns import dumped_in_turns
 from interpulse.model.adjustments import PLAN_LEVELS
 from interpulse.model.errors import Conflict, InvalidRequest, NotFound, PulsarError
@@ -56,8 +57,7 @@ async def get_policies(call: Call) -> Answer:
 
 async def create_namespace(call: Call) -> Answer:
     body = call.object_or_empty(NAMESPACE_POLICIES)
-    config = call.context.dynamic.config
-    policies = check_new_policies(body, partitions_max=config.partitions_max, alone=config.alone)
+    policies = check_new_policies(body, policy_limits(call))
     await call.context.replication_clusters.create_namespace(call.namespace, policies)
     return DONE
 

@@ -85,24 +85,12 @@ def _persistence(call: Call) -> Any:
 
 
 _READERS: Final[Mapping[Kind, Callable[[Call], Any]]] = {
-    kinds.COUNT: Call.integer,
-    kinds.SECONDS: Call.integer,
-    kinds.MINUTES: Call.integer,
-    kinds.INTERVAL: Call.integer,
-    kinds.BYTES: Call.integer,
-    kinds.MESSAGE_SIZE: Call.integer,
+    **{kind: _object(body) for kind, body in bodies.POLICY_BODIES.items()},
+    **dict.fromkeys((kinds.COUNT, kinds.SECONDS, kinds.MINUTES, kinds.INTERVAL), Call.integer),
+    **dict.fromkeys((kinds.BYTES, kinds.MESSAGE_SIZE), Call.integer),
     kinds.FLAG: Call.boolean,
     kinds.STRATEGY: Call.json,
     kinds.TOPIC_STRATEGY: Call.json_or_none,
     kinds.TYPES: Call.strings,
     kinds.PERSISTENCE: _persistence,
-    kinds.SUBSCRIPTION_CREATION: _object(bodies.AUTO_SUBSCRIPTION_CREATION),
-    kinds.RETENTION: _object(bodies.RETENTION),
-    kinds.INACTIVE_TOPICS: _object(bodies.INACTIVE_TOPICS),
-    kinds.TOPIC_CREATION: _object(bodies.AUTO_TOPIC_CREATION),
-    kinds.PUBLISH_RATE: _object(bodies.PUBLISH_RATE),
-    kinds.DISPATCH_RATE: _object(bodies.DISPATCH_RATE),
-    kinds.SUBSCRIBE_RATE: _object(bodies.SUBSCRIBE_RATE),
-    kinds.DELAYED_DELIVERY: _object(bodies.DELAYED_DELIVERY),
-    kinds.BACKLOG_QUOTA: _object(bodies.BACKLOG_QUOTA),
 }

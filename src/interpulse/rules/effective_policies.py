@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Final
 
 from interpulse.model.names import TopicName
+from interpulse.model.policies.catalogue import OF_NAMESPACES
 from interpulse.model.policies.messaging_policies import BacklogQuota
 from interpulse.model.policies.namespace_policies import PARTITIONED, AutoTopicCreation, NamespacePolicies
 from interpulse.model.policies.topic_policies import TopicPolicies, TopicPolicyRecord
@@ -34,6 +35,7 @@ _OF_NAMESPACES: Final = frozenset(each.name for each in fields(NamespacePolicies
 _OF_TOPICS: Final = frozenset(each.name for each in fields(TopicPolicies))
 _READ_DIFFERENTLY: Final = frozenset({"other", "schema_compatibility_strategy", "schema_validation_enforced"})
 _SHARED: Final = tuple(sorted((_OF_NAMESPACES & _OF_TOPICS) - _READ_DIFFERENTLY))
+_RATES: Final = tuple((entry.policy.attribute, entry.attribute) for entry in OF_NAMESPACES if entry.level.plural)
 LEGACY_STRATEGY_FIELD: Final = "schema_auto_update_compatibility_strategy"
 """The stored field of the older policy, which ``schemaAutoUpdateCompatibilityStrategy`` shows and sets."""
 LEGACY_STRATEGIES: Final = {
@@ -64,11 +66,7 @@ def namespace_level(policies: NamespacePolicies | None, *, cluster: str) -> Topi
         return _NOTHING_SET
     return TopicPolicies(
         **{name: getattr(policies, name) for name in _SHARED},
-        publish_rate=policies.publish_rates.get(cluster),
-        dispatch_rate=policies.dispatch_rates.get(cluster),
-        subscription_dispatch_rate=policies.subscription_dispatch_rates.get(cluster),
-        subscribe_rate=policies.subscribe_rates.get(cluster),
-        replicator_dispatch_rate=policies.replicator_dispatch_rates.get(cluster),
+        **{rate: getattr(policies, rates).get(cluster) for rate, rates in _RATES},
         schema_compatibility_strategy=effective_schema_strategy(policies, "") or None,
         schema_validation_enforced=policies.schema_validation_enforced or None,
     )

@@ -1,13 +1,13 @@
-"""Policies as operators send them, read and refused: what cannot be meant is named with its value.
+"""Checks of policies that operators send. A refusal names the value.
 
-The front end has seen to the types of the values.
-Pulsar takes some of what is refused here without acting on it: unknown texts, negative times, a period of no length.
+Front ends have checked the types of the values. Some refusals are stricter than Pulsar, which stores unknown texts,
+negative times and empty periods without acting on them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from interpulse.model.errors import (
@@ -18,6 +18,8 @@ from interpulse.model.errors import (
 )
 from interpulse.model.names import NamespaceName
 from interpulse.model.numbers import INT_MAX
+from interpulse.model.permissions import Permissions
+from interpulse.model.policies import catalogue as kinds
 from interpulse.model.policies.messaging_policies import (
     DESTINATION_STORAGE,
     QUOTA_POLICIES,
@@ -26,18 +28,23 @@ from interpulse.model.policies.messaging_policies import (
     DelayedDelivery,
     DispatchRate,
     Persistence,
+    PublishRate,
     SubscribeRate,
 )
-from interpulse.model.policies.namespace_policies import (
+from interpulse.model.policies.policy_kinds import Kind
+from interpulse.model.policies.retention_policies import (
     NON_PARTITIONED,
     PARTITIONED,
     AutoTopicCreation,
     RetentionPolicies,
 )
+from interpulse.rules.inactivity import check_inactive_topics
+from interpulse.rules.permissions import check_actions, check_subscription_auth_mode
 
 __all__ = [
     "SCHEMA_STRATEGIES",
     "SUBSCRIPTION_TYPES",
+    "Limits",
     "check_auto_topic_creation",
     "check_backlog_quota",
     "check_delayed_delivery",
@@ -52,6 +59,7 @@ __all__ = [
     "check_strategy",
     "check_subscribe_rate",
     "check_subscription_types",
+    "check_value",
 ]
 
 SCHEMA_STRATEGIES: Final = (
@@ -81,11 +89,32 @@ _WHOLE_SENTENCES: Final = {"subscription expiration time": "Invalid value for su
 Body = Mapping[str, Any]
 
 
-def check_auto_topic_creation(body: Mapping[str, Any], *, partitions_max: int) -> AutoTopicCreation:
-    """Read an override as an operator sends it; the topic type is lower-cased.
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The settings of the broker that limit policies."""
 
-    Raises PreconditionFailed for a combination that means nothing and PartitionCountAboveMaximum for a count above
-    ``partitions_max`` (0 = no limit). Of an override that switches auto-creation off only the maximum is checked.
+    partitions_max: int = 0
+    """The partitions of a topic; 0 = no limit."""
+
+    message_size_max: int = INT_MAX
+    alone: bool = False
+    """The broker has no bookies, and keeps one copy of each entry."""
+
+
+def check_value(kind: Kind, name: str, value: Any, limits: Limits) -> Any:
+    """Return the policy in ``value``, JSON of the type that its kind needs.
+
+    Raise InvalidRequest, PreconditionFailed or another error of the kind's check, which calls the policy ``name``.
+    """
+    check = _CHECKS.get(kind)
+    return check(name, value, limits) if check else value
+
+
+def check_auto_topic_creation(body: Mapping[str, Any], *, partitions_max: int) -> AutoTopicCreation:
+    """Return the override, with the topic type in lower case.
+
+    Raise PreconditionFailed for a type and a count that do not fit, and PartitionCountAboveMaximum for a count above
+    ``partitions_max`` (0 = no limit). An override that switches creation off is only held to the maximum.
     """
     override = AutoTopicCreation.from_json(body)
     override = replace(override, topic_type=override.topic_type and override.topic_type.lower())
@@ -116,19 +145,19 @@ def _check_type_and_count(override: AutoTopicCreation) -> None:
 
 
 def _invalid_override(detail: str) -> PreconditionFailed:
-    """Pulsar's sentences: those that say all there is to say stand alone, because clients' tests compare them whole."""
+    """Return the refusal in Pulsar's words, which tests of clients compare whole."""
     return PreconditionFailed(f"Invalid configuration for autoTopicCreationOverride. the detail is {detail}")
 
 
 def check_dispatch_rate(body: Body) -> DispatchRate:
-    """Read a rate; raises InvalidRequest for a period of no length."""
+    """Return the rate. Raise InvalidRequest for an empty period."""
     rate = DispatchRate.from_json(body)
     _check_period(rate.period_seconds)
     return rate
 
 
 def check_subscribe_rate(body: Body) -> SubscribeRate:
-    """Read a rate; raises InvalidRequest for a period of no length."""
+    """Return the rate. Raise InvalidRequest for an empty period."""
     rate = SubscribeRate.from_json(body)
     _check_period(rate.period_seconds)
     return rate
@@ -140,7 +169,7 @@ def _check_period(seconds: int) -> None:
 
 
 def check_delayed_delivery(body: Body) -> DelayedDelivery:
-    """Read the policy; raises InvalidRequest for times below 0."""
+    """Return the policy. Raise InvalidRequest for negative times."""
     policy = DelayedDelivery.from_json(body)
     for name, value in (("tickTime", policy.tick_millis), ("maxDeliveryDelayInMillis", policy.max_delay_millis)):
         if value < 0:
@@ -149,9 +178,9 @@ def check_delayed_delivery(body: Body) -> DelayedDelivery:
 
 
 def check_persistence(body: Body, *, alone: bool) -> Persistence:
-    """Read the policy, with Pulsar's limits and sentences; raises InvalidRequest.
+    """Return the policy. Raise InvalidRequest beyond Pulsar's limits, in Pulsar's words.
 
-    ``alone``: the broker has no bookies, and keeps one copy. Raises NotImplementedYet for more.
+    A broker that is ``alone`` has no bookies: raise NotImplementedYet for more than one copy.
     """
     policy = Persistence.from_json(body)
     copies = (policy.ensemble, policy.write_quorum, policy.ack_quorum)
@@ -169,7 +198,7 @@ def check_persistence(body: Body, *, alone: bool) -> Persistence:
 
 
 def check_quota_type(text: str | None) -> str:
-    """Which of the quotas is meant, that of the size unless it is said; raises InvalidRequest."""
+    """Return the type of the quota, that of the size by default. Raise InvalidRequest for an unknown type."""
     if text is None:
         return DESTINATION_STORAGE
     if text not in QUOTA_TYPES:
@@ -178,7 +207,7 @@ def check_quota_type(text: str | None) -> str:
 
 
 def check_backlog_quota(kind: str, body: Body, *, namespace: NamespaceName | None = None) -> BacklogQuota:
-    """Read a quota; raises InvalidRequest if it does not say what happens beyond it, or if it leaves no room."""
+    """Return the quota. Raise InvalidRequest if it has no action, or a limit of 0."""
     if body.get("policy") not in QUOTA_POLICIES:
         raise InvalidRequest(
             f"Set namespace{f'[{namespace}]' if namespace else ''} backlog quota failed because the data validation "
@@ -195,7 +224,7 @@ def check_backlog_quota(kind: str, body: Body, *, namespace: NamespaceName | Non
 
 
 def check_quotas_fit(quotas: Iterable[BacklogQuota], retention: RetentionPolicies | None, refusal: str) -> None:
-    """Refuse a backlog that may hold more, or be older, than what is kept after it; raises PreconditionFailed."""
+    """Raise PreconditionFailed if a quota lets the backlog be larger, or older, than retained messages."""
     if retention is None:
         return
     size, seconds = retention.size_mb * 2**20, retention.time_minutes * 60
@@ -211,7 +240,7 @@ def check_quotas_fit(quotas: Iterable[BacklogQuota], retention: RetentionPolicie
 
 
 def check_subscription_types(names: Iterable[str]) -> frozenset[str]:
-    """The types that may be used, spelled exactly; raises InvalidRequest."""
+    """Return the types of subscriptions. Raise InvalidRequest for an unknown type; spelling counts."""
     types = frozenset(names)
     for name in sorted(types.difference(SUBSCRIPTION_TYPES)):
         raise InvalidRequest(f"{name[:100]} is no subscription type; there are {', '.join(SUBSCRIPTION_TYPES)}")
@@ -219,7 +248,7 @@ def check_subscription_types(names: Iterable[str]) -> frozenset[str]:
 
 
 def check_max_message_size(size: int, *, broker_max: int) -> int:
-    """A topic's own maximum; raises PreconditionFailed if it is above the broker's."""
+    """Return a topic's maximum. Raise PreconditionFailed if it is above the broker's."""
     if not 0 <= size <= broker_max:
         raise PreconditionFailed(
             "topic-level maxMessageSize must be greater than or equal to 0 and must be smaller than that in the "
@@ -229,7 +258,7 @@ def check_max_message_size(size: int, *, broker_max: int) -> int:
 
 
 def check_retention(body: Mapping[str, Any]) -> RetentionPolicies:
-    """Read a retention policy as an operator sends it; raises InvalidRequest for limits that mean nothing together."""
+    """Return the retention policy. Raise InvalidRequest for limits that contradict each other."""
     retention = RetentionPolicies.from_json(body)
     limits = (("time limit", retention.time_minutes), ("size limit", retention.size_mb))
     for name, value in limits:
@@ -245,9 +274,9 @@ def check_retention(body: Mapping[str, Any]) -> RetentionPolicies:
 
 
 def check_not_negative(name: str, value: int, *, most: int = INT_MAX) -> int:
-    """Limits and times to live are 0 or more, and what a Java client can read; raises PreconditionFailed.
+    """Return a limit or time to live. Raise PreconditionFailed unless it is from 0 to ``most``.
 
-    A refusal begins with Pulsar's sentence. Where that names the setting it stands alone: tests of clients compare it.
+    A refusal begins with Pulsar's sentence. Tests of clients compare some of these sentences whole.
     """
     if value < 0 and name not in _OWN_SENTENCES:
         if name in _WHOLE_SENTENCES:
@@ -260,13 +289,57 @@ def check_not_negative(name: str, value: int, *, most: int = INT_MAX) -> int:
 
 
 def check_strategy(value: Any, allowed: Sequence[str]) -> str:
-    """The name of a schema compatibility strategy, spelled exactly; raises PreconditionFailed with those allowed."""
+    """Return a schema compatibility strategy. Raise PreconditionFailed unless it is one of ``allowed``."""
     if value not in allowed:
         raise PreconditionFailed(f"Unknown schema compatibility strategy {value}; allowed are {', '.join(allowed)}")
     return str(value)
 
 
 def check_schema_switch(allowed: bool, with_replicator: bool) -> None:
-    """A namespace that takes schemas of all producers takes those of replicators; raises InvalidRequest."""
+    """Raise InvalidRequest if all producers but not replicators may register schemas."""
     if allowed and not with_replicator:
         raise InvalidRequest("Can not enable for all producers but denies for replicators, which is meaningless")
+
+
+def _number(most: int) -> Callable[[str, Any, Limits], int]:
+    return lambda name, value, limits: check_not_negative(name, value, most=most)
+
+
+def _topic_strategy(value: Any) -> str | None:
+    return None if value in (None, "", "UNDEFINED") else check_strategy(value, SCHEMA_STRATEGIES)
+
+
+def _check_granted(body: Body) -> None:
+    """Hold the permissions of a new namespace to the rule of grants."""
+    granted = Permissions.from_json(body)
+    for roles in (granted.namespace, *granted.topics.values()):
+        for actions in filter(None, roles.values()):
+            check_actions(actions)
+
+
+def _check_backlog_quotas(quotas: Mapping[str, Body]) -> None:
+    for kind, quota in quotas.items():
+        check_backlog_quota(check_quota_type(kind), quota)
+
+
+_CHECKS: Final[Mapping[Kind, Callable[[str, Any, Limits], Any]]] = {
+    **{kind: _number(kind.most) for kind in (kinds.COUNT, kinds.SECONDS, kinds.MINUTES, kinds.INTERVAL, kinds.BYTES)},
+    kinds.MESSAGE_SIZE: lambda name, value, limits: check_max_message_size(value, broker_max=limits.message_size_max),
+    kinds.SUBSCRIPTION_CREATION: lambda name, body, limits: bool(body.get("allowAutoSubscriptionCreation")),
+    kinds.STRATEGY: lambda name, value, limits: check_strategy(value, ("UNDEFINED", *SCHEMA_STRATEGIES)),
+    kinds.TOPIC_STRATEGY: lambda name, value, limits: _topic_strategy(value),
+    kinds.TYPES: lambda name, value, limits: check_subscription_types(value),
+    kinds.RETENTION: lambda name, body, limits: check_retention(body),
+    kinds.INACTIVE_TOPICS: lambda name, body, limits: check_inactive_topics(body),
+    kinds.TOPIC_CREATION: lambda name, body, limits: check_auto_topic_creation(
+        body, partitions_max=limits.partitions_max
+    ),
+    kinds.PUBLISH_RATE: lambda name, body, limits: PublishRate.from_json(body),
+    kinds.DISPATCH_RATE: lambda name, body, limits: check_dispatch_rate(body),
+    kinds.SUBSCRIBE_RATE: lambda name, body, limits: check_subscribe_rate(body),
+    kinds.DELAYED_DELIVERY: lambda name, body, limits: check_delayed_delivery(body),
+    kinds.PERSISTENCE: lambda name, body, limits: check_persistence(body, alone=limits.alone),
+    kinds.BACKLOG_QUOTAS: lambda name, quotas, limits: _check_backlog_quotas(quotas),
+    kinds.PERMISSIONS: lambda name, body, limits: _check_granted(body),
+    kinds.AUTH_MODE: lambda name, value, limits: check_subscription_auth_mode(value),
+}

@@ -12,6 +12,7 @@ from interpulse.broker.rest.http.call import Call
 from interpulse.broker.rest.http.fields import Body
 from interpulse.model.errors import PulsarError
 from interpulse.rules.new_namespace import check_new_policies
+from interpulse.rules.policy_checks import Limits
 
 BODIES: Final = [value for name, value in sorted(vars(bodies).items()) if isinstance(value, Body) and name[0] != "_"]
 NAMES: Final = sorted({name for body in vars(bodies).values() if isinstance(body, Body) for name in body.fields})
@@ -38,7 +39,7 @@ def check(body: Body, content: bytes) -> None:
     try:
         fields = Call.object(call, body)
         if body is bodies.NAMESPACE_POLICIES:
-            check_new_policies(fields, partitions_max=1000)
+            check_new_policies(fields, Limits(partitions_max=1000))
     except PulsarError as error:
         assert 400 <= error.http_status < 500
         assert str(error)

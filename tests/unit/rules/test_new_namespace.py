@@ -10,7 +10,7 @@ from interpulse.model.errors import PulsarError
 from interpulse.model.permissions import Permissions
 from interpulse.model.policies.namespace_policies import AutoTopicCreation, NamespacePolicies, RetentionPolicies
 from interpulse.rules.new_namespace import check_new_policies
-from interpulse.rules.policy_checks import check_auto_topic_creation
+from interpulse.rules.policy_checks import Limits, check_auto_topic_creation
 
 
 def test_policies_that_may_be() -> None:
@@ -30,7 +30,7 @@ def test_policies_that_may_be() -> None:
         "encryption_required": True,
         "newer": {"a": 1},
     }
-    assert check_new_policies(body, partitions_max=0) == NamespacePolicies(
+    assert check_new_policies(body, Limits(partitions_max=0)) == NamespacePolicies(
         replication_clusters=("east",),
         retention=RetentionPolicies(10, 5),
         message_ttl_seconds=7,
@@ -51,20 +51,20 @@ def test_auto_topic_creation_when_a_namespace_begins_with_it_then_is_read_as_whe
         {"allowAutoTopicCreation": True, "topicType": "NON-PARTITIONED", "alwaysAllowForReplicator": True},
         {},
     ):
-        policies = check_new_policies({"autoTopicCreationOverride": body}, partitions_max=4)
+        policies = check_new_policies({"autoTopicCreationOverride": body}, Limits(partitions_max=4))
         assert policies.auto_topic_creation == check_auto_topic_creation(body, partitions_max=4)
         assert "autoTopicCreationOverride" not in policies.other
 
 
 @pytest.mark.parametrize("with_replicator", [{}, {"is_allow_auto_update_schema_with_replicator": True}])
 def test_schema_switch_when_replicators_are_let_in_too_then_is_taken(with_replicator: dict[str, bool]) -> None:
-    policies = check_new_policies({"is_allow_auto_update_schema": True, **with_replicator}, partitions_max=0)
+    policies = check_new_policies({"is_allow_auto_update_schema": True, **with_replicator}, Limits(partitions_max=0))
     assert (policies.allow_auto_update_schema, policies.allow_auto_update_schema_with_replicator) == (True, True)
 
 
 def test_role_that_is_granted_nothing_may_be_named() -> None:
     body = {"auth_policies": {"namespace_auth": {"app": []}, "destination_auth": {"persistent://a/b/c": {"x": []}}}}
-    assert check_new_policies(body, partitions_max=0).granted == Permissions(
+    assert check_new_policies(body, Limits(partitions_max=0)).granted == Permissions(
         namespace={"app": frozenset()}, topics={"persistent://a/b/c": {"x": frozenset()}}
     )
 
@@ -121,5 +121,5 @@ QUOTA = {"limitSize": 10, "limitTime": -1, "policy": "producer_exception"}
 )
 def test_policies_that_are_refused(body: dict[str, Any], status: int) -> None:
     with pytest.raises(PulsarError) as refusal:
-        check_new_policies(body, partitions_max=4)
+        check_new_policies(body, Limits(partitions_max=4))
     assert refusal.value.http_status == status

@@ -20,6 +20,7 @@ from interpulse.broker.rest.http.call import (
 )
 from interpulse.broker.rest.http.opening import listed_topics
 from interpulse.broker.rest.http.required_permissions import on_namespace, on_policy, super_user, tenant_admin
+from interpulse.broker.rest.policies.policy_values import policy_limits
 from interpulse.in_turns import dumped_in_turns
 from interpulse.model.adjustments import PLAN_LEVELS
 from interpulse.model.errors import Conflict, InvalidRequest, NotFound, PulsarError
@@ -67,11 +68,9 @@ async def get_policies(call: Call) -> Answer:
 async def create_namespace(call: Call) -> Answer:
     """Create a namespace. With ``preview=true`` the answer lists the changes, and none is made."""
     body = call.object_or_empty(NAMESPACE_POLICIES)
-    config = call.context.dynamic.config
-    policies = check_new_policies(body, partitions_max=config.partitions_max, alone=config.alone)
-    return answer_changes(
-        call, await call.context.namespaces.create_of_tenant(call.namespace, policies, previewed=call.previewed)
-    )
+    policies = check_new_policies(body, policy_limits(call))
+    await call.context.replication_clusters.create_namespace(call.namespace, policies)
+    return DONE
 
 
 async def delete_namespace(call: Call) -> Answer:

@@ -45,7 +45,6 @@ from interpulse.broker.rest.metrics import metrics
 from interpulse.broker.rest.policies import (
     namespace_policies,
     namespace_properties,
-    namespace_rates,
     topic_clusters,
     topic_policies,
 )
@@ -65,7 +64,6 @@ _OFFERED: Final[tuple[Route, ...]] = (
     *namespace_policies.ROUTES,
     *namespace_properties.ROUTES,
     *permissions.ROUTES,
-    *namespace_rates.ROUTES,
     *topics.ROUTES,
     *compaction.ROUTES,
     *topic_stats.ROUTES,

@@ -1,47 +1,32 @@
-"""Commands of the forms ``set-...``, ``get-...`` and ``remove-...``, made from one row per policy."""
+"""The commands ``set-...``, ``get-...`` and ``remove-...`` of policies, made from the catalogue of policies."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from interpulse.cli.policies.policy_forms import BACKLOG_QUOTA, QUOTA_TYPE, Form
+from interpulse.cli.policies.policy_forms import BACKLOG_QUOTA, QUOTA_TYPE, form_of
+from interpulse.cli.support.option_groups import option_group
+from interpulse.cli.support.output import print_json, print_text, print_value
 from interpulse.cli.support.running import admin_command
-from interpulse.model.policies.messaging_policies import BacklogQuota
-from interpulse.terminal.option_groups import option_group
-from interpulse.terminal.output import print_json, print_text, print_value
+from interpulse.model.policies.catalogue import Command, Group, PolicyAtLevel
+from interpulse.model.policies.messaging_policies import BacklogQuota, QuotaType
 
-if TYPE_CHECKING:
-    from interpulse.client.admin.policy_call import QuotaType
-
-__all__ = ["Calls", "PolicyRow", "command", "policy_commands", "print_policy", "quota_commands"]
+__all__ = ["Calls", "command", "policy_commands", "print_policy", "quota_commands"]
 
 Callback = Callable[..., Any]
-
-
-@dataclass(frozen=True, slots=True)
-class PolicyRow:
-    """One policy: the end of its commands, its name in the admin client, its options, and its description."""
-
-    noun: str
-    name: str
-    form: Form
-    about: str
-    removable: bool = True
-    shown: Callable[[Any], Any] = lambda value: value
-    """The printed form of a value that is set."""
 
 
 @dataclass(frozen=True, slots=True)
 class Calls:
     """The calls of a level to the admin client, and the options of all its commands.
 
-    ``get`` and ``remove`` are called with the client, the target and the name of the policy, ``set`` with the value
-    behind them; all with the values of the ``options``. Only ``get`` has those of ``get_options`` in addition.
-    ``quotas`` gives the part of the admin client that sets, reads and removes backlog quotas.
+    ``get`` and ``remove`` take the client, the target and the name of the policy, ``set`` also the value. All take the
+    values of ``options``, and ``get`` those of ``get_options``. ``quotas`` returns the area of the admin client that
+    has the calls about backlog quotas.
     """
 
     get: Callable[..., Awaitable[Any]]
@@ -53,26 +38,28 @@ class Calls:
     get_options: tuple[Callable[[Callback], Callback], ...] = ()
 
 
-def policy_commands(rows: Iterable[PolicyRow], calls: Calls) -> Iterator[click.Command]:
-    """The commands of every row."""
-    for row in rows:
-        yield _set_command(row, calls)
-        yield _get_command(row, calls)
-        if row.removable:
-            yield _remove_command(row, calls)
+def policy_commands(entries: Iterable[PolicyAtLevel], group: Group, calls: Calls) -> Iterator[click.Command]:
+    """Return the commands of all policies that ``group`` has."""
+    for entry in entries:
+        for form in entry.level.commands:
+            if group in form.groups:
+                yield _set_command(entry, form, calls)
+                yield _get_command(entry, form, calls)
+                if entry.level.removable or entry.level.cleared_by != "DELETE":
+                    yield _remove_command(entry, form, calls)
 
 
 def quota_commands(get_name: str, calls: Calls) -> Iterator[click.Command]:
-    """The commands of the backlog quotas, of which there is one for each type."""
+    """Return the commands of backlog quotas. A topic has one quota of each type."""
 
-    async def set_quota(admin: Any, target: Any, quota: tuple[BacklogQuota, QuotaType], **given: Any) -> None:
-        await calls.quotas(admin).set_backlog_quota(target, *quota, **given)
+    async def set_quota(admin: Any, target: Any, quota: tuple[BacklogQuota, QuotaType], **options: Any) -> None:
+        await calls.quotas(admin).set_backlog_quota(target, *quota, **options)
 
-    async def print_quotas(admin: Any, target: Any, **given: Any) -> None:
-        _print_quotas(await calls.quotas(admin).backlog_quotas(target, **given))
+    async def print_quotas(admin: Any, target: Any, **options: Any) -> None:
+        _print_quotas(await calls.quotas(admin).backlog_quotas(target, **options))
 
-    async def remove_quota(admin: Any, target: Any, kind: QuotaType, **given: Any) -> None:
-        await calls.quotas(admin).remove_backlog_quota(target, kind, **given)
+    async def remove_quota(admin: Any, target: Any, kind: QuotaType, **options: Any) -> None:
+        await calls.quotas(admin).remove_backlog_quota(target, kind, **options)
 
     yield command(
         "set-backlog-quota",
@@ -101,53 +88,46 @@ def quota_commands(get_name: str, calls: Calls) -> Iterator[click.Command]:
 
 
 def command(name: str, about: str, run: Callback, *decorators: Callable[[Callback], Callback]) -> click.Command:
-    """A command that runs a coroutine function; the options stand in the order of the decorators."""
+    """Return a command that runs a coroutine function. Its options have the order of the decorators."""
     return click.command(name, help=about)(option_group(*decorators)(admin_command(run)))
 
 
 def print_policy(value: Any) -> None:
-    """As pulsar-admin prints it: strings as they are, everything else as JSON."""
+    """Print the JSON of a policy as pulsar-admin does: a string without quotes."""
     if isinstance(value, str):
         print_text(value)
-    elif isinstance(value, frozenset):
-        print_json(sorted(value))
     else:
-        print_json(value.to_json() if hasattr(value, "to_json") else value)
+        print_json(value)
 
 
-def _set_command(row: PolicyRow, calls: Calls) -> click.Command:
-    async def run(admin: Any, target: Any, value: Any, **given: Any) -> None:
-        await calls.set(admin, target, row.name, value, **given)
+def _set_command(entry: PolicyAtLevel, spelling: Command, calls: Calls) -> click.Command:
+    async def run(admin: Any, target: Any, value: Any, **options: Any) -> None:
+        await calls.set(admin, target, entry.policy.attribute, value, **options)
 
-    return command(
-        f"set-{row.noun}",
-        f"Set {row.about}.",
-        row.form.joined("value", run),
-        calls.target,
-        row.form.add,
-        *calls.options,
-    )
+    form = form_of(entry.policy, spelling)
+    joined = form.joined("value", run)
+    return command(f"set-{spelling.noun}", f"Set {entry.help}.", joined, calls.target, form.add, *calls.options)
 
 
-def _get_command(row: PolicyRow, calls: Calls) -> click.Command:
-    async def run(admin: Any, target: Any, **given: Any) -> None:
-        value = await calls.get(admin, target, row.name, **given)
-        print_policy(None if value is None else row.shown(value))
+def _get_command(entry: PolicyAtLevel, spelling: Command, calls: Calls) -> click.Command:
+    async def run(admin: Any, target: Any, **options: Any) -> None:
+        value = await calls.get(admin, target, entry.policy.attribute, **options)
+        print_policy(None if value is None else entry.policy.kind.write(value))
 
-    about = f"Print {row.about}; null if it is not set."
-    return command(f"get-{row.noun}", about, run, calls.target, *calls.get_options, *calls.options)
+    about = f"Print {entry.help}; null if it is not set."
+    return command(f"get-{spelling.noun}", about, run, calls.target, *calls.get_options, *calls.options)
 
 
-def _remove_command(row: PolicyRow, calls: Calls) -> click.Command:
-    async def run(admin: Any, target: Any, **given: Any) -> None:
-        await calls.remove(admin, target, row.name, **given)
+def _remove_command(entry: PolicyAtLevel, spelling: Command, calls: Calls) -> click.Command:
+    async def run(admin: Any, target: Any, **options: Any) -> None:
+        await calls.remove(admin, target, entry.policy.attribute, **options)
 
-    about = f"Remove the policy; the level above decides {row.about}."
-    return command(f"remove-{row.noun}", about, run, calls.target, *calls.options)
+    about = f"Remove the policy; the level above decides {entry.help}."
+    return command(f"remove-{spelling.noun}", about, run, calls.target, *calls.options)
 
 
 def _print_quotas(quotas: Mapping[str, BacklogQuota]) -> None:
-    """One line per type, as pulsar-admin prints them."""
+    """Print one line per type, as pulsar-admin does."""
     lines = {
         kind: f"BacklogQuotaImpl(limit={quota.limit_bytes}, limitSize={quota.limit_bytes}, "
         f"limitTime={quota.limit_seconds}, policy={quota.policy})"

@@ -1,8 +1,8 @@
-"""The options of a policy and the value they make; the same for namespaces and topics."""
+"""Options of policies, and the values that they make, by kind of policy."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from inspect import signature
 from typing import Any, Final
@@ -12,6 +12,8 @@ import click
 from interpulse.cli.policies.policy_options import enabled, one_of
 from interpulse.cli.policies.policy_options import switch as enable_or_disable
 from interpulse.cli.support.params import MILLIS, SIZE, STRINGS, TIME
+from interpulse.model.policies import catalogue as kinds
+from interpulse.model.policies.catalogue import Command, Policy
 from interpulse.model.policies.messaging_policies import (
     DESTINATION_STORAGE,
     QUOTA_POLICIES,
@@ -23,7 +25,8 @@ from interpulse.model.policies.messaging_policies import (
     PublishRate,
     SubscribeRate,
 )
-from interpulse.model.policies.namespace_policies import (
+from interpulse.model.policies.policy_kinds import Kind
+from interpulse.model.policies.retention_policies import (
     DELETE_WHEN_CAUGHT_UP,
     DELETE_WHEN_NO_SUBSCRIPTIONS,
     InactiveTopicPolicies,
@@ -32,29 +35,7 @@ from interpulse.model.policies.namespace_policies import (
 from interpulse.rules.policy_checks import SCHEMA_STRATEGIES, SUBSCRIPTION_TYPES
 from interpulse.terminal.option_groups import option_group
 
-__all__ = [
-    "AUTO_SUBSCRIPTION",
-    "BACKLOG_QUOTA",
-    "CLUSTERS",
-    "DELAYED_DELIVERY",
-    "DISPATCH_RATE",
-    "ENABLED_TYPES",
-    "EXPIRATION",
-    "EXPIRATION_ABOUT",
-    "INACTIVE_TOPICS",
-    "PERSISTENCE",
-    "PUBLISH_RATE",
-    "QUOTA_TYPE",
-    "RETENTION",
-    "SNAPSHOT_INTERVAL",
-    "STRATEGY",
-    "SUBSCRIBE_RATE",
-    "THRESHOLD",
-    "Form",
-    "count",
-    "message_ttl",
-    "switch",
-]
+__all__ = ["BACKLOG_QUOTA", "CLUSTERS", "QUOTA_TYPE", "Form", "form_of"]
 
 Option = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -63,7 +44,7 @@ _STRATEGIES: Final = ("UNDEFINED", *SCHEMA_STRATEGIES)
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """Options, and the function that makes the value of what they were given; raises UsageError."""
+    """Options, and a function that joins their values to one policy. It raises UsageError."""
 
     options: tuple[Option, ...]
     join: Callable[..., Any]
@@ -72,51 +53,21 @@ class Form:
         return option_group(*self.options)(command)
 
     def joined(self, name: str, run: Callable[..., Any]) -> Callable[..., Any]:
-        """``run`` with the joined value as the argument of that name in place of the options."""
+        """Return ``run`` with the argument ``name``, the joined value, in place of the options."""
         names = signature(self.join).parameters
 
-        async def with_value(*args: Any, **given: Any) -> None:
-            value = self.join(**{each: given.pop(each) for each in names})
-            await run(*args, **{name: value}, **given)
+        async def with_value(*args: Any, **options: Any) -> None:
+            value = self.join(**{option: options.pop(option) for option in names})
+            await run(*args, **{name: value}, **options)
 
         return with_value
-
-
-def count(short: str, long: str, about: str) -> Form:
-    """One number."""
-    return Form(
-        (click.option(short, long, "value", type=int, required=True, help=f"{about}; 0 = no limit."),),
-        lambda value: value,
-    )
-
-
-def switch(subject: str) -> Form:
-    """``--enable`` or ``--disable``."""
-    return Form((enable_or_disable(subject),), one_of)
-
-
-AUTO_SUBSCRIPTION: Final = Form((enable_or_disable("automatic creation of subscriptions"),), enabled)
-"""Not allowed unless it is enabled."""
-
-
-def message_ttl(*names: str) -> Form:
-    """A time in seconds."""
-    about = "Seconds, or 100m, 3h, 2d, 5w; 0 = no expiry."
-    return Form((click.option(*names, "value", type=TIME, required=True, help=about),), lambda value: value)
-
-
-EXPIRATION: Final = Form(
-    (click.option("-t", "--time", "value", type=int, required=True, help="Minutes without a consumer; 0 = never."),),
-    lambda value: value,
-)
-EXPIRATION_ABOUT: Final = "when unused subscriptions are deleted"
 
 
 def _rate(short: str, long: str, name: str, about: str) -> Option:
     return click.option(short, long, name, type=int, default=-1, help=f"{about}; -1, the default, = no limit.")
 
 
-PUBLISH_RATE: Final = Form(
+_PUBLISH_RATE: Final = Form(
     (
         _rate("-m", "--msg-publish-rate", "messages", "Messages per second"),
         _rate("-b", "--byte-publish-rate", "size", "Bytes per second"),
@@ -124,7 +75,7 @@ PUBLISH_RATE: Final = Form(
     lambda messages, size: PublishRate(messages, size),
 )
 
-DISPATCH_RATE: Final = Form(
+_DISPATCH_RATE: Final = Form(
     (
         _rate("-md", "--msg-dispatch-rate", "messages", "Messages per period"),
         _rate("-bd", "--byte-dispatch-rate", "size", "Bytes per period"),
@@ -136,7 +87,7 @@ DISPATCH_RATE: Final = Form(
     lambda messages, size, period, relative: DispatchRate(messages, size, relative, period),
 )
 
-SUBSCRIBE_RATE: Final = Form(
+_SUBSCRIBE_RATE: Final = Form(
     (
         _rate("-sr", "--subscribe-rate", "subscribes", "Subscribes of a consumer in a period"),
         click.option("-st", "--subscribe-rate-period", "period", type=int, default=30, help="Seconds of a period; 30."),
@@ -149,7 +100,7 @@ def _delayed_delivery(enable: bool, disable: bool, tick: int, longest: int) -> D
     return DelayedDelivery(one_of(enable, disable), tick, longest)
 
 
-DELAYED_DELIVERY: Final = Form(
+_DELAYED_DELIVERY: Final = Form(
     (
         enable_or_disable("delayed delivery"),
         click.option("-t", "--time", "tick", type=MILLIS, default="1s", help="Precision of delivery times; 1s."),
@@ -163,7 +114,7 @@ def _copies(short: str, long: str, name: str, about: str) -> Option:
     return click.option(short, long, name, type=int, default=2, help=f"{about}; 2.")
 
 
-PERSISTENCE: Final = Form(
+_PERSISTENCE: Final = Form(
     (
         _copies("-e", "--bookkeeper-ensemble", "ensemble", "Bookies of a ledger"),
         _copies("-w", "--bookkeeper-write-quorum", "write_quorum", "Bookies that keep each entry"),
@@ -183,7 +134,7 @@ PERSISTENCE: Final = Form(
 )
 
 
-RETENTION: Final = Form(
+_RETENTION: Final = Form(
     (
         click.option("-t", "--time", "seconds", type=TIME, required=True, help="100m, 3h, 2d, 5w; -1 = for ever."),
         click.option("-s", "--size", "size", type=SIZE, required=True, help="10M, 16G, 3T; -1 = without limit."),
@@ -193,17 +144,7 @@ RETENTION: Final = Form(
     ),
 )
 
-SNAPSHOT_INTERVAL: Final = Form(
-    (click.option("-i", "--interval", "value", type=int, required=True, help="Seconds; 0 = only after entries."),),
-    lambda value: value,
-)
-
-THRESHOLD: Final = Form(
-    (click.option("-t", "--threshold", "value", type=SIZE, required=True, help="10M, 16G, 3T; 0 = never."),),
-    lambda value: value,
-)
-
-STRATEGY: Final = Form(
+_STRATEGY: Final = Form(
     (
         click.option(
             "-s",
@@ -234,7 +175,7 @@ CLUSTERS: Final = Form(
     lambda clusters: clusters,
 )
 
-ENABLED_TYPES: Final = Form(
+_ENABLED_TYPES: Final = Form(
     (click.option("-t", "--types", type=STRINGS, required=True, help=f"Some of {','.join(SUBSCRIPTION_TYPES)}."),),
     _subscription_types,
 )
@@ -246,7 +187,7 @@ def _inactive_topics(enable: bool, disable: bool, seconds: int, mode: str) -> In
     return InactiveTopicPolicies(mode, seconds, enable)
 
 
-INACTIVE_TOPICS: Final = Form(
+_INACTIVE_TOPICS: Final = Form(
     (
         click.option("-e", "--enable-delete-while-inactive", "enable", is_flag=True, help="Delete inactive topics."),
         click.option("-d", "--disable-delete-while-inactive", "disable", is_flag=True, help="Keep inactive topics."),
@@ -272,8 +213,8 @@ INACTIVE_TOPICS: Final = Form(
 
 
 def _backlog_quota(size: int | None, seconds: int | None, policy: str, kind: str) -> tuple[BacklogQuota, str]:
-    needed, given = ("-l/--limit", size) if kind == DESTINATION_STORAGE else ("-lt/--limitTime", seconds)
-    if given is None:
+    needed, limit = ("-l/--limit", size) if kind == DESTINATION_STORAGE else ("-lt/--limitTime", seconds)
+    if limit is None:
         raise click.UsageError(f"A quota of the type {kind} needs {needed}")
     return BacklogQuota(-1 if size is None else size, -1 if seconds is None else seconds, policy), kind
 
@@ -302,3 +243,39 @@ BACKLOG_QUOTA: Final = Form(
     ),
     _backlog_quota,
 )
+
+
+def form_of(policy: Policy, command: Command) -> Form:
+    """Return the options of a policy, in the spelling of ``command``."""
+    kind = policy.kind
+    if kind is kinds.FLAG:
+        return Form((enable_or_disable(policy.subject),), one_of)
+    if kind in _FORMS:
+        return _FORMS[kind]
+    names, param, about = _NUMBERS[kind]
+    about = about.format(policy.subject)
+    option = click.option(*(command.options or names), "value", type=param, required=True, help=about)
+    return Form((option,), lambda value: value)
+
+
+_NUMBERS: Final[Mapping[Kind, tuple[tuple[str, ...], Any, str]]] = {
+    kinds.COUNT: ((), int, "{}; 0 = no limit."),
+    kinds.SECONDS: ((), TIME, "Seconds, or 100m, 3h, 2d, 5w; 0 = no expiry."),
+    kinds.MINUTES: (("-t", "--time"), int, "Minutes without a consumer; 0 = never."),
+    kinds.INTERVAL: (("-i", "--interval"), int, "Seconds; 0 = only after entries."),
+    kinds.BYTES: (("-t", "--threshold"), SIZE, "10M, 16G, 3T; 0 = never."),
+    kinds.MESSAGE_SIZE: (("-m", "--max-message-size"), SIZE, "100K; 0 = the broker's."),
+}
+_FORMS: Final[Mapping[Kind, Form]] = {
+    kinds.SUBSCRIPTION_CREATION: Form((enable_or_disable("automatic creation of subscriptions"),), enabled),
+    kinds.TOPIC_STRATEGY: _STRATEGY,
+    kinds.TYPES: _ENABLED_TYPES,
+    kinds.TOPIC_CLUSTERS: CLUSTERS,
+    kinds.RETENTION: _RETENTION,
+    kinds.INACTIVE_TOPICS: _INACTIVE_TOPICS,
+    kinds.PUBLISH_RATE: _PUBLISH_RATE,
+    kinds.DISPATCH_RATE: _DISPATCH_RATE,
+    kinds.SUBSCRIBE_RATE: _SUBSCRIBE_RATE,
+    kinds.DELAYED_DELIVERY: _DELAYED_DELIVERY,
+    kinds.PERSISTENCE: _PERSISTENCE,
+}

@@ -11,7 +11,7 @@ __all__ = ["enabled", "one_of", "switch"]
 
 
 def switch(subject: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Adds the two options; see `one_of` and `enabled`."""
+    """Return a decorator that adds both options; see `one_of` and `enabled`."""
 
     def add(command: Callable[..., Any]) -> Callable[..., Any]:
         command = click.option("-d", "--disable", is_flag=True, help=f"Disable {subject}.")(command)
@@ -21,14 +21,14 @@ def switch(subject: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
 
 def one_of(enable: bool, disable: bool) -> bool:
-    """The value of the pair; raises UsageError unless exactly one is given."""
+    """Return the value of the pair. Raise UsageError unless exactly one is given."""
     if enable == disable:
         raise click.UsageError("Need to specify either --enable or --disable")
     return enable
 
 
 def enabled(enable: bool, disable: bool) -> bool:
-    """The value of the pair, False without either; raises UsageError if both are given."""
+    """Return the value of the pair, False without either. Raise UsageError if both are given."""
     if enable and disable:
         raise click.UsageError("Specify either --enable or --disable")
     return enable

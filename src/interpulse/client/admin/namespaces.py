@@ -9,8 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal, TypeVar
 
 from interpulse.client.admin.clusters import path_segment
-from interpulse.client.admin.policy_call import NAMESPACE_POLICIES, QUOTAS, QuotaType
-from interpulse.client.admin.previews import Changes, make_change
+from interpulse.client.admin.policy_call import QUOTAS, read_policy
 from interpulse.client.json_readers import (
     Read,
     boolean,
@@ -28,7 +27,8 @@ from interpulse.client.transport.http_session import HttpSession
 from interpulse.model.adjustments import PLAN_LEVELS
 from interpulse.model.errors import InvalidRequest
 from interpulse.model.names import NamespaceName, encode_local_name
-from interpulse.model.policies.messaging_policies import BacklogQuota, DispatchRate
+from interpulse.model.policies.catalogue import NAMESPACE_CALLS
+from interpulse.model.policies.messaging_policies import BacklogQuota, DispatchRate, QuotaType
 from interpulse.model.policies.namespace_policies import (
     AutoTopicCreation,
     InactiveTopicPolicies,
@@ -53,7 +53,7 @@ class NamespacesAdmin:
         self._http = http
 
     async def list(self, tenant: str) -> Names:
-        """Complete names. Raises TenantNotFound."""
+        """Return the complete names of a tenant's namespaces. Raise TenantNotFound."""
         path = f"/admin/v2/namespaces/{path_segment('tenant', tenant)}"
         return await self._http.get(path, kind="tenant", read=names)
 
@@ -85,17 +85,9 @@ class NamespacesAdmin:
             body["bundles"] = {"numBundles": bundles}
         return await make_change(self._http, "PUT", _path(namespace), body or None, kind="tenant", previewed=previewed)
 
-    async def delete(
-        self, namespace: NamespaceName | str, *, force: bool = False, previewed: bool = False
-    ) -> Changes | None:
-        """Delete a namespace, or return the changes if it is only ``previewed``.
-
-        Raises Conflict if topics are left and it is not forced.
-        """
-        query = {"force": force}
-        return await make_change(
-            self._http, "DELETE", _path(namespace), kind="namespace", query=query, previewed=previewed
-        )
+    async def delete(self, namespace: NamespaceName | str, *, force: bool = False) -> None:
+        """Delete a namespace. Raise Conflict if topics are left, unless ``force`` is set."""
+        await self._http.delete(_path(namespace), kind="namespace", query={"force": force})
 
     async def unload(
         self, namespace: NamespaceName | str, *, bundle: str | None = None, destination_broker: str | None = None
@@ -125,7 +117,7 @@ class NamespacesAdmin:
     async def clear_backlog(
         self, namespace: NamespaceName | str, *, subscription: str | None = None, bundle: str | None = None
     ) -> None:
-        """Acknowledge what its topics hold, for every subscription or for one; ``bundle`` limits it to its topics."""
+        """Acknowledge the backlog of all topics, or of one ``bundle``, for every subscription or for one."""
         await self._http.post(_scoped(namespace, bundle, "clearBacklog", subscription), kind="namespace")
 
     async def unsubscribe(
@@ -138,7 +130,7 @@ class NamespacesAdmin:
         return await self._http.get(_path(namespace), kind="namespace", read=made_by(NamespacePolicies.from_json))
 
     async def policies_json(self, namespace: NamespaceName | str) -> dict[str, Any]:
-        """As :meth:`policies`, with every field as the broker sent it."""
+        """Return all policies in the JSON that the broker sent."""
         return await self._http.get(_path(namespace), kind="namespace", read=record)
 
     # Properties
@@ -148,14 +140,14 @@ class NamespacesAdmin:
         return await self._get(namespace, "properties", record)
 
     async def update_properties(self, namespace: NamespaceName | str, properties: Mapping[str, str]) -> None:
-        """Set these; others stay as they are."""
+        """Set these properties; others stay."""
         await self._http.put(_path(namespace, "properties"), dict(properties), kind="namespace")
 
     async def clear_properties(self, namespace: NamespaceName | str) -> None:
         await self._delete(namespace, "properties")
 
     async def property(self, namespace: NamespaceName | str, key: str) -> str | None:
-        """The value of one; None if there is none, or an empty one."""
+        """Return the value of a property; None if it is absent or empty."""
         _, value = await self._http.fetch(_property_path(namespace, key), kind="namespace")
         return value.decode() or None
 
@@ -163,7 +155,7 @@ class NamespacesAdmin:
         await self._http.put(f"{_property_path(namespace, key)}/{path_segment('value', value)}", kind="namespace")
 
     async def remove_property(self, namespace: NamespaceName | str, key: str) -> None:
-        """Nothing happens if the namespace has no such property."""
+        """Remove a property if the namespace has it."""
         await self._http.delete(_property_path(namespace, key), kind="namespace")
 
     # Replication
@@ -256,7 +248,7 @@ class NamespacesAdmin:
         return await self._http.get(path, kind="namespace", read=read, query=query)
 
     async def set_auto_topic_creation(self, namespace: NamespaceName | str, policy: AutoTopicCreation) -> None:
-        """Raises PreconditionFailed if type and count do not fit together."""
+        """Set the override. Raise PreconditionFailed if type and count do not fit together."""
         await self._post(namespace, "autoTopicCreation", policy.to_json())
 
     async def remove_auto_topic_creation(self, namespace: NamespaceName | str) -> None:
@@ -275,7 +267,7 @@ class NamespacesAdmin:
     # Inactive topics
 
     async def inactive_topic_policies(self, namespace: NamespaceName | str) -> InactiveTopicPolicies | None:
-        """None if the broker's settings apply."""
+        """Return the policies; None if the broker's settings apply."""
         policies: InactiveTopicPolicies | None = await self.policy(namespace, "inactive_topics")
         return policies
 
@@ -310,7 +302,7 @@ class NamespacesAdmin:
         await self.remove_policy(namespace, "retention")
 
     async def message_ttl(self, namespace: NamespaceName | str) -> int | None:
-        """Seconds; 0 = messages do not expire."""
+        """Return seconds; 0 = messages do not expire."""
         seconds: int | None = await self.policy(namespace, "message_ttl_seconds")
         return seconds
 
@@ -320,36 +312,36 @@ class NamespacesAdmin:
     async def remove_message_ttl(self, namespace: NamespaceName | str) -> None:
         await self.remove_policy(namespace, "message_ttl_seconds")
 
-    # Any single policy
+    # Single policies by their names
 
     async def policy(self, namespace: NamespaceName | str, name: str) -> Any:
-        """The policy of that name in `NamespacePolicies`, such as ``max_producers``; None if it is not set.
+        """Return a policy by its name in the catalogue of policies, such as ``max_producers``; None if it is not set.
 
-        Of the rates, which stand by cluster there, the one of the cluster that is asked: ``publish_rate``.
+        A rate such as ``publish_rate`` is that of the cluster that answers.
         """
-        call = NAMESPACE_POLICIES[name]
-        return await self._get(namespace, call.path, optional(call.from_json))
+        entry = NAMESPACE_CALLS[name]
+        return await self._get(namespace, entry.level.path, read_policy(entry))
 
     async def set_policy(self, namespace: NamespaceName | str, name: str, value: Any) -> None:
-        """Raises InvalidRequest or PreconditionFailed for what a policy cannot be."""
-        call = NAMESPACE_POLICIES[name]
-        path = _path(namespace, call.path)
-        await self._http.request(call.method, path, kind="namespace", read=ignored, body=call.to_json(value))
+        """Set a policy by its name. Raise InvalidRequest or PreconditionFailed for an impossible value."""
+        level, kind = NAMESPACE_CALLS[name].level, NAMESPACE_CALLS[name].policy.kind
+        path = _path(namespace, level.path)
+        await self._http.request(level.method, path, kind="namespace", read=ignored, body=kind.write(value))
 
     async def remove_policy(self, namespace: NamespaceName | str, name: str) -> None:
-        """Let the broker's setting apply again."""
-        call = NAMESPACE_POLICIES[name]
-        method = call.method if call.emptied_by_post else "DELETE"
-        await self._http.request(method, _path(namespace, call.path), kind="namespace", read=ignored)
+        """Remove a policy by its name; the broker's setting applies again."""
+        level = NAMESPACE_CALLS[name].level
+        method = "DELETE" if level.removable or level.cleared_by == "DELETE" else level.method
+        await self._http.request(method, _path(namespace, level.path), kind="namespace", read=ignored)
 
     async def backlog_quotas(self, namespace: NamespaceName | str) -> dict[str, BacklogQuota]:
-        """The quotas of the backlog by type; a type that is missing has the broker's."""
+        """Return the backlog quotas by type; the broker's quota applies to a missing type."""
         return await self._get(namespace, "backlogQuotaMap", QUOTAS)
 
     async def set_backlog_quota(
         self, namespace: NamespaceName | str, quota: BacklogQuota, kind: QuotaType = "destination_storage"
     ) -> None:
-        """Raises PreconditionFailed for a quota above what is retained."""
+        """Set the backlog quota of a type. Raise PreconditionFailed for a quota above the retention."""
         query = {"backlogQuotaType": kind}
         await self._http.post(_path(namespace, "backlogQuota"), quota.to_json(), kind="namespace", query=query)
 
@@ -361,7 +353,7 @@ class NamespacesAdmin:
     # Limits
 
     async def max_topics(self, namespace: NamespaceName | str) -> int | None:
-        """How many topics the namespace may have; 0 = no limit, None = the broker decides."""
+        """Return the largest number of topics; 0 = no limit, None = the broker's limit."""
         return await self._get(namespace, "maxTopicsPerNamespace", optional(integer))
 
     async def set_max_topics(self, namespace: NamespaceName | str, count: int) -> None:
@@ -373,33 +365,33 @@ class NamespacesAdmin:
     # Schemas
 
     async def auto_update_schema_allowed(self, namespace: NamespaceName | str) -> bool:
-        """Whether producers may bring new schemas; the broker's setting if the namespace has none."""
+        """Return True if producers may register new schemas, by the policy or the broker's setting."""
         return await self._get(namespace, "isAllowAutoUpdateSchema", boolean)
 
     async def set_auto_update_schema_allowed(
         self, namespace: NamespaceName | str, allowed: bool, *, with_replicator: bool | None = None
     ) -> None:
-        """``with_replicator`` says whether replicators may although ``allowed`` is false; None leaves it as it is."""
+        """Allow producers to register schemas, or replicators alone; None leaves replicators as they are."""
         query = {"allowAutoUpdateSchemaWithReplicator": with_replicator}
         await self._http.post(_path(namespace, "isAllowAutoUpdateSchema"), allowed, kind="namespace", query=query)
 
     async def schema_compatibility_strategy(self, namespace: NamespaceName | str) -> str:
-        """``UNDEFINED`` if the broker's strategy applies."""
-        return await self._get(namespace, NAMESPACE_POLICIES["schema_compatibility_strategy"].path, string)
+        """Return the strategy; ``UNDEFINED`` if the broker's strategy applies."""
+        return await self._get(namespace, "schemaCompatibilityStrategy", string)
 
     async def set_schema_compatibility_strategy(self, namespace: NamespaceName | str, strategy: str) -> None:
         await self.set_policy(namespace, "schema_compatibility_strategy", strategy)
 
     async def schema_auto_update_strategy(self, namespace: NamespaceName | str) -> str | None:
-        """The older compatibility policy, such as ``Full``; None if it was never set."""
+        """Return the older compatibility policy, such as ``Full``; None if it was never set."""
         return await self._get(namespace, "schemaAutoUpdateCompatibilityStrategy", optional(string))
 
     async def set_schema_auto_update_strategy(self, namespace: NamespaceName | str, strategy: str) -> None:
-        """``schema_compatibility_strategy`` goes before it, unless that is UNDEFINED."""
+        """Set the older compatibility policy. It counts while ``schema_compatibility_strategy`` is UNDEFINED."""
         await self._http.put(_path(namespace, "schemaAutoUpdateCompatibilityStrategy"), strategy, kind="namespace")
 
     async def schema_validation_enforced(self, namespace: NamespaceName | str, *, applied: bool = False) -> bool:
-        """Whether producers need a schema on a topic that has one."""
+        """Return True if producers need a schema on a topic that has one."""
         path, query = _path(namespace, "schemaValidationEnforced"), {"applied": applied}
         return await self._http.get(path, kind="namespace", read=boolean, query=query)
 
@@ -425,7 +417,7 @@ def _property_path(namespace: NamespaceName | str, key: str) -> str:
 
 
 def _scoped(namespace: NamespaceName | str, bundle: str | None, action: str, subscription: str | None) -> str:
-    """The path of what is done to the subscriptions of a namespace, or of one of its bundles."""
+    """Return the path of an action on the subscriptions of a namespace, or of one of its bundles."""
     if subscription == "":
         raise InvalidRequest("The name of a subscription must not be empty: that would be all of them")
     name = encode_local_name(subscription) if subscription is not None else None

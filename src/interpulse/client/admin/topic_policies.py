@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from interpulse.client.admin.policy_call import QUOTAS, TOPIC_POLICIES, QuotaType
+from interpulse.client.admin.policy_call import QUOTAS, read_policy
 from interpulse.client.admin.topic_requests import topic_path
-from interpulse.client.json_readers import ignored, optional
+from interpulse.client.json_readers import ignored
 from interpulse.client.transport.http_session import HttpSession
 from interpulse.model.names import TopicName
-from interpulse.model.policies.messaging_policies import BacklogQuota
+from interpulse.model.policies.catalogue import TOPIC_CALLS
+from interpulse.model.policies.messaging_policies import BacklogQuota, QuotaType
 
 __all__ = ["TopicPoliciesAdmin"]
 
@@ -21,40 +22,39 @@ class TopicPoliciesAdmin:
         self._http = http
 
     async def get(self, topic: TopicName | str, name: str, *, applied: bool = False, everywhere: bool = False) -> Any:
-        """The policy of that name in `TopicPolicies`, such as ``max_producers``; None if it is not set.
+        """Return a policy by its name in `TopicPolicies`, such as ``max_producers``; None if it is not set.
 
-        ``applied`` asks for what is in force, ``everywhere`` for what is set for all clusters at once.
+        ``applied`` asks for the policy in force, ``everywhere`` for the policy for all clusters of the topic.
         """
-        call = TOPIC_POLICIES[name]
+        entry = TOPIC_CALLS[name]
         query = {"applied": applied, **_everywhere(everywhere)}
-        read = optional(call.from_json)
-        return await self._http.get(topic_path(topic, call.path), kind="topic", read=read, query=query)
+        path = topic_path(topic, entry.level.path)
+        return await self._http.get(path, kind="topic", read=read_policy(entry), query=query)
 
     async def set(self, topic: TopicName | str, name: str, value: Any, *, everywhere: bool = False) -> None:
-        """Raises InvalidRequest or PreconditionFailed for what a policy cannot be.
+        """Set a policy by its name. Raise InvalidRequest or PreconditionFailed for an impossible value.
 
-        With ``everywhere`` it counts on every cluster of the topic that has nothing else set: replication carries it.
+        With ``everywhere`` replication copies it to every cluster of the topic, where it counts unless one is set.
         """
-        call = TOPIC_POLICIES[name]
-        body = call.to_json(value)
-        query = _everywhere(everywhere) | ({call.path: body} if call.in_query else {})
-        path = topic_path(topic, call.path)
-        sent = None if call.in_query else body
-        await self._http.request(call.method, path, kind="topic", read=ignored, query=query, body=sent)
+        level, body = TOPIC_CALLS[name].level, TOPIC_CALLS[name].policy.kind.write(value)
+        query = _everywhere(everywhere) | ({level.path: body} if level.in_query else {})
+        path = topic_path(topic, level.path)
+        sent = None if level.in_query else body
+        await self._http.request(level.method, path, kind="topic", read=ignored, query=query, body=sent)
 
     async def remove(self, topic: TopicName | str, name: str, *, everywhere: bool = False) -> None:
-        """Let the policy of the namespace apply again."""
-        path = topic_path(topic, TOPIC_POLICIES[name].path)
+        """Remove a policy by its name; that of the namespace applies again."""
+        path = topic_path(topic, TOPIC_CALLS[name].level.path)
         await self._http.delete(path, kind="topic", query=_everywhere(everywhere))
 
     async def delete(self, topic: TopicName | str) -> None:
-        """Take away whatever is set for the topic."""
+        """Remove all policies of the topic."""
         await self._http.delete(topic_path(topic, "policies"), kind="topic")
 
     async def backlog_quotas(
         self, topic: TopicName | str, *, applied: bool = False, everywhere: bool = False
     ) -> dict[str, BacklogQuota]:
-        """The quotas of the backlog by type; for a type that is missing the namespace decides."""
+        """Return the backlog quotas by type; the namespace decides on a missing type."""
         query = {"applied": applied, **_everywhere(everywhere)}
         return await self._http.get(topic_path(topic, "backlogQuotaMap"), kind="topic", read=QUOTAS, query=query)
 
@@ -66,7 +66,7 @@ class TopicPoliciesAdmin:
         *,
         everywhere: bool = False,
     ) -> None:
-        """Raises PreconditionFailed for a quota above what is retained."""
+        """Set the backlog quota of a type. Raise PreconditionFailed for a quota above the retention."""
         query = {"backlogQuotaType": kind, **_everywhere(everywhere)}
         await self._http.post(topic_path(topic, "backlogQuota"), quota.to_json(), kind="topic", query=query)
 

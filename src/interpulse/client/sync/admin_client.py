@@ -18,8 +18,6 @@ from interpulse.client.admin import schemas as admin_schemas
 from interpulse.client.admin import tenants as admin_tenants
 from interpulse.client.admin import topic_policies as admin_topic_policies
 from interpulse.client.admin import topics as admin_topics
-from interpulse.client.admin.policy_call import QuotaType
-from interpulse.client.admin.previews import Changes
 from interpulse.client.admin.schemas import SchemaCompatibility, SchemaVersion
 from interpulse.client.closing import Closes
 from interpulse.client.credentials import Credentials
@@ -32,7 +30,7 @@ from interpulse.model.errors import PulsarError
 from interpulse.model.ids import MessageId
 from interpulse.model.isolation import BrokerIsolation, IsolationPolicy
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, NamespaceName, TopicName
-from interpulse.model.policies.messaging_policies import BacklogQuota, DispatchRate
+from interpulse.model.policies.messaging_policies import BacklogQuota, DispatchRate, QuotaType
 from interpulse.model.policies.namespace_policies import (
     AutoTopicCreation,
     InactiveTopicPolicies,
@@ -231,7 +229,7 @@ class NamespacesAdmin:
         self._area = area
 
     def list(self, tenant: str) -> Names:
-        """Complete names. Raises TenantNotFound."""
+        """Return the complete names of a tenant's namespaces. Raise TenantNotFound."""
         return self._portal.call(lambda: self._area.list(tenant))
 
     def topics(
@@ -260,12 +258,9 @@ class NamespacesAdmin:
             )
         )
 
-    def delete(self, namespace: NamespaceName | str, *, force: bool = False, previewed: bool = False) -> Changes | None:
-        """Delete a namespace, or return the changes if it is only ``previewed``.
-
-        Raises Conflict if topics are left and it is not forced.
-        """
-        return self._portal.call(lambda: self._area.delete(namespace, force=force, previewed=previewed))
+    def delete(self, namespace: NamespaceName | str, *, force: bool = False) -> None:
+        """Delete a namespace. Raise Conflict if topics are left, unless ``force`` is set."""
+        return self._portal.call(lambda: self._area.delete(namespace, force=force))
 
     def unload(
         self, namespace: NamespaceName | str, *, bundle: str | None = None, destination_broker: str | None = None
@@ -296,7 +291,7 @@ class NamespacesAdmin:
     def clear_backlog(
         self, namespace: NamespaceName | str, *, subscription: str | None = None, bundle: str | None = None
     ) -> None:
-        """Acknowledge what its topics hold, for every subscription or for one; ``bundle`` limits it to its topics."""
+        """Acknowledge the backlog of all topics, or of one ``bundle``, for every subscription or for one."""
         return self._portal.call(lambda: self._area.clear_backlog(namespace, subscription=subscription, bundle=bundle))
 
     def unsubscribe(self, namespace: NamespaceName | str, subscription: str, *, bundle: str | None = None) -> None:
@@ -307,7 +302,7 @@ class NamespacesAdmin:
         return self._portal.call(lambda: self._area.policies(namespace))
 
     def policies_json(self, namespace: NamespaceName | str) -> dict[str, Any]:
-        """As :meth:`policies`, with every field as the broker sent it."""
+        """Return all policies in the JSON that the broker sent."""
         return self._portal.call(lambda: self._area.policies_json(namespace))
 
     def properties(self, namespace: NamespaceName | str) -> dict[str, str]:
@@ -315,21 +310,21 @@ class NamespacesAdmin:
         return self._portal.call(lambda: self._area.properties(namespace))
 
     def update_properties(self, namespace: NamespaceName | str, properties: Mapping[str, str]) -> None:
-        """Set these; others stay as they are."""
+        """Set these properties; others stay."""
         return self._portal.call(lambda: self._area.update_properties(namespace, properties))
 
     def clear_properties(self, namespace: NamespaceName | str) -> None:
         return self._portal.call(lambda: self._area.clear_properties(namespace))
 
     def property(self, namespace: NamespaceName | str, key: str) -> str | None:
-        """The value of one; None if there is none, or an empty one."""
+        """Return the value of a property; None if it is absent or empty."""
         return self._portal.call(lambda: self._area.property(namespace, key))
 
     def set_property(self, namespace: NamespaceName | str, key: str, value: str) -> None:
         return self._portal.call(lambda: self._area.set_property(namespace, key, value))
 
     def remove_property(self, namespace: NamespaceName | str, key: str) -> None:
-        """Nothing happens if the namespace has no such property."""
+        """Remove a property if the namespace has it."""
         return self._portal.call(lambda: self._area.remove_property(namespace, key))
 
     def replication_clusters(self, namespace: NamespaceName | str) -> Names:
@@ -405,7 +400,7 @@ class NamespacesAdmin:
         return self._portal.call(lambda: self._area.auto_topic_creation(namespace, applied=applied))
 
     def set_auto_topic_creation(self, namespace: NamespaceName | str, policy: AutoTopicCreation) -> None:
-        """Raises PreconditionFailed if type and count do not fit together."""
+        """Set the override. Raise PreconditionFailed if type and count do not fit together."""
         return self._portal.call(lambda: self._area.set_auto_topic_creation(namespace, policy))
 
     def remove_auto_topic_creation(self, namespace: NamespaceName | str) -> None:
@@ -421,7 +416,7 @@ class NamespacesAdmin:
         return self._portal.call(lambda: self._area.remove_auto_subscription_creation(namespace))
 
     def inactive_topic_policies(self, namespace: NamespaceName | str) -> InactiveTopicPolicies | None:
-        """None if the broker's settings apply."""
+        """Return the policies; None if the broker's settings apply."""
         return self._portal.call(lambda: self._area.inactive_topic_policies(namespace))
 
     def set_inactive_topic_policies(self, namespace: NamespaceName | str, policies: InactiveTopicPolicies) -> None:
@@ -449,7 +444,7 @@ class NamespacesAdmin:
         return self._portal.call(lambda: self._area.remove_retention(namespace))
 
     def message_ttl(self, namespace: NamespaceName | str) -> int | None:
-        """Seconds; 0 = messages do not expire."""
+        """Return seconds; 0 = messages do not expire."""
         return self._portal.call(lambda: self._area.message_ttl(namespace))
 
     def set_message_ttl(self, namespace: NamespaceName | str, ttl_seconds: int) -> None:
@@ -459,35 +454,35 @@ class NamespacesAdmin:
         return self._portal.call(lambda: self._area.remove_message_ttl(namespace))
 
     def policy(self, namespace: NamespaceName | str, name: str) -> Any:
-        """The policy of that name in `NamespacePolicies`, such as ``max_producers``; None if it is not set.
+        """Return a policy by its name in the catalogue of policies, such as ``max_producers``; None if it is not set.
 
-        Of the rates, which stand by cluster there, the one of the cluster that is asked: ``publish_rate``.
+        A rate such as ``publish_rate`` is that of the cluster that answers.
         """
         return self._portal.call(lambda: self._area.policy(namespace, name))
 
     def set_policy(self, namespace: NamespaceName | str, name: str, value: Any) -> None:
-        """Raises InvalidRequest or PreconditionFailed for what a policy cannot be."""
+        """Set a policy by its name. Raise InvalidRequest or PreconditionFailed for an impossible value."""
         return self._portal.call(lambda: self._area.set_policy(namespace, name, value))
 
     def remove_policy(self, namespace: NamespaceName | str, name: str) -> None:
-        """Let the broker's setting apply again."""
+        """Remove a policy by its name; the broker's setting applies again."""
         return self._portal.call(lambda: self._area.remove_policy(namespace, name))
 
     def backlog_quotas(self, namespace: NamespaceName | str) -> dict[str, BacklogQuota]:
-        """The quotas of the backlog by type; a type that is missing has the broker's."""
+        """Return the backlog quotas by type; the broker's quota applies to a missing type."""
         return self._portal.call(lambda: self._area.backlog_quotas(namespace))
 
     def set_backlog_quota(
         self, namespace: NamespaceName | str, quota: BacklogQuota, kind: QuotaType = "destination_storage"
     ) -> None:
-        """Raises PreconditionFailed for a quota above what is retained."""
+        """Set the backlog quota of a type. Raise PreconditionFailed for a quota above the retention."""
         return self._portal.call(lambda: self._area.set_backlog_quota(namespace, quota, kind))
 
     def remove_backlog_quota(self, namespace: NamespaceName | str, kind: QuotaType = "destination_storage") -> None:
         return self._portal.call(lambda: self._area.remove_backlog_quota(namespace, kind))
 
     def max_topics(self, namespace: NamespaceName | str) -> int | None:
-        """How many topics the namespace may have; 0 = no limit, None = the broker decides."""
+        """Return the largest number of topics; 0 = no limit, None = the broker's limit."""
         return self._portal.call(lambda: self._area.max_topics(namespace))
 
     def set_max_topics(self, namespace: NamespaceName | str, count: int) -> None:
@@ -497,34 +492,34 @@ class NamespacesAdmin:
         return self._portal.call(lambda: self._area.remove_max_topics(namespace))
 
     def auto_update_schema_allowed(self, namespace: NamespaceName | str) -> bool:
-        """Whether producers may bring new schemas; the broker's setting if the namespace has none."""
+        """Return True if producers may register new schemas, by the policy or the broker's setting."""
         return self._portal.call(lambda: self._area.auto_update_schema_allowed(namespace))
 
     def set_auto_update_schema_allowed(
         self, namespace: NamespaceName | str, allowed: bool, *, with_replicator: bool | None = None
     ) -> None:
-        """``with_replicator`` says whether replicators may although ``allowed`` is false; None leaves it as it is."""
+        """Allow producers to register schemas, or replicators alone; None leaves replicators as they are."""
         return self._portal.call(
             lambda: self._area.set_auto_update_schema_allowed(namespace, allowed, with_replicator=with_replicator)
         )
 
     def schema_compatibility_strategy(self, namespace: NamespaceName | str) -> str:
-        """``UNDEFINED`` if the broker's strategy applies."""
+        """Return the strategy; ``UNDEFINED`` if the broker's strategy applies."""
         return self._portal.call(lambda: self._area.schema_compatibility_strategy(namespace))
 
     def set_schema_compatibility_strategy(self, namespace: NamespaceName | str, strategy: str) -> None:
         return self._portal.call(lambda: self._area.set_schema_compatibility_strategy(namespace, strategy))
 
     def schema_auto_update_strategy(self, namespace: NamespaceName | str) -> str | None:
-        """The older compatibility policy, such as ``Full``; None if it was never set."""
+        """Return the older compatibility policy, such as ``Full``; None if it was never set."""
         return self._portal.call(lambda: self._area.schema_auto_update_strategy(namespace))
 
     def set_schema_auto_update_strategy(self, namespace: NamespaceName | str, strategy: str) -> None:
-        """``schema_compatibility_strategy`` goes before it, unless that is UNDEFINED."""
+        """Set the older compatibility policy. It counts while ``schema_compatibility_strategy`` is UNDEFINED."""
         return self._portal.call(lambda: self._area.set_schema_auto_update_strategy(namespace, strategy))
 
     def schema_validation_enforced(self, namespace: NamespaceName | str, *, applied: bool = False) -> bool:
-        """Whether producers need a schema on a topic that has one."""
+        """Return True if producers need a schema on a topic that has one."""
         return self._portal.call(lambda: self._area.schema_validation_enforced(namespace, applied=applied))
 
     def set_schema_validation_enforced(self, namespace: NamespaceName | str, enforced: bool) -> None:
@@ -654,31 +649,31 @@ class TopicPoliciesAdmin:
         self._area = area
 
     def get(self, topic: TopicName | str, name: str, *, applied: bool = False, everywhere: bool = False) -> Any:
-        """The policy of that name in `TopicPolicies`, such as ``max_producers``; None if it is not set.
+        """Return a policy by its name in `TopicPolicies`, such as ``max_producers``; None if it is not set.
 
-        ``applied`` asks for what is in force, ``everywhere`` for what is set for all clusters at once.
+        ``applied`` asks for the policy in force, ``everywhere`` for the policy for all clusters of the topic.
         """
         return self._portal.call(lambda: self._area.get(topic, name, applied=applied, everywhere=everywhere))
 
     def set(self, topic: TopicName | str, name: str, value: Any, *, everywhere: bool = False) -> None:
-        """Raises InvalidRequest or PreconditionFailed for what a policy cannot be.
+        """Set a policy by its name. Raise InvalidRequest or PreconditionFailed for an impossible value.
 
-        With ``everywhere`` it counts on every cluster of the topic that has nothing else set: replication carries it.
+        With ``everywhere`` replication copies it to every cluster of the topic, where it counts unless one is set.
         """
         return self._portal.call(lambda: self._area.set(topic, name, value, everywhere=everywhere))
 
     def remove(self, topic: TopicName | str, name: str, *, everywhere: bool = False) -> None:
-        """Let the policy of the namespace apply again."""
+        """Remove a policy by its name; that of the namespace applies again."""
         return self._portal.call(lambda: self._area.remove(topic, name, everywhere=everywhere))
 
     def delete(self, topic: TopicName | str) -> None:
-        """Take away whatever is set for the topic."""
+        """Remove all policies of the topic."""
         return self._portal.call(lambda: self._area.delete(topic))
 
     def backlog_quotas(
         self, topic: TopicName | str, *, applied: bool = False, everywhere: bool = False
     ) -> dict[str, BacklogQuota]:
-        """The quotas of the backlog by type; for a type that is missing the namespace decides."""
+        """Return the backlog quotas by type; the namespace decides on a missing type."""
         return self._portal.call(lambda: self._area.backlog_quotas(topic, applied=applied, everywhere=everywhere))
 
     def set_backlog_quota(
@@ -689,7 +684,7 @@ class TopicPoliciesAdmin:
         *,
         everywhere: bool = False,
     ) -> None:
-        """Raises PreconditionFailed for a quota above what is retained."""
+        """Set the backlog quota of a type. Raise PreconditionFailed for a quota above the retention."""
         return self._portal.call(lambda: self._area.set_backlog_quota(topic, quota, kind, everywhere=everywhere))
 
     def remove_backlog_quota(

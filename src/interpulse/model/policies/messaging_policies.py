@@ -1,17 +1,17 @@
 """Policies on messages and clients: rates, backlog quotas, delayed delivery, copies on bookies.
 
-The classes mirror Pulsar's JSON, numbers as they stand there; what means "no limit" stands at each. A field that is
-missing, or null, takes its default; one of another type is refused with a ValueError.
+The classes have the fields and numbers of Pulsar's JSON. A missing or null field takes its default; a field of another
+type raises ValueError.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from interpulse.model.numbers import INT_MAX, LONG_MAX
-from interpulse.model.policies.policy_fields import integer, real, truth
+from interpulse.model.policies.policy_kinds import integer, real, truth
 
 __all__ = [
     "CONSUMER_BACKLOG_EVICTION",
@@ -26,11 +26,13 @@ __all__ = [
     "DispatchRate",
     "Persistence",
     "PublishRate",
+    "QuotaType",
     "SubscribeRate",
 ]
 
 DESTINATION_STORAGE: Final = "destination_storage"
 MESSAGE_AGE: Final = "message_age"
+QuotaType = Literal["destination_storage", "message_age"]
 QUOTA_TYPES: Final = (DESTINATION_STORAGE, MESSAGE_AGE)
 
 PRODUCER_REQUEST_HOLD: Final = "producer_request_hold"
@@ -41,7 +43,7 @@ QUOTA_POLICIES: Final = (PRODUCER_REQUEST_HOLD, PRODUCER_EXCEPTION, CONSUMER_BAC
 
 @dataclass(frozen=True, slots=True)
 class PublishRate:
-    """What the producers of a topic may publish per second, all together; 0 or less = no limit."""
+    """The rate per second at which all producers of a topic publish; 0 or less = no limit."""
 
     messages: int = -1
     bytes: int = -1
@@ -63,9 +65,9 @@ class PublishRate:
 
 @dataclass(frozen=True, slots=True)
 class DispatchRate:
-    """What is handed out to consumers per period; 0 or less = no limit.
+    """The rate per period at which consumers receive messages; 0 or less = no limit.
 
-    With ``relative_to_publish_rate`` the numbers are what consumers get above what is being published.
+    With ``relative_to_publish_rate`` the numbers are added to the publish rate.
     """
 
     messages: int = -1
@@ -97,7 +99,7 @@ class DispatchRate:
 
 @dataclass(frozen=True, slots=True)
 class SubscribeRate:
-    """How often one consumer, known by its address, may subscribe per period; 0 or less = no limit."""
+    """The rate per period at which one consumer, identified by its address, subscribes; 0 or less = no limit."""
 
     subscribes_per_consumer: int = -1
     period_seconds: int = 30
@@ -119,9 +121,9 @@ class SubscribeRate:
 
 @dataclass(frozen=True, slots=True)
 class BacklogQuota:
-    """How much of a topic may be unacknowledged, and what happens beyond; bytes or seconds, below 1 = no limit.
+    """The limit of a topic's unacknowledged messages, and the action beyond it; below 1 = no limit.
 
-    Of a quota of the type `DESTINATION_STORAGE` the bytes count, of one of the type `MESSAGE_AGE` the seconds.
+    The bytes count in a quota of the type `DESTINATION_STORAGE`, the seconds in one of the type `MESSAGE_AGE`.
     """
 
     limit_bytes: int = -1
@@ -138,7 +140,7 @@ class BacklogQuota:
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> BacklogQuota:
-        """``limit`` is the older name of ``limitSize``; of the two the later one counts, as in Pulsar."""
+        """Read the JSON. ``limit`` is the older name of ``limitSize``; the later field counts, as in Pulsar."""
         policy = body.get("policy") or PRODUCER_REQUEST_HOLD
         if policy not in QUOTA_POLICIES:
             raise ValueError(f"policy must be one of {', '.join(QUOTA_POLICIES)}, not {policy}")
@@ -151,7 +153,7 @@ class BacklogQuota:
 
 @dataclass(frozen=True, slots=True)
 class DelayedDelivery:
-    """Whether messages may ask to be delivered later, how exactly, and how much later; 0 = however late."""
+    """The permission to delay messages, the precision of delivery times, and the longest delay; 0 = any delay."""
 
     active: bool = True
     tick_millis: int = 1000
@@ -162,7 +164,7 @@ class DelayedDelivery:
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> DelayedDelivery:
-        """Not active unless the JSON says so, as in Pulsar."""
+        """Read the JSON. A missing ``active`` is false, as in Pulsar."""
         return cls(
             _flag(body, "active"),
             _number(body, "tickTime", 0, most=LONG_MAX),
@@ -172,10 +174,10 @@ class DelayedDelivery:
 
 @dataclass(frozen=True, slots=True)
 class Persistence:
-    """The spread of a topic's ledgers over bookies: over how many, on how many, acknowledged by how many.
+    """The numbers of bookies that a ledger uses, that store each entry, and that must have acknowledged an entry.
 
-    The last two are kept for brokers of Apache Pulsar: how often the position of a cursor is written at most, and the
-    class that stores ledgers.
+    The last two fields are for brokers of Apache Pulsar: the highest rate of cursor writes, and the class that stores
+    ledgers.
     """
 
     ensemble: int = 2
@@ -195,7 +197,7 @@ class Persistence:
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> Persistence:
-        """Two copies unless the JSON says so, as in Pulsar."""
+        """Read the JSON. Missing numbers are 2, as in Pulsar."""
         rate = body.get("managedLedgerMaxMarkDeleteRate")
         return cls(
             _number(body, "bookkeeperEnsemble", 2),

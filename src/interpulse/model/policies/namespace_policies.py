@@ -1,7 +1,7 @@
-"""Namespace policies as Pulsar's JSON knows them.
+"""The document of a namespace's policies, in Pulsar's JSON.
 
-A policy this broker acts on is an attribute and a line of the table `_FIELDS`; everything else a peer stored is kept in
-``other`` and given back unchanged, so that a policy written by a newer tool is never lost.
+Each policy that the broker acts on is an attribute here and an entry in `interpulse.model.policies.catalogue`. Unknown
+fields are stored in ``other`` and written back unchanged, so that no policy of a newer tool is lost.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal
+from typing import Any, Final
 
-from interpulse.model.numbers import LONG_MAX
 from interpulse.model.permissions import NO_PERMISSIONS, Permissions
+from interpulse.model.policies.catalogue import NAMESPACE, read_document, write_document
 from interpulse.model.policies.messaging_policies import (
     BacklogQuota,
     DelayedDelivery,
@@ -21,19 +21,15 @@ from interpulse.model.policies.messaging_policies import (
     PublishRate,
     SubscribeRate,
 )
-from interpulse.model.policies.policy_fields import (
-    flag,
-    flag_in_object,
-    names,
-    number,
-    one_each,
-    override,
-    pairs,
-    read_fields,
-    record,
-    text,
-    texts,
-    write_fields,
+from interpulse.model.policies.retention_policies import (
+    DELETE_WHEN_CAUGHT_UP,
+    DELETE_WHEN_NO_SUBSCRIPTIONS,
+    NON_PARTITIONED,
+    PARTITIONED,
+    AutoTopicCreation,
+    InactiveTopicPolicies,
+    RetentionPolicies,
+    TopicType,
 )
 
 __all__ = [
@@ -47,81 +43,6 @@ __all__ = [
     "RetentionPolicies",
     "TopicType",
 ]
-
-TopicType = Literal["partitioned", "non-partitioned"]
-PARTITIONED: TopicType = "partitioned"
-NON_PARTITIONED: TopicType = "non-partitioned"
-
-DELETE_WHEN_NO_SUBSCRIPTIONS: Final = "delete_when_no_subscriptions"
-DELETE_WHEN_CAUGHT_UP: Final = "delete_when_subscriptions_caught_up"
-
-
-@dataclass(frozen=True, slots=True)
-class AutoTopicCreation:
-    """Whether asking for a missing topic may create it, and as a topic of which type."""
-
-    allowed: bool
-    topic_type: str | None = None
-    default_partitions: int | None = None
-    always_allow_for_replicator: bool | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        body: dict[str, Any] = {"allowAutoTopicCreation": self.allowed}
-        optional = {
-            "topicType": self.topic_type,
-            "defaultNumPartitions": self.default_partitions,
-            "alwaysAllowForReplicator": self.always_allow_for_replicator,
-        }
-        return body | {key: value for key, value in optional.items() if value is not None}
-
-    @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> AutoTopicCreation:
-        return cls(
-            allowed=bool(body.get("allowAutoTopicCreation", False)),
-            topic_type=body.get("topicType"),
-            default_partitions=body.get("defaultNumPartitions"),
-            always_allow_for_replicator=body.get("alwaysAllowForReplicator"),
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class RetentionPolicies:
-    """How long acknowledged messages stay: minutes and megabytes, -1 = unlimited, 0 = not at all."""
-
-    time_minutes: int = 0
-    size_mb: int = 0
-
-    def to_json(self) -> dict[str, Any]:
-        return {"retentionTimeInMinutes": self.time_minutes, "retentionSizeInMB": self.size_mb}
-
-    @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> RetentionPolicies:
-        return cls(int(body.get("retentionTimeInMinutes", 0)), int(body.get("retentionSizeInMB", 0)))
-
-
-@dataclass(frozen=True, slots=True)
-class InactiveTopicPolicies:
-    """Whether inactive topics are deleted, what counts as activity, and how long a topic stays without."""
-
-    delete_mode: str = DELETE_WHEN_NO_SUBSCRIPTIONS
-    max_inactive_seconds: int = 60
-    delete_while_inactive: bool = True
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "inactiveTopicDeleteMode": self.delete_mode,
-            "maxInactiveDurationSeconds": self.max_inactive_seconds,
-            "deleteWhileInactive": self.delete_while_inactive,
-        }
-
-    @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> InactiveTopicPolicies:
-        """A missing field counts as Pulsar's Java class has it: no time, not deleted."""
-        return cls(
-            str(body.get("inactiveTopicDeleteMode") or DELETE_WHEN_NO_SUBSCRIPTIONS),
-            int(body.get("maxInactiveDurationSeconds", 0)),
-            bool(body.get("deleteWhileInactive", False)),
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,14 +100,14 @@ class NamespacePolicies:
 
     def to_json(self) -> dict[str, Any]:
         """Pulsar's JSON with nulls left out; unknown fields come back as they were stored."""
-        known = write_fields(_FIELDS, self)
+        known = write_document(NAMESPACE, self)
         unread = {key for key, value in known.items() if key in self.other and value == _DEFAULTS.get(key)}
         return dict(self.other) | {key: value for key, value in known.items() if key not in unread}
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> NamespacePolicies:
         """Read Pulsar's JSON; a missing or null field takes its default."""
-        values, understood = read_fields(_FIELDS, body)
+        values, understood = read_document(NAMESPACE, body)
         other = {key: value for key, value in body.items() if key not in understood and value is not None}
         return cls(**values, other=other)
 
@@ -202,46 +123,4 @@ class NamespacePolicies:
         return replace(self, **values)
 
 
-_FIELDS: Final = (
-    names("replication_clusters", "replication_clusters"),
-    names("allowed_clusters", "allowed_clusters"),
-    override("autoTopicCreationOverride", "auto_topic_creation", AutoTopicCreation),
-    flag_in_object(
-        "autoSubscriptionCreationOverride", "auto_subscription_creation_allowed", "allowAutoSubscriptionCreation"
-    ),
-    flag("deduplicationEnabled", "deduplication_enabled"),
-    override("inactive_topic_policies", "inactive_topics", InactiveTopicPolicies),
-    override("retention_policies", "retention", RetentionPolicies),
-    number("message_ttl_in_seconds", "message_ttl_seconds"),
-    number("max_topics_per_namespace", "max_topics_per_namespace"),
-    text("schema_compatibility_strategy", "schema_compatibility_strategy"),
-    flag("is_allow_auto_update_schema", "allow_auto_update_schema"),
-    flag("is_allow_auto_update_schema_with_replicator", "allow_auto_update_schema_with_replicator"),
-    flag("schema_validation_enforced", "schema_validation_enforced"),
-    flag("deleted", "deleted"),
-    one_each("publishMaxMessageRate", "publish_rates", PublishRate),
-    one_each("topicDispatchRate", "dispatch_rates", DispatchRate),
-    one_each("subscriptionDispatchRate", "subscription_dispatch_rates", DispatchRate),
-    one_each("clusterSubscribeRate", "subscribe_rates", SubscribeRate),
-    one_each("replicatorDispatchRate", "replicator_dispatch_rates", DispatchRate),
-    one_each("backlog_quota_map", "backlog_quotas", BacklogQuota),
-    number("max_producers_per_topic", "max_producers"),
-    number("max_consumers_per_topic", "max_consumers"),
-    number("max_consumers_per_subscription", "max_consumers_per_subscription"),
-    number("max_subscriptions_per_topic", "max_subscriptions"),
-    number("max_unacked_messages_per_consumer", "max_unacked_per_consumer"),
-    number("max_unacked_messages_per_subscription", "max_unacked_per_subscription"),
-    record("delayed_delivery_policies", "delayed_delivery", DelayedDelivery),
-    record("persistence", "persistence", Persistence),
-    number("subscription_expiration_time_minutes", "subscription_expiration_minutes"),
-    pairs("properties", "properties"),
-    number("deduplicationSnapshotIntervalSeconds", "deduplication_snapshot_seconds"),
-    number("compaction_threshold", "compaction_threshold_bytes", most=LONG_MAX),
-    flag("encryption_required", "encryption_required"),
-    texts("subscription_types_enabled", "subscription_types_enabled"),
-    record("auth_policies", "granted", Permissions),
-    text("subscription_auth_mode", "subscription_auth_mode"),
-)
-"""Every policy this broker acts on: one line."""
-
-_DEFAULTS: Final = write_fields(_FIELDS, NamespacePolicies())
+_DEFAULTS: Final = write_document(NAMESPACE, NamespacePolicies())

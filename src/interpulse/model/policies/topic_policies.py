@@ -1,7 +1,7 @@
-"""The policies of one topic as Pulsar's JSON knows them: what they do not set, its namespace decides.
+"""The document of a topic's own policies, in Pulsar's JSON; the namespace decides on the others.
 
-The policies this broker acts on are attributes, one line each here and in `_FIELDS`; everything else that is stored
-is kept in ``other`` and written back unchanged.
+Each policy that the broker acts on is an attribute here and an entry in `interpulse.model.policies.catalogue`. Unknown
+fields are stored in ``other`` and written back unchanged.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from interpulse.model.ids import Position
-from interpulse.model.numbers import LONG_MAX
+from interpulse.model.policies.catalogue import TOPIC, read_document, write_document
 from interpulse.model.policies.messaging_policies import (
     BacklogQuota,
     DelayedDelivery,
@@ -21,21 +21,10 @@ from interpulse.model.policies.messaging_policies import (
     PublishRate,
     SubscribeRate,
 )
-from interpulse.model.policies.namespace_policies import InactiveTopicPolicies, RetentionPolicies
-from interpulse.model.policies.policy_fields import (
-    flag,
-    number,
-    one_each,
-    read_fields,
-    record,
-    text,
-    texts,
-    write_fields,
-)
+from interpulse.model.policies.retention_policies import InactiveTopicPolicies, RetentionPolicies
 
 __all__ = ["TopicPolicies", "TopicPolicyRecord"]
 
-_CLUSTERS: Final = "replicationClusters"
 _GLOBAL: Final = "global"
 _TOLD: Final = "told"
 _LEVELS: Final = {False: "here", True: "everywhere"}
@@ -81,22 +70,15 @@ class TopicPolicies:
     other: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """What is set; empty if nothing is."""
-        body = dict(self.other) | write_fields(_FIELDS, self)
-        if self.replication_clusters is not None:
-            body[_CLUSTERS] = sorted(self.replication_clusters)
-        return body
+        """Return the JSON of the policies that are set; empty if none is."""
+        return dict(self.other) | write_document(TOPIC, self)
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> TopicPolicies:
-        known, understood = read_fields(_FIELDS, body)
-        clusters = body.get(_CLUSTERS)
-        understood.add(_CLUSTERS)
-        return cls(
-            **known,
-            replication_clusters=tuple(sorted(clusters)) if clusters else None,
-            other={key: value for key, value in body.items() if key not in understood and value is not None},
-        )
+        """Read Pulsar's JSON; a missing or null field is not set."""
+        values, understood = read_document(TOPIC, body)
+        other = {key: value for key, value in body.items() if key not in understood and value is not None}
+        return cls(**values, other=other)
 
     def changed(self, **values: Any) -> TopicPolicies:
         """A copy with some policies replaced; None takes one away."""
@@ -151,33 +133,3 @@ class TopicPolicyRecord:
         everywhere = TopicPolicies.from_json(body.pop(_GLOBAL, {}))
         told = {level: (ledger, entry) for level, (ledger, entry) in body.pop(_TOLD, {}).items()}
         return cls(TopicPolicies.from_json(body), everywhere, told)
-
-
-_FIELDS: Final = (
-    record("inactiveTopicPolicies", "inactive_topics", InactiveTopicPolicies),
-    record("retentionPolicies", "retention", RetentionPolicies),
-    number("messageTTLInSeconds", "message_ttl_seconds"),
-    number("subscriptionExpirationTimeInMinutes", "subscription_expiration_minutes"),
-    one_each("backLogQuotaMap", "backlog_quotas", BacklogQuota),
-    record("publishRate", "publish_rate", PublishRate),
-    record("dispatchRate", "dispatch_rate", DispatchRate),
-    record("subscriptionDispatchRate", "subscription_dispatch_rate", DispatchRate),
-    record("subscribeRate", "subscribe_rate", SubscribeRate),
-    record("replicatorDispatchRate", "replicator_dispatch_rate", DispatchRate),
-    number("maxProducerPerTopic", "max_producers"),
-    number("maxConsumerPerTopic", "max_consumers"),
-    number("maxConsumersPerSubscription", "max_consumers_per_subscription"),
-    number("maxSubscriptionsPerTopic", "max_subscriptions"),
-    number("maxUnackedMessagesOnConsumer", "max_unacked_per_consumer"),
-    number("maxUnackedMessagesOnSubscription", "max_unacked_per_subscription"),
-    number("maxMessageSize", "max_message_size"),
-    record("delayedDelivery", "delayed_delivery", DelayedDelivery),
-    record("persistence", "persistence", Persistence),
-    flag("deduplicationEnabled", "deduplication_enabled"),
-    number("deduplicationSnapshotIntervalSeconds", "deduplication_snapshot_seconds"),
-    number("compactionThreshold", "compaction_threshold_bytes", most=LONG_MAX),
-    texts("subscriptionTypesEnabled", "subscription_types_enabled"),
-    flag("autoSubscriptionCreation", "auto_subscription_creation_allowed"),
-    text("schemaCompatibilityStrategy", "schema_compatibility_strategy"),
-    flag("schemaValidationEnforced", "schema_validation_enforced"),
-)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from interpulse.client.admin.admin_client import AdminClient
-from interpulse.client.admin.policy_call import NAMESPACE_POLICIES, TOPIC_POLICIES
+from interpulse.model.policies.catalogue import NAMESPACE_CALLS, TOPIC_CALLS
 from interpulse.model.policies.messaging_policies import (
     BacklogQuota,
     DelayedDelivery,
@@ -17,7 +17,7 @@ from interpulse.model.policies.messaging_policies import (
     PublishRate,
     SubscribeRate,
 )
-from interpulse.model.policies.namespace_policies import InactiveTopicPolicies, RetentionPolicies
+from interpulse.model.policies.namespace_policies import AutoTopicCreation, InactiveTopicPolicies, RetentionPolicies
 from interpulse.model.policies.topic_policies import TopicPolicies
 from tests.support.stub_web import StubWeb
 
@@ -38,6 +38,8 @@ VALUES: dict[str, Any] = {
     "schema_validation_enforced": True,
     "deduplication_enabled": True,
     "encryption_required": True,
+    "auto_topic_creation": AutoTopicCreation(True, "partitioned", 3),
+    "allow_auto_update_schema": False,
     "replication_clusters": ["east", "west"],
 }
 
@@ -46,26 +48,26 @@ def value_of(name: str) -> Any:
     return VALUES.get(name, 7)
 
 
-@pytest.mark.parametrize("name", NAMESPACE_POLICIES)
+@pytest.mark.parametrize("name", NAMESPACE_CALLS)
 async def test_policy_of_a_namespace_when_set_then_can_be_read_and_taken_away(
     web: StubWeb, admin: AdminClient, name: str
 ) -> None:
-    call = NAMESPACE_POLICIES[name]
+    call = NAMESPACE_CALLS[name].level
     await admin.namespaces.set_policy("t/ns", name, value_of(name))
     sent = web.last
     assert (sent.method, sent.target) == (call.method, f"{NAMESPACE}/{call.path}")
     web.answer("GET", sent.target, sent.body)
     assert await admin.namespaces.policy("t/ns", name) == value_of(name)
     await admin.namespaces.remove_policy("t/ns", name)
-    removed = (call.method if call.emptied_by_post else "DELETE", sent.target, None)
+    removed = ("POST" if name == "deduplication_snapshot_seconds" else "DELETE", sent.target, None)
     assert (web.last.method, web.last.target, web.last.body) == removed
 
 
-@pytest.mark.parametrize("name", TOPIC_POLICIES)
+@pytest.mark.parametrize("name", TOPIC_CALLS)
 async def test_policy_of_a_topic_when_set_then_can_be_read_and_taken_away(
     web: StubWeb, admin: AdminClient, name: str
 ) -> None:
-    call = TOPIC_POLICIES[name]
+    call = TOPIC_CALLS[name].level
     await admin.topic_policies.set("t/ns/a", name, value_of(name))
     sent = web.last
     assert sent.target == f"{TOPIC}/{call.path}" + (f"?{call.path}={value_of(name)}" if call.in_query else "")
@@ -77,7 +79,7 @@ async def test_policy_of_a_topic_when_set_then_can_be_read_and_taken_away(
 
 
 def test_policies_of_topics_when_listed_then_are_attributes_of_theirs() -> None:
-    assert set(TOPIC_POLICIES) < {each.name for each in fields(TopicPolicies)}
+    assert set(TOPIC_CALLS) < {each.name for each in fields(TopicPolicies)}
 
 
 async def test_policy_when_not_set_then_is_none(web: StubWeb, admin: AdminClient) -> None:

@@ -1,7 +1,6 @@
 """Namespace policies: Pulsar's JSON in and out, nothing lost."""
 
 import json
-from dataclasses import fields
 
 import pytest
 
@@ -13,7 +12,6 @@ from interpulse.model.policies.messaging_policies import (
     SubscribeRate,
 )
 from interpulse.model.policies.namespace_policies import (
-    _FIELDS,
     AutoTopicCreation,
     NamespacePolicies,
     RetentionPolicies,
@@ -121,11 +119,6 @@ def test_policies_when_set_then_replace_a_stored_value_of_another_form() -> None
 )
 def test_override_when_empty_then_sets_nothing(key: str) -> None:
     assert NamespacePolicies.from_json({key: {}}) == NamespacePolicies()
-
-
-def test_every_policy_is_a_line_of_the_table() -> None:
-    set_by_table = {each.attribute for each in _FIELDS}
-    assert {each.name for each in fields(NamespacePolicies)} - set_by_table == {"other"}
 
 
 def test_policies_when_written_again_then_nothing_is_lost() -> None:

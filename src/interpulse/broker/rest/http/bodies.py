@@ -6,6 +6,7 @@ The fields are those of Pulsar's classes. Their meaning is documented where they
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from interpulse.broker.rest.http.fields import (
@@ -21,11 +22,15 @@ from interpulse.broker.rest.http.fields import (
     STRINGS_BY_NAME_TWICE,
     WORD,
     Body,
+    Kind,
     Unoffered,
     each,
     one,
 )
 from interpulse.model.not_offered import NotOffered
+from interpulse.model.policies import catalogue as kinds
+from interpulse.model.policies.catalogue import OF_NAMESPACES, PolicyAtLevel
+from interpulse.model.policies.policy_kinds import Kind as PolicyKind
 
 __all__ = [
     "AUTO_SUBSCRIPTION_CREATION",
@@ -43,6 +48,7 @@ __all__ = [
     "NEW_SUBSCRIPTION",
     "PARTITIONED_TOPIC",
     "PERSISTENCE",
+    "POLICY_BODIES",
     "PUBLISH_RATE",
     "RESET_POSITION",
     "RETENTION",
@@ -154,55 +160,67 @@ _PERMISSIONS: Final = Body(
     },
 )
 
+_UNOFFERED_POLICIES: Final[Mapping[str, Unoffered]] = {
+    "deleted": Unoffered(_OWN_STATE, (False,)),
+    "migrated": Unoffered(NotOffered.CLUSTER_MIGRATION, (False,)),
+    "offload_policies": Unoffered(NotOffered.OFFLOADING),
+    "offload_threshold": Unoffered(NotOffered.OFFLOADING, (-1, 0)),  # 0: not set in Go's struct
+    "offload_threshold_in_seconds": Unoffered(NotOffered.OFFLOADING, (-1,)),
+    "offload_deletion_lag_ms": Unoffered(NotOffered.OFFLOADING),
+    "antiAffinityGroup": Unoffered(NotOffered.BUNDLE_PLACEMENT),
+    "resource_group_name": Unoffered(NotOffered.RESOURCE_GROUPS),
+    "entryFilters": Unoffered(NotOffered.ENTRY_FILTERS),
+    "dispatcherPauseOnAckStatePersistentEnabled": Unoffered(NotOffered.PAUSE_ON_ACK_STATE, (False,)),
+    "scalableTopicAutoScalePolicy": Unoffered(NotOffered.SCALABLE_TOPICS),
+    "latency_stats_sample_rate": Unoffered("latencies are not sampled"),
+    "allowed_topic_property_keys_for_metrics": Unoffered("metrics have no labels of topic properties"),
+    "clusterDispatchRate": Unoffered("it is the older name of topicDispatchRate"),
+}
+
+POLICY_BODIES: Final[Mapping[PolicyKind, Body]] = {
+    kinds.RETENTION: RETENTION,
+    kinds.INACTIVE_TOPICS: INACTIVE_TOPICS,
+    kinds.TOPIC_CREATION: AUTO_TOPIC_CREATION,
+    kinds.SUBSCRIPTION_CREATION: AUTO_SUBSCRIPTION_CREATION,
+    kinds.PUBLISH_RATE: PUBLISH_RATE,
+    kinds.DISPATCH_RATE: DISPATCH_RATE,
+    kinds.SUBSCRIBE_RATE: SUBSCRIBE_RATE,
+    kinds.DELAYED_DELIVERY: DELAYED_DELIVERY,
+    kinds.PERSISTENCE: PERSISTENCE,
+    kinds.BACKLOG_QUOTA: BACKLOG_QUOTA,
+    kinds.PERMISSIONS: _PERMISSIONS,
+}
+"""The objects of policies, by kind of policy."""
+
+_POLICY_FIELDS: Final[Mapping[PolicyKind, Kind]] = {
+    **{kind: one(body) for kind, body in POLICY_BODIES.items()},
+    **dict.fromkeys((kinds.COUNT, kinds.SECONDS, kinds.MINUTES, kinds.INTERVAL), INTEGER),
+    **dict.fromkeys((kinds.CLUSTERS, kinds.TYPES), STRINGS),
+    **dict.fromkeys((kinds.STRATEGY, kinds.AUTH_MODE), WORD),
+    kinds.BACKLOG_QUOTAS: each(BACKLOG_QUOTA),
+    kinds.BYTES: LONG,
+    kinds.FLAG: FLAG,
+    kinds.PROPERTIES: STRING_MAP,
+}
+
+
+def _policy_field(entry: PolicyAtLevel) -> Kind:
+    kind = entry.policy.kind
+    return each(POLICY_BODIES[kind]) if entry.level.plural else _POLICY_FIELDS[kind]
+
+
 NAMESPACE_POLICIES: Final = Body(
     "the policies of a namespace",
     {
-        "replication_clusters": STRINGS,
-        "allowed_clusters": STRINGS,
-        "auth_policies": one(_PERMISSIONS),
+        **{
+            entry.level.key: _policy_field(entry)
+            for entry in OF_NAMESPACES
+            if entry.level.key not in _UNOFFERED_POLICIES
+        },
         "bundles": one(_BUNDLES),
-        "autoTopicCreationOverride": one(AUTO_TOPIC_CREATION),
-        "autoSubscriptionCreationOverride": one(AUTO_SUBSCRIPTION_CREATION),
-        "retention_policies": one(RETENTION),
-        "inactive_topic_policies": one(INACTIVE_TOPICS),
-        "delayed_delivery_policies": one(DELAYED_DELIVERY),
-        "persistence": one(PERSISTENCE),
-        "backlog_quota_map": each(BACKLOG_QUOTA),
-        "publishMaxMessageRate": each(PUBLISH_RATE),
-        "topicDispatchRate": each(DISPATCH_RATE),
-        "subscriptionDispatchRate": each(DISPATCH_RATE),
-        "replicatorDispatchRate": each(DISPATCH_RATE),
-        "clusterSubscribeRate": each(SUBSCRIBE_RATE),
-        **dict.fromkeys(("deduplicationEnabled", "encryption_required", "schema_validation_enforced"), FLAG),
-        **dict.fromkeys(("is_allow_auto_update_schema", "is_allow_auto_update_schema_with_replicator"), FLAG),
-        **dict.fromkeys(("message_ttl_in_seconds", "max_topics_per_namespace", "max_producers_per_topic"), INTEGER),
-        **dict.fromkeys(("max_consumers_per_topic", "max_consumers_per_subscription"), INTEGER),
-        **dict.fromkeys(("max_subscriptions_per_topic", "deduplicationSnapshotIntervalSeconds"), INTEGER),
-        **dict.fromkeys(("max_unacked_messages_per_consumer", "max_unacked_messages_per_subscription"), INTEGER),
-        "subscription_expiration_time_minutes": INTEGER,
-        "compaction_threshold": LONG,
-        "properties": STRING_MAP,
-        "subscription_types_enabled": STRINGS,
-        "subscription_auth_mode": WORD,
-        "schema_compatibility_strategy": WORD,
         "schema_auto_update_compatibility_strategy": WORD,
     },
-    {
-        "deleted": Unoffered(_OWN_STATE, (False,)),
-        "migrated": Unoffered(NotOffered.CLUSTER_MIGRATION, (False,)),
-        "offload_policies": Unoffered(NotOffered.OFFLOADING),
-        "offload_threshold": Unoffered(NotOffered.OFFLOADING, (-1, 0)),  # 0: not set in Go's struct
-        "offload_threshold_in_seconds": Unoffered(NotOffered.OFFLOADING, (-1,)),
-        "offload_deletion_lag_ms": Unoffered(NotOffered.OFFLOADING),
-        "antiAffinityGroup": Unoffered(NotOffered.BUNDLE_PLACEMENT),
-        "resource_group_name": Unoffered(NotOffered.RESOURCE_GROUPS),
-        "entryFilters": Unoffered(NotOffered.ENTRY_FILTERS),
-        "dispatcherPauseOnAckStatePersistentEnabled": Unoffered(NotOffered.PAUSE_ON_ACK_STATE, (False,)),
-        "scalableTopicAutoScalePolicy": Unoffered(NotOffered.SCALABLE_TOPICS),
-        "latency_stats_sample_rate": Unoffered("latencies are not sampled"),
-        "allowed_topic_property_keys_for_metrics": Unoffered("metrics have no labels of topic properties"),
-        "clusterDispatchRate": Unoffered("it is the older name of topicDispatchRate"),
-    },
+    _UNOFFERED_POLICIES,
 )
 
 PARTITIONED_TOPIC: Final = Body(

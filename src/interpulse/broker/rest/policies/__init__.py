@@ -1,5 +1,5 @@
-"""Calls about policies: one line of a table per policy in `namespace_policies` and `topic_policies`.
+"""Calls about policies of namespaces and topics, made from the catalogue of policies.
 
-`topic_clusters` has the replication clusters of topics, `namespace_rates` what is stored by cluster or type,
-`namespace_properties` what means nothing to the broker, `policy_bodies` the bodies that namespaces and topics share.
+`topic_clusters` has the replication clusters of topics, `namespace_properties` the properties of namespaces, and
+`policy_values` the values in bodies and queries.
 """

@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
 
 from interpulse.client.admin.admin_client import AdminClient
-from interpulse.client.admin.policy_call import TOPIC_POLICIES, QuotaType
 from interpulse.client.admin.topic_policies import TopicPoliciesAdmin
 from interpulse.model.errors import NotSupported, PulsarError
 from interpulse.model.names import NamespaceName, TopicName
+from interpulse.model.policies.catalogue import TOPIC_CALLS
+from interpulse.model.policies.messaging_policies import QuotaType
 from interpulse.model.policies.topic_policies import TopicPolicies
 from interpulse.spark.state_files import write_atomically
 
@@ -32,7 +33,7 @@ _NOT_CARRIED: Final = "deduplication_enabled"
 """De-duplication is the target's own decision, since nothing arrives exactly once without it."""
 
 _NAMES: Final = tuple(
-    each.name for each in fields(TopicPolicies) if each.name in TOPIC_POLICIES and each.name != _NOT_CARRIED
+    each.name for each in fields(TopicPolicies) if each.name in TOPIC_CALLS and each.name != _NOT_CARRIED
 )
 
 

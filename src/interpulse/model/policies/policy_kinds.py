@@ -1,0 +1,161 @@
+"""Kinds of policy values: their form in Pulsar's JSON, and the value that the documents hold.
+
+Readers raise ValueError with the name and the wrong value.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, Self
+
+from interpulse.model.numbers import INT_MAX, is_integer
+from interpulse.model.strings import are_strings, is_string_map
+
+__all__ = ["Kind", "by_name", "flag", "flag_in_object", "integer", "names", "number", "override", "pairs", "real"]
+__all__ += ["record", "text", "texts", "truth"]
+
+
+class Record(Protocol):
+    """A policy that is an object in JSON."""
+
+    def to_json(self) -> dict[str, Any]: ...
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> Self:
+        """Raise ValueError for values of another type."""
+        ...
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kind:
+    """A kind of values. Each kind is one object; tables of checks, bodies and options have it as their key.
+
+    ``read`` takes a name for its errors and the JSON, and returns None for JSON that sets nothing.
+    """
+
+    read: Callable[[str, Any], Any]
+    write: Callable[[Any], Any] = _same
+    most: int = INT_MAX
+    """The largest number."""
+
+
+def number(most: int = INT_MAX) -> Kind:
+    """Return a kind of integers of 32 bits, or of 64 with ``most``."""
+    return Kind(lambda name, value: integer(name, value, most=most), most=most)
+
+
+def flag() -> Kind:
+    """Return a kind of booleans."""
+    return Kind(truth)
+
+
+def flag_in_object(key: str) -> Kind:
+    """Return a kind of booleans that are the field ``key`` of an object; an empty object sets nothing."""
+
+    def read(name: str, value: Any) -> bool | None:
+        allowed = _object(name, value).get(key)
+        return None if allowed is None else truth(name, allowed)
+
+    return Kind(read, lambda value: {key: value})
+
+
+def text() -> Kind:
+    """Return a kind of strings; an empty string sets nothing."""
+    return Kind(_text)
+
+
+def texts() -> Kind:
+    """Return a kind of unordered strings: an array in JSON, a frozenset in documents."""
+    return Kind(_texts, sorted)
+
+
+def names(*, empty_is_unset: bool = False) -> Kind:
+    """Return a kind of names: a sorted array in JSON, a sorted tuple in documents."""
+
+    def read(name: str, value: Any) -> tuple[str, ...] | None:
+        return tuple(sorted(_texts(name, value))) or (None if empty_is_unset else ())
+
+    return Kind(read, sorted)
+
+
+def pairs() -> Kind:
+    """Return a kind of objects of strings."""
+    return Kind(_pairs, dict)
+
+
+def record(form: type[Record]) -> Kind:
+    """Return a kind of objects with the fields of ``form``."""
+    return Kind(lambda name, value: form.from_json(_object(name, value)), _record_json)
+
+
+def override(kind: Kind) -> Kind:
+    """Return the kind of objects of which an empty one sets nothing."""
+    return Kind(lambda name, value: kind.read(name, value) if _object(name, value) else None, kind.write)
+
+
+def by_name(kind: Kind) -> Kind:
+    """Return the kind of objects with one value per name: per cluster, or per type."""
+
+    def read(name: str, value: Any) -> dict[str, Any]:
+        return {inner: kind.read(inner, body) for inner, body in _object(name, value).items()}
+
+    return Kind(read, lambda value: {inner: kind.write(value[inner]) for inner in sorted(value)})
+
+
+def integer(name: str, value: Any, *, most: int = INT_MAX) -> int:
+    """Return the value if it is an integer from ``-most - 1`` to ``most``; raise ValueError otherwise."""
+    if not is_integer(value, most=most):
+        raise ValueError(f"{name} must be an integer from {-most - 1} to {most}, not {_shown(value)}")
+    return value
+
+
+def real(name: str, value: Any) -> float:
+    """Return the value if it is a finite number; raise ValueError otherwise."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ValueError(f"{name} must be a number, not {_shown(value)}")
+    return float(value)
+
+
+def truth(name: str, value: Any) -> bool:
+    """Return the value if it is true or false; raise ValueError otherwise."""
+    if not isinstance(value, bool):
+        raise ValueError(f"{name} must be true or false, not {_shown(value)}")
+    return value
+
+
+def _text(name: str, value: Any) -> str | None:
+    if not isinstance(value, str):
+        raise ValueError(f"{name} must be a string, not {_shown(value)}")
+    return value or None
+
+
+def _texts(name: str, value: Any) -> frozenset[str]:
+    if not are_strings(value):
+        raise ValueError(f"{name} must be an array of strings, not {_shown(value)}")
+    return frozenset(value)
+
+
+def _pairs(name: str, value: Any) -> dict[str, str]:
+    if not is_string_map(value):
+        raise ValueError(f"{name} must be an object of strings, not {_shown(value)}")
+    return value
+
+
+def _object(name: str, value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError(f"{name} must be an object, not {_shown(value)}")
+    return value
+
+
+def _record_json(value: Record) -> dict[str, Any]:
+    return value.to_json()
+
+
+def _shown(value: Any) -> str:
+    return repr(value)[:100]

@@ -69,8 +69,9 @@ async def create_namespace(call: Call) -> Answer:
     """Create a namespace. With ``preview=true`` the answer lists the changes, and none is made."""
     body = call.object_or_empty(NAMESPACE_POLICIES)
     policies = check_new_policies(body, policy_limits(call))
-    await call.context.replication_clusters.create_namespace(call.namespace, policies)
-    return DONE
+    return answer_changes(
+        call, await call.context.namespaces.create_of_tenant(call.namespace, policies, previewed=call.previewed)
+    )
 
 
 async def delete_namespace(call: Call) -> Answer:

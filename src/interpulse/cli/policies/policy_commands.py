@@ -9,11 +9,11 @@ from typing import Any
 import click
 
 from interpulse.cli.policies.policy_forms import BACKLOG_QUOTA, QUOTA_TYPE, form_of
-from interpulse.cli.support.option_groups import option_group
-from interpulse.cli.support.output import print_json, print_text, print_value
 from interpulse.cli.support.running import admin_command
 from interpulse.model.policies.catalogue import Command, Group, PolicyAtLevel
 from interpulse.model.policies.messaging_policies import BacklogQuota, QuotaType
+from interpulse.terminal.option_groups import option_group
+from interpulse.terminal.output import print_json, print_text, print_value
 
 __all__ = ["Calls", "command", "policy_commands", "print_policy", "quota_commands"]
 

@@ -8,11 +8,11 @@ import click
 
 from interpulse.cli.policies.policy_commands import Calls, command, policy_commands, quota_commands
 from interpulse.cli.support.command_groups import CommandGroup
-from interpulse.cli.support.output import print_json
 from interpulse.cli.support.params import TOPIC
 from interpulse.cli.support.running import NOT_OFFERED, CommandFailed
 from interpulse.model.names import TopicName
 from interpulse.model.policies.catalogue import OF_TOPICS
+from interpulse.terminal.output import print_json
 
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient

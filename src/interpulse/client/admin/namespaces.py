@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeVar
 
 from interpulse.client.admin.clusters import path_segment
 from interpulse.client.admin.policy_call import QUOTAS, read_policy
+from interpulse.client.admin.previews import Changes, make_change
 from interpulse.client.json_readers import (
     Read,
     boolean,
@@ -85,9 +86,17 @@ class NamespacesAdmin:
             body["bundles"] = {"numBundles": bundles}
         return await make_change(self._http, "PUT", _path(namespace), body or None, kind="tenant", previewed=previewed)
 
-    async def delete(self, namespace: NamespaceName | str, *, force: bool = False) -> None:
-        """Delete a namespace. Raise Conflict if topics are left, unless ``force`` is set."""
-        await self._http.delete(_path(namespace), kind="namespace", query={"force": force})
+    async def delete(
+        self, namespace: NamespaceName | str, *, force: bool = False, previewed: bool = False
+    ) -> Changes | None:
+        """Delete a namespace, or return the changes if it is only ``previewed``.
+
+        Raises Conflict if topics are left and it is not forced.
+        """
+        query = {"force": force}
+        return await make_change(
+            self._http, "DELETE", _path(namespace), kind="namespace", query=query, previewed=previewed
+        )
 
     async def unload(
         self, namespace: NamespaceName | str, *, bundle: str | None = None, destination_broker: str | None = None

@@ -18,6 +18,7 @@ from interpulse.client.admin import schemas as admin_schemas
 from interpulse.client.admin import tenants as admin_tenants
 from interpulse.client.admin import topic_policies as admin_topic_policies
 from interpulse.client.admin import topics as admin_topics
+from interpulse.client.admin.previews import Changes
 from interpulse.client.admin.schemas import SchemaCompatibility, SchemaVersion
 from interpulse.client.closing import Closes
 from interpulse.client.credentials import Credentials
@@ -258,9 +259,12 @@ class NamespacesAdmin:
             )
         )
 
-    def delete(self, namespace: NamespaceName | str, *, force: bool = False) -> None:
-        """Delete a namespace. Raise Conflict if topics are left, unless ``force`` is set."""
-        return self._portal.call(lambda: self._area.delete(namespace, force=force))
+    def delete(self, namespace: NamespaceName | str, *, force: bool = False, previewed: bool = False) -> Changes | None:
+        """Delete a namespace, or return the changes if it is only ``previewed``.
+
+        Raises Conflict if topics are left and it is not forced.
+        """
+        return self._portal.call(lambda: self._area.delete(namespace, force=force, previewed=previewed))
 
     def unload(
         self, namespace: NamespaceName | str, *, bundle: str | None = None, destination_broker: str | None = None

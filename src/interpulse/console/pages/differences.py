@@ -139,14 +139,14 @@ def _cluster(plan: ClusterPlan) -> ClusterDifferences:
     )
 
 
-def _row(cluster: str, found: AdjustmentChange | AdjustmentConflict) -> Change | Conflict:
-    subject = str(found.topic or found.kind.replace("_", " ").lower())
-    if isinstance(found, AdjustmentConflict):
-        return Conflict(cluster, subject, _text(found.local), _text(found.remote), found.reason, found.remedy)
-    request = found.request
+def _row(cluster: str, difference: Difference) -> Change | Conflict:
+    subject = str(difference.topic or difference.kind.replace("_", " ").lower())
+    here, there = _text(difference.source), _text(difference.target)
+    if difference.change is None:
+        return Conflict(cluster, subject, here, there, reason_of(difference, cluster), remedy_of(difference, cluster))
+    request = request_of(difference.change, local_only=True)
     body = "" if request.body is None else f" {json.dumps(request.body)}"
-    call = f"{request.method} {request.path}{body}"
-    return Change(cluster, subject, _text(found.current), _text(found.desired), call)
+    return Change(cluster, subject, there, here, f"{request.method} {request.path}{body}")
 
 
 def _text(value: Any) -> str:

@@ -23,6 +23,7 @@ from interpulse.broker.rest.http.fields import (
     WORD,
     Body,
     Kind,
+    Objects,
     Unoffered,
     each,
     one,
@@ -192,7 +193,7 @@ POLICY_BODIES: Final[Mapping[PolicyKind, Body]] = {
 }
 """The objects of policies, by kind of policy."""
 
-_POLICY_FIELDS: Final[Mapping[PolicyKind, Kind]] = {
+_POLICY_FIELDS: Final[Mapping[PolicyKind, Kind | Objects]] = {
     **{kind: one(body) for kind, body in POLICY_BODIES.items()},
     **dict.fromkeys((kinds.COUNT, kinds.SECONDS, kinds.MINUTES, kinds.INTERVAL), INTEGER),
     **dict.fromkeys((kinds.CLUSTERS, kinds.TYPES), STRINGS),
@@ -204,7 +205,7 @@ _POLICY_FIELDS: Final[Mapping[PolicyKind, Kind]] = {
 }
 
 
-def _policy_field(entry: PolicyAtLevel) -> Kind:
+def _policy_field(entry: PolicyAtLevel) -> Kind | Objects:
     kind = entry.policy.kind
     return each(POLICY_BODIES[kind]) if entry.level.plural else _POLICY_FIELDS[kind]
 

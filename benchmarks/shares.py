@@ -24,7 +24,7 @@ _MARKS: Mapping[str, Sequence[str]] = {
         "interpulse/rules/",
         "interpulse/broker/topics/",
         "interpulse/broker/tenancy/",
-        "interpulse/storage/sqlite.",
+        "interpulse/storage/metadata/",
         "interpulse/storage/cas.",
         "sqlite3",
     ),

@@ -75,8 +75,8 @@ async def make_data_directory(directory: Path) -> None:
     ("settings", "data_dir", "complaint"),
     [
         ("nonsense", "there", "broker.conf"),
-        ("metadataStoreUrl=zk:a:1", "there", "no broker has kept its data there: there is no file lock"),
-        ("metadataStoreUrl=zk:a:1", "absent", "no broker has kept its data there: there is no file lock"),
+        ("metadataStoreUrl=zk:a:1", "there", "no broker has stored data there: the file lock is missing"),
+        ("metadataStoreUrl=zk:a:1", "absent", "no broker has stored data there: the file lock is missing"),
         ("metadataStoreUrl=", "standalone", "metadataStoreUrl=: a broker of a cluster keeps its metadata in ZooKeeper"),
     ],
 )

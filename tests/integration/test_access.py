@@ -107,7 +107,7 @@ async def wait_for_login(broker: InProcessBroker, role: str) -> None:
     """Until credentials were brought once more."""
 
     def successes() -> int:
-        return broker.app.access.authentication.meter.successes["AuthenticationProviderToken", "token"]  # type: ignore[union-attr]
+        return broker.app.context.access.authentication.meter.successes["AuthenticationProviderToken", "token"]  # type: ignore[union-attr]
 
     before, deadline = successes(), time.monotonic() + 60
     while successes() == before:

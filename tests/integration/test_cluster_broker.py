@@ -220,7 +220,7 @@ async def test_topic_when_compacted_then_the_next_broker_serves_what_was_kept_an
 
 
 async def test_second_broker_when_the_first_stops_then_has_its_topics_with_all_they_hold(start: Start) -> None:
-    brokers = {app.this_broker.broker_id: app for app in (await start(), await start("second"))}
+    brokers = {app.context.this_broker.broker_id: app for app in (await start(), await start("second"))}
     hosts = ",".join(app.service_url.removeprefix("pulsar://") for app in brokers.values())
     async with Client(f"pulsar://{hosts}") as client:
         producer = await client.create_producer("x")
@@ -228,9 +228,11 @@ async def test_second_broker_when_the_first_stops_then_has_its_topics_with_all_t
         await producer.send(b"1")
         await consumer.receive()
         await producer.send(b"2")
-        [owner] = [app for app in brokers.values() if app.shared is not None and app.shared.owned]
+        [owner] = [
+            app for app in brokers.values() if app.parts.member.shared is not None and app.parts.member.shared.owned
+        ]
         await owner.stop()
-        del brokers[owner.this_broker.broker_id]
+        del brokers[owner.context.this_broker.broker_id]
         [left] = brokers.values()
         await producer.send(b"3")
         received: list[bytes | None] = []

@@ -105,12 +105,12 @@ def test_action_when_the_console_becomes_read_only_then_the_token_of_the_form_do
 ) -> None:
     browser = PlainBrowser(open_broker.web_url)
     sent = browser.get(UNLOAD).token
-    before = open_broker.app.dynamic.config
-    open_broker.app.dynamic.config = replace(before, console_read_only=True)
+    before = open_broker.app.context.dynamic.config
+    open_broker.app.context.dynamic.config = replace(before, console_read_only=True)
     try:
         assert browser.post(UNLOAD, {"token": sent}).status == 403
     finally:
-        open_broker.app.dynamic.config = before
+        open_broker.app.context.dynamic.config = before
     assert browser.post(UNLOAD, {"token": sent}).status == 404, "there is no such topic"
 
 

@@ -65,7 +65,7 @@ async def test_topic_when_its_partitions_are_at_several_brokers_then_each_shows_
 async def test_topic_when_a_broker_does_not_answer_then_the_page_says_so_and_shows_the_rest(
     brokers: SharedBrokers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    others = brokers[0].app.others
+    others = brokers[0].app.context.others
     assert others is not None
     answered = others.ask
 

@@ -36,7 +36,7 @@ def west(tmp_path: Path) -> Iterator[InProcessBroker]:
 def browser(east: InProcessBroker, west: InProcessBroker) -> PlainBrowser:
     """Of east, whose topics have more partitions than those of west."""
     for broker, other in ((east, west), (west, east)):
-        name = other.app.namespaces.local_cluster
+        name = other.app.context.namespaces.local_cluster
         broker.admin.clusters.create(name, ClusterData(other.web_url, broker_service_url=other.service_url))
         broker.admin.tenants.create("shop", TenantInfo(allowed_clusters=("east", "west")))
         broker.admin.namespaces.create("shop/orders")

@@ -112,25 +112,29 @@ def _other(broker: InProcessBroker, cluster: str, path: str, answer: object) -> 
 
 async def _create(app: BrokerApp) -> None:
     """Their records, in few commits; some of them are loaded."""
-    value = app.stores.layout.topic_records.amended(None)
+    value = app.parts.base.stores.layout.topic_records.amended(None)
     for begin in range(0, TOPICS, 5_000):
         names = (f"persistent://public/default/topic-{number:06}" for number in range(begin, begin + 5_000))
-        await app.stores.metadata.commit([Put(keys.topic_record(TopicName.parse(name)), value) for name in names])
+        await app.parts.base.stores.metadata.commit(
+            [Put(keys.topic_record(TopicName.parse(name)), value) for name in names]
+        )
     for number in range(LOADED):
         await app.registry.open(TopicName.parse(f"persistent://public/default/topic-{number:06}"))
 
 
 async def _replicate(app: BrokerApp) -> None:
     """All are replicated, and were looked for over there; one is held."""
-    await app.remote_topics.stop()
+    await app.parts.replication.remote_topics.stop()
     for cluster in ("west", COMPARED):
-        await app.clusters.create(cluster, ClusterData(service_url=app.web_url, broker_service_url=app.service_url))
+        await app.context.clusters.create(
+            cluster, ClusterData(service_url=app.web_url, broker_service_url=app.service_url)
+        )
     change = {"replication_clusters": REMOTES, "allowed_clusters": ALLOWED}
-    await app.namespaces.update_policies(PUBLIC_DEFAULT, lambda old: old.changed(**change))
+    await app.context.namespaces.update_policies(PUBLIC_DEFAULT, lambda old: old.changed(**change))
     for number in range(TOPICS):
         name = TopicName.parse(f"persistent://public/default/topic-{number:06}")
         state = RemoteState(1, reason="because" if number == HELD else None, state="HELD", ready=number != HELD)
-        app.remote_topics._pairs[name] = {"west": _Pair(name, "west", state, asyncio.Event())}
+        app.parts.replication.remote_topics._pairs[name] = {"west": _Pair(name, "west", state, asyncio.Event())}
 
 
 @contextmanager

@@ -234,11 +234,11 @@ def test_partitioned_topic_when_browsed_then_its_partitions_are_offered(console:
 
 
 def test_messages_when_switched_off_then_are_shown_to_nobody(console: Console) -> None:
-    before = console.broker.app.dynamic.config
-    console.broker.app.dynamic.config = replace(before, console_messages_enabled=False)
+    before = console.broker.app.context.dynamic.config
+    console.broker.app.context.dynamic.config = replace(before, console_messages_enabled=False)
     try:
         places = ("messages", "messages.json", "messages/export", "messages/tail")
         answers = [console.page(place) for place in places] + [console.page("message", id="0:0")]
     finally:
-        console.broker.app.dynamic.config = before
+        console.broker.app.context.dynamic.config = before
     assert [each.status for each in answers] == [403] * 5

@@ -131,7 +131,7 @@ async def test_user_when_taken_out_of_the_file_then_is_cut_off(app: BrokerApp, u
 
 
 def connections_made(app: BrokerApp) -> int:
-    return app.binary_server.connections.created
+    return app.parts.binary_server.connections.created
 
 
 async def test_command_line_when_it_names_a_plugin_then_has_the_rights_of_its_role(

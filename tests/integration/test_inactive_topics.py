@@ -33,7 +33,7 @@ def broker(tmp_path: Path) -> Iterator[InProcessBroker]:
 
 
 def check_inactive(broker: InProcessBroker) -> None:
-    broker.call(lambda app: app.inactive_topics.check())
+    broker.call(lambda app: app.context.inactive_topics.check())
 
 
 def load(broker: InProcessBroker, *names: TopicName) -> None:
@@ -49,7 +49,7 @@ def make_partitioned(broker: InProcessBroker, partitions: int) -> None:
 
 
 def forbid_creation(broker: InProcessBroker) -> None:
-    broker.call(lambda app: app.dynamic.set("allowAutoTopicCreation", "false"))
+    broker.call(lambda app: app.context.dynamic.set("allowAutoTopicCreation", "false"))
 
 
 def topics(broker: InProcessBroker) -> list[str]:
@@ -103,7 +103,7 @@ def test_partition_when_it_went_then_asking_leaves_it_gone_and_opening_brings_it
 def test_partitioned_topic_when_it_went_as_a_whole_then_none_of_its_partitions_comes_back(
     broker: InProcessBroker,
 ) -> None:
-    broker.call(lambda app: app.dynamic.set("brokerDeleteInactivePartitionedTopicMetadataEnabled", "true"))
+    broker.call(lambda app: app.context.dynamic.set("brokerDeleteInactivePartitionedTopicMetadataEnabled", "true"))
     forbid_creation(broker)
     make_partitioned(broker, 2)
     load(broker, P0, P1)

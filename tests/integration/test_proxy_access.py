@@ -318,7 +318,7 @@ def lasting(cluster: Guarded, role: str) -> bool:
     """Whether the broker has connections for this role, and credentials without an end on all of them."""
 
     async def known(app: BrokerApp) -> list[Identity]:
-        sessions = [each.session for each in app.binary_server._connections]
+        sessions = [each.session for each in app.parts.binary_server._connections]
         return [session._credentials._identity for session in sessions if session is not None]
 
     found = [identity for identity in cluster.broker.call(known) if identity.role == role]

@@ -73,8 +73,8 @@ def forget(broker: InProcessBroker) -> None:
             table._kept.clear()
         lookups._served.clear()
         lookups._views.clear()
-        app.namespaces._parsed.clear()
-        app.stores.metadata._cache.clear()
+        app.context.namespaces._parsed.clear()
+        app.parts.base.stores.metadata._cache.clear()
 
     broker.call(clear)
 

@@ -93,7 +93,7 @@ STEPS: Mapping[str, Sequence[str]] = {
 
 def be_impatient(east: RestBroker) -> None:
     """As if the ten seconds for an answer were over sooner."""
-    east.app.links._connect = partial(connect, timeout_ms=1000)
+    east.app.parts.tenancy.links._connect = partial(connect, timeout_ms=1000)
 
 
 @pytest.mark.parametrize(
@@ -120,8 +120,8 @@ async def test_provisioning_that_fails_says_why_creates_nothing_else_and_ends_by
         web.answer("PUT", CREATE, status=204)
         web.answer("GET", METADATA, {"partitions": 0})
         await record_with(east, TOPIC, "it is there")
-        await east.app.remote_topics.stop()
-        await east.app.links.close()  # the stub waits for its clients
+        await east.app.parts.replication.remote_topics.stop()
+        await east.app.parts.tenancy.links.close()  # the stub waits for its clients
         assert {(asked.method, asked.target.partition("?")[0]) for asked in web.asked} <= {
             ("GET", METADATA),
             ("PUT", CREATE),
@@ -138,8 +138,8 @@ async def test_creation_whose_answer_never_comes_is_not_done_twice(east: RestBro
         await done(east, "PUT", TOPIC)
         await done(east, "POST", REPLICATION, BOTH)
         await record_with(east, TOPIC, "it is there")
-        await east.app.remote_topics.stop()
-        await east.app.links.close()
+        await east.app.parts.replication.remote_topics.stop()
+        await east.app.parts.tenancy.links.close()
         methods = [asked.method for asked in web.asked]
         assert (methods[:2], set(methods[2:])) == (["GET", "PUT"], {"GET"})
 

@@ -245,7 +245,7 @@ async def test_topics_are_counted_by_the_state_of_their_replication(pulsar_clust
     record = {"topic": f"persistent://{path}/t", "cluster": "west", "state": "HELD", "reason": "no", "remedy": "yes"}
     lag = {"since": 9_999_999_999_999, "lagEntries": 3, "lagMessages": 5, "lagSeconds": 7.5}
     assert (await call(east.web_url, "POST", f"namespaces/{path}/replication", ["east", "west"])).status == 204
-    await eventually(lambda: east.app.remote_topics.topics())
+    await eventually(lambda: east.app.parts.replication.remote_topics.topics())
     reported = await call(east.web_url, "POST", f"namespaces/{path}/replication/status", [{**record, **lag}])
     assert reported.status == 204, reported.body
     page = await scrape(east.web_url)

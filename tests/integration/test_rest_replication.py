@@ -261,7 +261,7 @@ async def test_replicator_when_the_job_reads_then_is_connected_only_while_the_st
         await done(east, "POST", REPLICATION, BOTH)
         path = "persistent/demo/a/x/partitions" if partitions else "persistent/demo/a/x"
         await done(east, "PUT", path, partitions or None)
-        provisioned = east.app.remote_topics.results
+        provisioned = east.app.parts.replication.remote_topics.results
         await eventually(lambda: provisioned["west", "created"] == 1)
         for name in names:
             await job.subscribe(name, "pulsar.repl.west")

@@ -238,7 +238,7 @@ async def test_batch_when_ten_thousand_topics_are_spread_then_few_questions_find
             assert asked == [brokers[0].id]
     assert sum(len(each.bundles) for each in brokers.brokers) == 64
     owners = {bundle: each.service_url for each in brokers.brokers for bundle in each.bundles}
-    policies = await brokers[0].app.namespaces.get_policies(NamespaceName("public", "many"))
+    policies = await brokers[0].app.context.namespaces.get_policies(NamespaceName("public", "many"))
     boundaries = policies.other["bundles"]["boundaries"]
     for topic in topics:
         bundle = bundle_of(TopicName.parse(topic), boundaries)

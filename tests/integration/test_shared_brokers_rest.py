@@ -45,9 +45,11 @@ async def test_partitions_when_a_peer_cluster_serves_them_then_it_is_named_and_n
     async with AdminClient(brokers[0].web_url) as admin:
         await admin.topics.create_partitioned(BASE, 2)
     with StubWeb() as peer:
-        await app.clusters.create("peer", ClusterData(service_url=peer.url, broker_service_url="pulsar://127.0.0.1:1"))
-        await app.clusters.set_peers("standalone", ["peer"])
-        await app.namespaces.update_policies(
+        await app.context.clusters.create(
+            "peer", ClusterData(service_url=peer.url, broker_service_url="pulsar://127.0.0.1:1")
+        )
+        await app.context.clusters.set_peers("standalone", ["peer"])
+        await app.context.namespaces.update_policies(
             NAMESPACE, lambda old: old.changed(replication_clusters=("peer",), allowed_clusters=())
         )
         reply = await call(brokers[0].web_url, "DELETE", f"{PATH}/partitions?force=true")
@@ -61,7 +63,7 @@ async def test_partitions_when_a_peer_cluster_serves_them_then_it_is_named_and_n
 async def test_another_broker_when_it_redirects_then_is_followed_to_registered_brokers_only(
     brokers: SharedBrokers,
 ) -> None:
-    others = brokers[0].app.others
+    others = brokers[0].app.context.others
     assert others is not None
     with StubWeb() as broker, StubWeb() as stranger:
         broker.answer_raw("GET", "/x", b"", status=307, headers={"Location": f"{stranger.url}/x"})
@@ -76,8 +78,8 @@ async def test_another_broker_when_it_redirects_then_is_followed_to_registered_b
 
 
 async def test_subscription_when_no_partition_was_opened_yet_then_all_get_it(brokers: SharedBrokers) -> None:
-    await brokers[0].app.dynamic.set("allowAutoTopicCreationType", "partitioned")
-    await brokers[0].app.dynamic.set("defaultNumPartitions", "8")
+    await brokers[0].app.context.dynamic.set("allowAutoTopicCreationType", "partitioned")
+    await brokers[0].app.context.dynamic.set("defaultNumPartitions", "8")
     await brokers[0].app.lifecycle.partitions(TopicName.parse(BASE), create=True)
     path = f"{PATH}/subscription/s"
     for broker in brokers.brokers:
@@ -97,8 +99,8 @@ async def test_subscription_when_the_topic_is_absent_then_all_partitions_are_cre
     brokers: SharedBrokers,
 ) -> None:
     for broker in brokers.brokers:
-        await broker.app.dynamic.set("allowAutoTopicCreationType", "partitioned")
-        await broker.app.dynamic.set("defaultNumPartitions", "8")
+        await broker.app.context.dynamic.set("allowAutoTopicCreationType", "partitioned")
+        await broker.app.context.dynamic.set("defaultNumPartitions", "8")
     async with AdminClient(brokers[0].web_url) as admin:
         await admin.topics.create_subscription(BASE, "s")
         for index in range(8):
@@ -138,7 +140,7 @@ async def test_partitions_when_one_refuses_then_the_answer_comes_when_all_have_a
     async with AdminClient(brokers[0].web_url) as admin:
         await admin.topics.create_partitioned(BASE, 8)
         await admin.topics.create_subscription(BASE, "s")
-        monkeypatch.setattr(brokers[0].app.others, "ask", ask)
+        monkeypatch.setattr(brokers[0].app.context.others, "ask", ask)
         with pytest.raises(PreconditionFailed, match="refused"):
             await admin.topics.delete_subscription(BASE, "s")
         assert asked[1:] == answered != []
@@ -167,7 +169,7 @@ def meanwhile(
     monkeypatch: pytest.MonkeyPatch, asking: SharedBroker, act: Callable[[], Awaitable[object]]
 ) -> list[BaseException]:
     """Have ``act`` done after each answer of another broker to this one; what it raised."""
-    others = asking.app.others
+    others = asking.app.context.others
     assert others is not None
     ask, raised = others.ask, []
 
@@ -226,7 +228,7 @@ async def test_delete_when_an_owner_fails_then_the_topic_can_be_used_on(
         raise ServiceNotReady("not now")
 
     with monkeypatch.context() as patched:
-        patched.setattr(other.app.others, "ask", fail)
+        patched.setattr(other.app.context.others, "ask", fail)
         reply = await call(other.web_url, "DELETE", f"{PATH}/partitions?force=true")
     assert (reply.status, reply.reason) == (503, "not now")
     metadata = await other.app.lifecycle.metadata(TopicName.parse(BASE))
@@ -239,7 +241,7 @@ async def test_delete_when_its_broker_died_before_the_end_then_another_finishes_
     owner, other = await one_partition(brokers)
     await owner.app.registry.open(PARTITION)
     assert await other.app.lifecycle.mark_deleted(TopicName.parse(BASE))
-    await other.app.deletion.resume()
+    await other.app.context.deletion.resume()
     assert PARTITION not in owner.app.registry.names
     assert await other.app.lifecycle.metadata(TopicName.parse(BASE)) is None
     assert not [key for key in brokers.tree.values if "/p-partition-" in key]

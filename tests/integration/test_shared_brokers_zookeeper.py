@@ -56,7 +56,7 @@ async def take(brokers: SharedBrokers) -> tuple[SharedBroker, SharedBroker]:
 
 
 def session_of(broker: SharedBroker) -> int:
-    return broker.app.stores.metadata.session.id
+    return broker.app.parts.base.stores.metadata.session.id
 
 
 async def test_bundle_when_moved_then_the_topic_goes_on(brokers: SharedBrokers) -> None:

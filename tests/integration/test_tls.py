@@ -272,7 +272,7 @@ async def test_certificate_when_replaced_then_counts_for_new_connections_and_tho
 
 async def producing(app: BrokerApp) -> list[str]:
     """The addresses of clients with producers."""
-    return [each.address for each in app.binary_server._connections if each.producers]
+    return [each.address for each in app.parts.binary_server._connections if each.producers]
 
 
 # --- several brokers

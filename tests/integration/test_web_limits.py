@@ -211,7 +211,7 @@ async def drip(writer: asyncio.StreamWriter) -> None:
 
 async def test_client_when_its_body_does_not_come_then_is_told_and_nothing_is_done(impatient: RestBroker) -> None:
     assert await asked(impatient, HALF) == 408
-    assert sorted(await impatient.app.tenants.list()) == ["public", "pulsar"]
+    assert sorted(await impatient.app.context.tenants.list()) == ["public", "pulsar"]
 
 
 async def test_client_when_it_is_silent_after_an_answer_then_hung_up_on(impatient: RestBroker) -> None:

@@ -60,7 +60,7 @@ async def test_namespace_when_it_holds_more_than_one_page_then_deleted_from_belo
         await call(broker.web_url, "PUT", f"persistent/demo/a/{name}-partition-0/subscription/s")
         assert (await call(broker.web_url, "POST", f"persistent/demo/a/{name}/maxProducers", 3)).status == 204
     assert (await call(broker.web_url, "DELETE", "namespaces/demo/a?force=true")).status == 204
-    metadata = broker.app.stores.metadata
+    metadata = broker.app.parts.base.stores.metadata
     for prefix in keys.namespace_contents(DEMO):
         assert await metadata.scan(prefix, limit=9) == []
     assert (await call(broker.web_url, "PUT", "namespaces/demo/a")).status == 204
@@ -71,7 +71,7 @@ async def test_topic_when_its_partitions_are_more_than_one_commit_takes_then_cre
 ) -> None:
     monkeypatch.setattr(link, "REQUEST_BYTES_MAX", 100_000)  # of a real one: some 6,000 partitions
     assert (await call(broker.web_url, "PUT", "persistent/demo/a/p/partitions", 1000)).status == 204
-    metadata = broker.app.stores.metadata
+    metadata = broker.app.parts.base.stores.metadata
     assert len(await metadata.children(keys.topic_records(DEMO, "persistent"))) == 1000
     assert (await call(broker.web_url, "GET", "persistent/demo/a/p/partitions")).json["partitions"] == 1000
     assert (await call(broker.web_url, "DELETE", "persistent/demo/a/p/partitions")).status == 204
@@ -83,7 +83,7 @@ async def test_settings_when_another_broker_changes_them_then_in_force_here(
 ) -> None:
     other = await ZooKeeperClient.connect(await zookeeper.listen())
     await other.create(keys.CONFIGURATION, b'{"maxTopicsPerNamespace":"1"}')
-    await eventually(lambda: broker.app.dynamic.config.max_topics_per_namespace == 1)
+    await eventually(lambda: broker.app.context.dynamic.config.max_topics_per_namespace == 1)
     assert (await call(broker.web_url, "PUT", "persistent/demo/a/x")).status == 204
     assert (await call(broker.web_url, "PUT", "persistent/demo/a/y")).status == 409
     zookeeper.shut = True
@@ -92,7 +92,7 @@ async def test_settings_when_another_broker_changes_them_then_in_force_here(
     znode = zookeeper.nodes[keys.CONFIGURATION]
     znode.value, znode.version = b"{}", znode.version + 1
     zookeeper.shut = False
-    await eventually(lambda: broker.app.dynamic.config.max_topics_per_namespace == 0)
+    await eventually(lambda: broker.app.context.dynamic.config.max_topics_per_namespace == 0)
     assert (await call(broker.web_url, "PUT", "persistent/demo/a/y")).status == 204
 
 

@@ -220,7 +220,7 @@ def broker_checked_by_hand(directory: Path) -> Iterator[InProcessBroker]:
 
 
 def check_inactive(broker: InProcessBroker) -> list[str]:
-    broker.call(lambda app: app.inactive_topics.check())
+    broker.call(lambda app: app.context.inactive_topics.check())
     return [name.rpartition("/")[2] for name in admin(broker.web_url, "GET", "persistent/public/default")]
 
 

@@ -96,17 +96,17 @@ async def _create(app: BrokerApp, name: str) -> TopicName | None:
 
 async def _replicate(app: BrokerApp) -> None:
     """The policy is written past the check that the other clusters can be reached."""
-    key, store = keys.namespace_policies(NAMESPACE), app.stores.metadata
+    key, store = keys.namespace_policies(NAMESPACE), app.parts.base.stores.metadata
     stored = await store.get(key)
     assert stored is not None
     policies = json.loads(stored.value) | {"replication_clusters": [app.config.cluster_name, *_REMOTES]}
     await store.commit([Put(key, json.dumps(policies).encode())], {key: stored.version})
-    await eventually(lambda: len(app.remote_topics.topics()) >= 5)
-    await app.remote_topics.stop()
-    for pairs in app.remote_topics._pairs.values():
+    await eventually(lambda: len(app.parts.replication.remote_topics.topics()) >= 5)
+    await app.parts.replication.remote_topics.stop()
+    for pairs in app.parts.replication.remote_topics._pairs.values():
         for pair in pairs.values():
             pair.state = RemoteState(0, ready=True)
-    app.remote_topics._away.clear()
+    app.parts.replication.remote_topics._away.clear()
     line = {
         "batchId": 71,
         "batchMs": 812,
@@ -118,11 +118,11 @@ async def _replicate(app: BrokerApp) -> None:
             "queryPlanning": 40,
         },
     }
-    app.supervisor._view = replace(app.supervisor.view, progress={"tokyo": line})
+    app.parts.replication.supervisor._view = replace(app.parts.replication.supervisor.view, progress={"tokyo": line})
 
 
 def _records(app: BrokerApp, hostile: bool) -> list[dict[str, Any]]:
-    now = app._clock.now_ms()
+    now = app.parts.base.clock.now_ms()
     day, hours, minutes = now - 86_400_000, now - 7_500_000, now - 900_000
 
     def record(topic: str, cluster: str, state: str, **values: Any) -> dict[str, Any]:

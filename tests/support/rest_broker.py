@@ -51,7 +51,7 @@ async def rest_broker(
     await app.start()
     try:
         if not provisioning:
-            await app.remote_topics.stop()
+            await app.parts.replication.remote_topics.stop()
         yield RestBroker(app, store)
     finally:
         await app.stop()

@@ -52,7 +52,7 @@ class SharedBroker:
 
     @property
     def id(self) -> str:
-        return self.app.this_broker.broker_id
+        return self.app.context.this_broker.broker_id
 
     @property
     def service_url(self) -> str:
@@ -64,8 +64,8 @@ class SharedBroker:
 
     @property
     def ownership(self) -> SharedOwnership:
-        assert self.app.shared is not None
-        return self.app.shared
+        assert self.app.parts.member.shared is not None
+        return self.app.parts.member.shared
 
     @property
     def bundles(self) -> set[str]:
@@ -93,7 +93,7 @@ class SharedBrokers:
             store = broker.store if metadata is None else metadata
             await bootstrap(store, local_cluster=self.config.cluster_name, cluster=ClusterData())
         await broker.app.start()
-        await broker.app.remote_topics.stop()
+        await broker.app.parts.replication.remote_topics.stop()
         self.brokers.append(broker)
         return broker
 

@@ -33,7 +33,7 @@ async def show_replication(pair: ClusterPair) -> None:
     reply = await call(east.web_url, "PUT", f"persistent/{NAMESPACE}/x-partition-0/subscription/s")
     assert reply.status == 409, "it disagrees with its metadata"
     assert (await call(east.web_url, "POST", f"{namespace}/replication", ["east", "west"])).status == 204
-    await eventually(lambda: east.app.remote_topics.results)
+    await eventually(lambda: east.app.parts.replication.remote_topics.results)
     record = {"topic": TOPIC, "cluster": "west", "state": "HELD", "reason": "no", "remedy": "yes"}
     lag = {"since": 9_999_999_999_999, "lagEntries": 3, "lagMessages": 5, "lagSeconds": 600.5}
     assert (await call(east.web_url, "POST", f"{namespace}/replication/status", [{**record, **lag}])).status == 204
@@ -41,7 +41,7 @@ async def show_replication(pair: ClusterPair) -> None:
 
 
 async def _report_progress(app: BrokerApp) -> None:
-    supervisor: ReplicationSupervisor = app.supervisor
+    supervisor: ReplicationSupervisor = app.parts.replication.supervisor
     supervisor._take_line(_PROGRESS)
 
 

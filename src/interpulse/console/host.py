@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from interpulse.authentication.authentication import Authentication, PeerCertificate
 from interpulse.client.transport.http_errors import HttpAnswer
-from interpulse.console.broker_facts import BrokerFacts
 from interpulse.model.errors import PulsarError
 from interpulse.model.permissions import Principal
 from interpulse.serving.failed_authentications import FailedAuthentications
 from interpulse.serving.web_pages import KnownHosts
+
+if TYPE_CHECKING:
+    from interpulse.console.broker_facts import BrokerFacts
 
 __all__ = ["Access", "AdminApi", "Host", "MethodNotAllowed", "Visitor", "VisitorCall"]
 
@@ -99,7 +101,7 @@ class Host:
     access: Access | None = None
     """None: visitors bring no credentials of their own."""
 
-    broker: BrokerFacts | None = None
-    """None: there is only the admin API."""
+    broker: Callable[[], BrokerFacts] | None = None
+    """Returns the broker, and loads what that takes. None: there is only the admin API."""
 
     failed_authentications: FailedAuthentications = field(default_factory=FailedAuthentications)

@@ -80,6 +80,8 @@ class Site:
         self._tails = _tails()
         self._files = StaticFiles()
         self._renderer = Renderer(self._files.url)
+        if host.broker is not None:
+            host.broker()  # loads it here, in the thread of the constructor
 
     def close(self) -> None:
         """Look for nothing any more."""

@@ -78,7 +78,7 @@ class Visit:
         Pages that ask for them are not among those of a console that has only the API.
         """
         assert self.host.broker is not None
-        return self.host.broker
+        return self.host.broker()
 
     async def read(self, path: str) -> Any:
         """A GET of the admin API: decoded JSON, a text, or None. Raises what it refuses, and ServedElsewhere."""

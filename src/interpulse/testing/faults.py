@@ -100,7 +100,7 @@ class Faults:
 
     def drop_connections(self) -> int:
         """Close every connection of the binary protocol; returns how many there were. Clients may reconnect."""
-        return self._in_loop(lambda: self._app.binary_server.drop_all("dropped by a fault of the test"))
+        return self._in_loop(lambda: self._app.parts.binary_server.drop_all("dropped by a fault of the test"))
 
     def disk_full(self, *, times: int | None = None) -> Fault:
         """Fill the disk that messages are stored on, until the fault ends. Stored messages can still be read.

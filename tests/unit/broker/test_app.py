@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from interpulse.broker.app import BrokerApp, CannotServe
+from interpulse.broker.cluster_member import close_in_time
 from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.live.topic.topic import Topic
-from interpulse.broker.ownership.shared_ownership import SharedOwnership
 from interpulse.broker.stores import Stores, in_data_directory
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.model.names import PUBLIC_DEFAULT, TopicName
@@ -100,12 +100,12 @@ async def test_stop_among_other_brokers_when_much_hangs_then_all_of_it_is_given_
             opened.push_async_callback(hang, number)
         return stores
 
-    monkeypatch.setattr("interpulse.broker.app._STOP_SECONDS_AMONG_OTHERS_MAX", 1.0)
-    monkeypatch.setattr("interpulse.broker.app._STOP_SECONDS_MAX", 0.5)
+    monkeypatch.setattr("interpulse.broker.cluster_member._STOP_SECONDS_MAX", 1.0)
+    monkeypatch.setattr("interpulse.broker.cluster_member._LATE_SECONDS_MAX", 0.5)
     config = BrokerConfig(data_dir=str(tmp_path), broker_service_port=0, web_service_port=0)
     app = BrokerApp(config, open_stores=open_stores)
     await app.start()
-    app.shared = cast("SharedOwnership", object())
+    monkeypatch.setattr(app.parts.member, "close", close_in_time)
     async with asyncio.timeout(30):
         await app.stop()
     assert hung == [4, 3, 2, 1, 0]

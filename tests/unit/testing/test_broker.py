@@ -37,7 +37,7 @@ def test_broker_when_its_port_is_taken_then_nothing_of_it_is_left_open(tmp_path:
 def test_broker_when_called_then_works_in_its_own_loop(tmp_path: Path) -> None:
     async def clusters(app: BrokerApp) -> str:
         assert app.ready
-        return app.namespaces.local_cluster
+        return app.context.namespaces.local_cluster
 
     with InProcessBroker(tmp_path, {"clusterName": "east"}) as broker:
         assert broker.call(clusters) == "east"

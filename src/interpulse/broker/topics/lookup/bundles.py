@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import pairwise
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from interpulse.broker.live.registry import backlog_operations
 from interpulse.broker.live.registry.topic_registry import AnyTopic, TopicRegistry
 from interpulse.broker.live.topic.subscription import Subscription
 from interpulse.broker.live.topic.topic import Topic
-from interpulse.broker.ownership.other_brokers import OtherBrokers
 from interpulse.broker.ownership.ownership import Bundle
 from interpulse.broker.tenancy.namespaces import Namespaces
 from interpulse.broker.topics.lifecycle import TopicLifecycle
@@ -27,6 +26,9 @@ from interpulse.model.names import NON_PERSISTENT, PERSISTENT, NamespaceName, To
 from interpulse.model.topics import Requester
 from interpulse.rules.bundles import LARGEST, bundle_of, checked_bundle, named_bundle, split_at, split_positions
 from interpulse.storage.api import Change
+
+if TYPE_CHECKING:
+    from interpulse.broker.ownership.other_brokers import OtherBrokers
 
 __all__ = ["Bundles"]
 

@@ -1,0 +1,359 @@
+"""The objects of a broker in four bundles, each built over the ones before it.
+
+`Foundation` holds settings, addresses and stores, `Tenancy` the records of clusters, tenants and namespaces, `Topics`
+the topics and the rules on them, `Replication` the ways to remote clusters. A `Membership` holds the differences
+between a broker alone and a member of a cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Set
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from interpulse.broker.access.setup import Access, build_access
+from interpulse.broker.config.broker_config import BrokerConfig
+from interpulse.broker.config.dynamic_config import DynamicConfig
+from interpulse.broker.inconsistencies import InconsistencyCounters
+from interpulse.broker.live.registry.topic_registry import RegistrySettings, TopicRegistry, TopicStores
+from interpulse.broker.live.registry.topic_tasks import TaskPeriods
+from interpulse.broker.live.settings import TopicSettings as LiveSettings
+from interpulse.broker.ownership.own_access import OwnAccess
+from interpulse.broker.ownership.ownership import Ownership, this_broker
+from interpulse.broker.replication.remote_topics import RemoteTopics
+from interpulse.broker.replication.replication_status import ReplicationStatus
+from interpulse.broker.replication.replication_supervisor import JobCommand, ReplicationSupervisor, records_without_job
+from interpulse.broker.replication.replication_survey import ReplicationSurvey
+from interpulse.broker.services import Services
+from interpulse.broker.stores import Stores
+from interpulse.broker.tenancy.cluster_links import ClusterLinks
+from interpulse.broker.tenancy.clusters import Clusters
+from interpulse.broker.tenancy.isolation_policies import IsolationPolicyRecords
+from interpulse.broker.tenancy.namespaces import Namespaces
+from interpulse.broker.tenancy.remote_partitions import AdminRemotePartitions
+from interpulse.broker.tenancy.tenants import Tenants
+from interpulse.broker.topics.deletion import Deletion
+from interpulse.broker.topics.inactivity import InactiveTopics
+from interpulse.broker.topics.lifecycle import TopicLifecycle
+from interpulse.broker.topics.lookup.lookup import BatchLimits, Lookups
+from interpulse.broker.topics.schemas import Schemas, SchemaSettings
+from interpulse.broker.topics.topic_policies import TopicPolicyRecords
+from interpulse.broker.topics.topic_reading import LifecycleSettings
+from interpulse.broker.topics.topic_settings import TopicSettingsReader
+from interpulse.clock import Clock
+from interpulse.model.broker_entry_metadata import BrokerEntryFields
+from interpulse.model.brokers import INTERNAL_LISTENER, BrokerAddresses, ListenerAddresses
+from interpulse.model.names import TopicName
+from interpulse.model.policies.messaging_policies import Persistence
+from interpulse.rules.lookup import LookupTarget
+from interpulse.serving.permits import LookupPermits
+from interpulse.storage.api import MetadataStore
+
+if TYPE_CHECKING:
+    from interpulse.broker.ownership.other_brokers import OtherBrokers
+    from interpulse.broker.ownership.shared_ownership import SharedOwnership
+    from interpulse.broker.topics.change_events.change_events import ChangeEvents
+
+__all__ = [
+    "CannotServe",
+    "Foundation",
+    "Membership",
+    "Replication",
+    "Tenancy",
+    "Topics",
+    "build_replication",
+    "build_tenancy",
+    "build_topics",
+]
+
+
+class CannotServe(Exception):
+    """The broker cannot start here; ``str()`` is the sentence for the user."""
+
+
+@dataclass(frozen=True, slots=True)
+class Foundation:
+    """Settings, addresses and stores."""
+
+    config: BrokerConfig
+    clock: Clock
+    own_access: OwnAccess
+    addresses: ListenerAddresses
+    this_broker: LookupTarget
+    this_addresses: BrokerAddresses
+    stores: Stores
+    metadata: MetadataStore
+    """The metadata for questions of clients. Reads end with the session of the store, if it has one."""
+
+    @classmethod
+    def of(
+        cls,
+        config: BrokerConfig,
+        clock: Clock,
+        own_access: OwnAccess,
+        services: Services,
+        stores: Stores,
+        metadata: MetadataStore,
+    ) -> Foundation:
+        target = this_broker(services.addresses)
+        listeners = services.listeners.by_name or {INTERNAL_LISTENER: services.addresses}
+        addresses = BrokerAddresses(target.broker_id, services.addresses, listeners)
+        return cls(config, clock, own_access, services.addresses, target, addresses, stores, metadata)
+
+
+@dataclass(frozen=True, slots=True)
+class Tenancy:
+    """Clusters, tenants and namespaces, and the permissions in them."""
+
+    dynamic: DynamicConfig
+    clusters: Clusters
+    links: ClusterLinks
+    isolation_policies: IsolationPolicyRecords
+    tenants: Tenants
+    namespaces: Namespaces
+    access: Access | None
+
+    def current(self) -> BrokerConfig:
+        """Return the settings in force."""
+        return self.dynamic.config
+
+
+async def build_tenancy(base: Foundation) -> Tenancy:
+    """Raise PreconditionFailed for settings of authentication that cannot be used."""
+    metadata, layout = base.metadata, base.stores.layout
+    dynamic = DynamicConfig(metadata, base.config)
+    await dynamic.load()
+    clusters, tenants = Clusters(metadata, layout), Tenants(metadata)
+    namespaces = Namespaces(metadata, local_cluster=base.config.cluster_name, layout=layout)
+    access = build_access(dynamic.config, tenants, namespaces)
+    if access is not None:
+        dynamic.watch(access.apply)
+    isolation_policies = IsolationPolicyRecords(metadata, clusters)
+    return Tenancy(dynamic, clusters, ClusterLinks(clusters), isolation_policies, tenants, namespaces, access)
+
+
+class Membership(Protocol):
+    """The place of a broker: alone, or a member of a cluster."""
+
+    @property
+    def owners(self) -> Ownership: ...
+
+    @property
+    def shared(self) -> SharedOwnership | None:
+        """The bundles of this broker; None: it is alone."""
+        ...
+
+    @property
+    def others(self) -> OtherBrokers | None:
+        """The other brokers; None: it is alone."""
+        ...
+
+    def change_events(self, loaded: Set[TopicName]) -> ChangeEvents | None:
+        """Return the exchange of topic policies with the other brokers; ``loaded`` is a live view of topics."""
+        ...
+
+    def follow(self, topics: Topics, resume_sending: Callable[[], None], opened: AsyncExitStack) -> None:
+        """Act on changes by other brokers from now on. The registry is started, and no client is connected yet."""
+        ...
+
+    async def start_upkeep(self, topics: Topics, replication: Replication, opened: AsyncExitStack) -> None:
+        """Start the work that one broker does for all."""
+        ...
+
+    def namespaces_changed(self, registry: TopicRegistry) -> None:
+        """Note that policies of namespaces changed, or that namespaces were deleted."""
+        ...
+
+    def leave_with(self, opened: AsyncExitStack) -> None:
+        """Start the exchange with other brokers; ``opened`` ends it, and gives all bundles away."""
+        ...
+
+    async def announce(self, registry: TopicRegistry) -> None:
+        """Let the other brokers send clients here."""
+        ...
+
+    async def close(self, opened: AsyncExitStack) -> None:
+        """Close everything that was opened, within a bounded time."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Topics:
+    """The topics of this broker, loaded and recorded, and the answers about them."""
+
+    registry: TopicRegistry
+    lifecycle: TopicLifecycle
+    change_events: ChangeEvents | None
+    topic_policies: TopicPolicyRecords
+    schemas: Schemas
+    deletion: Deletion
+    inactive_topics: InactiveTopics
+    permits: LookupPermits
+    lookups: Lookups
+    inconsistencies: InconsistencyCounters
+
+
+def build_topics(base: Foundation, tenancy: Tenancy, member: Membership, ready: Callable[[], bool]) -> Topics:
+    """Build the objects that both front ends ask about topics."""
+    config, metadata, stores = base.config, base.metadata, base.stores
+    namespaces, current = tenancy.namespaces, tenancy.current
+    policies = _PoliciesInForce(tenancy)
+    registry = TopicRegistry(
+        TopicStores(
+            stores.guarded or stores.metadata, stores.logs, stores.layout, stores.cursors, stores.check_disk_space
+        ),
+        cluster=config.cluster_name,
+        clock=base.clock,
+        open_rule=lambda name, by, create: lifecycle.open(name, by=by, create=create),
+        settings_of=policies.settings_of,
+        settings=_registry_settings(config),
+        ownership=member.shared,
+        loads_max=lambda: current().max_concurrent_topic_load_request,
+    )
+    lifecycle = TopicLifecycle(
+        metadata,
+        namespaces,
+        LifecycleSettings.following(current),
+        loaded=registry.names,
+        remote_partitions=AdminRemotePartitions(
+            tenancy.clusters, base.clock, timeout_ms=config.auto_topic_creation_lookup_timeout_ms
+        ),
+        layout=stores.layout,
+    )
+    events = member.change_events(registry.names)
+    policies.records = records = TopicPolicyRecords(metadata, lifecycle, events)
+    if stores.follow_persistence is not None:
+        stores.follow_persistence(policies.persistence_of)
+    deletion = Deletion(
+        stores.metadata,  # a deletion that has begun may wait for the store
+        lifecycle,
+        registry,
+        namespaces,
+        tenancy.tenants,
+        current,
+        others=member.others,
+        events=events,
+    )
+    permits = LookupPermits(lambda: current().max_concurrent_lookup_request)
+    lookups = Lookups(
+        namespaces,
+        tenancy.clusters,
+        lifecycle,
+        member.owners,
+        permits=permits,
+        limits=lambda: BatchLimits.of(current()),
+        ready=ready,
+    )
+    return Topics(
+        registry,
+        lifecycle,
+        events,
+        records,
+        Schemas(metadata, namespaces, lambda: _schema_settings(current()), base.clock, stores.schemas),
+        deletion,
+        InactiveTopics(registry, deletion, current),
+        permits,
+        lookups,
+        InconsistencyCounters(base.clock.now_ms),
+    )
+
+
+def _registry_settings(config: BrokerConfig) -> RegistrySettings:
+    quota_seconds = config.backlog_quota_check_interval_in_seconds if config.backlog_quota_check_enabled else None
+    return RegistrySettings(
+        config.replicator_prefix,
+        BrokerEntryFields.named(config.broker_entry_metadata_interceptors),
+        config.managed_ledger_cache_size_mb * 1024 * 1024,
+        TaskPeriods(
+            upkeep=config.retention_check_interval_in_seconds,
+            compaction=config.broker_service_compaction_monitor_interval_in_seconds,
+            subscription_expiry=config.subscription_expiry_check_interval_in_minutes * 60,
+            quota_check=quota_seconds,
+        ),
+    )
+
+
+def _schema_settings(config: BrokerConfig) -> SchemaSettings:
+    return SchemaSettings(
+        auto_update_allowed=config.is_allow_auto_update_schema_enabled,
+        validation_enforced=config.is_schema_validation_enforced,
+        strategy=config.schema_compatibility_strategy,
+        system_topic_strategy=config.system_topic_schema_compatibility_strategy,
+    )
+
+
+class _PoliciesInForce:
+    """The policies of topics after namespaces and settings. `records` is set before the first topic is loaded."""
+
+    records: TopicPolicyRecords
+
+    def __init__(self, tenancy: Tenancy) -> None:
+        self._tenancy = tenancy
+        self._reader = TopicSettingsReader()
+
+    async def settings_of(self, topic: TopicName) -> LiveSettings:
+        """Return the effective policies of a topic."""
+        namespace = await self._tenancy.namespaces.find_policies(topic.namespace_name)
+        own = await self.records.find(topic)
+        return self._reader.read(topic, own, namespace, self._tenancy.current())
+
+    async def persistence_of(self, log_name: str) -> Persistence | None:
+        """Return the policy for the ledgers of a topic, None if the broker's settings count."""
+        topic = TopicName.from_log_name(log_name)
+        namespace = await self._tenancy.namespaces.find_policies(topic.namespace_name)
+        own = await self.records.find(topic)
+        return own.persistence or (namespace.persistence if namespace else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Replication:
+    """The job, the topics on remote clusters, and the status of both."""
+
+    supervisor: ReplicationSupervisor
+    remote_topics: RemoteTopics
+    status: ReplicationStatus
+    survey: ReplicationSurvey
+
+
+def build_replication(
+    base: Foundation, tenancy: Tenancy, topics: Topics, job_arguments: tuple[str, ...]
+) -> Replication:
+    """Build the replication of this broker; ``job_arguments`` are those of the job's log."""
+    config, own, metadata = base.config, base.own_access, base.stores.metadata
+    command = JobCommand(
+        cluster=config.cluster_name,
+        service_url=base.addresses.service(tls=own.tls_preferred),
+        web_url=base.addresses.web(tls=own.tls_preferred),
+        data_dir=Path(config.data_dir),
+        spark_master=config.replication_job_spark_master,
+        driver_memory=config.replication_job_driver_memory,
+        creation_allowed=config.create_topic_to_remote_cluster_for_replication,
+        credentials=own.credentials,
+        trust_certs_file=own.trust_certs_path,
+        certificate_file=own.certificate_path,
+        key_file=own.key_path,
+        arguments=job_arguments,
+    )
+    supervisor = ReplicationSupervisor(metadata, command, mode=config.replication_job, clock=base.clock)
+    remote_topics = RemoteTopics(
+        metadata,
+        tenancy.namespaces,
+        topics.lifecycle,
+        topics.topic_policies,
+        tenancy.links,
+        base.clock,
+        creation_allowed=lambda: tenancy.current().create_topic_to_remote_cluster_for_replication,
+        recheck_seconds=tenancy.current().replication_policy_check_duration_seconds,
+    )
+    status = ReplicationStatus(
+        base.metadata,
+        tenancy.namespaces,
+        topics.lifecycle,
+        topics.topic_policies,
+        without_job=lambda names: records_without_job(supervisor.view, names),
+        remote_topics=remote_topics,
+    )
+    survey = ReplicationSurvey(status, remote_topics, lambda: supervisor.view)
+    return Replication(supervisor, remote_topics, status, survey)

@@ -1,0 +1,165 @@
+"""A broker among others of a cluster: it owns bundles under locks and shares the upkeep."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Set
+from contextlib import AsyncExitStack, suppress
+from typing import Final
+
+from interpulse.broker import metadata_paths as keys
+from interpulse.broker.access.setup import warn_without_own_access
+from interpulse.broker.assembly import Foundation, Replication, Tenancy, Topics
+from interpulse.broker.config.broker_config import SHUTDOWN
+from interpulse.broker.live.registry.topic_registry import TopicRegistry
+from interpulse.broker.ownership.load_meter import LoadMeter
+from interpulse.broker.ownership.other_brokers import OtherBrokers
+from interpulse.broker.ownership.registered_brokers import RegisteredBrokers
+from interpulse.broker.ownership.shared_ownership import SharedOwnership
+from interpulse.broker.ownership.sole_task import SoleTask
+from interpulse.broker.rest.brokers import VERSION
+from interpulse.broker.tenancy.namespaces import check_cluster
+from interpulse.broker.topics.change_events.change_events import ChangeEvents
+from interpulse.client.client import Client
+from interpulse.model.brokers import LoadReport
+from interpulse.model.isolation import IsolationPolicies
+from interpulse.model.names import NamespaceName, TopicName
+from interpulse.storage.guarded import GuardedMetadata
+
+__all__ = ["ClusterMember", "close_in_time"]
+
+_logger = logging.getLogger(__name__)
+
+_STOP_SECONDS_MAX: Final = 60.0  # brokerShutdownTimeoutMs of Apache Pulsar
+_LATE_SECONDS_MAX: Final = 4.5
+_GIVE_UP_SECONDS: Final = 0.1
+_LOAD_MANAGER: Final = "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl"
+"""The load manager whose rules ours follow. Brokers of Apache Pulsar in the same cluster look at its name."""
+
+
+class ClusterMember:
+    """The membership of a broker among others; see `Membership`."""
+
+    def __init__(self, base: Foundation, tenancy: Tenancy, shared: SharedOwnership) -> None:
+        self._base = base
+        self._tenancy = tenancy
+        self._events: ChangeEvents | None = None
+        self.shared = self.owners = shared
+        self.others = OtherBrokers(base.metadata, shared, base.own_access)
+
+    @classmethod
+    async def join(
+        cls, base: Foundation, tenancy: Tenancy, guarded: GuardedMetadata, must_stop: Callable[[], None]
+    ) -> ClusterMember:
+        """Prepare a place among the other brokers. Raise PreconditionFailed if they cannot work with this one.
+
+        ``must_stop`` is called when the broker may serve no more.
+        """
+        await check_cluster(base.stores.metadata, base.config.cluster_name)
+        brokers = RegisteredBrokers(base.metadata, LoadReport(base.this_addresses, VERSION, _LOAD_MANAGER), base.clock)
+        await brokers.check_others()
+        brokers.on_extensible = must_stop
+        namespaces = tenancy.namespaces
+
+        async def boundaries(namespace: NamespaceName) -> tuple[str, ...] | None:
+            policies = await namespaces.find_policies(namespace)
+            return None if policies is None else (await namespaces.versioned_boundaries(namespace, policies))[0]
+
+        async def isolation() -> IsolationPolicies:
+            return await tenancy.isolation_policies.in_force(base.config.cluster_name)
+
+        shared = SharedOwnership(base.metadata, guarded, brokers, boundaries, isolation)
+        if base.config.zookeeper_session_expired_policy == SHUTDOWN:
+            shared.on_lost = must_stop
+        warn_without_own_access(base.config, base.own_access)
+        return cls(base, tenancy, shared)
+
+    def change_events(self, loaded: Set[TopicName]) -> ChangeEvents:
+        self._events = ChangeEvents(
+            self._base.stores.metadata,
+            self._tenancy.namespaces.expected_versions,
+            self._client_of_this_cluster,
+            cluster=self._base.config.cluster_name,
+            loaded=loaded,
+        )
+        return self._events
+
+    def _client_of_this_cluster(self) -> Client:
+        own = self._base.own_access
+        return Client(self._base.addresses.service(tls=own.tls_preferred), credentials=own.credentials, tls=own.tls)
+
+    def follow(self, topics: Topics, resume_sending: Callable[[], None], opened: AsyncExitStack) -> None:
+        """Own bundles from now on, and apply policies of topics that other brokers change."""
+        registry = topics.registry
+
+        def apply_topic_policies(key: str) -> None:
+            topic = keys.topic_of_topic_policies(key)
+            if topic is not None:
+                registry.begin_applying(topic.namespace_name, topic.base)
+            elif key == keys.TOPIC_POLICIES:
+                registry.begin_applying()
+
+        self.shared.start(registry)
+        self.shared.on_resumed = resume_sending
+        registry.spawn(self.shared.brokers.keep_fresh())
+        opened.callback(self._base.stores.metadata.watch(keys.TOPIC_POLICIES, apply_topic_policies))
+
+    async def start_upkeep(self, topics: Topics, replication: Replication, opened: AsyncExitStack) -> None:
+        """Start the tasks that one broker of the cluster does for all. Each broker looks after its own topics."""
+
+        async def resume_deletions() -> None:
+            topics.registry.spawn(topics.deletion.resume())
+
+        async def keep_deletions() -> None:
+            """Let a deletion go on. If it fails, the next broker resumes it."""
+
+        supervisor = replication.supervisor
+        for name, begin, end in (
+            ("replication", supervisor.start, supervisor.stop),
+            ("deletions", resume_deletions, keep_deletions),
+        ):
+            task = SoleTask(self._base.stores.metadata, name, self._base.this_broker.broker_id, begin=begin, end=end)
+            task.start()
+            opened.push_async_callback(task.stop)
+
+    def namespaces_changed(self, registry: TopicRegistry) -> None:
+        """Give bundles of deleted namespaces away."""
+        registry.spawn(self.shared.release_missing())
+
+    async def announce(self, registry: TopicRegistry) -> None:
+        """Register the load report, by which other brokers place bundles."""
+        await self.shared.brokers.register(LoadMeter(self.shared.topics, registry.get))
+
+    def leave_with(self, opened: AsyncExitStack) -> None:
+        """Start the exchange of policies; ``opened`` ends it, and gives all bundles away."""
+        opened.push_async_callback(self.others.close)
+        opened.push_async_callback(self.shared.leave)
+        if self._events is not None:
+            self._events.start()
+            opened.push_async_callback(self._events.close)
+
+    async def close(self, opened: AsyncExitStack) -> None:
+        """Give the bundles away, then close the rest; about 65 s at most."""
+        await close_in_time(opened)
+
+
+async def close_in_time(opened: AsyncExitStack) -> None:
+    """Close everything within `_STOP_SECONDS_MAX`, and then everything that hangs within `_LATE_SECONDS_MAX`.
+
+    Without ZooKeeper each callback may wait for it. What still hangs is given up, one callback after the other.
+    """
+    closing = asyncio.create_task(opened.aclose())
+    try:
+        await asyncio.wait([closing], timeout=_STOP_SECONDS_MAX)
+        if not closing.done():
+            _logger.error("stop timed out seconds=%s", _STOP_SECONDS_MAX)
+        seconds = _LATE_SECONDS_MAX
+        while not closing.done():
+            closing.cancel()
+            await asyncio.wait([closing], timeout=seconds)
+            seconds = _GIVE_UP_SECONDS
+        with suppress(asyncio.CancelledError):
+            await closing
+    finally:
+        closing.cancel()

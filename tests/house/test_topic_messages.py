@@ -21,6 +21,8 @@ MODULES = (
     "interpulse.rules.topics",
     "interpulse.broker.ownership.other_brokers",
     "interpulse.broker.ownership.ownership",
+    "interpulse.broker.ownership.bundle_locks",
+    "interpulse.broker.ownership.bundle_placement",
     "interpulse.broker.ownership.shared_ownership",
     "interpulse.broker.rest.http.at_owner",
     "interpulse.broker.topics.deletion",

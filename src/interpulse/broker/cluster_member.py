@@ -41,8 +41,12 @@ _LOAD_MANAGER: Final = "org.apache.pulsar.broker.loadbalance.impl.ModularLoadMan
 class ClusterMember:
     """The membership of a broker among others; see `Membership`."""
 
-    def __init__(self, base: Foundation, tenancy: Tenancy, shared: SharedOwnership) -> None:
+    def __init__(
+        self, base: Foundation, tenancy: Tenancy, shared: SharedOwnership, on_lost: Callable[[], None]
+    ) -> None:
+        """``on_lost`` is called when the session is lost."""
         self._base = base
+        self._on_lost = on_lost
         self._tenancy = tenancy
         self._events: ChangeEvents | None = None
         self.shared = self.owners = shared
@@ -70,10 +74,9 @@ class ClusterMember:
             return await tenancy.isolation_policies.in_force(base.config.cluster_name)
 
         shared = SharedOwnership(base.metadata, guarded, brokers, boundaries, isolation)
-        if base.config.zookeeper_session_expired_policy == SHUTDOWN:
-            shared.on_lost = must_stop
         warn_without_own_access(base.config, base.own_access)
-        return cls(base, tenancy, shared)
+        stops = base.config.zookeeper_session_expired_policy == SHUTDOWN
+        return cls(base, tenancy, shared, must_stop if stops else lambda: None)
 
     def change_events(self, loaded: Set[TopicName]) -> ChangeEvents:
         self._events = ChangeEvents(
@@ -100,8 +103,7 @@ class ClusterMember:
             elif key == keys.TOPIC_POLICIES:
                 registry.begin_applying()
 
-        self.shared.start(registry)
-        self.shared.on_resumed = resume_sending
+        self.shared.start(registry, on_resumed=resume_sending, on_lost=self._on_lost)
         registry.spawn(self.shared.brokers.keep_fresh())
         opened.callback(self._base.stores.metadata.watch(keys.TOPIC_POLICIES, apply_topic_policies))
 

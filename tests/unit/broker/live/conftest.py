@@ -205,7 +205,7 @@ class Bench:
 
     async def crash(self) -> None:
         """Begin again on the same data without having stored anything more."""
-        for task in list(self.registry._tasks):
+        for task in list(self.registry._tasks._tasks):
             task.cancel()
         self.registry = self._make()
         await self.registry.start()

@@ -14,21 +14,23 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine, KeysView, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from interpulse.broker.instruments import LatencyMeter
 from interpulse.broker.layout import ALONE, Layout
 from interpulse.broker.live.host import HostedTopic
 from interpulse.broker.live.read_buffer_limiter import ReadBufferLimiter
+from interpulse.broker.live.registry.background_tasks import BackgroundTasks
+from interpulse.broker.live.registry.cursor_flushes import CursorFlushes
 from interpulse.broker.live.registry.keyed_executor import KeyedExecutor
 from interpulse.broker.live.registry.load_permits import LoadPermits
+from interpulse.broker.live.registry.settings_refresh import SettingsRefresh
 from interpulse.broker.live.registry.topic_ownership import TopicOwnership
 from interpulse.broker.live.registry.topic_tasks import (
     TOPICS_AT_ONCE,
     AnyTopic,
     TaskPeriods,
     TopicTasks,
-    loaded_in_turns,
 )
 from interpulse.broker.live.registry.transactions import refuse_transactions
 from interpulse.broker.live.settings import TopicSettings
@@ -48,8 +50,6 @@ from interpulse.storage.cursors.cursor_store import CursorStore, RecordedCursors
 __all__ = ["AnyTopic", "DeleteCheck", "OpenRule", "RegistrySettings", "TopicRegistry", "TopicStores"]
 
 log = logging.getLogger(__name__)
-
-R = TypeVar("R")
 
 DeleteCheck = Callable[[AnyTopic | None], None]
 """Looks at the topic, None if it is not loaded, in the moment of its deletion; refuses by raising."""
@@ -124,19 +124,13 @@ class TopicRegistry:
         self._ownership = ownership
         self.serving = None if ownership is None else ownership.serving
         self._open_rule = open_rule
-        self._read_settings = settings_of
-        self._newest_settings = TopicSettings()
         self._topics: dict[TopicName, AnyTopic] = {}
         self.topic_tasks = TopicTasks(self._topics, settings.periods, stores.check_disk_space)
         self._executor = KeyedExecutor()
         self._load_permits = LoadPermits(loads_max)
-        self._changed: set[HostedTopic] = set()
-        self._flushing: set[HostedTopic] = set()
-        self._unstored: set[HostedTopic] = set()
-        """Whose cursors could not be stored when that was tried last; the log says it once."""
-        self._tasks: set[asyncio.Task[Any]] = set()
-        self._applying = asyncio.Lock()
-        self._to_apply: dict[tuple[NamespaceName | None, TopicName | None], asyncio.Task[PulsarError | None]] = {}
+        self._tasks = BackgroundTasks()
+        self._flushes = CursorFlushes(lambda topic: self._topics.get(topic.name) is topic, self._tasks)
+        self._settings = SettingsRefresh(self._topics, settings_of, self._tasks)
         self._closing = False
         self.compaction_permits = asyncio.Semaphore(_COMPACTIONS_AT_ONCE)
         self._names_given = 0
@@ -156,10 +150,7 @@ class TopicRegistry:
         self._closing = True
         await self._executor.close()
         await asyncio.gather(*(self._unload_at_end(topic) for topic in self.topics()))
-        for task in list(self._tasks):
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(list(self._tasks))
+        await self._tasks.close()
 
     async def _count_start(self) -> int:
         """A number that no other start of a broker of this cluster has."""
@@ -267,52 +258,16 @@ class TopicRegistry:
         return [name for name in {*self._topics, *self._executor.names} if name.namespace_name == namespace]
 
     async def policies_changed(self, namespace: NamespaceName | None = None, base: TopicName | None = None) -> None:
-        """Apply the new settings to the loaded topics of a namespace, of one base name, or to all.
-
-        On return they are in force. What the topics store for it is stored together, so many at a time.
-
-        Raises the first failure after every topic was tried.
-        """
-        failure = await asyncio.shield(self._application(namespace, base))
-        if failure is not None:
-            raise failure
+        """Apply new settings to loaded topics, all or those of a namespace or base name; see `SettingsRefresh`."""
+        await self._settings.refresh(namespace, base)
 
     def begin_applying(self, namespace: NamespaceName | None = None, base: TopicName | None = None) -> None:
-        """As `policies_changed`, in the background."""
-        self._application(namespace, base)
+        """Apply new settings in the background; see `policies_changed`."""
+        self._settings.begin(namespace, base)
 
-    def _application(self, namespace: NamespaceName | None, base: TopicName | None) -> asyncio.Task[PulsarError | None]:
-        """The same application is shared until it begins to read."""
-        concerned = (namespace, base)
-        if concerned not in self._to_apply:
-            self._to_apply[concerned] = self._begin(self._apply_new_settings(namespace, base))
-        return self._to_apply[concerned]
-
-    async def _apply_new_settings(self, namespace: NamespaceName | None, base: TopicName | None) -> PulsarError | None:
-        """The first failure; each is logged with its topic."""
-        failures: list[PulsarError] = []
-        async with self._applying:
-            del self._to_apply[namespace, base]
-            concerned = [
-                topic
-                async for topic in loaded_in_turns(self._topics)
-                if namespace in (None, topic.name.namespace_name) and base in (None, topic.name.base)
-            ]
-            for first in range(0, len(concerned), TOPICS_AT_ONCE):
-                some = concerned[first : first + TOPICS_AT_ONCE]
-                failures += filter(None, await asyncio.gather(*map(self._apply_settings, some)))
-        return next(iter(failures), None)
-
-    async def _apply_settings(self, topic: AnyTopic) -> PulsarError | None:
-        """What kept them from coming into force."""
-        try:
-            settings = await self._settings_of(topic.name)
-            if self._topics.get(topic.name) is topic:  # it may have gone meanwhile
-                await topic.apply(settings)
-        except PulsarError as error:
-            log.error("policies not applied topic=%s error=%s", topic.name, error)
-            return error
-        return None
+    async def flush(self, *, within_seconds: float | None = None) -> None:
+        """Store every cursor that changed; see `CursorFlushes`."""
+        await self._flushes.flush_all(within_seconds=within_seconds)
 
     # --- what topics ask
 
@@ -321,22 +276,16 @@ class TopicRegistry:
         return f"{self.cluster}-{self._starts}-{self._names_given - 1}"
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        self._begin(work)
-
-    def _begin(self, work: Coroutine[Any, Any, R]) -> asyncio.Task[R]:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._finished)
-        return task
+        self._tasks.begin(work)
 
     def call_later(self, wait_ms: int, call: Callable[[], None]) -> None:
         asyncio.get_running_loop().call_later(wait_ms / 1000, call)
 
     def cursors_changed(self, topic: HostedTopic) -> None:
-        self._changed.add(topic)
+        self._flushes.note_change(topic)
 
     def topic_failed(self, topic: HostedTopic) -> None:
-        self._unstored.discard(topic)
+        self._flushes.note_failure(topic)
         if self._topics.get(topic.name) is topic:
             del self._topics[topic.name]
             self._executor.submit([topic.name], lambda: self._close_failed(topic))
@@ -362,14 +311,14 @@ class TopicRegistry:
             return await self._load_now(name)
 
     async def _load_now(self, name: TopicName) -> AnyTopic:
-        settings = await self._settings_of(name)
+        settings = await self._settings.of(name)
         if name.is_persistent:
             topic: AnyTopic = await self._load_persistent(name, settings)
         else:
             topic = NonPersistentTopic(name, self, settings)
         self._topics[name] = topic
         try:
-            while (newest := await self._settings_of(name)) != topic.settings:  # they changed while it was loading
+            while (newest := await self._settings.of(name)) != topic.settings:  # they changed while it was loading
                 await topic.apply(newest)
             if self._ownership is not None:
                 await self._ownership.opened(name)
@@ -383,13 +332,6 @@ class TopicRegistry:
             raise
         log.info("topic loaded topic=%s", name)
         return topic
-
-    async def _settings_of(self, name: TopicName) -> TopicSettings:
-        """The settings of a topic; topics after each other that have the same share one object."""
-        settings = await self._read_settings(name)
-        if settings != self._newest_settings:
-            self._newest_settings = settings
-        return self._newest_settings
 
     async def _load_persistent(self, name: TopicName, settings: TopicSettings) -> Topic:
         if self.layout.shared:
@@ -415,9 +357,8 @@ class TopicRegistry:
         log.info("topic unloaded topic=%s", topic.name)
 
     def _gone(self, topic: HostedTopic) -> None:
-        """It is closed."""
-        self._changed.discard(topic)
-        self._unstored.discard(topic)
+        """Forget a closed topic."""
+        self._flushes.forget(topic)
         if self._ownership is not None:
             self._ownership.forget(topic.name)
 
@@ -460,7 +401,7 @@ class TopicRegistry:
         for topic in loaded:  # all of them at once, so that none is taken into use while others are being closed
             topic.clients.retire()
         # what was acknowledged last is kept if they stay: the commit can fail
-        await asyncio.gather(*(self._flush(topic) for topic in loaded if topic in self._changed))
+        await asyncio.gather(*(self._flushes.flush(topic) for topic in loaded if self._flushes.has_changes(topic)))
         for number, topic in enumerate(loaded, 1):
             await topic.abandon()
             self._topics.pop(topic.name, None)  # it may have failed meanwhile
@@ -473,71 +414,6 @@ class TopicRegistry:
             for topic in loaded:
                 self._gone(topic)
         log.info("topics deleted count=%d first=%s", len(names), names[0])
-
-    # --- cursors
-
-    async def flush(self, *, within_seconds: float | None = None) -> None:
-        """Store every cursor that changed; the store puts what comes together into one sync.
-
-        With ``within_seconds`` a topic that takes longer goes on by itself, and is left out while it does.
-        """
-        changed = self._changed - (set() if within_seconds is None else self._flushing)
-        self._changed -= changed
-        flushes: list[asyncio.Task[None]] = []
-        try:
-            for number, topic in enumerate(changed, 1):
-                flush = asyncio.create_task(self._flush_again_if_it_fails(topic))
-                self._tasks.add(flush)
-                flush.add_done_callback(self._tasks.discard)
-                flushes.append(flush)
-                if number % TOPICS_AT_ONCE == 0:
-                    await asyncio.sleep(0)
-            if not flushes:
-                return
-            done, late = await asyncio.wait(flushes, timeout=within_seconds)
-        except BaseException:
-            self._changed |= changed
-            for flush in flushes:
-                flush.cancel()
-            raise
-        for flush in late:
-            flush.add_done_callback(self._finished)
-        failures = [
-            failure for each in done if not each.cancelled() and isinstance(failure := each.exception(), Exception)
-        ]
-        if failures:
-            raise ExceptionGroup("cursors of topics are not stored", failures)
-
-    async def _flush_again_if_it_fails(self, topic: HostedTopic) -> None:
-        self._flushing.add(topic)
-        try:
-            await self._flush(topic)
-        except BaseException:
-            self._changed.add(topic)
-            raise
-        finally:
-            self._flushing.discard(topic)
-
-    async def _flush(self, topic: HostedTopic) -> None:
-        try:
-            await topic.flush()
-        except PulsarError as error:
-            if self._topics.get(topic.name) is not topic:
-                log.info("cursors not stored, the topic is closed topic=%s error=%s", topic.name, error)
-                return
-            self._changed.add(topic)
-            if topic not in self._unstored:
-                log.warning("cursors not stored, tried again each second topic=%s error=%s", topic.name, error)
-                self._unstored.add(topic)
-            return
-        if topic in self._unstored:
-            log.info("cursors stored again topic=%s", topic.name)
-            self._unstored.discard(topic)
-
-    def _finished(self, task: asyncio.Task[Any]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and task.exception() is not None:
-            log.error("background work failed", exc_info=task.exception())
 
 
 def _tells_openings(topic: AnyTopic) -> bool:

@@ -184,7 +184,7 @@ async def test_policies_that_cannot_be_applied_are_told_to_the_caller_and_logged
     async def settings(name: TopicName) -> TopicSettings:
         raise MetadataError("damaged")
 
-    monkeypatch.setattr(bench.registry, "_read_settings", settings)
+    monkeypatch.setattr(bench.registry._settings, "_read", settings)
     for _ in range(2):
         with pytest.raises(MetadataError, match="damaged"):
             await bench.registry.policies_changed()
@@ -200,7 +200,7 @@ async def test_policies_that_cannot_be_applied_are_told_to_the_caller_and_logged
 async def test_work_on_all_topics_when_there_are_many_then_others_get_their_turn_in_between(
     bench: Any, work: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("topic_registry", "topic_tasks"):
+    for module in ("cursor_flushes", "settings_refresh", "topic_registry", "topic_tasks"):
         monkeypatch.setattr(f"interpulse.broker.live.registry.{module}.TOPICS_AT_ONCE", 10)
     monkeypatch.setattr("interpulse.in_turns._TURN_SECONDS", 0.0)
     names = [TopicName.parse(f"t{number}") for number in range(50)]
@@ -226,7 +226,7 @@ async def test_topic_that_goes_while_all_are_worked_on_is_left_alone(
         await bench.registry.unload(OTHER)
         return changed
 
-    monkeypatch.setattr(bench.registry, "_read_settings", settings)
+    monkeypatch.setattr(bench.registry._settings, "_read", settings)
     await bench.registry.policies_changed()
     assert (first.settings, other.settings) == (changed, before)
 
@@ -259,7 +259,7 @@ async def test_settings_that_change_while_a_topic_is_loaded_are_not_missed(bench
         asked += 1
         return TopicSettings(deduplication_enabled=asked > 1)
 
-    bench.registry._read_settings = settings
+    bench.registry._settings._read = settings
     topic = await bench.topic()
     assert topic.deduplication is not None
 
@@ -463,7 +463,7 @@ async def test_cursors_that_cannot_be_stored_since_the_topic_was_closed_meanwhil
     assert [message.partition(" topic=")[0] for message in caplog.messages] == [
         "cursors not stored, the topic is closed"
     ]
-    assert topic not in bench.registry._changed | bench.registry._unstored
+    assert topic not in bench.registry._flushes._changed | bench.registry._flushes._unstored
 
 
 async def test_cursors_that_cannot_be_stored_are_told_once_and_once_more_when_they_are(

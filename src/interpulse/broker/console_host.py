@@ -12,9 +12,16 @@ from interpulse.broker.rest.http.admin_calls import AdminCalls, SentCall, known_
 from interpulse.broker.rest.http.call import Answer
 from interpulse.broker.rest.http.context import RestContext
 from interpulse.client.transport.http_errors import HttpAnswer
-from interpulse.console.availability import MISSING_EXTRA, TURNED_OFF, Availability, extra_installed
 from interpulse.console.front_end import ConsoleFrontEnd
-from interpulse.console.host import Host, MethodNotAllowed, VisitorCall
+from interpulse.console.host import (
+    MISSING_EXTRA,
+    TURNED_OFF,
+    Availability,
+    Host,
+    MethodNotAllowed,
+    VisitorCall,
+    extra_installed,
+)
 from interpulse.serving.listening import is_loopback
 
 if TYPE_CHECKING:

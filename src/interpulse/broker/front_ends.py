@@ -13,8 +13,7 @@ from interpulse.broker.binary.transport.pending_publishes import PublishBuffer
 from interpulse.broker.instruments import Instruments
 from interpulse.broker.loop_lag import LoopLag
 from interpulse.broker.replication.comparison import LocalReading, RemoteComparison
-from interpulse.broker.replication.replication_clusters import ReplicationClusters
-from interpulse.broker.replication.replication_cursors import RegistryReplicationCursors
+from interpulse.broker.replication.replication_clusters import RegistryReplicationCursors, ReplicationClusters
 from interpulse.broker.rest.http.context import RestContext
 from interpulse.broker.tenancy.failure_domains import FailureDomains
 from interpulse.broker.topics.expansion import AdminRemotes, Expansion

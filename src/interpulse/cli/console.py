@@ -40,7 +40,7 @@ def console(port: int, actions: bool, opened: bool, **flags: Any) -> None:
 
 
 async def _serve(settings: ConnectionSettings, port: int, *, actions: bool, opened: bool) -> None:
-    from interpulse.console.availability import MISSING_EXTRA, extra_installed
+    from interpulse.console.host import MISSING_EXTRA, extra_installed
     from interpulse.serving.listening import CannotListen, ServiceAddress
 
     if not extra_installed():

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Final
 from aiohttp import web
 
 from interpulse.authentication.certificates import peer_certificate
-from interpulse.console.availability import Availability
-from interpulse.console.host import Host
+from interpulse.console.host import Availability, Host
 
 if TYPE_CHECKING:
     from interpulse.console.site import Site

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from interpulse.authentication.authentication import Authentication, PeerCertificate
 from interpulse.client.transport.http_errors import HttpAnswer
 from interpulse.model.errors import PulsarError
+from interpulse.model.extras import pip_install
 from interpulse.model.permissions import Principal
 from interpulse.serving.failed_authentications import FailedAuthentications
 from interpulse.serving.web_pages import KnownHosts
@@ -16,7 +18,34 @@ from interpulse.serving.web_pages import KnownHosts
 if TYPE_CHECKING:
     from interpulse.console.broker_facts import BrokerFacts
 
-__all__ = ["Access", "AdminApi", "Host", "MethodNotAllowed", "Visitor", "VisitorCall"]
+__all__ = [
+    "MISSING_EXTRA",
+    "TURNED_OFF",
+    "Access",
+    "AdminApi",
+    "Availability",
+    "Host",
+    "MethodNotAllowed",
+    "Visitor",
+    "VisitorCall",
+    "extra_installed",
+]
+
+
+MISSING_EXTRA: Final = f"the console needs its extra: {pip_install('console')}"
+TURNED_OFF: Final = "the console is off (consoleEnabled=false)"
+
+
+class Availability(NamedTuple):
+    """``reason`` is empty where there is a console."""
+
+    on: bool
+    reason: str = ""
+
+
+def extra_installed() -> bool:
+    """Return True if jinja2 is installed, without loading it."""
+    return find_spec("jinja2") is not None
 
 
 class MethodNotAllowed(PulsarError):

@@ -9,9 +9,8 @@ from aiohttp import web
 
 from interpulse.client.transport.http_errors import HttpAnswer, error_for_response
 from interpulse.client.transport.http_session import HttpSession
-from interpulse.console.availability import Availability
 from interpulse.console.front_end import ConsoleFrontEnd
-from interpulse.console.host import Host, VisitorCall
+from interpulse.console.host import Availability, Host, VisitorCall
 from interpulse.serving.web_pages import KnownHosts
 
 __all__ = ["RemoteConsole"]

@@ -17,12 +17,11 @@ from interpulse.console.polling import PollingRate
 from interpulse.console.sampling import Samples
 from interpulse.console.visit import ServedElsewhere, Visit
 from interpulse.console.web.addresses import ROOT, action_url, page_url, read_query, safe_next
-from interpulse.console.web.form_tokens import FormTokens
 from interpulse.console.web.rendering import Renderer
 from interpulse.console.web.response import Cookie, Response, html, json_document, redirect
 from interpulse.console.web.result_cache import ResultCache
 from interpulse.console.web.security import HEADERS, check_source
-from interpulse.console.web.sessions import COOKIE, SESSION_SECONDS, Sessions
+from interpulse.console.web.sessions import COOKIE, SESSION_SECONDS, FormTokens, Sessions
 from interpulse.console.web.static_files import StaticFiles
 from interpulse.model.errors import Forbidden, InvalidRequest, NotFound, PulsarError
 

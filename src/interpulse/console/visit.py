@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
@@ -11,17 +11,47 @@ from urllib.parse import urlsplit
 
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.client.transport.http_errors import HttpAnswer
+from interpulse.client.transport.http_session import HttpSession
 from interpulse.console.broker_facts import BrokerFacts
 from interpulse.console.host import Host, Visitor, VisitorCall
 from interpulse.console.polling import PollingRate
 from interpulse.console.sampling import Samples
-from interpulse.console.visitor_admin import VisitorAdmin
 from interpulse.console.web.result_cache import ResultCache
 from interpulse.model.errors import InvalidRequest, PulsarError
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.received_errors import error_for_http_status
 
 __all__ = ["Part", "ServedElsewhere", "Visit"]
+
+
+_HERE: Final = "http://localhost"
+
+
+Send = Callable[[str, str, bytes | None, str], Awaitable[HttpAnswer]]
+"""Takes method, target, body and content type."""
+
+
+class _VisitorSession(HttpSession):
+    """A session without connections."""
+
+    def __init__(self, send: Send) -> None:
+        super().__init__(_HERE)
+        self._send_call = send
+
+    async def exchange(self, method: str, target: str, payload: bytes | None, content_type: str) -> HttpAnswer:
+        return await self._send_call(method, target, payload, content_type)
+
+
+class VisitorAdmin(AdminClient):
+    """An admin client that makes its calls through ``send``. It needs no closing."""
+
+    def __init__(self, send: Send) -> None:
+        self._send_call = send
+        super().__init__(_HERE)
+
+    def _new_session(self, web_url: str, **settings: Any) -> HttpSession:
+        return _VisitorSession(self._send_call)
+
 
 T = TypeVar("T")
 

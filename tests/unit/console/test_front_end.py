@@ -8,9 +8,8 @@ from typing import Any, cast
 
 from aiohttp import web
 
-from interpulse.console.availability import Availability
 from interpulse.console.front_end import ConsoleFrontEnd
-from interpulse.console.host import Host
+from interpulse.console.host import Availability, Host
 from interpulse.console.web.response import EventStream, Response
 from tests.support.waiting import eventually
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Protocol
 
+from interpulse.broker.live.registry.topic_registry import TopicRegistry
 from interpulse.broker.tenancy.clusters import Clusters
 from interpulse.broker.tenancy.namespaces import Namespaces
 from interpulse.broker.tenancy.tenants import Tenants
 from interpulse.model.adjustments import AdjustmentPlan
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import OperationNotAllowed
-from interpulse.model.names import NamespaceName
+from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.policies.namespace_policies import NamespacePolicies
 from interpulse.replication.adjust import Enabling
 from interpulse.rules.replication import (
@@ -20,7 +21,7 @@ from interpulse.rules.replication import (
     check_replication_clusters,
 )
 
-__all__ = ["ClusterComparison", "ReplicationClusters", "ReplicationCursors"]
+__all__ = ["ClusterComparison", "RegistryReplicationCursors", "ReplicationClusters", "ReplicationCursors"]
 
 
 class ReplicationCursors(Protocol):
@@ -138,3 +139,21 @@ class ReplicationClusters:
             return policies.changed(allowed_clusters=wanted)
 
         await self._namespaces.update_policies(namespace, allow)
+
+
+class RegistryReplicationCursors:
+    """Opens and closes the cursors through the loaded topics, which follow their policies.
+
+    A topic that is not loaded does so when it is, before it takes a message: nothing has to be done for it.
+    """
+
+    def __init__(self, registry: TopicRegistry) -> None:
+        self._registry = registry
+
+    async def follow(self, namespace: NamespaceName) -> None:
+        """On return every topic keeps what is published from now on, for the clusters that are stored and no other."""
+        await self._registry.policies_changed(namespace)
+
+    async def follow_topic(self, name: TopicName) -> None:
+        """The same for one topic with its partitions."""
+        await self._registry.policies_changed(name.namespace_name, name.base)

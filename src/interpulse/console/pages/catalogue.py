@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Final
+from dataclasses import dataclass
+from typing import Any, Final
 
 from interpulse.console.pages import (
     admission,
@@ -18,13 +19,30 @@ from interpulse.console.pages import (
     subscription,
     topic,
 )
-from interpulse.console.pages.page import Page
 from interpulse.console.pages.remote import overview as remote_overview
 from interpulse.console.pages.remote import topic as remote_topic
 from interpulse.console.visit import Visit
 from interpulse.console.web.response import Download, EventStream
 
-__all__ = ["DOWNLOADS", "HOME", "PAGES", "REMOTE_PAGES", "STREAMS"]
+__all__ = ["DOWNLOADS", "HOME", "PAGES", "REMOTE_PAGES", "STREAMS", "Page"]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page at ``/console/NAME``, its model at ``/console/NAME.json``, shown by the template ``NAME.html``."""
+
+    name: str
+    title: str
+    build: Callable[[Visit], Awaitable[Any]]
+    """Makes the model, a frozen dataclass of plain values. Raises what the admin API refuses."""
+
+    in_menu: bool = True
+    template: str = ""
+    """Its template where that has another name."""
+
+    takes_forms: bool = False
+    """What it is asked may be too long for an address: it is read from a form as well. Nothing is changed by it."""
+
 
 HOME: Final = "overview"
 

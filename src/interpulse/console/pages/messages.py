@@ -6,23 +6,27 @@ import asyncio
 import csv
 import io
 import json
+import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from interpulse.console.messages.entry_range import EntryRange
 from interpulse.console.messages.message_filter import MessageFilter
 from interpulse.console.messages.shown_content import VIEWS
 from interpulse.console.messages.topic_messages import Found, ShownMessage, TopicMessages, message_id
-from interpulse.console.pages.parts.times import read_time
 from interpulse.console.polling import PollingRate
 from interpulse.console.visit import Visit
 from interpulse.console.web.addresses import page_url
 from interpulse.console.web.response import Download, EventStream, event
+from interpulse.model.errors import InvalidRequest
 from interpulse.model.ids import MessageId, Position
 from interpulse.model.names import TopicName
+from interpulse.model.numbers import LONG_MAX
 
-__all__ = ["MessagesModel", "build", "export", "tail"]
+__all__ = ["MessagesModel", "build", "export", "read_time", "tail"]
+
 
 COUNT: Final = 25
 _EXPORTED_MAX: Final = 1_000_000
@@ -225,3 +229,22 @@ def _csv_line(cells: Any) -> bytes:
     text = io.StringIO()
     csv.writer(text).writerow(cells)
     return text.getvalue().encode("utf-8", "backslashreplace")
+
+
+_DIGITS: Final = re.compile(r"[0-9]{1,19}", re.ASCII)
+
+
+def read_time(text: str) -> int:
+    """Milliseconds since the epoch, of that number or of ISO 8601, which is UTC where it names no zone.
+
+    Raises InvalidRequest.
+    """
+    if _DIGITS.fullmatch(text) and int(text) <= LONG_MAX:
+        return int(text)
+    try:
+        moment = datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise InvalidRequest(
+            f"A time is milliseconds since 1970 or like 2026-01-31T12:00:00Z, not {text[:100]!r}"
+        ) from None
+    return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)

@@ -14,7 +14,7 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine, KeysView, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from interpulse.broker.instruments import LatencyMeter
 from interpulse.broker.layout import ALONE, Layout
@@ -25,7 +25,6 @@ from interpulse.broker.live.registry.cursor_flushes import CursorFlushes
 from interpulse.broker.live.registry.keyed_executor import KeyedExecutor
 from interpulse.broker.live.registry.load_permits import LoadPermits
 from interpulse.broker.live.registry.settings_refresh import SettingsRefresh
-from interpulse.broker.live.registry.topic_ownership import TopicOwnership
 from interpulse.broker.live.registry.topic_tasks import (
     TOPICS_AT_ONCE,
     AnyTopic,
@@ -47,7 +46,41 @@ from interpulse.storage.api import Change, Delete, Log, LogListener, LogNotFound
 from interpulse.storage.cas import advance_counter
 from interpulse.storage.cursors.cursor_store import CursorStore, RecordedCursors, read_cursor_names
 
-__all__ = ["AnyTopic", "DeleteCheck", "OpenRule", "RegistrySettings", "TopicRegistry", "TopicStores"]
+__all__ = [
+    "AnyTopic",
+    "DeleteCheck",
+    "OpenRule",
+    "RegistrySettings",
+    "TopicOwnership",
+    "TopicRegistry",
+    "TopicStores",
+]
+
+
+class TopicOwnership(Protocol):
+    """The bundles of this broker, as the registry of its topics sees them."""
+
+    async def acquire(self, topic: TopicName) -> None:
+        """The topic may be loaded; raises ServiceNotReady if its bundle is not this broker's."""
+
+    async def opened(self, topic: TopicName) -> None:
+        """The topic is loaded; raises ServiceNotReady if its bundle was lost since."""
+
+    def serving(self) -> bool:
+        """Whether what this broker holds surely is its own, as the clock says now."""
+
+    def holds(self, topic: TopicName) -> bool:
+        """Whether the bundle of an acquired topic is this broker's, as the clock says now."""
+
+    def check(self, topic: TopicName) -> None:
+        """Raises ServiceNotReady unless `holds`."""
+
+    async def is_as_left(self, topic: TopicName) -> bool:
+        """Whether nobody but this broker has changed the record of the topic since it was loaded."""
+
+    def forget(self, topic: TopicName) -> None:
+        """The topic is not loaded any more."""
+
 
 log = logging.getLogger(__name__)
 

@@ -1,4 +1,4 @@
-"""Topics with transactions, which only brokers of Apache Pulsar understand, are left to these (cluster 14)."""
+"""The refusal of topics with transactions, which only brokers of Apache Pulsar can load (cluster 14)."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ __all__ = ["refuse_transactions"]
 
 
 async def refuse_transactions(metadata: MetadataStore, topic: TopicName) -> None:
-    """Raises NotAllowed for such a topic, of which nothing has been changed then.
+    """Raise NotAllowed for a topic with transactions, before anything of it is changed.
 
-    Messages of transactions that were given up would be delivered, and acknowledgements of others would be lost.
+    Loaded here, it would deliver messages of aborted transactions and lose acknowledgements of others.
     """
     subscriptions = await read_cursor_names(metadata, topic.log_name)
     records = [keys.topic_record(each) for each in topic.transaction_topics(subscriptions)]

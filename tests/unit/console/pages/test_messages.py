@@ -2,7 +2,7 @@
 
 import pytest
 
-from interpulse.console.pages.parts.times import read_time
+from interpulse.console.pages.messages import read_time
 from interpulse.model.errors import InvalidRequest
 
 

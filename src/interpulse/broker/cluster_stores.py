@@ -40,7 +40,7 @@ _ADDED_BYTES_MAX: Final = 128  # broker entry metadata, or what compaction puts 
 
 
 async def in_cluster(config: BrokerConfig, opened: AsyncExitStack) -> Stores:
-    """Opens the stores that ``metadataStoreUrl`` names. See `interpulse.broker.stores.OpenStores`."""
+    """Open the stores that ``metadataStoreUrl`` names. See `interpulse.broker.stores.OpenStores`."""
     check_settings(config)
     directory = Path(config.data_dir)
     lock = DirectoryLock.acquire(directory)

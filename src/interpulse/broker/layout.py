@@ -1,4 +1,4 @@
-"""What differs between the metadata of a broker that is alone and those of a cluster, which have Pulsar's own layout.
+"""The differences between the metadata of a broker alone and those of a cluster, which have Pulsar's own layout.
 
 It is chosen with the stores, and handed to whoever reads or writes one of these records. Source: cluster 4.2.
 """

@@ -51,17 +51,17 @@ class Stores:
     schemas: SchemaStore | None = None
     """None: the schemas of each topic are a record of the metadata."""
     guarded: GuardedMetadata | None = None
-    """Where other brokers work on the same stores: the metadata as the logs write it, under locks of bundles."""
+    """The metadata for writes of logs, under locks of bundles; None unless other brokers work on the same stores."""
     metadata_meter: MetadataMeter | None = None
     entry_bytes_max: int | None = None
     """The largest entry, as producers send it; None = any can be stored."""
 
     def message_bytes_max(self, configured: int) -> int:
-        """The largest message that producers are told of: a frame with more than a whole entry is not taken."""
+        """Return the largest message for producers: stores refuse a frame of more than one entry."""
         return configured if self.entry_bytes_max is None else min(configured, self.entry_bytes_max - FRAME_OVERHEAD)
 
     def check_disk_space(self) -> None:
-        """Raises NoRoomLeft while messages cannot be stored."""
+        """Raise NoRoomLeft while messages cannot be stored."""
         if self.disk_space is not None:
             self.disk_space.check()
 
@@ -74,7 +74,7 @@ Raises ConfigError, DataDirectoryInUse, DataDirectoryUnusable and MetadataError.
 
 
 def in_data_directory(files: Files | None = None) -> OpenStores:
-    """The stores in ``dataDir``, which is locked; ``files`` of the log and of the probe for room."""
+    """Open the stores in ``dataDir``, and lock it. ``files`` are those of the log and of the check for disk space."""
     return partial(_open, files or DiskFiles())
 
 
@@ -99,7 +99,7 @@ async def _open(files: Files, config: BrokerConfig, opened: AsyncExitStack) -> S
 
 
 def log_config(config: BrokerConfig) -> LogConfig:
-    """How the logs of such a broker behave."""
+    """Return the settings of the broker's logs."""
     minute_ms, mib = 60_000, 1024 * 1024
     return LogConfig(
         ledger_entries_max=config.managed_ledger_max_entries_per_ledger,

@@ -25,11 +25,11 @@ _logger = logging.getLogger(__name__)
 
 _PLAIN: Final = {"X-Content-Type-Options": "nosniff"}
 _BODY_BYTES_MAX: Final = 64 * 1024
-"""A form has a token and a few words; where more is written down, the command line is the place."""
+"""The largest form: a token and a few short fields."""
 
 
 class ConsoleFrontEnd:
-    """What answers at ``/console``."""
+    """The handler of requests to ``/console``."""
 
     path = "/console"
 
@@ -41,7 +41,7 @@ class ConsoleFrontEnd:
         self._streams: set[asyncio.Task[None]] = set()
 
     async def serve(self, request: web.BaseRequest) -> web.StreamResponse:
-        """One request, answered; what goes wrong is a page, too."""
+        """Answer one request. Failures are pages, too."""
         if not self._available.on:
             return web.Response(status=404, text=f"{self._available.reason}\n", headers=_PLAIN)
         try:
@@ -68,7 +68,7 @@ class ConsoleFrontEnd:
         return answer
 
     def close(self) -> None:
-        """End the streams of events; a stop does not wait for visitors who watch."""
+        """End the streams of events. A stop does not wait for visitors who watch."""
         for task in self._streams:
             task.cancel()
         if self._site is not None:
@@ -81,7 +81,7 @@ class ConsoleFrontEnd:
         return self._site
 
     async def _loaded(self) -> Site:
-        """Modules and templates take longer to load than the event loop may be held: a thread does it."""
+        """Load modules and templates in a thread: they take longer than the event loop may be held."""
         module = await asyncio.to_thread(import_module, "interpulse.console.site")
         site: Site = await asyncio.to_thread(module.Site, self._host)
         return site

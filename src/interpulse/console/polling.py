@@ -1,4 +1,4 @@
-"""How often those look who look again and again: less often the more they are, so that together they cost the same."""
+"""The rate at which watchers poll: the more there are, the less often each polls, so that the total cost is bounded."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ __all__ = ["PollingRate"]
 
 
 class PollingRate:
-    """Of all who watch one kind of thing."""
+    """The shared rate of all watchers of one kind."""
 
     def __init__(self, what: str, *, every_seconds: float, per_second_max: float, most: int) -> None:
-        """``what`` is watched, at most ``most`` of it at once.
+        """Allow at most ``most`` watchers; ``what`` names the watched things in the refusal.
 
-        Each watcher has its turn every so many seconds, later where all of them would have more turns a second.
+        Each watcher has a turn every ``every_seconds``, or less often so that all have ``per_second_max`` together.
         """
         self.watchers = 0
         self._what = what
@@ -26,17 +26,17 @@ class PollingRate:
 
     @property
     def seconds(self) -> float:
-        """Between two turns of one watcher."""
+        """The seconds between two turns of one watcher."""
         return max(self._every_seconds, self.watchers / self._per_second_max)
 
     def check_room(self) -> None:
-        """Raises ServiceNotReady where one more is too many."""
+        """Raise ServiceNotReady if one more watcher is too many."""
         if self.watchers >= self._most:
             raise ServiceNotReady(f"{self._most} {self._what} are watched already; close one of them")
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """There is one more watcher inside; raises ServiceNotReady where that is too many."""
+        """Count one more watcher inside. Raise ServiceNotReady if that is too many."""
         self.check_room()
         self.watchers += 1
         try:

@@ -20,7 +20,7 @@ _STOP_SECONDS: Final = 1.0
 
 
 class _RemoteCalls:
-    """Every call goes to the cluster, with the credentials of the session."""
+    """Calls over HTTP, with the credentials of the session."""
 
     def __init__(self, session: HttpSession) -> None:
         self._session = session
@@ -32,11 +32,11 @@ class _RemoteCalls:
         return answer
 
     async def check(self, call: VisitorCall) -> None:
-        """Only the cluster knows, and says so when the call is made."""
+        """Allow everything: only the cluster can refuse, when the call is made."""
 
 
 class RemoteConsole:
-    """See the module. ``session`` is closed by whoever made it."""
+    """See the module. The caller closes ``session``."""
 
     def __init__(self, session: HttpSession, cluster: str, *, read_only: bool) -> None:
         host = Host(

@@ -1,4 +1,4 @@
-"""Samples of topics while somebody watches them: one task for each topic, however many watch, and bounded memory.
+"""Samples of topics while visitors watch them: one task per topic, for any number of watchers, and bounded memory.
 
 A sample is taken and written as JSON once for all its watchers. These are woken a few at a time, so that a thousand of
 them keep no message waiting, and less often the more they are.
@@ -20,7 +20,7 @@ from interpulse.model.errors import PulsarError
 __all__ = ["Samples"]
 
 _KEPT: Final = 300
-"""Of five minutes: who comes sees what was, who reads slowly misses what is older."""
+"""Samples of five minutes. A new watcher gets them all, a slow one misses older samples."""
 _WOKEN_AT_ONCE: Final = 20
 """Writing to them takes about a millisecond."""
 
@@ -30,27 +30,27 @@ Take = Callable[[], Awaitable[Any]]
 @dataclass(slots=True)
 class _Series:
     samples: deque[str] = field(default_factory=lambda: deque(maxlen=_KEPT))
-    """As JSON."""
+    """Samples as JSON."""
 
     number: int = 0
-    """Of the last one."""
+    """The number of the last sample."""
 
     watchers: int = 0
     waiting: list[asyncio.Future[None]] = field(default_factory=list)
     task: asyncio.Task[None] | None = None
 
     def since(self, number: int) -> list[str]:
-        """The samples after that one, as far as they are kept."""
+        """Return the stored samples after this number."""
         kept = len(self.samples)
         return list(islice(self.samples, max(0, kept - (self.number - number)), kept))
 
     async def change(self) -> None:
-        """Return when there is one more, or no more."""
+        """Return when a sample arrives or the series ends."""
         self.waiting.append(asyncio.get_running_loop().create_future())
         await self.waiting[-1]
 
     async def wake_all(self) -> None:
-        """Whoever waits now; other work has its turn in between."""
+        """Wake the current watchers, and give way to other work in between."""
         waiting, self.waiting = self.waiting, []
         for number, each in enumerate(waiting, 1):
             if not each.done():
@@ -59,7 +59,7 @@ class _Series:
                 await asyncio.sleep(0)
 
     def end(self) -> None:
-        """Wake whoever waits: there is nothing more to wait for."""
+        """Wake all watchers at the end of the series."""
         for each in self.waiting:
             if not each.done():
                 each.set_result(None)
@@ -115,6 +115,6 @@ class Samples:
                 await series.wake_all()
                 await asyncio.sleep(self._rate.seconds)
         except PulsarError:
-            return  # the watchers are told
+            return  # the watchers get the end of the series
         finally:
             series.end()

@@ -62,12 +62,12 @@ class _Request:
         self.address = address
 
     def form(self) -> dict[str, str]:
-        """The fields of the form that was sent; raises InvalidRequest."""
+        """Return the fields of the form. Raise InvalidRequest."""
         return read_query(self.raw_form.decode("latin-1"))
 
 
 class Site:
-    """The console, once somebody looks at it."""
+    """The pages of the console, loaded with the first visit."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
@@ -83,7 +83,7 @@ class Site:
             host.broker()  # loads it here, in the thread of the constructor
 
     def close(self) -> None:
-        """Look for nothing any more."""
+        """End background work."""
         self._cache.forget()
 
     async def answer(
@@ -98,7 +98,7 @@ class Site:
         tls: bool = False,
         address: str = "",
     ) -> Response:
-        """The response to one request; a refusal is a response, too."""
+        """Return the response to one request. A refusal is a response, too."""
         request = _Request(method, raw_path, headers, form, cookies, certificate, tls, address)
         try:
             response = await self._answer(request)
@@ -142,7 +142,7 @@ class Site:
     # --- who comes
 
     async def _visitor(self, request: _Request) -> Visitor:
-        """Raises BadCredentials."""
+        """Authenticate the visitor. Raise BadCredentials."""
         access = self._host.access
         headers = {
             name: request.headers[name] for name in ("Authorization", "X-Original-Principal") if name in request.headers
@@ -254,7 +254,7 @@ class Site:
     # --- actions
 
     async def _action(self, request: _Request, visitor: Visitor, action: Action) -> Response:
-        """GET asks for what is missing, or to confirm; POST does it."""
+        """Ask for missing fields or a confirmation (GET), or do the action (POST)."""
         values = action.values(read_query(request.raw_query))
         if action.missing(values):
             if request.method == "POST":
@@ -362,7 +362,7 @@ def _tails() -> PollingRate:
 
 
 def _authorization(form: Mapping[str, str]) -> str:
-    """What REST takes in the header Authorization."""
+    """Return the header Authorization for the credentials of a form."""
     name, password = form.get("name", ""), form.get("password", "")
     if name:
         return f"Basic {base64.b64encode(f'{name}:{password}'.encode()).decode()}"

@@ -1,4 +1,4 @@
-"""One visit: who comes, what they ask for, and the calls of the admin API that are made in their name."""
+"""One visit: the visitor, the query, and calls of the admin API in the name of the visitor."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ _JSON: Final = "application/json"
 
 
 class ServedElsewhere(PulsarError):
-    """Another broker of the cluster has what was asked for; ``web_url`` is its address."""
+    """Another broker of the cluster serves this; ``web_url`` is its address."""
 
     http_status = 421
 
@@ -75,7 +75,7 @@ class ServedElsewhere(PulsarError):
 
 @dataclass(frozen=True, slots=True)
 class Part(Generic[T]):
-    """A part of a page: what the admin API answered, or why it refused."""
+    """A part of a page: the answer of the admin API, or its refusal."""
 
     value: T | None
     refusal: str = ""
@@ -83,7 +83,7 @@ class Part(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """What the builder of a page has."""
+    """The input of a page's builder."""
 
     visitor: Visitor
     host: Host
@@ -91,13 +91,13 @@ class Visit:
     query: Mapping[str, str]
     now_ms: int
     cache: ResultCache
-    """For what takes long to find out; a key has the role in it where roles see different things."""
+    """Results of slow work. A key contains the role where roles see different things."""
 
     samples: Samples
-    """For what is watched as it goes on."""
+    """Samples that visitors watch."""
 
     tails: PollingRate
-    """Of the visitors who follow the messages of a topic."""
+    """The rate of visitors who follow the messages of a topic."""
 
     read_only: bool = False
 
@@ -111,11 +111,11 @@ class Visit:
         return self.host.broker()
 
     async def read(self, path: str) -> Any:
-        """A GET of the admin API: decoded JSON, a text, or None. Raises what it refuses, and ServedElsewhere."""
+        """Make a GET of the admin API. Return decoded JSON, a text, or None. Raise its refusal, and ServedElsewhere."""
         return await self.send("GET", path)
 
     async def attempt(self, path: str) -> Part[Any]:
-        """The same where a refusal leaves the rest of the page as it is."""
+        """Make a GET whose refusal leaves the rest of the page as it is."""
         try:
             return Part(await self.read(path))
         except PulsarError as error:
@@ -123,11 +123,11 @@ class Visit:
 
     @property
     def admin(self) -> AdminClient:
-        """The admin client, whose calls are made here in the visitor's name."""
+        """The admin client, which makes calls in the name of the visitor."""
         return VisitorAdmin(self._answer)
 
     async def send(self, method: str, path: str, body: Any = None) -> Any:
-        """Any call of the admin API; see `read`."""
+        """Make any call of the admin API; see `read`."""
         answer = await self._answer(method, path, None if body is None else json.dumps(body).encode())
         if answer.status >= _REFUSED:  # a document that says how far it came; others are raised by their handlers
             raise error_for_http_status(answer.status, _reason(answer))
@@ -143,24 +143,24 @@ class Visit:
         return answer
 
     async def check(self, method: str, path: str) -> None:
-        """Raise what keeps the visitor from making this call; the call is not made."""
+        """Raise the refusal of a call without making it."""
         await self.host.api.check(VisitorCall(self.visitor, method, path))
 
     async def refusal(self, method: str, path: str) -> str:
-        """Why the visitor may not make this call; empty if they may. The call is not made."""
+        """Return the refusal of a call without making it; empty if the visitor may make it."""
         try:
             await self.check(method, path)
         except PulsarError as error:
             return str(error)
         return ""
 
-    # --- what stands behind the question mark
+    # --- the query
 
     def text(self, name: str, default: str = "") -> str:
         return self.query.get(name, default)
 
     def number(self, name: str, default: int, *, most: int) -> int:
-        """From 0 to ``most``; raises InvalidRequest."""
+        """Return a number from 0 to ``most``. Raise InvalidRequest."""
         text = self.query.get(name)
         if not text:
             return default
@@ -169,18 +169,18 @@ class Visit:
         return int(text)
 
     def choice(self, name: str, choices: tuple[str, ...]) -> str:
-        """One of these, the first if none is given; raises InvalidRequest."""
+        """Return one of these choices, by default the first. Raise InvalidRequest."""
         text = self.query.get(name) or choices[0]
         if text not in choices:
             raise InvalidRequest(f"{name} must be one of {', '.join(choices)}, not {text[:100]!r}")
         return text
 
     def topic(self, name: str = "name") -> TopicName:
-        """A topic; raises InvalidTopicName."""
+        """Return the topic of the address. Raise InvalidTopicName."""
         return TopicName.parse(self._given(name, "a topic such as persistent://public/default/orders"))
 
     def namespace(self, name: str = "namespace") -> NamespaceName:
-        """A namespace; raises InvalidTopicName."""
+        """Return the namespace of the address. Raise InvalidTopicName."""
         return NamespaceName.parse(self._given(name, "a namespace such as public/default"))
 
     def _given(self, name: str, meaning: str) -> str:
@@ -191,12 +191,12 @@ class Visit:
 
 
 def _reason(answer: HttpAnswer) -> str:
-    told = json.loads(answer.content) if answer.content else {}
-    return str(told.get("reason") or "The broker gave no reason")
+    document = json.loads(answer.content) if answer.content else {}
+    return str(document.get("reason") or "The broker gave no reason")
 
 
 def _decoded(answer: HttpAnswer) -> Any:
-    """JSON where it is JSON: brokers send bare words such as ``ok`` with its content type, too."""
+    """Decode JSON. Brokers send bare words such as ``ok`` with its content type, too; they stay texts."""
     if answer.content_type == _JSON:
         with suppress(ValueError):
             return json.loads(answer.content)

@@ -1,1 +1,1 @@
-"""What visitors may do: `catalogue` lists each action with the call and the command that it stands for."""
+"""The actions of the console: `catalogue` lists each action with its call and its command."""

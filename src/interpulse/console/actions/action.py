@@ -1,4 +1,4 @@
-"""What an action is: one call of the admin API, and the command that stands for it."""
+"""An action: one call of the admin API, and the command that does the same."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Action:
     name: str
     title: str
     effect: str
-    """What it does and what it does not, in one sentence."""
+    """The effect in one sentence, with its limits."""
 
     fields: tuple[Field, ...]
     call: Callable[[Values], AdminCall]
@@ -63,7 +63,7 @@ class Action:
     """Something is lost that does not come back."""
 
     def values(self, given: Values) -> dict[str, str]:
-        """Those of its fields; raises InvalidRequest for a value that is not among the choices."""
+        """Return the values of the fields. Raise InvalidRequest for a value that is not among the choices."""
         found = {item.name: given.get(item.name, "") for item in self.fields}
         for item in self.fields:
             if item.choices and found[item.name] and found[item.name] not in item.choices:
@@ -74,5 +74,5 @@ class Action:
         return [item for item in self.fields if not item.optional and not values[item.name]]
 
     def command_line(self, values: Values) -> str:
-        """As it can be pasted into a shell."""
+        """Return the command for a shell."""
         return shlex.join(("interpulse-admin", *self.command(values)))

@@ -1,4 +1,4 @@
-"""What is done to a namespace's replication, to schemas and to the settings of brokers."""
+"""Actions on the replication of a namespace, on schemas, and on the settings of brokers."""
 
 from __future__ import annotations
 

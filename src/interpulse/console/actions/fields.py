@@ -15,31 +15,31 @@ __all__ = ["AGES", "SUBSCRIPTION", "TOPIC", "namespace_of", "partitions_of", "se
 TOPIC: Final = Field("topic", "Topic", hint="persistent://tenant/namespace/name")
 SUBSCRIPTION: Final = Field("subscription", "Subscription")
 AGES: Final = {"5m": 300, "1h": 3_600, "6h": 21_600, "1d": 86_400, "7d": 604_800}
-"""As pulsar-admin writes them, in seconds."""
+"""Ages as pulsar-admin writes them, in seconds."""
 
 
 def topic_of(values: Mapping[str, str]) -> TopicName:
-    """Raises InvalidTopicName."""
+    """Return the topic of a form. Raise InvalidTopicName."""
     return TopicName.parse(values["topic"])
 
 
 def namespace_of(values: Mapping[str, str]) -> NamespaceName:
-    """Raises InvalidTopicName."""
+    """Return the namespace of a form. Raise InvalidTopicName."""
     return NamespaceName.parse(values["namespace"])
 
 
 def seconds_of(values: Mapping[str, str]) -> int:
-    """Of the field ``time``, whose choices are `AGES`."""
+    """Return the seconds of the field ``time``, whose choices are `AGES`."""
     return AGES[values["time"]]
 
 
 def partitions_of(values: Mapping[str, str]) -> int:
-    """Of the field ``partitions``; raises InvalidRequest."""
+    """Return the count of the field ``partitions``. Raise InvalidRequest."""
     return whole(values, "partitions", most=INT_MAX)
 
 
 def whole(values: Mapping[str, str], name: str, *, most: int) -> int:
-    """An integer from 1 on; raises InvalidRequest."""
+    """Return an integer of 1 or more. Raise InvalidRequest."""
     text = values[name]
     if not (text.isascii() and text.isdecimal() and len(text) <= len(str(most)) and 1 <= int(text) <= most):
         raise InvalidRequest(f"{name} must be an integer from 1 to {most}, not {text[:100]!r}")

@@ -1,4 +1,4 @@
-"""What brings the records of a topic together again."""
+"""Actions that repair the records of a topic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is done to a subscription."""
+"""Actions on a subscription."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is done to a topic."""
+"""Actions on a topic."""
 
 from __future__ import annotations
 

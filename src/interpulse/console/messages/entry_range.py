@@ -35,14 +35,14 @@ class EntryRange:
         return self._begins[-1]
 
     def __getitem__(self, number: int) -> Position:
-        """The position of an entry; raises IndexError."""
+        """Return the position of an entry. Raise IndexError."""
         if not 0 <= number < len(self):
             raise IndexError(f"entry {number} of {len(self)}")
         ledger = bisect_right(self._begins, number) - 1
         return Position(self._ledgers[ledger][0], number - self._begins[ledger])
 
     def number(self, position: Position) -> int:
-        """The count of the entry there, or of the next one after it; the length if there is none."""
+        """Return the number of the entry at a position, or of the next one; the length if there is none."""
         for (ledger, count), begin in zip(self._ledgers, self._begins, strict=False):
             if ledger == position.ledger:
                 return begin + min(max(position.entry, 0), count)

@@ -1,4 +1,4 @@
-"""Which messages a visitor looks for."""
+"""The filter of a search for messages."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ class ShownContent:
 
     text: str
     form: str
-    """What the text is: a type of schema, ``text``, ``hex``, ``null`` or ``encrypted``."""
+    """The form of the text: a type of schema, ``text``, ``hex``, ``null`` or ``encrypted``."""
 
     problem: str = ""
     cut: bool = False

@@ -44,12 +44,12 @@ class ShownMessage:
     schema_version: int | None = None
     content: ShownContent = NO_CONTENT
     problem: str = ""
-    """Why the entry cannot be read."""
+    """The reason why the entry cannot be read."""
 
 
 @dataclass(slots=True)
 class Found:
-    """What a search came to."""
+    """The result of a search."""
 
     messages: list[ShownMessage] = field(default_factory=list)
     looked_at: int = 0
@@ -59,7 +59,7 @@ class Found:
     """Messages of these entries that match and are too many."""
 
     next_id: str = ""
-    """Where to go on; empty at the end of the topic."""
+    """The position to continue at; empty at the end of the topic."""
 
 
 class TopicMessages:
@@ -79,17 +79,17 @@ class TopicMessages:
         self._schemas: dict[bytes, SchemaInfo | None] = {}
 
     async def entries(self) -> EntryRange:
-        """Those that are kept; of a topic without one, a visitor who may not read it is told the same as of others."""
+        """Return the stored entries. A visitor who may not read the topic gets the same refusal for an empty one."""
         await self._visit.check("GET", topic_path(self.topic, "/ledger/0/entry/0"))
         return EntryRange.of(await self._admin.topics.internal_stats(self.topic))
 
     async def number_at(self, entries: EntryRange, time_ms: int) -> int:
-        """The count of the first entry that was published at or after a time."""
+        """Return the number of the first entry that was published at or after a time."""
         place = await self._admin.topics.message_id_at(self.topic, time_ms)
         return entries.number(Position(int(place["ledgerId"]), int(place["entryId"])))
 
     async def newest(self, entries: EntryRange, wanted: MessageFilter, count: int, *, first: int = 0) -> Found:
-        """The last messages that match, in their order; those before the entry ``first`` are not looked at."""
+        """Return the last messages that match, in order. Entries before ``first`` are not read."""
         found = Found()
         read = matched = 0
         for number in range(len(entries) - 1, first - 1, -1):
@@ -143,14 +143,14 @@ class TopicMessages:
             await asyncio.sleep(0)
 
     async def at(self, place: MessageId) -> list[Message | ShownMessage]:
-        """The messages of an entry, or the one of them that the id names; raises NotFound."""
+        """Return the messages of an entry, or the one that the id names. Raise NotFound."""
         messages = await self._admin.topics.message_by_id(self.topic, place.ledger, place.entry)
         if place.batch_index < 0:
             return list(messages)
         return [each for each in messages if each.id.batch_index in (-1, place.batch_index)]
 
     async def shown(self, message: Message | ShownMessage) -> ShownMessage:
-        """The message with its content as it is shown."""
+        """Return the message with its content for the page."""
         if isinstance(message, ShownMessage):
             return message
         schema = await self._schema(message.schema_version) if self._view == "decoded" else None
@@ -179,7 +179,7 @@ class TopicMessages:
         )
 
     async def _read(self, position: Position) -> tuple[list[Message] | list[ShownMessage], int]:
-        """The messages of an entry and their bytes; one that cannot be read is a message with a problem."""
+        """Return the messages of an entry and their bytes. An unreadable entry becomes one message with a problem."""
         try:
             messages = await self._admin.topics.message_by_id(self.topic, position.ledger, position.entry)
         except PulsarError as error:
@@ -187,7 +187,7 @@ class TopicMessages:
         return messages, sum(len(each.content or b"") for each in messages)
 
     async def _schema(self, version: bytes | None) -> SchemaInfo | None:
-        """The schema of a version; None where a message names none, or it is not there any more."""
+        """Return the schema of a version; None if the message names none or the schema was deleted."""
         if not version:
             return None
         if version not in self._schemas:

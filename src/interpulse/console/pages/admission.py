@@ -1,4 +1,4 @@
-"""What lookup, producer, consumer and replicator would get for a name, whether it exists or not."""
+"""The answers that lookup, producer, consumer and replicator get for a name, whether it exists or not."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ _NOT_SHOWN = "(you may not read this policy)"
 
 @dataclass(frozen=True, slots=True)
 class AdmissionModel:
-    """Of an empty name there are no ways."""
+    """The page. An empty name has no answers."""
 
     name: str
     role: str
     subscription: str
     ways: list[Way]
     roles_checked: bool
-    """Whether this broker knows roles."""
+    """True if the broker checks roles."""
 
     new_subscription: str
-    """What becomes of a consumer whose subscription is missing."""
+    """The effect of SUBSCRIBE on a missing subscription."""
 
 
 async def build(visit: Visit) -> AdmissionModel:
-    """For who may ask for the partition metadata; of a role, for who may read the permissions on the topic."""
+    """Build the page. Raise unless the visitor may read the partition metadata; for a role, also the permissions."""
     role, subscription = visit.text("role").strip(), visit.text("subscription").strip()
     if not visit.text("name"):
         return AdmissionModel("", role, subscription, [], _roles(visit), "")
@@ -53,7 +53,7 @@ async def build(visit: Visit) -> AdmissionModel:
 
 
 async def admissions(visit: Visit, name: TopicName) -> list[Way]:
-    """The answers of the rules, whoever asks. The visitor may ask for the partition metadata."""
+    """Return the answers of the rules. The caller checked that the visitor may read the partition metadata."""
     return ways(await visit.broker.view(name), await _auto_creation(visit, name))
 
 
@@ -69,16 +69,16 @@ async def _auto_creation(visit: Visit, name: TopicName) -> AutoCreation:
         return AutoCreation(level, _NOT_SHOWN)
     policy = own or visit.broker.auto_topic_creation
     partitions = f", {policy.default_partitions:,} partitions" if policy.topic_type == "partitioned" else ""
-    told = [f"allowAutoTopicCreation {str(policy.allowed).lower()}"]
+    parts = [f"allowAutoTopicCreation {str(policy.allowed).lower()}"]
     if policy.allowed:
-        told.append(f"{policy.topic_type}{partitions}")
+        parts.append(f"{policy.topic_type}{partitions}")
     if policy.always_allow_for_replicator is False:
-        told.append("not for replicators")
-    return AutoCreation(level, ", ".join(told))
+        parts.append("not for replicators")
+    return AutoCreation(level, ", ".join(parts))
 
 
 async def _for_role(visit: Visit, name: TopicName, way: Way, role: str, subscription: str) -> Way:
-    """Permissions are asked before the rules of topics: who may not is not told whether the topic exists."""
+    """Return the answer for a role. Permissions come before rules, so that they do not reveal if the topic exists."""
     operation = _OPERATIONS.get(way.who)
     if operation is None:
         return way
@@ -93,7 +93,7 @@ async def _for_role(visit: Visit, name: TopicName, way: Way, role: str, subscrip
 
 
 async def _new_subscription(visit: Visit, name: TopicName) -> str:
-    """What SUBSCRIBE does to a subscription that is missing, and which level says so."""
+    """Describe the effect of SUBSCRIBE on a missing subscription, with the level that decides."""
     try:
         record = await visit.broker.topic_policies(name)
         namespace = await visit.broker.namespace_policies(name.namespace_name)

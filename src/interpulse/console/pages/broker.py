@@ -1,4 +1,4 @@
-"""This broker: its settings and where each comes from, how it writes, and what losing its disk would cost."""
+"""The page of this broker: settings with their origins, statistics of writes, and the data on its disk alone."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class Setting:
     """``dynamic``: set while brokers run; ``start``: by file, environment or command line; else ``default``."""
 
     dynamic: bool
-    """It may be changed here."""
+    """True if the page may change it."""
 
     help: str
     problem: str = ""
-    """Why a stored dynamic value is not in force."""
+    """The reason why a stored dynamic value is not in force."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +39,12 @@ class Writes:
     entries: int
     mean_wait_ms: float | None
     waits_ms: dict[str, float]
-    """Of the latest groups of entries that became durable together."""
+    """Waits of the latest groups of entries that became durable together."""
 
 
 @dataclass(frozen=True, slots=True)
 class Holdings:
-    """What is on this broker's disk alone, and what the visitor may know of it."""
+    """The data of this broker, and where copies of it are."""
 
     topics: int
     bytes: int
@@ -55,7 +55,7 @@ class Holdings:
     """Messages that wait for one."""
 
     elsewhere: str
-    """Where entries are besides; empty: only here."""
+    """Other places of the entries; empty if they are only here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +70,13 @@ class BrokerModel:
     text: str
     writes: Writes
     holdings: Holdings | None
-    """None: it is being found out."""
+    """None while they are counted."""
 
     disk_problem: str
 
 
 async def build(visit: Visit) -> BrokerModel:
-    """Raises AuthorizationError for those who may not administer brokers."""
+    """Build the page. Raise AuthorizationError for visitors who may not administer brokers."""
     values = await visit.admin.brokers.runtime_configuration()
     stored = await visit.admin.brokers.dynamic_configuration()
     origin, text = visit.choice("origin", _ORIGINS), visit.text("text").strip()

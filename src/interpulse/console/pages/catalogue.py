@@ -41,7 +41,7 @@ class Page:
     """Its template where that has another name."""
 
     takes_forms: bool = False
-    """What it is asked may be too long for an address: it is read from a form as well. Nothing is changed by it."""
+    """True if the page also reads its query from a form, which may be longer than an address. It changes nothing."""
 
 
 HOME: Final = "overview"
@@ -67,7 +67,7 @@ _REMOTE: Final = (
 )
 _SHARED: Final = ("messages", "message", "subscription", "schemas", "doctor")
 REMOTE_PAGES: Final[dict[str, Page]] = {page.name: page for page in (*_REMOTE, *(PAGES[name] for name in _SHARED))}
-"""Where there is only the admin API of a cluster."""
+"""Pages for a cluster of which there is only the admin API."""
 
 STREAMS: Final[dict[str, Callable[[Visit], Awaitable[EventStream]]]] = {
     "topic-rates": topic.rates,

@@ -1,4 +1,4 @@
-"""What another cluster lacks before a namespace is replicated there: the plan of PIP-433, and carrying it out."""
+"""The differences of another cluster before a namespace is replicated there: the plan of PIP-433."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ONLY_THERE_MAX: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What would be changed on another cluster."""
+    """A change on another cluster."""
 
     cluster: str
     subject: str
@@ -34,7 +34,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """What somebody has to decide."""
+    """A conflict that an operator has to decide."""
 
     cluster: str
     subject: str
@@ -76,11 +76,11 @@ class DifferencesModel:
     digest: str = ""
     clusters: tuple[ClusterDifferences, ...] = ()
     page: PageOf[Change | Conflict] | None = None
-    """Of each cluster the conflicts, then the changes; None while nothing is compared."""
+    """The conflicts, then the changes of each cluster; None while nothing is compared."""
 
 
 async def build(visit: Visit) -> DifferencesModel:
-    """Raises what the admin API refuses the preview with."""
+    """Build the page. Raise the admin API's refusal of the preview."""
     if not visit.text("namespace"):
         return DifferencesModel("")
     namespace = NamespaceName.parse(visit.text("namespace"))
@@ -141,14 +141,14 @@ def _cluster(plan: ClusterPlan) -> ClusterDifferences:
 def _row(cluster: str, found: AdjustmentChange | AdjustmentConflict) -> Change | Conflict:
     subject = str(found.topic or found.kind.replace("_", " ").lower())
     if isinstance(found, AdjustmentConflict):
-        return Conflict(cluster, subject, _told(found.local), _told(found.remote), found.reason, found.remedy)
+        return Conflict(cluster, subject, _text(found.local), _text(found.remote), found.reason, found.remedy)
     request = found.request
     body = "" if request.body is None else f" {json.dumps(request.body)}"
     call = f"{request.method} {request.path}{body}"
-    return Change(cluster, subject, _told(found.current), _told(found.desired), call)
+    return Change(cluster, subject, _text(found.current), _text(found.desired), call)
 
 
-def _told(value: Any) -> str:
+def _text(value: Any) -> str:
     if isinstance(value, Mapping):
-        return ", ".join(f"{name} {_told(item)}" for name, item in value.items())
+        return ", ".join(f"{name} {_text(item)}" for name, item in value.items())
     return "not set" if value is None else json.dumps(value, ensure_ascii=False).strip('"')

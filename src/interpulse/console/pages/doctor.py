@@ -41,7 +41,7 @@ class Loss:
     remedy: Remedy
     outcome: str
     lost: tuple[str, ...]
-    """What is in each, in words."""
+    """The contents of each topic, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class DoctorModel:
 
 
 async def build(visit: Visit) -> DoctorModel:
-    """Raises NamespaceNotFound."""
+    """Build the page. Raise NamespaceNotFound."""
     if not visit.text("namespace"):
         return DoctorModel("")
     namespace = NamespaceName.parse(visit.text("namespace"))
@@ -109,10 +109,10 @@ def _shown(finding: Finding, contents: Mapping[TopicName, Contents]) -> Shown:
 
 
 def _loss(way: Deletion, contents: Mapping[TopicName, Contents]) -> Loss:
-    return Loss(_remedy(way.call), way.outcome, tuple(_told(name, contents.get(name)) for name in way.lost))
+    return Loss(_remedy(way.call), way.outcome, tuple(_contents_text(name, contents.get(name)) for name in way.lost))
 
 
-def _told(name: TopicName, found: Contents | None) -> str:
+def _contents_text(name: TopicName, found: Contents | None) -> str:
     if found is None or found.entries is None:
         return f"{name}: unknown"
     backlog = sum(each or 0 for each in found.backlogs.values())

@@ -36,7 +36,7 @@ class MessageModel:
 
 
 async def build(visit: Visit) -> MessageModel:
-    """Raises NotFound, and InvalidRequest for an id that is none."""
+    """Build the page. Raise NotFound, and InvalidRequest for a malformed id."""
     topic, place = visit.topic(), message_id(visit.text("id"))
     view = visit.choice("view", VIEWS)
     reading = TopicMessages(visit, topic, view=view, most=_CHARACTERS)
@@ -64,7 +64,7 @@ async def build(visit: Visit) -> MessageModel:
 
 
 async def content(visit: Visit) -> Download:
-    """The bytes of its content."""
+    """Return the content of a message as a file."""
     topic, place = visit.topic(), message_id(visit.text("id"))
     messages = await TopicMessages(visit, topic, view="raw").at(place)
     found = next((each.content for each in messages if isinstance(each, Message) and each.content is not None), None)

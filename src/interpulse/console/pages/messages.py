@@ -45,7 +45,7 @@ class MessagesModel:
 
     topic: str
     partitions: tuple[str, ...]
-    """Of a partitioned topic: each has its own messages. Then there is nothing else."""
+    """The partitions of a partitioned topic, each with its own messages. The page then shows nothing else."""
 
     view: str = VIEWS[0]
     entries: int = 0
@@ -65,7 +65,7 @@ class MessagesModel:
 
 
 async def build(visit: Visit) -> MessagesModel:
-    """Raises what the admin API refuses, and InvalidRequest for a place or a filter that is none."""
+    """Build the page. Raise refusals of the admin API, and InvalidRequest for a malformed position or filter."""
     topic = visit.topic()
     if partitions := await _partitions(visit, topic):
         return MessagesModel(str(topic), partitions)
@@ -112,7 +112,7 @@ async def export(visit: Visit) -> Download:
 
 
 async def tail(visit: Visit) -> EventStream:
-    """What is published from now on, twice a second while few follow; the event counts what is not sent."""
+    """Stream new messages, twice a second while few visitors follow. Each event counts the messages left out."""
     visit.tails.check_room()
     reading = TopicMessages(visit, visit.topic(), view=visit.choice("view", VIEWS), most=300)
     wanted = MessageFilter.of(visit)
@@ -124,21 +124,21 @@ async def tail(visit: Visit) -> EventStream:
 async def _tail(reading: TopicMessages, wanted: MessageFilter, last: Position | None, rate: PollingRate) -> EventStream:
     with rate.watching():
         while True:
-            last, told = await _news(reading, wanted, last)
-            yield told
+            last, news = await _news(reading, wanted, last)
+            yield news
             await asyncio.sleep(rate.seconds)
 
 
 async def _news(reading: TopicMessages, wanted: MessageFilter, last: Position | None) -> tuple[Position | None, bytes]:
-    """The last entry there is now, and what to tell of those after ``last``."""
+    """Return the last entry of the topic, and the event for the entries after ``last``."""
     entries = await reading.entries()
     come = len(entries) - (0 if last is None else entries.number(last) + 1)
     if come <= 0:
         return last, b": nothing new\n\n"  # the only way to notice that the visitor went
     found = await reading.newest(entries, wanted, _TAIL_MAX, first=len(entries) - min(come, _TAIL_MAX))
     messages = [_told(each, reading.topic) for each in found.messages]
-    told = {"messages": messages, "left_out": found.left_out, "entries_left_out": come - found.looked_at}
-    return entries[len(entries) - 1], event(told)
+    counts = {"messages": messages, "left_out": found.left_out, "entries_left_out": come - found.looked_at}
+    return entries[len(entries) - 1], event(counts)
 
 
 def _told(message: ShownMessage, topic: TopicName) -> dict[str, Any]:
@@ -160,7 +160,7 @@ async def _partitions(visit: Visit, topic: TopicName) -> tuple[str, ...]:
 
 
 async def _begin(visit: Visit, reading: TopicMessages, entries: EntryRange) -> tuple[int, MessageId | None]:
-    """The count of the first entry, and the first message in it."""
+    """Return the number of the first entry, and the first message in it."""
     if time := visit.text("time"):
         return await reading.number_at(entries, read_time(time)), None
     if visit.text("from") == "earliest":
@@ -170,7 +170,7 @@ async def _begin(visit: Visit, reading: TopicMessages, entries: EntryRange) -> t
 
 
 def _earlier(entries: EntryRange, found: Found, first: int, *, newest: bool) -> str:
-    """Where the messages before these begin, as far as that can be known: an entry may hold many."""
+    """Return the estimated start of the previous page: an entry may hold many messages."""
     if first <= 0 or not len(entries):
         return ""
     back = max(COUNT, found.looked_at) if newest else COUNT
@@ -221,8 +221,8 @@ async def _as_json_lines(rows: AsyncIterator[dict[str, Any]]) -> EventStream:
 async def _as_csv(rows: AsyncIterator[dict[str, Any]]) -> EventStream:
     yield _csv_line(_COLUMNS)
     async for row in rows:
-        told = {**row, "properties": json.dumps(row["properties"])} if "properties" in row else row
-        yield _csv_line([told.get(name) for name in _COLUMNS])
+        fields = {**row, "properties": json.dumps(row["properties"])} if "properties" in row else row
+        yield _csv_line([fields.get(name) for name in _COLUMNS])
 
 
 def _csv_line(cells: Any) -> bytes:

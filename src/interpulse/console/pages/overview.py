@@ -27,7 +27,7 @@ _TROUBLED: Final = ("HELD", "DISCONNECTED")
 
 @dataclass(frozen=True, slots=True)
 class Broker:
-    """Of this process; only for those who may administer brokers."""
+    """The broker of the console, for visitors who may administer brokers."""
 
     brokers: int
     connections: int
@@ -38,7 +38,7 @@ class Broker:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What has the text in its name, of what the visitor may see."""
+    """The names with the searched text that the visitor may see."""
 
     tenants: list[str] = field(default_factory=list)
     namespaces: list[str] = field(default_factory=list)
@@ -81,7 +81,7 @@ class _Looked:
 
 
 async def build(visit: Visit) -> OverviewModel:
-    """For everybody, of the namespaces that they may list the topics of."""
+    """Build the page for any visitor, with the namespaces whose topics they may list."""
     health = await visit.attempt("/readyz")
     version = await visit.attempt(admin_path("brokers", "version"))
     text, role = visit.text("text").strip(), visit.visitor.role
@@ -154,7 +154,7 @@ async def _search(visit: Visit, text: str) -> Found:
 
 
 async def _search_topics(visit: Visit, namespace: NamespaceName, domain: Domain, wanted: str, found: list[str]) -> int:
-    """How many; the first of all are added to ``found``."""
+    """Return the number of matches, and add the first ones to ``found``."""
     number, prefix = 0, f"{domain}://{namespace}/"
     in_prefix = wanted in prefix.casefold()
     with suppress(NamespaceNotFound):  # it went meanwhile

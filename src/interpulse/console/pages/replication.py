@@ -1,4 +1,4 @@
-"""Is what is published here on its way to the other clusters, and what keeps the rest?"""
+"""The page of replication: the job, remote clusters, and topics on their way."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from interpulse.model.names import TopicName
 __all__ = ["ReplicationModel", "build"]
 
 _ROWS_MAX: Final = 2_000
-"""Of the foremost; who wants others names them."""
+"""The most urgent rows. The filter finds others."""
 _WRITERS_MAX: Final = 200
 _ANY: Final = ""
 
@@ -69,7 +69,7 @@ class Writer:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which rows are shown; empty = any."""
+    """The filter of rows. Empty fields match any row."""
 
     cluster: str
     state: str
@@ -103,7 +103,7 @@ class ReplicationModel:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What one look at all topics brought."""
+    """The result of one look at all topics."""
 
     summaries: dict[str, Summary]
     rows: list[Row]
@@ -113,7 +113,7 @@ class _Found:
 
 
 async def build(visit: Visit) -> ReplicationModel:
-    """For everybody, of the namespaces that they may see the replication of."""
+    """Build the page for any visitor, with the namespaces whose replication they may see."""
     states = visit.broker.replication_states
     wanted = Filter(visit.text("cluster"), visit.choice("state", (_ANY, *states)), visit.text("text").strip())
     key = ("replication", visit.visitor.role, wanted)
@@ -140,7 +140,7 @@ async def build(visit: Visit) -> ReplicationModel:
 
 
 async def _look(visit: Visit, wanted: Filter) -> _Found:
-    """At every topic that is replicated from here, and every one that is loaded; gives way to other work."""
+    """Look at every topic that is replicated from here or loaded. Gives way to other work."""
     summaries: dict[str, Summary] = {}
     foremost = Foremost(_ROWS_MAX, order)
     allowed = VisibleNamespaces(visit, to_see_replication)
@@ -161,7 +161,7 @@ def _matches(topic: str, cluster: str, state: str, wanted: Filter) -> bool:
 
 
 async def _writers(visit: Visit, wanted: Filter, allowed: VisibleNamespaces) -> tuple[list[Writer], bool]:
-    """The replicators of other clusters; the busiest first, and whether there are more."""
+    """Return the replicators of other clusters, the busiest first, and True if there are more."""
     foremost: Foremost[Writer] = Foremost(_WRITERS_MAX, lambda each: (-each.rate_in, each.topic, each.producer))
     async for topic in visit.broker.loaded_topics():
         for producer in topic.producers():
@@ -175,7 +175,7 @@ async def _writers(visit: Visit, wanted: Filter, allowed: VisibleNamespaces) -> 
 
 
 def _completed(visit: Visit, row: Row) -> Row:
-    """With what is published to the topic while it is copied."""
+    """Add the publish rate of the topic to its row."""
     loaded = visit.broker.loaded_topic(TopicName.parse(row.topic))
     rate_in = None if loaded is None else loaded.measure()[0].rate_in
     if loaded is None and visit.broker.shared and row.lag_messages:
@@ -184,7 +184,7 @@ def _completed(visit: Visit, row: Row) -> Row:
 
 
 def _remote(summary: Summary, line: object) -> Remote:
-    """What is published to all its topics is not added up: the estimate takes the copying alone."""
+    """Return the totals of a remote cluster. The estimate ignores messages that are published meanwhile."""
     return Remote(
         summary.cluster,
         dict(sorted(summary.states.items())),

@@ -39,7 +39,7 @@ class DiffLine:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What the broker says of a definition that somebody tries."""
+    """The broker's answer for a definition that the visitor tries."""
 
     type: str
     definition: str
@@ -67,7 +67,7 @@ class SchemasModel:
 
 
 async def build(visit: Visit) -> SchemasModel:
-    """Raises TopicNotFound."""
+    """Build the page. Raise TopicNotFound."""
     topic = visit.topic().base
     history = await visit.admin.schemas.history(topic)
     if not history:
@@ -101,7 +101,7 @@ def _indented(text: str) -> str:
 
 
 def _compared(visit: Visit, versions: list[Version]) -> tuple[Version | None, Version | None]:
-    """The two that the address names, else the last two; None where there are not so many."""
+    """Return the two versions that the address names, or the last two; None if there are fewer."""
     by_number = {each.number: each for each in versions}
     newer = by_number.get(visit.number("newer", versions[0].number if versions else 0, most=1 << 62))
     before = [each.number for each in versions if newer and each.number < newer.number]
@@ -111,8 +111,8 @@ def _compared(visit: Visit, versions: list[Version]) -> tuple[Version | None, Ve
 
 def _diff(older: Version, newer: Version) -> list[DiffLine]:
     one, other = older.definition.splitlines(), newer.definition.splitlines()
-    told = [line for line in difflib.ndiff(one, other) if not line.startswith("?")]
-    return [DiffLine(line[0], line[2:]) for line in told]
+    lines = [line for line in difflib.ndiff(one, other) if not line.startswith("?")]
+    return [DiffLine(line[0], line[2:]) for line in lines]
 
 
 async def _trial(visit: Visit) -> Trial:
@@ -121,9 +121,9 @@ async def _trial(visit: Visit) -> Trial:
         return Trial(kind, definition)
     schema = SchemaInfo(SchemaType[kind], definition.encode("utf-8", "backslashreplace"), {}, "trial")
     try:
-        told = await visit.admin.schemas.test_compatibility(visit.topic().base, schema)
+        answer = await visit.admin.schemas.test_compatibility(visit.topic().base, schema)
     except (AuthenticationError, AuthorizationError, TopicNotFound):
         raise
     except PulsarError as error:
         return Trial(kind, definition, False, "", str(error))
-    return Trial(kind, definition, told.compatible, told.strategy)
+    return Trial(kind, definition, answer.compatible, answer.strategy)

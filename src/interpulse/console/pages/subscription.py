@@ -30,7 +30,7 @@ class Consumer:
 
 @dataclass(frozen=True, slots=True)
 class PartState:
-    """Of the topic, or of one partition."""
+    """The cursor of the topic, or of one partition."""
 
     topic: str
     backlog: int
@@ -38,7 +38,7 @@ class PartState:
     """All entries up to this one are acknowledged."""
 
     gaps: str = ""
-    """What is acknowledged behind it, as ranges of entries."""
+    """Acknowledged ranges of entries after the position."""
 
     gap_count: int = 0
 
@@ -82,7 +82,7 @@ class SubscriptionModel:
 
 
 async def build(visit: Visit) -> SubscriptionModel:
-    """Raises TopicNotFound, and NotFound for a subscription that is none of the topic."""
+    """Build the page. Raise TopicNotFound, and NotFound for a subscription that the topic does not have."""
     topic, name = visit.topic(), visit.text("subscription")
     if not name:
         raise InvalidRequest("The address needs subscription: the name of one")
@@ -148,7 +148,7 @@ def _consumer(found: Mapping[str, Any]) -> Consumer:
 
 
 async def _dead_letters(visit: Visit, topic: TopicName, subscription: str) -> DeadLetters:
-    """The topic that official clients send them to unless they are told another one."""
+    """Return the default dead-letter topic of official clients, with its backlog."""
     base = topic.base
     try:
         name = TopicName.of(base.domain, base.tenant, base.namespace, f"{base.local_name}-{subscription}-DLQ")
@@ -162,7 +162,7 @@ async def _dead_letters(visit: Visit, topic: TopicName, subscription: str) -> De
 
 
 def _behind(position: str) -> str:
-    """The position behind this one, as ledgers count."""
+    """Return the position after this one in the same ledger."""
     ledger, _, entry = position.partition(":")
     try:
         return f"{int(ledger)}:{int(entry) + 1}" if int(ledger) >= 0 else "earliest"

@@ -1,4 +1,4 @@
-"""One topic: what goes through it, who waits for what, which policies are in force, and who is let in."""
+"""The page of one topic: statistics, subscriptions, policies in force, and admission."""
 
 from __future__ import annotations
 
@@ -82,10 +82,10 @@ class TopicModel:
     """Partitions without a record."""
 
     total: Total | None
-    """None where the visitor may not see statistics, or nothing is loaded."""
+    """The totals; None if the visitor may not see statistics, or nothing is loaded."""
 
     refusal: str
-    """Why there are no statistics."""
+    """The refusal of statistics; empty if the visitor may see them."""
 
     known: bool
     """False: other brokers are being asked for their parts."""
@@ -111,7 +111,7 @@ class TopicModel:
 
 
 async def build(visit: Visit) -> TopicModel:
-    """For who may ask for the partition metadata; each part needs what its own call needs."""
+    """Build the page for visitors who may read the partition metadata. Each part needs its own permission."""
     name = visit.topic()
     await visit.check("GET", topic_path(name, "/partitions"))
     view = await visit.broker.view(name)
@@ -159,7 +159,7 @@ async def build(visit: Visit) -> TopicModel:
 
 
 async def rates(visit: Visit) -> EventStream:
-    """The stream of events behind the charts."""
+    """Stream the samples behind the charts."""
     name = visit.topic()
     path = topic_path(name, "/stats")
     await visit.check("GET", path)
@@ -205,7 +205,7 @@ def _total(totals: TopicTotals) -> Total:
 
 
 async def _elsewhere(visit: Visit, name: TopicName, partitions: int) -> CachedResult[PartStats]:
-    """What other brokers have of it, asked for in the background: there may be many."""
+    """Return the statistics that other brokers hold. They are asked in the background: there may be many."""
     if not visit.broker.shared:
         return CachedResult(PartStats())
     names = [name.partition(index) for index in range(partitions)] if partitions else [name]

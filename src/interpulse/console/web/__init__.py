@@ -1,1 +1,1 @@
-"""What every page is made with: requests and responses, who visits, tokens of forms, templates, addresses, words."""
+"""The web side of all pages: responses, sessions, templates, addresses and formats."""

@@ -28,12 +28,12 @@ _FIELDS_MAX: Final = 50
 
 
 def page_url(page: str, /, **query: object) -> str:
-    """The address of a page; what is None is left out."""
+    """Return the address of a page. Query values of None are left out."""
     return f"{ROOT}/{page}{_query(query)}"
 
 
 def action_url(action: str, /, **fields: object) -> str:
-    """The address where an action is confirmed."""
+    """Return the address where an action is confirmed."""
     return f"{_ACTIONS}/{action}{_query(fields)}"
 
 
@@ -43,33 +43,33 @@ def _query(values: Mapping[str, object]) -> str:
 
 
 def admin_path(*parts: str, **query: str | int | bool) -> str:
-    """A path of the admin API; each part is encoded whole."""
+    """Return a path of the admin API. Each part is encoded whole."""
     path = "/admin/v2/" + "/".join(quote(part, safe="") for part in parts)
     return _with(path, "", query)
 
 
 def namespace_path(namespace: NamespaceName, below: str = "", **query: str | int | bool) -> str:
-    """``below`` is the rest of the path, as it is."""
+    """Return a path of the admin API below a namespace. ``below`` is encoded already."""
     return _with(admin_path("namespaces", namespace.tenant, namespace.local), below, query)
 
 
 def topic_path(topic: TopicName, below: str = "", **query: str | int | bool) -> str:
-    """As `namespace_path`."""
+    """Return a path of the admin API below a topic. ``below`` is encoded already."""
     return _with(f"/admin/v2/{topic.rest_path}", below, query)
 
 
 def subscription_path(topic: TopicName, subscription: str, below: str = "", **query: str | int | bool) -> str:
-    """As `namespace_path`."""
+    """Return a path of the admin API below a subscription. ``below`` is encoded already."""
     return topic_path(topic, f"/subscription/{encoded_subscription(subscription)}{below}", **query)
 
 
 def _with(path: str, below: str, query: Mapping[str, str | int | bool]) -> str:
-    told = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in query.items()}
-    return f"{path}{below}{f'?{urlencode(told)}' if told else ''}"
+    fields = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in query.items()}
+    return f"{path}{below}{f'?{urlencode(fields)}' if fields else ''}"
 
 
 def read_query(text: str) -> dict[str, str]:
-    """The fields of a query or a form, decoded strictly: other bytes than UTF-8 would become another name."""
+    """Decode the fields of a query or a form. Bytes that are not UTF-8 are refused: they would become another name."""
     try:
         pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=_FIELDS_MAX, errors="strict")
     except UnicodeDecodeError:
@@ -80,7 +80,7 @@ def read_query(text: str) -> dict[str, str]:
 
 
 def safe_next(place: str) -> str:
-    """Where to go after signing in: a page of the console, or its first one."""
+    """Return the page after signing in: the given one if it is of the console, or the first."""
     path = place.partition("?")[0]
     try:
         decoded = unquote_to_bytes(path).decode()

@@ -1,4 +1,4 @@
-"""TopicTotals and names as people read them. Pure: what the time is, is an argument."""
+"""Numbers, times and names as people read them. Pure: the current time is an argument."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _UNSEEN: Final = re.compile(
     "[\x00-\x1f\x7f-\xa0\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u2028-\u202f\u205f-\u206f\u3164"
     "\ud800-\udfff\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U000e0000-\U000e0fff]"
 )
-"""What has no shape of its own, or changes that of its neighbours: control, bidi, zero-width and tag characters."""
+"""Characters without a shape, or that change their neighbours: control, bidi, zero-width and tag characters."""
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _KIBI: Final = 1024
 _TEN: Final = 10
@@ -22,19 +22,19 @@ _SPANS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
 def plain(text: str) -> str:
-    """A text of somebody else: what cannot be seen is spelled out, what is very long is cut and says so."""
+    """Return a foreign text with invisible characters spelled out; a very long one is cut and says so."""
     if len(text) > _SHOWN_MAX:
         return f"{plain(text[:_SHOWN_MAX])}… ({len(text):,} characters)"
     return _UNSEEN.sub(lambda found: f"⟨U+{ord(found[0]):04X}⟩", text)
 
 
 def count(number: float | None) -> str:
-    """A whole number with separators."""
+    """Format a whole number with separators."""
     return _NONE if number is None else f"{round(number):,}"
 
 
 def rate(number: float | None) -> str:
-    """Something per second, without the unit: three digits are enough."""
+    """Format a rate per second with three digits, without the unit."""
     if number is None:
         return _NONE
     if number and number < _TEN:
@@ -43,7 +43,7 @@ def rate(number: float | None) -> str:
 
 
 def size(number: float | None) -> str:
-    """Bytes, in the unit that fits."""
+    """Format a number of bytes in the unit that fits."""
     if number is None:
         return _NONE
     left, unit = float(number), 0
@@ -53,25 +53,25 @@ def size(number: float | None) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """The two largest units: "2 h 5 min"."""
+    """Format a duration with its two largest units: "2 h 5 min"."""
     if seconds is None:
         return _NONE
     left = max(0, round(seconds))
-    told = []
+    spans = []
     for span, unit in _SPANS:
         if left >= span:
-            told.append(f"{left // span} {unit}")
+            spans.append(f"{left // span} {unit}")
             left %= span
-    return " ".join(told[:2]) or ("0 s" if seconds <= 0 else "< 1 s")
+    return " ".join(spans[:2]) or ("0 s" if seconds <= 0 else "< 1 s")
 
 
 def ago(since_ms: int | None, now_ms: int) -> str:
-    """How long something has been so."""
+    """Format the time since a moment."""
     return _NONE if since_ms is None else duration((now_ms - since_ms) / 1000)
 
 
 def time_text(time_ms: int | None) -> str:
-    """A point in time, in UTC as logs have it."""
+    """Format a time in UTC, as in logs."""
     if time_ms is None:
         return _NONE
     try:

@@ -49,15 +49,15 @@ class Renderer:
 
 
 def _shown(value: Any) -> Any:
-    """What an expression of a template gives."""
+    """Return the value of a template's expression, with invisible characters spelled out."""
     return value if isinstance(value, Markup) else formats.plain(str(value))
 
 
 def _lines(text: str) -> Markup:
-    """A text of several lines: only what is in the lines is spelled out."""
+    """Return a text of several lines, with invisible characters in the lines spelled out."""
     return Markup("\n").join(escape(formats.plain(line)) for line in text.split("\n"))
 
 
 def _exact(value: str) -> Markup:
-    """A value as it is, for the field of a form; addresses need it not, they are encoded."""
+    """Return a value unchanged, for the field of a form. Addresses are encoded instead."""
     return escape(value)

@@ -1,4 +1,4 @@
-"""What goes back to the visitor, without the HTTP library."""
+"""Responses, without the HTTP library."""
 
 from __future__ import annotations
 
@@ -69,12 +69,12 @@ _NAME_MAX: Final = 100
 
 
 def html(text: str, *, status: int = 200) -> Response:
-    """A page."""
+    """Return a page."""
     return Response(status, text.encode("utf-8", "backslashreplace"), {"Content-Type": "text/html; charset=utf-8"})
 
 
 def json_document(value: Any, *, status: int = 200) -> Response:
-    """A model, or any other plain value. ASCII only: what would look like something else is spelled out."""
+    """Return a plain value as JSON. ASCII only, so that no character looks like another."""
     body = json.dumps(as_plain(value), indent=1).encode()
     return Response(status, body, {"Content-Type": "application/json"})
 

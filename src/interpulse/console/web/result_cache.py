@@ -1,6 +1,6 @@
-"""What takes long to find out, such as the worst of all topics: found out in the background, and kept for a while.
+"""Results of slow work, such as a look at all topics: made in the background and cached for a while.
 
-A page shows what is known and since when, and never waits long. What nobody looks at any more is let go.
+A page shows the cached result with its age, and never waits long. Results that no page asks for are dropped.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _UNSEEN_SECONDS: Final = 120.0
 
 @dataclass(frozen=True, slots=True)
 class CachedResult(Generic[T]):
-    """``value`` None: it is not known yet, ask again in a second."""
+    """A result with its age. ``value`` is None until the first one is there: ask again in a second."""
 
     value: T | None
     age_seconds: float = 0.0
@@ -40,7 +40,7 @@ class _Entry:
 
 
 class ResultCache:
-    """Results by key. Bounded: those that nobody looked at for the longest time go first."""
+    """Results by key. Bounded: the least recently used ones go first."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         """``now`` gives seconds of a clock that never goes back."""
@@ -50,7 +50,7 @@ class ResultCache:
     async def get(
         self, key: Hashable, make: Callable[[], Awaitable[T]], *, fresh_seconds: float = _FRESH_SECONDS
     ) -> CachedResult[T]:
-        """The result of this key, made by ``make`` unless it is fresh. Raises what ``make`` raised."""
+        """Return the result of a key, made by ``make`` unless a fresh one is cached. Raise the failure of ``make``."""
         now = self._now()
         self._forget(now)
         entry = self._entries.setdefault(key, _Entry())
@@ -68,7 +68,7 @@ class ResultCache:
         return CachedResult(entry.value, age)
 
     def forget(self) -> None:
-        """Something was changed, or the console ends: nothing is known any more, and what is under way is given up."""
+        """Drop all results and cancel work under way. Called after a change and at the end."""
         for entry in self._entries.values():
             if entry.task is not None:
                 entry.task.cancel()

@@ -1,4 +1,4 @@
-"""What keeps a browser from being used against its user: headers of every response, and whose requests are answered."""
+"""The protection of browsers against foreign pages: headers of every response, and a check of the source."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HEADERS: Final[Mapping[str, str]] = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-"""Of every response; what is kept by browsers says so itself. Old browsers do not know ``frame-ancestors``."""
+"""Headers of every response. Cacheable responses override one. Old browsers ignore ``frame-ancestors``."""
 
 
 def check_source(method: str, headers: Mapping[str, str], hosts: KnownHosts | None) -> None:

@@ -28,7 +28,7 @@ class _Session:
 
 
 class Sessions:
-    """Bounded: where there are too many, the oldest has to sign in again."""
+    """Sessions by name. Bounded: beyond the limit the oldest visitor has to sign in again."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         """``now`` gives seconds of a clock that never goes back."""
@@ -36,7 +36,7 @@ class Sessions:
         self._sessions: dict[str, _Session] = {}
 
     def new_browser(self) -> str:
-        """A cookie for a browser that has none; nothing is kept."""
+        """Return a cookie for a browser that has none. Nothing is stored."""
         return secrets.token_urlsafe(_NAME_BYTES)
 
     def begin(self, authorization: str) -> str:
@@ -51,7 +51,7 @@ class Sessions:
         return name
 
     def authorization(self, name: str) -> str | None:
-        """The header of the session, None if there is none any more."""
+        """Return the Authorization header of a session, None after its end."""
         session = self._sessions.get(name)
         return session.authorization if session is not None and session.ends > self._now() else None
 
@@ -63,13 +63,13 @@ _KEY_BYTES: Final = 32
 
 
 class FormTokens:
-    """Makes tokens, and knows its own again."""
+    """Makes and checks tokens."""
 
     def __init__(self, key: bytes | None = None) -> None:
         self._key = key or secrets.token_bytes(_KEY_BYTES)
 
     def token(self, browser: str, address: str) -> str:
-        """For the form that ``browser``, the value of its cookie, sends to this path and query."""
+        """Return the token of a form that ``browser``, the value of its cookie, sends to this path and query."""
         return hmac.digest(self._key, f"{browser}\n{address}".encode("utf-8", "backslashreplace"), "sha256").hex()
 
     def check(self, browser: str, address: str, token: str) -> None:

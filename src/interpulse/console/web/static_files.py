@@ -24,11 +24,11 @@ class StaticFiles:
         self._marks = {name: hashlib.sha256(content).hexdigest()[:_DIGITS] for name, content in self._files.items()}
 
     def url(self, name: str) -> str:
-        """Of a file that is there."""
+        """Return the address of a file that exists."""
         return f"{ROOT}/static/{name}?v={self._marks[name]}"
 
     def response(self, name: str) -> Response | None:
-        """The file, None if there is none of this name."""
+        """Return the file of this name, None if there is none."""
         content = self._files.get(name)
         if content is None:
             return None

@@ -1,4 +1,4 @@
-"""TopicTotals and names as people read them."""
+"""Numbers and names as people read them."""
 
 from __future__ import annotations
 

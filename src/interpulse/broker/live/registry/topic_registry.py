@@ -61,25 +61,25 @@ class TopicOwnership(Protocol):
     """The bundles of this broker, as the registry of its topics sees them."""
 
     async def acquire(self, topic: TopicName) -> None:
-        """The topic may be loaded; raises ServiceNotReady if its bundle is not this broker's."""
+        """Let a topic be loaded. Raise ServiceNotReady if its bundle is not this broker's."""
 
     async def opened(self, topic: TopicName) -> None:
-        """The topic is loaded; raises ServiceNotReady if its bundle was lost since."""
+        """Note that a topic is loaded. Raise ServiceNotReady if its bundle was lost since."""
 
     def serving(self) -> bool:
-        """Whether what this broker holds surely is its own, as the clock says now."""
+        """Return True if held topics surely are this broker's, as the clock says now."""
 
     def holds(self, topic: TopicName) -> bool:
-        """Whether the bundle of an acquired topic is this broker's, as the clock says now."""
+        """Return True if the bundle of an acquired topic is this broker's, as the clock says now."""
 
     def check(self, topic: TopicName) -> None:
-        """Raises ServiceNotReady unless `holds`."""
+        """Raise ServiceNotReady unless `holds`."""
 
     async def is_as_left(self, topic: TopicName) -> bool:
-        """Whether nobody but this broker has changed the record of the topic since it was loaded."""
+        """Return True if only this broker has changed the record of the topic since it was loaded."""
 
     def forget(self, topic: TopicName) -> None:
-        """The topic is not loaded any more."""
+        """Note that a topic is not loaded any more."""
 
 
 log = logging.getLogger(__name__)
@@ -88,7 +88,7 @@ DeleteCheck = Callable[[AnyTopic | None], None]
 """Looks at the topic, None if it is not loaded, in the moment of its deletion; refuses by raising."""
 
 OpenRule = Callable[[TopicName, Requester, bool], Awaitable[None]]
-"""Whether a topic may be loaded; creates its record if it is missing and may be created (name, by, create)."""
+"""Raises if a topic may not be loaded, and creates its record if it may be created (name, by, create)."""
 
 _NAME_COUNTER_KEY = "/counters/producer-name"
 _FLUSH_SECONDS = 1.0
@@ -186,7 +186,7 @@ class TopicRegistry:
         await self._tasks.close()
 
     async def _count_start(self) -> int:
-        """A number that no other start of a broker of this cluster has."""
+        """Return a number that no other start of a broker of this cluster has."""
         if not self.layout.shared:
             return await advance_counter(self.metadata, _NAME_COUNTER_KEY, 1, start=0)
         key = await self.metadata.create_sequential(f"{_NAME_COUNTER_KEY}/-")
@@ -200,15 +200,15 @@ class TopicRegistry:
         return self._topics.keys()
 
     def get(self, name: TopicName) -> AnyTopic | None:
-        """The topic if it is loaded."""
+        """Return the topic if it is loaded."""
         return self._topics.get(name)
 
     def topics(self) -> list[AnyTopic]:
-        """All loaded topics."""
+        """Return all loaded topics."""
         return list(self._topics.values())
 
     async def open(self, name: TopicName, *, by: Requester = Requester.CLIENT, create: bool = True) -> AnyTopic:
-        """The loaded topic, after the rules agreed. Raises TopicNotFound, NotAllowed, ServiceNotReady, LogDamaged."""
+        """Return the loaded topic. Raise TopicNotFound, NotAllowed, ServiceNotReady, LogDamaged."""
         await self._executor.idle(name)
         topic = self._topics.get(name)
         if topic is not None:
@@ -220,7 +220,7 @@ class TopicRegistry:
         return await self._executor.run([name], lambda: self._load(name, by, create))
 
     async def subscription_names(self, name: TopicName) -> list[str]:
-        """Those of a topic that exists, without replication cursors, sorted; it is not loaded for that.
+        """Return the names of a stored topic's subscriptions, without replication cursors, sorted, without loading it.
 
         Raises TopicNotFound, TopicInconsistent.
         """
@@ -251,7 +251,7 @@ class TopicRegistry:
             await asyncio.gather(*map(unload, names[first : first + TOPICS_AT_ONCE]))
 
     def forsake(self, names: Sequence[TopicName]) -> None:
-        """Another broker may have these: their clients are sent away at once, and nothing of them is written."""
+        """Disconnect the clients of these topics immediately and write nothing: another broker may have them."""
         for name in names:
             topic = self._topics.pop(name, None)
             if topic is not None:
@@ -259,7 +259,7 @@ class TopicRegistry:
                 self._executor.submit([name], partial(self._depart, topic))
 
     async def recheck(self, names: Sequence[TopicName]) -> None:
-        """Their bundle was free for a while: forsake those that another broker may have had meanwhile."""
+        """Forsake topics that another broker may have opened while their bundle was free."""
         assert self._ownership is not None, "only where there are others"
         for name in names:
             topic = self._topics.get(name)
@@ -287,7 +287,7 @@ class TopicRegistry:
         await self._logs.delete(also=[Delete(key) for key in keys])
 
     def names_in(self, namespace: NamespaceName) -> list[TopicName]:
-        """The topics of a namespace that are loaded, or on their way in or out."""
+        """Return the topics of a namespace that are loaded, being loaded or being closed."""
         return [name for name in {*self._topics, *self._executor.names} if name.namespace_name == namespace]
 
     async def policies_changed(self, namespace: NamespaceName | None = None, base: TopicName | None = None) -> None:
@@ -450,7 +450,7 @@ class TopicRegistry:
 
 
 def _tells_openings(topic: AnyTopic) -> bool:
-    """Whether the record would show that another broker has opened the topic: a ledger begins each time.
+    """Return True if the record would show that another broker opened the topic: a ledger begins each time.
 
     Not of a terminated topic, nor of one without a record.
     """

@@ -22,18 +22,18 @@ log = logging.getLogger(__name__)
 AnyTopic = Topic | NonPersistentTopic
 
 TOPICS_AT_ONCE: Final = 100
-"""Of many that something is done to at the same time."""
+"""Topics that one batch of work handles at the same time."""
 
 
 async def loaded_in_turns(topics: Mapping[TopicName, AnyTopic]) -> AsyncIterator[AnyTopic]:
-    """All of them, as `topics_in_turns`, but what goes meanwhile is left out."""
+    """Yield the loaded topics in turns; topics that are closed meanwhile are left out."""
     async for topic in topics_in_turns(list(topics.values())):
         if topics.get(topic.name) is topic:
             yield topic
 
 
 async def topics_in_turns(topics: Iterable[AnyTopic]) -> AsyncIterator[AnyTopic]:
-    """All of these, whatever goes meanwhile; after a few milliseconds it is others' turn."""
+    """Yield all of these topics, and give way to other work every few milliseconds."""
     turn = Turn()
     for topic in topics:
         yield topic
@@ -107,7 +107,7 @@ class TopicTasks:
                 topic.producers.close_by_broker()
                 try:
                     await upkeep.free_disk_space(topic)
-                except PulsarError as error:  # it was said that the disk is full, and the next run comes soon
+                except PulsarError as error:  # the log has the full disk already, and the next run comes soon
                     log.debug("no room made topic=%s error=%s", topic.name, error)
 
     async def _tick(self) -> None:
@@ -115,7 +115,7 @@ class TopicTasks:
             topic.tick(self._periods.rates)
 
     async def _look_after(self, what: str, work: Callable[[Topic], Awaitable[None]]) -> None:
-        """Do this with every persistent topic; one that it fails for is logged and does not keep it from the others."""
+        """Do this with every persistent topic. A failure is logged, and the others follow."""
         async for topic in loaded_in_turns(self._topics):
             try:
                 if isinstance(topic, Topic):

@@ -1,1 +1,1 @@
-"""What several pages are made of: rows, figures, paging, and what the visitor may see."""
+"""Parts of several pages: rows, totals, paging, and the namespaces that a visitor may see."""

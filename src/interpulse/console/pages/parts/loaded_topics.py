@@ -1,4 +1,4 @@
-"""The worst five of each kind among the topics that are loaded here, and what all of them do together."""
+"""The worst five of each kind among the topics that are loaded here, and the totals of all."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WORST: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class WorstRow:
-    """A topic, and the figure that brought it here."""
+    """A topic, and the number that it is listed for."""
 
     topic: str
     figure: float
@@ -44,7 +44,7 @@ class LoadedTopics:
     backlog: int = 0
     storage: int = 0
     abandoned: list[WorstSubscription] = field(default_factory=list)
-    """Something waits, and nobody takes it."""
+    """Subscriptions with a backlog and no consumer."""
     abandoned_total: int = 0
     behind: list[WorstSubscription] = field(default_factory=list)
     """With consumers."""

@@ -1,4 +1,4 @@
-"""The other brokers of the cluster: the way to their consoles, and what they answer within a bounded time."""
+"""The other brokers of the cluster: links to their consoles, and their answers within a bounded time."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class BrokerLink:
 
 @dataclass(frozen=True, slots=True)
 class Silent:
-    """A broker that has not told its part, and why."""
+    """A broker that did not answer, and the reason."""
 
     broker: str
     reason: str
@@ -39,14 +39,14 @@ class Silent:
 
 @dataclass(frozen=True, slots=True)
 class Answers(Generic[T]):
-    """What the others said, by broker."""
+    """The answers of other brokers, by broker."""
 
     parts: Mapping[str, T]
     silent: tuple[Silent, ...] = ()
 
 
 async def links_to_others(visit: Visit, page: str) -> tuple[BrokerLink, ...]:
-    """This page in each console; nothing while the metadata store does not tell who is there."""
+    """Return links to a page in the consoles of other brokers; none while the metadata store does not answer."""
     try:
         others = await _others(visit)
     except PulsarError:
@@ -59,7 +59,7 @@ async def links_to_others(visit: Visit, page: str) -> tuple[BrokerLink, ...]:
 
 
 async def answers_of(questions: Mapping[str, Callable[[], Awaitable[T]]]) -> Answers[T]:
-    """The answers by the names of those who are asked, some of them at once, each for a bounded time."""
+    """Return the answers by broker. Some brokers are asked at the same time, each for a bounded time."""
     permits = asyncio.Semaphore(_ASKED_AT_ONCE)
 
     async def ask(question: Callable[[], Awaitable[T]]) -> T | str:

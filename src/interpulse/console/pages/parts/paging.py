@@ -54,7 +54,7 @@ class Foremost(Generic[T]):
         self._cache: list[T] = []
         self._new: list[T] = []
         self._last: T | None = None
-        """Of as many as are kept: what does not come before it is not looked at any more."""
+        """Return the last row in memory. Rows that do not come before it can be skipped."""
         self.total = 0
 
     def add(self, row: T) -> None:

@@ -30,7 +30,7 @@ class PolicyRow:
 
 
 def policy_rows(record: TopicPolicyRecord, namespace: TopicPolicies, broker: TopicPolicies) -> list[PolicyRow]:
-    """What is set at the topic or the namespace stands before what only the broker says."""
+    """Return the policies, with those of the topic and the namespace before those of the broker."""
     levels = [
         (TOPIC, _said(record.here)),
         (EVERYWHERE, _said(record.everywhere)),
@@ -53,9 +53,9 @@ def _said(policies: TopicPolicies) -> dict[str, Any]:
 
 
 def _row(name: str, value: Any, levels: list[tuple[str, dict[str, Any]]]) -> PolicyRow:
-    told = [(level, said[name]) for level, said in levels if name in said]
-    level = next((level for level, each in told if each == value), BROKER)
-    hidden = [f"{other}: {_text(each)}" for other, each in told if other != level and each != value]
+    settings = [(level, said[name]) for level, said in levels if name in said]
+    level = next((level for level, each in settings if each == value), BROKER)
+    hidden = [f"{other}: {_text(each)}" for other, each in settings if other != level and each != value]
     return PolicyRow(name, _text(value), level, hidden)
 
 

@@ -1,4 +1,4 @@
-"""What the replication page shows of one topic and one remote cluster, and what can be done about it. Pure."""
+"""Rows of the replication page: one topic and one remote cluster, with the remedy of a problem. Pure."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _WHOLE: Final = "triggerExecution"
 
 @dataclass(frozen=True, slots=True)
 class CatchUp:
-    """When nothing will wait any more, if it goes on like this. ``seconds`` None: ``text`` says why not."""
+    """The estimated end of the backlog. If ``seconds`` is None, ``text`` is the reason."""
 
     seconds: float | None
     text: str
@@ -61,7 +61,7 @@ class Row:
     provisioned: str
     action: Remedy | None
     rate_in: float | None = None
-    """What is published here, which the copying has to keep up with; None where the topic is not loaded."""
+    """The publish rate that replication has to keep up with; None if the topic is not loaded."""
     catch_up: CatchUp | None = None
 
 
@@ -72,7 +72,7 @@ class Batch:
     number: int
     duration_ms: int
     phases: list[tuple[str, int]]
-    """What took how many milliseconds, the longest first."""
+    """The steps and their milliseconds, the longest first."""
 
 
 @dataclass(slots=True)
@@ -102,7 +102,7 @@ class Summary:
 
 
 def row_of(record: Mapping[str, Any]) -> Row:
-    """A status record as the page shows it."""
+    """Return the row of a status record."""
     remedy = record["remedy"] or ""
     return Row(
         topic=record["topic"],
@@ -143,7 +143,7 @@ def catch_up(lag: int | None, rate_out: float | None, rate_in: float | None) -> 
 
 
 def remedy_of(text: str) -> Remedy | None:
-    """The action, where the remedy is one call to this broker; anything else is for a person to choose."""
+    """Return the action of a remedy that is one call to this broker; None for remedies that a person has to choose."""
     found = _EXPANSION.search(text)
     if found is None:
         return None
@@ -155,16 +155,16 @@ def remedy_of(text: str) -> Remedy | None:
 
 
 def batch_of(line: Mapping[str, Any] | None) -> Batch | None:
-    """The newest progress line of the job; None if it has told nothing."""
+    """Return the newest progress of the job; None before its first report."""
     if line is None or not isinstance(line.get("batchId"), int):
         return None
     phases = line.get("phasesMs") or {}
-    told: dict[str, int] = {}
+    steps: dict[str, int] = {}
     for name, spent in phases.items():
         if name != _WHOLE and spent:
             word = _PHASES.get(name, name)
-            told[word] = told.get(word, 0) + int(spent)
-    longest_first = sorted(told.items(), key=lambda each: (-each[1], each[0]))
+            steps[word] = steps.get(word, 0) + int(spent)
+    longest_first = sorted(steps.items(), key=lambda each: (-each[1], each[0]))
     return Batch(line["batchId"], int(line.get("batchMs") or 0), longest_first)
 
 

@@ -66,7 +66,7 @@ def ways(view: TopicView, auto_creation: AutoCreation) -> list[Way]:
 
 
 def ground(view: TopicView, auto_creation: AutoCreation, *, by: Requester = Requester.CLIENT) -> Ground:
-    """The first of the rules' reasons that holds, in their order (`topic_view.existence`, `topic_view.may_create`)."""
+    """Return the first reason that holds, in the order of `topic_view.existence` and `topic_view.may_create`."""
     found = existence(view)
     name = view.name
     if name.namespace_name.is_heartbeat:
@@ -107,7 +107,7 @@ def _lookup(view: TopicView, auto_creation: AutoCreation) -> Way:
 
 
 def _partitions(view: TopicView, auto_creation: AutoCreation) -> Way:
-    """What clients ask for before they produce or consume."""
+    """Return the answer to a question for partition metadata, which clients ask first."""
 
     def words(decision: Any) -> tuple[str, str]:
         if isinstance(decision, AskRemotes):

@@ -1,4 +1,4 @@
-"""The statistics of a topic or its partitions among several brokers: what is loaded here, and what their owners say."""
+"""The statistics of a topic or its partitions that other brokers hold."""
 
 from __future__ import annotations
 
@@ -22,19 +22,22 @@ _PARTS_MAX: Final = 2_000
 
 @dataclass(frozen=True, slots=True)
 class PartStats:
-    """Of the parts that other brokers have, by name, and of those that could not be asked."""
+    """The statistics by topic, and the brokers that did not answer."""
 
     stats: dict[str, Any] = field(default_factory=dict)
     brokers: dict[str, str] = field(default_factory=dict)
-    """Who said it."""
+    """The broker that sent the statistics, by topic."""
     silent: tuple[Silent, ...] = ()
     left_out: int = 0
-    """Parts that were not asked about, as there are too many."""
+    """Partitions beyond the limit of one page."""
 
 
 async def stats_elsewhere(visit: Visit, names: Sequence[TopicName]) -> PartStats:
-    """For who may see the statistics of the topic: brokers are asked as this one. Their owners load what they are asked
-    about, as for any statistics; what does not exist is left out."""
+    """Ask other brokers, as this broker, for the statistics of these topics.
+
+    The caller checked that the visitor may see them. Owners load the topics, as for any statistics. Missing topics are
+    left out.
+    """
     asked = names[:_PARTS_MAX]
     owners: dict[str, LookupTarget] = {}
     owned: defaultdict[str, list[TopicName]] = defaultdict(list)
@@ -59,10 +62,10 @@ async def stats_elsewhere(visit: Visit, names: Sequence[TopicName]) -> PartStats
                 continue
         return found
 
-    told = await answers_of({owner: partial(ask, owner) for owner in owned})
+    answers = await answers_of({owner: partial(ask, owner) for owner in owned})
     return PartStats(
-        {name: stats for part in told.parts.values() for name, stats in part.items()},
-        {name: owner for owner, part in told.parts.items() for name in part},
-        (*silent[:1], *told.silent),
+        {name: stats for part in answers.parts.values() for name, stats in part.items()},
+        {name: owner for owner, part in answers.parts.items() for name in part},
+        (*silent[:1], *answers.silent),
         len(names) - len(asked),
     )

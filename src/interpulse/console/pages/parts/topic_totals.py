@@ -117,7 +117,7 @@ class Sample:
         return cls(now_ms, totals.messages_in, totals.messages_out, totals.bytes_in, totals.bytes_out, totals.backlog)
 
     def since(self, before: Sample | None) -> dict[str, float | int | None]:
-        """What the charts draw: rates since the sample before, None where there is none to compare with."""
+        """Return the point of the charts: rates since the sample before, None without one."""
         seconds = 0.0 if before is None else (self.time - before.time) / 1000
 
         def rate(field_name: str) -> float | None:
@@ -131,7 +131,7 @@ class Sample:
 
 
 def loaded_parts(broker: BrokerFacts, name: TopicName, partitions: int) -> Iterable[LoadedTopic]:
-    """The topic or its partitions, as far as they are loaded here; nothing is loaded for it."""
+    """Return the topic or its partitions that are loaded here, without loading others."""
     names = [name.partition(index) for index in range(partitions)] if partitions else [name]
     return [topic for each in names if (topic := broker.loaded_topic(each)) is not None]
 

@@ -1,4 +1,4 @@
-"""Which namespaces a visitor may see something of, by the REST call that tells the same of one."""
+"""The namespaces that a visitor may see, by the REST call that returns the same facts of one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["VisibleNamespaces", "to_list_topics", "to_see_replication"]
 
 
 class VisibleNamespaces:
-    """Each is asked for once; true for those that the visitor may ask ``path`` of."""
+    """Answers True for namespaces whose ``path`` the visitor may read. Each namespace is checked once."""
 
     def __init__(self, visit: Visit, path: Callable[[NamespaceName], str]) -> None:
         self._visit = visit
@@ -26,10 +26,10 @@ class VisibleNamespaces:
 
 
 def to_see_replication(namespace: NamespaceName) -> str:
-    """The call that tells the status of replication."""
+    """Return the path of the replication status."""
     return namespace_path(namespace, "/replication/status")
 
 
 def to_list_topics(namespace: NamespaceName) -> str:
-    """The call that lists the topics."""
+    """Return the path of the list of topics."""
     return admin_path(PERSISTENT, namespace.tenant, namespace.local)

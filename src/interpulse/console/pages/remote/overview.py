@@ -18,7 +18,7 @@ class RemoteOverviewModel:
 
     version: str
     problem: str
-    """Why the cluster does not answer; empty if it does."""
+    """The reason why the cluster does not answer; empty if it does."""
 
     tenants: tuple[str, ...]
     tenant: str
@@ -26,14 +26,14 @@ class RemoteOverviewModel:
     namespace: str
     text: str
     topics: PageOf[str] | None
-    """Of the namespace; partitioned ones once, without their partitions."""
+    """The topics of the namespace, partitioned ones without their partitions."""
 
     refusal: str = ""
-    """Why a list is empty that was asked for."""
+    """The refusal of the list; empty if there is none."""
 
 
 async def build(visit: Visit) -> RemoteOverviewModel:
-    """Raises InvalidTopicName for a namespace that is none; what the cluster refuses is told."""
+    """Build the page, with refusals of the cluster in it. Raise InvalidTopicName for a malformed namespace."""
     admin, text = visit.admin, visit.text("text").strip()
     namespace = NamespaceName.parse(visit.text("namespace")) if visit.text("namespace") else None
     tenant = namespace.tenant if namespace else visit.text("tenant")

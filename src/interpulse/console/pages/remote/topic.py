@@ -49,7 +49,7 @@ class RemoteTopicModel:
     size: int
     producers: int
     subscriptions: tuple[SubscriptionRow, ...]
-    """Those with the largest backlog first."""
+    """The subscriptions, the largest backlog first."""
 
     parts: tuple[PartRow, ...]
     remotes: tuple[tuple[str, int], ...]
@@ -57,7 +57,7 @@ class RemoteTopicModel:
 
 
 async def build(visit: Visit) -> RemoteTopicModel:
-    """Raises TopicNotFound."""
+    """Build the page. Raise TopicNotFound."""
     topic = visit.topic()
     admin = visit.admin.topics
     partitions = 0 if topic.is_partition else (await admin.partitioned_metadata(topic)).partitions

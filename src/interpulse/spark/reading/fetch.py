@@ -241,7 +241,7 @@ async def _read_range(
                         yield arrived
             return
         while arrived := await reader.read_runs():
-            count += sum(1 if isinstance(each, Entry) else len(each.positions) for each in arrived)
+            count += sum(1 if isinstance(item, Entry) else len(item.positions) for item in arrived)
             first = first or _first_position(arrived[0])
             yield arrived
     except DataLoss as gone:

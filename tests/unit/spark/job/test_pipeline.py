@@ -174,7 +174,7 @@ async def test_source_that_is_away_is_told_of_every_topic_until_it_answers(tmp_p
         (back,) = pipeline.records()[topic.namespace_name]
         await pipeline.stop()
     assert (away["state"], away["since"]) == (still["state"], still["since"]) == ("DISCONNECTED", still["since"])
-    assert away["reason"] == "the source east at pulsar+ssl://east:6651 cannot be asked: no route"
+    assert away["reason"] == "the source east at pulsar+ssl://east:6651 does not answer: no route"
     assert away["remedy"].startswith("see that east is up")
     assert (back["state"], back["reason"]) == ("REPLICATING", None)
 

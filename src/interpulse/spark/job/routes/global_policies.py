@@ -31,7 +31,7 @@ _NOT_CARRIED: Final = "deduplication_enabled"
 """De-duplication is the target's own decision, since nothing arrives exactly once without it."""
 
 _NAMES: Final = tuple(
-    each.name for each in fields(TopicPolicies) if each.name in TOPIC_POLICIES and each.name != _NOT_CARRIED
+    field.name for field in fields(TopicPolicies) if field.name in TOPIC_POLICIES and field.name != _NOT_CARRIED
 )
 
 

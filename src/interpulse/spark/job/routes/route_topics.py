@@ -188,8 +188,8 @@ class RouteTopics:
     async def _prepare(self, topic: TopicName, count: int, problem: PulsarError | None) -> None:
         """Do everything that a topic needs before its first entry is planned. ``problem`` holds every topic."""
         # Also a topic that was never ready is listed by its partitions: the stream may have been reading them before.
-        known = self.states.get(topic, TopicState(since_ms=now_ms(), partitions=count))
-        before = replace(known, counted=count)
+        state = self.states.get(topic, TopicState(since_ms=now_ms(), partitions=count))
+        before = replace(state, counted=count)
         try:
             if problem is not None:
                 raise problem

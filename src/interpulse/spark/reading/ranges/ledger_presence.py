@@ -28,7 +28,7 @@ async def ledger_is_there(session: Session, topic: TopicName, ledger: int, *, up
     async with reader:
         await reader.open()
         try:
-            found = await reader.read_batch()
+            batch = await reader.read_batch()
         except DataLoss:
             return False  # nothing is there at all
-    return bool(found) and found[0].position.ledger == ledger
+    return bool(batch) and batch[0].position.ledger == ledger

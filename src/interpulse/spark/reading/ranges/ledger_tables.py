@@ -29,13 +29,14 @@ async def ledger_tables(admin: AdminClient, topics: Iterable[str]) -> dict[str, 
             stats = (await admin.topics.partitioned_internal_stats(base)).get("partitions", {})
         return {name: _table(stats[name]) for name in names if name in stats}
 
-    found = await asyncio.gather(*(ask(base, names) for base, names in partitions.items()))
-    return {name: table for tables in found for name, table in tables.items()}
+    answers = await asyncio.gather(*(ask(base, names) for base, names in partitions.items()))
+    return {name: table for tables in answers for name, table in tables.items()}
 
 
 def _table(stats: Mapping[str, Any]) -> list[Ledger]:
     """Return the ledgers of one topic-partition. The open ledger has its numbers beside the list."""
-    ledgers = [Ledger(int(each["ledgerId"]), int(each["entries"]), int(each["size"])) for each in stats["ledgers"]]
+    rows = stats["ledgers"]
+    ledgers = [Ledger(int(row["ledgerId"]), int(row["entries"]), int(row["size"])) for row in rows]
     if ledgers and not ledgers[-1].entries:
         ledgers[-1] = Ledger(ledgers[-1].id, int(stats["currentLedgerEntries"]), int(stats["currentLedgerSize"]))
     return ledgers

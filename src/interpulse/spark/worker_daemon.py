@@ -1,8 +1,8 @@
-"""The process that forks Spark's Python workers in a local session of ours: ``python -m`` this module, by Spark.
+"""The process that forks Spark's Python workers in a local session: Spark runs this module by ``python -m``.
 
-As Spark's own daemon, but the modules that tasks of the replication job need are read once here, and not again in each
-of the four workers or more that a micro-batch goes through. Nothing of a client is made: no socket or loop; and no
-library runs a thread of its own: what it held locked at a fork would stay locked in the worker.
+It works as Spark's own daemon, but imports the modules of replication tasks once, instead of in each of the four or
+more workers of a micro-batch. It creates no client, socket or loop, and no library may run a thread: locks held at a
+fork would stay locked in the worker.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from typing import Final
 __all__ = ["main"]
 
 _OF_TASKS: Final = "pyspark.worker"
-"""The module that Spark names to the daemon of tasks; planning has daemons of its own, which fork once or twice."""
+"""Module that Spark passes to the daemon of tasks. Planning has daemons of its own, which fork once or twice."""
 _NEEDED: Final = (
     "interpulse.spark.copying.copy_reader",
     "interpulse.spark.copying.range_copies",
 )
 _WITHOUT_THREADS: Final = {
-    "JE_ARROW_MALLOC_CONF": "background_thread:false",  # the memory of Arrow
-    "OMP_NUM_THREADS": "1",  # the linear algebra of NumPy, which Arrow imports
+    "JE_ARROW_MALLOC_CONF": "background_thread:false",  # Arrow's memory
+    "OMP_NUM_THREADS": "1",  # NumPy's linear algebra, which Arrow imports
 }
-"""Read when the libraries are loaded; what the user has set stays."""
+"""Settings that libraries read when they are loaded. Values set by the user stay."""
 
 
 def main() -> None:
@@ -39,9 +39,9 @@ def main() -> None:
             importlib.import_module(name)
         import pyarrow as pa
 
-        # With its first Python object Arrow imports pandas, where that is installed, which takes seconds.
+        # With its first Python object Arrow imports pandas if installed, which takes seconds.
         pa.array([b""])
-        gc.freeze()  # what is shared stays shared: no worker looks for garbage in it
+        gc.freeze()  # shared pages stay shared: no worker's collector touches them
     manager()
 
 

@@ -1,8 +1,8 @@
-"""Spark's Python workers: their log, shown as the program that runs the job shows its own, and their memory.
+"""Spark's Python workers: their log, in the form of the job's program, and their memory.
 
-Workers are other processes. They inherit the environment of the program and nothing else, so it says there which
-function shows its log; a worker of another session finds nothing and changes nothing. Their daemon, which forks them,
-looks for garbage in each of them after every task.
+Workers inherit only the environment of the program, so a variable names the function that configures their log. A
+worker of another session does not have it and changes nothing. The daemon that forks workers runs the garbage collector
+in each of them after every task.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ __all__ = ["WORKER_DAEMON", "configure_worker", "passed_to_workers", "settle_mem
 
 _VARIABLE: Final = "INTERPULSE_WORKER_LOG"
 WORKER_DAEMON: Final = "interpulse.spark.worker_daemon"
-"""The daemon of our own sessions, as Spark is told it."""
+"""Module of the worker daemon of our own sessions."""
 _DAEMONS: Final = ("pyspark.daemon", WORKER_DAEMON)
 _settled_in: int | None = None
 
 
 @contextmanager
 def passed_to_workers(module: str, function: str, *arguments: str) -> Iterator[None]:
-    """For all processes that are started meanwhile."""
+    """Let all processes that start in this context run a function to configure their log."""
     os.environ[_VARIABLE] = json.dumps([module, function, *arguments])
     try:
         yield
@@ -37,18 +37,18 @@ def passed_to_workers(module: str, function: str, *arguments: str) -> Iterator[N
 
 
 def configure_worker() -> None:
-    """Show the log of this process as its program wants it, unless it is shown already."""
-    told = os.environ.get(_VARIABLE)
-    if told is not None and not logging.getLogger().handlers:
-        module, function, *arguments = json.loads(told)
+    """Configure the log of this process by its program's function, unless it is configured already."""
+    setting = os.environ.get(_VARIABLE)
+    if setting is not None and not logging.getLogger().handlers:
+        module, function, *arguments = json.loads(setting)
         getattr(importlib.import_module(module), function)(*arguments)
 
 
 def settle_memory() -> None:
-    """Leave what this worker has by now out of its daemon's search for garbage, once: modules, mostly, which stay.
+    """Exclude the present objects of this worker from its daemon's garbage collection, once. They are mostly modules.
 
-    The search takes a tenth of a second otherwise, in each of the workers that a query or a micro-batch goes through,
-    and the next task waits for it. In other processes nothing changes.
+    The collection otherwise takes a tenth of a second in each worker of a query or micro-batch, while the next task
+    waits. Other processes are unchanged.
     """
     global _settled_in
     if _settled_in != os.getpid() and _is_worker():
@@ -57,6 +57,6 @@ def settle_memory() -> None:
 
 
 def _is_worker() -> bool:
-    """Whether Spark's daemon started this process."""
+    """Return True if Spark's daemon started this process."""
     spec = getattr(sys.modules.get("__main__"), "__spec__", None)
     return spec is not None and spec.name in _DAEMONS

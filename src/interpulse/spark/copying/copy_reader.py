@@ -1,4 +1,4 @@
-"""The stream whose rows are reports: planned as any stream, and its tasks copy what they read."""
+"""The stream whose rows are reports. It is planned as any stream, and its tasks copy what they read."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ __all__ = ["CopyPartition", "CopyReader"]
 
 
 class CopyPartition(RangesPartition):
-    """The work of one task, and where its lanes may start from."""
+    """The work of one task, and the starting states of its lanes."""
 
     def __init__(
         self, ranges: Sequence[TopicRange], lanes: LaneStates, passed: Mapping[str, Position] | None = None
     ) -> None:
-        """``passed``: where the cursor on the source stands, of ranges that it was moved into or past."""
+        """Set the work. ``passed`` has the positions of the source cursor for ranges that it was moved into or past."""
         super().__init__(ranges)
         self.lanes = lanes
         self.passed = passed or {}
 
 
 class CopyReader(PlannedStream):
-    """Copies as a stream; a row is a pickled LaneReport."""
+    """Copies as a stream. A row is a pickled LaneReport."""
 
     def __init__(self, options: ReadOptions, target: WriteOptions) -> None:
         super().__init__(options)
@@ -62,7 +62,7 @@ class CopyReader(PlannedStream):
         from interpulse.spark.copying.range_copies import copy_ranges
         from interpulse.spark.process_client import healed_here
 
-        # Spark makes one partition with no value out of an empty plan.
+        # Spark turns an empty plan into one partition without a value.
         if isinstance(partition, CopyPartition) and partition.ranges:
             task = stream_task()
             lanes = partition.lanes.below(task.batch)

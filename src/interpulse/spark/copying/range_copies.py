@@ -1,4 +1,4 @@
-"""Executors: read the ranges of one task and write them, lane by lane, in one event loop."""
+"""Copying on executors: the ranges of one task, lane by lane, in one event loop."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def copy_ranges(
     task: StreamTask,
     passed: Mapping[str, Position],
 ) -> list[LaneReport]:
-    """Copy the ranges; what became of each topic-partition, when every receipt is there. Raises the first failure.
+    """Copy the ranges and wait for every receipt. Return a report per topic-partition. Raises the first failure.
 
-    ``passed``: how far the cursor of the source was moved past the beginnings of ranges, as the driver knows it.
+    ``passed`` has the positions of the source cursor beyond the beginnings of ranges, as the driver received them.
     """
     with relaxed_collector():
         return process_portal().call(lambda: _copy(source, target, ranges, lanes, task, passed))
@@ -71,7 +71,7 @@ async def _copy(
 
 
 async def _source_marks(options: ReadOptions, passed: Mapping[str, Position]) -> SourceMarks:
-    """Brokers that keep replication cursors for us promise where they stand."""
+    """Return the marks of the source. Brokers that keep replication cursors for us promise their positions."""
     cursor = options.predefined_subscription
     if cursor is None or not cursor.startswith(REPLICATION_CURSORS):
         return SourceMarks(passed, None)

@@ -1,8 +1,8 @@
-"""The end of a micro-batch that copies: what its tasks report is collected and committed by the job itself.
+"""The end of a micro-batch that copies: the job itself collects and commits the reports of its tasks.
 
-Everything is written when a report arrives here; what counts is that the lanes are recorded before Spark marks the
-batch. A sink in Python would start three more Python processes one after the other in each batch: to plan the write, to
-take the reports from Java, and to commit them.
+Everything is written when a report arrives here; the commit records the lanes before Spark marks the batch. A sink in
+Python would start three more Python processes in turn for each batch: to plan the write, to take the reports from Java,
+and to commit them.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ __all__ = ["ReportCommit"]
 
 
 class ReportCommit:
-    """For ``foreachBatch`` of a stream of reports; ``state_path``: the directory of its lane files.
+    """The ``foreachBatch`` function of a stream of reports. ``state_path`` is the directory of its lane files.
 
-    A batch that is replayed may be committed a second time: its lanes are those of before.
+    A replayed batch may be committed a second time, with the lanes of the first.
     """
 
     def __init__(self, state_path: str) -> None:
         self._state_path = state_path
 
     def __call__(self, reports: DataFrame, batch: int) -> None:
-        """Copy the batch, by asking for its reports, and commit it. Raises what ended a task for good."""
+        """Copy the batch by collecting its reports, and commit it. Raises the error that ended a task for good."""
         self.take([row.report for row in reports.collect()], batch)
 
     def take(self, rows: Sequence[bytes], batch: int) -> None:
-        """Commit what the tasks of a batch have reported."""
+        """Commit the reports of a batch's tasks."""
         commit_batch(batch, [WrittenMessage(reports_in(rows))], self._state_path)

@@ -1,4 +1,4 @@
-"""Reports of tasks as rows: so they come from the tasks that copy to the driver."""
+"""Reports of tasks as rows, which carry them to the driver."""
 
 from __future__ import annotations
 
@@ -16,12 +16,15 @@ __all__ = ["report_batch", "reports_in"]
 
 
 def report_batch(reports: Sequence[LaneReport | Healed]) -> pa.RecordBatch:
-    """A row for each report, and for each kind of failure that healed meanwhile."""
+    """Return a row for each report, and for each kind of failure that healed."""
     import pyarrow as pa
 
     return pa.RecordBatch.from_pydict({"report": pa.array([pickle.dumps(report) for report in reports], pa.binary())})
 
 
 def reports_in(rows: Iterable[bytes]) -> list[LaneReport | Healed]:
-    """The inverse of :func:`report_batch`; the rows come from our own tasks of the same query."""
+    """Return the reports in rows, the inverse of :func:`report_batch`.
+
+    Rows must come from our own tasks: they are unpickled.
+    """
     return [pickle.loads(row) for row in rows]

@@ -1,4 +1,4 @@
-"""At least once: publishers of messages, and entries published anew as they are."""
+"""Publishing at least once: publishers of messages, and entries published again unchanged."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ __all__ = ["PlainPublishers", "PublishingWriter"]
 
 @dataclass
 class _Publisher:
-    """One producer, and what it has sent."""
+    """One producer, and its sent entries."""
 
     sender: EntrySender
     next_sequence_id: int
@@ -81,7 +81,7 @@ class _Publisher:
 
 
 class PlainPublishers:
-    """At least once: producers with names that no other task has."""
+    """Opens publishers at least once, with producer names that no other task has."""
 
     def __init__(self, options: WriteOptions, session: Session) -> None:
         self._options = options
@@ -118,7 +118,7 @@ class PlainPublishers:
 
 
 class PublishingWriter:
-    """At least once: entries published anew as they are."""
+    """Publishes entries again unchanged, at least once."""
 
     def __init__(
         self, options: WriteOptions, publishers: PlainPublishers, schemas: TargetSchemas, topics: TargetTopics

@@ -1,4 +1,4 @@
-"""The options of writes: where to, in which form, and how safely."""
+"""Options of writes: target, format and delivery guarantees."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ __all__ = ["WriteOptions", "parse_write_options"]
 
 @dataclass(frozen=True, kw_only=True)
 class WriteOptions:
-    """What a batch or stream write was asked to do."""
+    """The options of a batch or stream write."""
 
     service_url: str = service_url_option()
     admin_url: str | None = admin_url_option()
@@ -285,7 +285,7 @@ class WriteOptions:
 
 
 def parse_write_options(mapping: Mapping[str, str], purpose: Purpose = Purpose.WRITE) -> WriteOptions:
-    """Read the options of a write."""
+    """Parse the options of a write."""
     problems: list[str] = []
     values = read_values(WriteOptions, mapping, purpose, problems)
     guarantee = values.get("delivery_guarantee", "at-least-once")
@@ -303,7 +303,7 @@ def parse_write_options(mapping: Mapping[str, str], purpose: Purpose = Purpose.W
 
 
 def _check_creation(values: dict[str, Any], problems: list[str]) -> None:
-    """Entries are copied to topics that exist already, so creation has to be asked for."""
+    """Settle the creation of topics. Entries and lanes write to existing topics by default."""
     is_lane = values["dedup"] != "none"
     creation = values.setdefault("create_topics", "false" if values.get("mode") == "entry" or is_lane else "auto")
     if creation != "false" and is_lane:
@@ -366,7 +366,7 @@ _ONLY_MESSAGES = {
 
 
 def _check_effect(values: Mapping[str, Any], problems: list[str]) -> None:
-    """An option without effect is refused."""
+    """Refuse options without effect."""
     idle: dict[str, str] = {}
     needed = (_ONLY_MESSAGES, "mode=message") if values.get("mode") == "entry" else (_ONLY_ENTRIES, "mode=entry")
     idle |= {key: f"{name} only counts with {needed[1]}" for key, name in needed[0].items()}
@@ -389,7 +389,7 @@ def _check_effect(values: Mapping[str, Any], problems: list[str]) -> None:
 
 
 def _check_encryption(values: Mapping[str, Any], problems: list[str]) -> None:
-    """Lanes read back what a killed task has stored, and compare it with their rows."""
+    """Refuse encryption for lanes of rows, which read back and compare stored entries."""
     named, given = bool(values.get("encryption_keys")), bool(values.get("encryption_public_keys"))
     if named != given:
         problems.append("encryptionKeys and encryptionPublicKey need each other: the names, and the files of the keys")

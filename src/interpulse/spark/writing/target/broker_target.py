@@ -1,4 +1,4 @@
-"""The cluster written to, as lanes need it: named senders, reading back."""
+"""The target cluster of lanes: named senders, and reading back."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ __all__ = ["BrokerTarget", "SenderLane", "lane_start", "last_position"]
 
 
 _TAIL: Final = 100
-"""How many entries an earlier attempt's first may lie behind, where the topic turned out not to de-duplicate."""
+"""Number of last entries to search for those of an earlier attempt, on a topic that turns out not to de-duplicate."""
 
 
 class SenderLane:
-    """A lane's producer: sends entries, keeps what became of each."""
+    """The producer of a lane. It sends entries and records their outcome."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class SenderLane:
         unproven_after: Position | None = None,
         again: Callable[[], Awaitable[EntrySender]] | None = None,
     ) -> None:
-        """``again`` opens another sender of the same name, where ``unproven_after`` says that one is needed."""
+        """Take a sender. ``again`` opens another sender of the same name, if ``unproven_after`` requires one."""
         self._sender = sender
         self._again = again
         self._receipts: list[asyncio.Future[Receipt] | asyncio.Future[RunReceipt]] = []
@@ -66,7 +66,7 @@ class SenderLane:
         self, sequence_id: int, num_messages: int, entry: bytes, *, is_chunk: bool, highest_id: int | None = None
     ) -> None:
         highest = sequence_id if highest_id is None else highest_id
-        says_all = num_messages == 1 and not is_chunk and highest == sequence_id  # brokers take such in runs
+        says_all = num_messages == 1 and not is_chunk and highest == sequence_id  # brokers accept such entries in runs
         self._receipts.append(
             await self._sender.send_entry(
                 entry,
@@ -84,7 +84,10 @@ class SenderLane:
         self._receipts += await self._sender.send_run(sequence_ids, counts, entries)
 
     async def _prove(self, sent: int) -> None:
-        """A broker that de-duplicates knows the number when the producer is opened again. Raises NotAllowed."""
+        """Prove de-duplication: a broker that de-duplicates reports the number when the producer is reopened.
+
+        Raises NotAllowed.
+        """
         assert self._again is not None, "of an unproven lane"
         await self.drain()
         await self._sender.close()
@@ -135,12 +138,12 @@ class BrokerTarget:
         is_copying: bool = False,
         permit: Callable[[str, int], Awaitable[None]] | None = None,
     ) -> None:
-        """Unless it is known that topics de-duplicate, ``admin`` is asked, or without one the first entry tells.
+        """Set up the target.
 
-        Topics are named as on the source; ``topic_map`` says what they are called here. ``is_copying``: entries are
-        written as they were published, so that topics which demand encryption take those that are encrypted.
-        ``permit`` is asked with the topic-partition and the sequence id of an entry before it is sent, and raises what
-        keeps it back.
+        ``admin`` shows if topics de-duplicate, unless that is known; without it the first entry proves it.
+        ``topic_map`` maps names of source topics to names here. ``is_copying``: entries are written as they were
+        published, so that topics which require encryption accept encrypted entries. ``permit`` is called with the
+        topic-partition and the sequence id of an entry before it is sent, and raises if it must not be sent.
         """
         self._admin = admin
         self._session = session
@@ -152,7 +155,7 @@ class BrokerTarget:
         self._map = topic_map or TopicMap()
         self._schemas = TargetSchemas(session, source, self._map)
         self._producer_names: dict[str, str] = {}
-        """Of the lanes, by their topic-partition."""
+        """Producer names of lanes by topic-partition."""
 
     async def open_lane(
         self, topic: str, producer_name: str, *, is_new: bool, schema: SchemaInfo | None = None
@@ -185,7 +188,7 @@ class BrokerTarget:
         async def again() -> EntrySender:
             return await patiently(self._session, opened)
 
-        async with AsyncExitStack() as refused:  # a sender that stays open keeps the producer's name
+        async with AsyncExitStack() as refused:  # an open sender holds the producer's name
             sender = await refused.enter_async_context(await again())
             unproven_after = None
             if has_to_show and self._admin is None:
@@ -202,7 +205,7 @@ class BrokerTarget:
         if end.entry < 0 or end == after:
             return
         if end < after:
-            after = EARLIEST  # the target was rebuilt: its positions are other ones now
+            after = EARLIEST  # the target was rebuilt, and its positions are different now
         outages = self._session.outages
         async with EntryReader(
             self._session,
@@ -226,7 +229,7 @@ class BrokerTarget:
 
 
 async def last_position(session: Session, topic: TopicName) -> Position:
-    """The last entry of a topic-partition."""
+    """Return the last position of a topic-partition."""
 
     async def ask() -> Position:
         async with EntryReader(session, topic, after=LATEST, subscription_prefix="interpulse-check") as reader:
@@ -237,7 +240,7 @@ async def last_position(session: Session, topic: TopicName) -> Position:
 
 
 async def lane_start(session: Session, topic: str, producer_name: str, *, takeover_timeout_ms: int) -> LaneState:
-    """Where a lane stands before its first range: what the broker knows under its name, and the end of its topic."""
+    """Return a lane's state before its first range: the broker's last id of its name, and the end of its topic."""
     name = TopicName.parse(topic)
     async with EntrySender(
         session, name, producer_name, schema_of_topic=True, takeover_timeout_ms=takeover_timeout_ms, encrypted=True

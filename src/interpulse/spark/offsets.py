@@ -296,21 +296,7 @@ def parse_offsets(text: str, *, inclusive_start: bool) -> Position | dict[str, P
     id as base64 or as a list of its bytes. A start names the first entry to read, so the result is the entry before it;
     an end names the last one. Raises ValueError that describes the problem.
     """
-    if not text.lstrip().startswith("{"):
-        return _parse_point(text.strip(), inclusive_start=inclusive_start)
-    try:
-        body = json.loads(text)
-    except ValueError as problem:
-        raise ValueError(f"{text!r} is not JSON ({problem}); {_POINTS_TEXT}") from None
-    points: dict[str, Position] = {}
-    for name, value in body.items():
-        topic = TopicName.parse(name)
-        if isinstance(value, Mapping):
-            for index, point in value.items():
-                points[str(topic.partition(int(index)))] = _parse_point(point, inclusive_start=inclusive_start)
-        else:
-            points[str(topic)] = _parse_point(value, inclusive_start=inclusive_start)
-    return points
+    return _by_topic(text, lambda value: _parse_point(value, inclusive_start=inclusive_start), _POINTS_TEXT)
 
 
 def parse_times(text: str) -> int | dict[str, int]:
@@ -318,20 +304,25 @@ def parse_times(text: str) -> int | dict[str, int]:
 
     JSON has times by topic or partition. Raises ValueError that describes the problem.
     """
+    return _by_topic(text, _parse_time, _TIMES_TEXT)
+
+
+def _by_topic(text: str, parse: Callable[[object], _Point], hint: str) -> _Point | dict[str, _Point]:
+    """Parse one value for all topics, or JSON of values per topic or partition. ``hint`` lists the forms of a value."""
     if not text.lstrip().startswith("{"):
-        return _parse_time(text.strip())
+        return parse(text.strip())
     try:
         body = json.loads(text)
     except ValueError as problem:
-        raise ValueError(f"{text!r} is not JSON ({problem}); {_TIMES_TEXT}") from None
-    times: dict[str, int] = {}
+        raise ValueError(f"{text!r} is not JSON ({problem}); {hint}") from None
+    points: dict[str, _Point] = {}
     for name, value in body.items():
         topic = TopicName.parse(name)
         if isinstance(value, Mapping):
-            times |= {str(topic.partition(int(index))): _parse_time(time) for index, time in value.items()}
+            points |= {str(topic.partition(int(index))): parse(point) for index, point in value.items()}
         else:
-            times[str(topic)] = _parse_time(value)
-    return times
+            points[str(topic)] = parse(value)
+    return points
 
 
 def _parse_time(value: object) -> int:

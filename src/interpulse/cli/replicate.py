@@ -70,7 +70,7 @@ def command(
         raise click.UsageError("Missing option '--config'.")
     from interpulse.spark.job.inspection.takeover import Takeover
     from interpulse.spark.job.launch import replicate
-    from interpulse.spark.workers import passed_to_workers
+    from interpulse.spark.processes.workers import passed_to_workers
 
     configure_logging(log_level, log_format)
     takeover = Takeover(from_target, skip_until) if from_target or skip_until else None

@@ -16,8 +16,8 @@ from pyspark.sql.datasource import (
     DataSourceWriter,
 )
 
-from interpulse.spark.tracebacks import strip_traceback
-from interpulse.spark.workers import configure_worker, settle_memory
+from interpulse.spark.processes.tracebacks import strip_traceback
+from interpulse.spark.processes.workers import configure_worker, settle_memory
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from interpulse.model.extras import pip_install
 from interpulse.spark.class_archive.archive import java_options
-from interpulse.spark.workers import WORKER_DAEMON
+from interpulse.spark.processes.workers import WORKER_DAEMON
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

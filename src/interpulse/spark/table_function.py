@@ -14,8 +14,8 @@ from pyspark.sql.udtf import AnalyzeArgument, AnalyzeResult, UserDefinedTableFun
 from pyspark.util import PythonEvalType
 
 from interpulse.spark.options.option import OptionError, Purpose
-from interpulse.spark.tracebacks import strip_traceback, strip_traceback_while_reading
-from interpulse.spark.workers import configure_worker
+from interpulse.spark.processes.tracebacks import strip_traceback, strip_traceback_while_reading
+from interpulse.spark.processes.workers import configure_worker
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -11,10 +11,10 @@ from pyspark.sql.datasource import InputPartition
 from interpulse.model.ids import Position
 from interpulse.spark.copying.reports import report_batch
 from interpulse.spark.offsets import TopicRange
+from interpulse.spark.processes.tracebacks import strip_traceback, strip_traceback_while_reading
 from interpulse.spark.reading.read_options import ReadOptions
 from interpulse.spark.reading.reader import PlannedStream, RangesPartition
 from interpulse.spark.state_files import LaneFiles
-from interpulse.spark.tracebacks import strip_traceback, strip_traceback_while_reading
 from interpulse.spark.writing.lane_states import LaneStates, read_lane_states
 from interpulse.spark.writing.write_options import WriteOptions
 from interpulse.spark.writing.writer import earlier_attempts, stream_task
@@ -60,7 +60,7 @@ class CopyReader(PlannedStream):
     @strip_traceback_while_reading
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         from interpulse.spark.copying.range_copies import copy_ranges
-        from interpulse.spark.process_client import healed_here
+        from interpulse.spark.processes.process_client import healed_here
 
         # Spark turns an empty plan into one partition without a value.
         if isinstance(partition, CopyPartition) and partition.ranges:

@@ -10,7 +10,7 @@ from interpulse.model.names import TopicName
 from interpulse.spark.copying.source_marks import SourceMarks
 from interpulse.spark.lanes import LaneState, StreamTask
 from interpulse.spark.offsets import TopicRange
-from interpulse.spark.process_client import patiently, process_portal, relaxed_collector
+from interpulse.spark.processes.process_client import patiently, process_portal, relaxed_collector
 from interpulse.spark.reading.fetch import read_ranges, reading_session
 from interpulse.spark.reading.read_options import ReadOptions
 from interpulse.spark.writing.lane_report import LaneReport

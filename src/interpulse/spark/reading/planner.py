@@ -29,7 +29,7 @@ from interpulse.spark.reading.ranges.splitting import Ledger
 from interpulse.spark.reading.ranges.times import check_not_late, times_of
 from interpulse.spark.reading.read_options import SUBSCRIPTION, ReadOptions
 from interpulse.spark.reading.selected_names import is_named
-from interpulse.spark.throttle import Rate, Throttle
+from interpulse.spark.reading.throttle import Rate, Throttle
 
 __all__ = [
     "Beginning",

@@ -23,18 +23,17 @@ from interpulse.model.ids import LATEST, Position
 from interpulse.model.names import TopicName
 from interpulse.model.numbers import LONG_MAX
 from interpulse.spark.options.connection_options import admin_client
-from interpulse.spark.process_client import process_portal, session_for
+from interpulse.spark.processes.process_client import process_portal, session_for
 from interpulse.spark.reading.backlog.poll_pace import PollPace
 from interpulse.spark.reading.planner import Beginning, Following, HeldBack, TopicEnd, WrittenBatch
-from interpulse.spark.reading.ranges.ledger_presence import ledger_is_there
-from interpulse.spark.reading.ranges.ledger_tables import ledger_tables
+from interpulse.spark.reading.ranges.ledgers import ledger_is_there, ledger_tables
 from interpulse.spark.reading.ranges.splitting import Ledger
 from interpulse.spark.reading.ranges.time_search import positions_before
 from interpulse.spark.reading.read_options import SUBSCRIPTION, ReadOptions
 from interpulse.spark.reading.source_cursor import SourceCursor
+from interpulse.spark.reading.throttle import Rate
 from interpulse.spark.reading.topic_selection import CONCURRENT_MAX, selected_topics
 from interpulse.spark.state_files import HELD_FILE, LAST_COMMIT_FILE, HeldRange, load_held, load_summaries
-from interpulse.spark.throttle import Rate
 
 __all__ = ["BrokerSourceView"]
 

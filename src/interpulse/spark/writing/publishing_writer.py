@@ -17,7 +17,7 @@ from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo
 from interpulse.replication.copy import SKIP_MARKER, renumber
 from interpulse.spark.lanes import UNTOUCHED
-from interpulse.spark.process_client import patiently
+from interpulse.spark.processes.process_client import patiently
 from interpulse.spark.writing.lane_report import LaneReport
 from interpulse.spark.writing.sink_rows import OutgoingMessage, entry_rows
 from interpulse.spark.writing.target.target_schemas import TargetSchemas

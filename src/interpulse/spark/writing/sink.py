@@ -11,7 +11,7 @@ from interpulse.client.session import Session
 from interpulse.model.schemas import SchemaType
 from interpulse.spark.lanes import LaneState, StreamTask, sink_lane_name
 from interpulse.spark.options.connection_options import admin_client
-from interpulse.spark.process_client import Patience, process_portal, relaxed_collector, session_for
+from interpulse.spark.processes.process_client import Patience, process_portal, relaxed_collector, session_for
 from interpulse.spark.writing.lane_report import LaneReport
 from interpulse.spark.writing.lane_writer import LaneWriter
 from interpulse.spark.writing.message_writer import MessageWriter

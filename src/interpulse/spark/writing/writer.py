@@ -19,8 +19,8 @@ from interpulse.clock import now_ms
 from interpulse.model.clusters import shown_address
 from interpulse.spark.lanes import LaneState, StreamTask
 from interpulse.spark.options.option import OptionError
+from interpulse.spark.processes.tracebacks import strip_traceback
 from interpulse.spark.state_files import LaneFiles
-from interpulse.spark.tracebacks import strip_traceback
 from interpulse.spark.writing.lane_report import LaneReport
 from interpulse.spark.writing.lane_states import LaneStates, read_lane_states
 from interpulse.spark.writing.write_options import WriteOptions
@@ -102,7 +102,7 @@ class PulsarBatchWriter(DataSourceArrowWriter):
 
     @strip_traceback
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        from interpulse.spark.process_client import healed_here
+        from interpulse.spark.processes.process_client import healed_here
         from interpulse.spark.writing.sink import write_rows
 
         reports = write_rows(self._options, iterator, {}, self._record)
@@ -128,7 +128,7 @@ class PulsarStreamWriter(DataSourceStreamArrowWriter):
     @strip_traceback
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Send everything. Return after the last receipt."""
-        from interpulse.spark.process_client import healed_here
+        from interpulse.spark.processes.process_client import healed_here
         from interpulse.spark.writing.sink import write_rows
 
         task = stream_task()

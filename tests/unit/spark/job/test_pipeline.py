@@ -17,7 +17,7 @@ from interpulse.spark.job.source_backlog import Backlog
 from interpulse.spark.options.access import Access
 from interpulse.spark.options.option import Purpose
 from interpulse.spark.reading.read_options import parse_read_options
-from interpulse.spark.throttle import Rate
+from interpulse.spark.reading.throttle import Rate
 from interpulse.spark.writing.write_options import parse_write_options
 
 

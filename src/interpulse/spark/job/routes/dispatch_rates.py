@@ -12,7 +12,7 @@ from interpulse.client.admin.admin_client import AdminClient
 from interpulse.model.errors import AuthorizationError, NotAllowed, NotFound, NotSupported, PulsarError
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.policies.messaging_policies import DispatchRate
-from interpulse.spark.throttle import Rate
+from interpulse.spark.reading.throttle import Rate
 
 __all__ = ["DispatchRates"]
 

@@ -43,8 +43,8 @@ from interpulse.spark.job.routes.target_presence import TargetPresence
 from interpulse.spark.job.selection import partitions_of
 from interpulse.spark.job.start import Begin, first_message
 from interpulse.spark.lanes import LaneState
+from interpulse.spark.reading.throttle import Rate
 from interpulse.spark.state_files import write_atomically
-from interpulse.spark.throttle import Rate
 from interpulse.spark.writing.target.broker_target import lane_start
 from interpulse.spark.writing.target.target_topics import check_deduplicating, ensure_deduplication
 from interpulse.wire.commands.cursor_promise import REPLICATION_CURSORS

@@ -18,7 +18,7 @@ from interpulse.model.ids import EARLIEST, LATEST, Position
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo
 from interpulse.spark.lanes import LaneState, starting_lane
-from interpulse.spark.process_client import patiently
+from interpulse.spark.processes.process_client import patiently
 from interpulse.spark.topic_map import TopicMap
 from interpulse.spark.writing.lane import StoredEntry
 from interpulse.spark.writing.target.target_schemas import TargetSchemas

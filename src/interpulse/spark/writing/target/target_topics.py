@@ -18,7 +18,7 @@ from interpulse.model.errors import (
 )
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.replication.provision import TopicHeld
-from interpulse.spark.process_client import patiently
+from interpulse.spark.processes.process_client import patiently
 
 __all__ = ["TargetTopics", "check_deduplicating", "check_takes_entries", "ensure_deduplication", "is_deduplicating"]
 

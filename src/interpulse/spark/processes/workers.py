@@ -20,7 +20,7 @@ from typing import Final
 __all__ = ["WORKER_DAEMON", "configure_worker", "passed_to_workers", "settle_memory"]
 
 _VARIABLE: Final = "INTERPULSE_WORKER_LOG"
-WORKER_DAEMON: Final = "interpulse.spark.worker_daemon"
+WORKER_DAEMON: Final = "interpulse.spark.processes.worker_daemon"
 """Module of the worker daemon of our own sessions."""
 _DAEMONS: Final = ("pyspark.daemon", WORKER_DAEMON)
 _settled_in: int | None = None

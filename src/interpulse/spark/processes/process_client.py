@@ -23,7 +23,7 @@ from interpulse.client.portal import Portal
 from interpulse.client.session import Session
 from interpulse.client.transport.backoff import retry
 from interpulse.spark.options.access import Access
-from interpulse.spark.workers import settle_memory
+from interpulse.spark.processes.workers import settle_memory
 from interpulse.wire.checksum import crc32c, crc32c_slowly
 
 __all__ = ["Patience", "healed_here", "patiently", "process_portal", "relaxed_collector", "session_for"]

@@ -21,7 +21,7 @@ from interpulse.model.names import TopicName
 from interpulse.spark.copying.range_copies import copy_ranges
 from interpulse.spark.lanes import StreamTask
 from interpulse.spark.offsets import TopicRange
-from interpulse.spark.process_client import process_portal, session_for
+from interpulse.spark.processes.process_client import process_portal, session_for
 from interpulse.spark.reading.read_options import ReadOptions, parse_read_options
 from interpulse.spark.writing.target.broker_target import last_position
 from interpulse.spark.writing.write_options import WriteOptions, parse_write_options

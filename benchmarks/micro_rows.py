@@ -19,7 +19,7 @@ import fastavro
 from interpulse.client.consuming.entry_reader import Entry
 from interpulse.model.ids import Position
 from interpulse.model.schemas import SchemaInfo, SchemaType
-from interpulse.spark.process_client import relaxed_collector
+from interpulse.spark.processes.process_client import relaxed_collector
 from interpulse.spark.reading.read_columns import ReadColumns, columns_of_query, schema_of_query
 from interpulse.spark.reading.read_options import parse_read_options
 from interpulse.wire import pulsar_api_pb2 as pb

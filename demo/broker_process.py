@@ -1,4 +1,4 @@
-"""One broker as a process: started, asked for its addresses, killed or stopped."""
+"""One broker as a process."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ STOP_TIMEOUT_S = 8.0
 
 
 class ClusterFailed(Exception):
-    """A process ended or never became ready; ``str()`` names its log."""
+    """A process that ended or never became ready. The message names its log."""
 
 
 class BrokerProcess:
     """A broker with its own data directory and its own free ports."""
 
     def __init__(self, name: str, home: Path, *arguments: str) -> None:
-        """``arguments``: what follows ``interpulse`` on the command line."""
+        """Configure a process named ``name``. ``arguments`` follow ``interpulse`` on the command line."""
         self.name = name
         self.log_path = home / f"{name}.log"
         self.data_dir = home / name
@@ -34,12 +34,12 @@ class BrokerProcess:
 
     @classmethod
     def standalone(cls, name: str, home: Path) -> BrokerProcess:
-        """One that is a cluster of this name by itself."""
+        """Return a standalone broker, which is the cluster of this name by itself."""
         ports = ("--port", "0", "--http-port", "0")
         return cls(name, home, "standalone", "--cluster-name", name, *ports, "--data-dir", str(home / name))
 
     async def start(self) -> None:
-        """Returns when clients can publish."""
+        """Start the process. Return when clients can publish."""
         with self.log_path.open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
                 str(INTERPULSE),
@@ -71,18 +71,18 @@ class BrokerProcess:
         raise ClusterFailed(f"{self.name} ended with {await self._process.wait()}, see {self.log_path}")
 
     async def kill(self) -> None:
-        """End it at once, as kill -9 does: nothing is flushed, no client is told."""
+        """End it immediately, like kill -9: nothing is flushed, and no client is notified."""
         assert self._process is not None
         self._process.kill()
         await self._process.wait()
 
     def signal_stop(self) -> None:
-        """Ask the broker, and through it its replication job, to stop."""
+        """Ask the broker and its replication job to stop."""
         if self._process is not None and self._process.returncode is None:
             self._process.terminate()
 
     async def wait_stopped(self) -> None:
-        """Wait for the end; after some seconds the rest of the process group is killed."""
+        """Wait for the end. After some seconds, kill the rest of the process group."""
         if self._process is None:
             return
         try:

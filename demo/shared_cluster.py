@@ -16,7 +16,7 @@ __all__ = ["SESSION_TIMEOUT_S", "SharedCluster"]
 
 NAME = "lab"
 SESSION_TIMEOUT_S = 6
-"""How long a silent broker keeps its topics; 30 s where an operator says nothing."""
+"""Seconds until a silent broker loses its topics. The default of a broker is 30."""
 
 BROKER_CONF = """\
 clusterName={name}
@@ -32,27 +32,27 @@ dataDir={data_dir}
 
 
 class SharedCluster:
-    """Processes that keep their data and logs below one directory, every port chosen free on 127.0.0.1."""
+    """Processes with data and logs below one directory, on free ports of 127.0.0.1."""
 
     def __init__(self, home: Path, say: Callable[[str], None]) -> None:
-        """``say`` gets a line for each step of the start, and one when it is stopped."""
+        """Prepare the processes. ``say`` gets a line for each step of the start, and one for the stop."""
         self._home = home
         self._begun = False
         self._say = say
         self._zookeeper = RealZooKeeper(home / "zookeeper")
-        self._bookies = [RealBookie(home / f"bookie-{each}", self._zookeeper.address) for each in (1, 2, 3)]
-        names = [f"broker-{each}" for each in (1, 2, 3)]
+        self._bookies = [RealBookie(home / f"bookie-{number}", self._zookeeper.address) for number in (1, 2, 3)]
+        names = [f"broker-{number}" for number in (1, 2, 3)]
         self.brokers = [BrokerProcess(name, home, "broker", "--config", str(self._conf(name))) for name in names]
 
     @property
     def metadata_url(self) -> str:
-        """Its ZooKeeper, as ``metadataStoreUrl`` has it."""
+        """Address of its ZooKeeper, in the form of ``metadataStoreUrl``."""
         return f"zk:{self._zookeeper.address}"
 
     async def start(self) -> None:
-        """Returns when clients can publish; raises Unavailable, ServerFailed and ClusterFailed.
+        """Start everything. Return when clients can publish. Raises Unavailable, ServerFailed and ClusterFailed.
 
-        The processes of Java end with the thread that begins them, so they are begun in the thread of the caller.
+        Java's processes end with the thread that starts them, so they are started in the caller's thread.
         """
         await self._get_jars()
         self._begun = True
@@ -71,7 +71,7 @@ class SharedCluster:
             self._say(f"{broker.name}: {broker.service_url} {broker.web_url}")
 
     async def stop(self) -> None:
-        """End what runs: brokers first, which hand their topics over, then bookies, then ZooKeeper."""
+        """Stop all running processes: first the brokers, which hand over their topics, then bookies, then ZooKeeper."""
         if not self._begun:
             return
         self._say("stopping brokers, bookies and ZooKeeper")
@@ -82,7 +82,7 @@ class SharedCluster:
         await asyncio.to_thread(self._zookeeper.stop)
 
     async def _get_jars(self) -> None:
-        java_executable()  # before a download that would be for nothing
+        java_executable()  # checked before a download that would be useless
         if not cache_directory().is_dir():
             self._say("getting ZooKeeper and BookKeeper from Maven Central: about 220 MB, once on this machine")
         await asyncio.to_thread(class_path)

@@ -1,9 +1,9 @@
 """A cluster as a user would run it: three brokers on ZooKeeper and BookKeeper, one of which is killed under load.
 
 Environment: ``INPUT`` (.ndjson or .csv instead of the flights), ``KEY`` (column of INPUT that becomes the key),
-``MESSAGES`` (at most so many, 20000), ``ONCE=1`` (end after the verdict), ``RUN_DIR`` (where the data are kept).
-Exit codes: 0 nothing acknowledged is lost, doubled or out of order, 1 something is or failed, 2 the input is not
-usable, or ZooKeeper and BookKeeper cannot be had.
+``MESSAGES`` (limit, 20000), ``ONCE=1`` (end after the verdict), ``RUN_DIR`` (directory of the data). Exit codes: 0
+every acknowledged message is stored once and in order, 1 the check or the run failed, 2 the input is not usable, or
+ZooKeeper and BookKeeper are not available.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from shared_cluster import SESSION_TIMEOUT_S, SharedCluster
 from tools.engines.jars import Unavailable
 from tools.engines.server import ServerFailed
 from traffic import Progress, PublishFailed, read_back
-from verdict import Verdict, told
+from verdict import Verdict, verdict_lines
 
 MESSAGES = 20_000
 MESSAGES_MIN = 100
 
 
 async def set_up(admin: AdminClient) -> None:
-    """The admin calls an operator would make. De-duplication drops what the client sends again to the next broker."""
+    """Make the admin calls of an operator. De-duplication drops what the client resends to the next broker."""
     tenant = NAMESPACE.partition("/")[0]
     await admin.tenants.create(tenant, TenantInfo(allowed_clusters=tuple(await admin.clusters.list())))
     await admin.namespaces.create(NAMESPACE)
@@ -45,7 +45,7 @@ async def set_up(admin: AdminClient) -> None:
 
 
 def report(console: DatedConsole, verdict: Verdict, failover: Failover, progress: Progress) -> None:
-    """Print the verdict and the figures."""
+    """Print the verdict and the measurements."""
 
     def say(text: str, style: str | None = None) -> None:
         console.print(text, style=style, highlight=False, soft_wrap=True)
@@ -54,7 +54,7 @@ def report(console: DatedConsole, verdict: Verdict, failover: Failover, progress
         "messages with a receipt are there exactly once, in order per key and producer, with equal key, event time, "
         "payload and properties"
     )
-    for line, style in told(verdict, equal, f"have receipts, {verdict.arrived:,} are there"):
+    for line, style in verdict_lines(verdict, equal, f"have receipts, {verdict.arrived:,} are there"):
         say(line, style)
     took = (
         "nothing was published to its partitions afterwards"
@@ -90,7 +90,7 @@ With the command line:
 
 
 def how_to_connect(settings: Settings, cluster: SharedCluster) -> str:
-    """What to try next, with the addresses of this run."""
+    """Return the next steps for the reader, with the addresses of this run."""
     return HOW_TO_CONNECT.format(
         run_dir=settings.run_dir,
         topic=TOPIC,
@@ -103,7 +103,7 @@ def how_to_connect(settings: Settings, cluster: SharedCluster) -> str:
 
 
 async def demonstrate(settings: Settings, console: DatedConsole) -> int:
-    """Everything from start to verdict; returns the exit code."""
+    """Run everything from start to verdict, and return the exit code."""
     run = Run(list(read_rows(settings.source, settings.key_column, settings.limit)))
     settings.run_dir.mkdir(parents=True, exist_ok=True)
     if any(settings.run_dir.iterdir()):
@@ -122,11 +122,11 @@ async def demonstrate(settings: Settings, console: DatedConsole) -> int:
 
 
 async def kill_and_verify(settings: Settings, console: DatedConsole, cluster: SharedCluster, run: Run) -> int:
-    """Start the cluster, publish, kill, compare; afterwards the killed broker is started again if all stays up."""
+    """Start the cluster, publish, kill, compare. Restart the killed broker if the cluster stays up."""
     await cluster.start()
     async with AdminClient(cluster.brokers[0].web_url) as admin:
         await set_up(admin)
-    # The client tells each attempt to reach the broker that is dead.
+    # The client logs each attempt to reach the dead broker.
     client_log = pulsar.FileLogger(pulsar.LoggerLevel.Error, str(settings.run_dir / "client.log"))
     failover = Failover(cluster, run, client_log, console)
     await failover.publish()
@@ -142,7 +142,7 @@ async def kill_and_verify(settings: Settings, console: DatedConsole, cluster: Sh
 
 
 def main() -> int:
-    """Run the demonstration; every failure is one sentence and an exit code."""
+    """Run the demonstration. Every failure is one sentence and an exit code."""
     console = DatedConsole()
     try:
         settings = Settings.from_environment(limit=MESSAGES, limit_min=MESSAGES_MIN)

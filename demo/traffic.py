@@ -1,4 +1,4 @@
-"""The official client at both ends: a publisher, a watcher on the other cluster, and the final reading."""
+"""Traffic of the official client: a publisher, a watcher on the other cluster, and the final reading."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ Message = tuple[Row, dict[str, str]]
 
 RECEIVE_TIMEOUT_MS = 200
 DELAY_SAMPLE_EVERY = 20
-# A logger of Python's makes the official client abort now and then when the program ends.
+# With a Python logger, the official client sometimes aborts when the program ends.
 QUIET = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
 
 
 @dataclass(slots=True)
 class Progress:
-    """What has happened so far, per partition; written by one thread each, read by the screen."""
+    """Progress so far, per partition. One thread writes each field; the screen reads them."""
 
     partitions: int
     total: int | None = None
-    """How many messages there will be; None while that is not known."""
+    """Expected number of messages. None until it is known."""
     published: list[int] = field(default_factory=list)
     replicated: list[int] = field(default_factory=list)
     last_replicated_publish_ms: list[int] = field(default_factory=list)
@@ -52,12 +52,14 @@ class Progress:
         return sum(self.replicated)
 
     def lag_messages(self, partition: int) -> int:
-        """Messages acknowledged by east and not seen by a consumer on west; some are seen before their receipt."""
+        """Return the messages acknowledged by east and not seen by a consumer on west.
+
+        Some are seen before their receipt.
+        """
         return max(self.published[partition] - self.replicated[partition], 0)
 
     def lag_seconds(self, partition: int) -> float | None:
-        """How far west stands behind east in publish time, as seen by a consumer there; None while it has seen
-        nothing."""
+        """Return the delay of west in publish time, as seen by a consumer there. None before its first message."""
         if self.last_replicated_publish_ms[partition] == 0:
             return None
         if self.lag_messages(partition) == 0:
@@ -66,7 +68,7 @@ class Progress:
 
 
 class PublishFailed(Exception):
-    """A broker refused or lost a message."""
+    """A message that a broker refused or lost."""
 
 
 def publish(
@@ -77,7 +79,7 @@ def publish(
     abandoned: threading.Event,
     logger: pulsar.ConsoleLogger | pulsar.FileLogger = QUIET,
 ) -> None:
-    """Send every row and wait for every receipt; raises PublishFailed on the first error."""
+    """Send every row and wait for every receipt. Raises PublishFailed on the first error."""
     failures: list[str] = []
 
     def on_receipt(result: pulsar.Result, message_id: pulsar.MessageId) -> None:
@@ -120,7 +122,7 @@ def publish(
 
 
 def watch(service_url: str, topic: str, progress: Progress, stop: threading.Event) -> None:
-    """Follow west like any consumer would, and note when messages become visible there."""
+    """Follow west as a consumer, and note when messages become visible there."""
     client = pulsar.Client(service_url, logger=QUIET)
     try:
         reader = client.create_reader(topic, pulsar.MessageId.earliest, receiver_queue_size=5000)
@@ -144,7 +146,7 @@ def watch(service_url: str, topic: str, progress: Progress, stop: threading.Even
 
 
 def read_back(service_url: str, topic: str, partitions: int, ledger: Ledger, abandoned: threading.Event) -> Verdict:
-    """Read every partition from its beginning to its end and compare with what was published."""
+    """Read every partition from beginning to end, and compare it with the published rows."""
     client = pulsar.Client(service_url, logger=QUIET)
     try:
         for partition in range(partitions):

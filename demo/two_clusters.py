@@ -1,8 +1,8 @@
-"""The main job, as a user would do it: two clusters, one Spark pipeline between them, real data, and a verdict.
+"""The main task as a user would do it: two clusters, one Spark pipeline between them, real data, and a verdict.
 
 Environment: ``INPUT`` (.ndjson or .csv instead of the flights), ``KEY`` (column of INPUT that becomes the key),
-``MESSAGES`` (at most so many), ``ONCE=1`` (end after the verdict), ``RUN_DIR`` (where the clusters keep their data).
-Exit codes: 0 everything arrived exactly once and equal, 1 something differs or failed, 2 the input is not usable.
+``MESSAGES`` (limit), ``ONCE=1`` (end after the verdict), ``RUN_DIR`` (directory of the clusters' data). Exit codes: 0
+everything arrived exactly once and equal, 1 something differs or failed, 2 the input is not usable.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from interruption import run_until_interrupted
 from screen import DatedConsole, Screen
 from settings import Settings
 from traffic import Message, Progress, PublishFailed, publish, read_back, watch
-from verdict import Ledger, Verdict, told
+from verdict import Ledger, Verdict, verdict_lines
 
 TENANT = "demo"
 NAMESPACE = "demo/flights"
@@ -42,11 +42,11 @@ READ_AHEAD_ROWS = 400_000
 
 
 class Stalled(Exception):
-    """Nothing arrived on west for a long time."""
+    """A long time without arrivals on west."""
 
 
 async def set_up(east: AdminClient, west: AdminClient, clusters: dict[str, BrokerProcess]) -> None:
-    """The admin calls an operator would make, in their order."""
+    """Make the admin calls of an operator, in order."""
     for admin in (east, west):
         for name, cluster in clusters.items():
             address = ClusterData(service_url=cluster.web_url, broker_service_url=cluster.service_url)
@@ -67,10 +67,10 @@ async def _register_cluster(admin: AdminClient, name: str, address: ClusterData)
 
 
 async def until_replicating(east: AdminClient, clusters: dict[str, BrokerProcess], screen: Screen) -> None:
-    """Wait until Spark has started and the pipeline stands ready for every partition.
+    """Wait until Spark has started and the pipeline is ready for every partition.
 
-    Nothing would be lost without waiting: the cursors of the replication exist since it was enabled. But the delays
-    measured later would be those of a starting JVM.
+    No message would be lost without waiting: the replication cursors exist since it was enabled. But the measured
+    delays would be those of a starting JVM.
     """
     screen.say("waiting for the Spark job that east has started")
     deadline = time.monotonic() + STALLED_AFTER_S
@@ -82,9 +82,9 @@ async def until_replicating(east: AdminClient, clusters: dict[str, BrokerProcess
             return
         if time.monotonic() > deadline:
             found = sorted({f"{status['state']} ({status['reason'] or 'no reason given'})" for status in statuses})
-            told = ", ".join(found) or "it says nothing"
+            reasons = ", ".join(found) or "it says nothing"
             raise Stalled(
-                f"the replication job is not ready after {STALLED_AFTER_S:.0f} s: {told}; "
+                f"the replication job is not ready after {STALLED_AFTER_S:.0f} s: {reasons}; "
                 f"see {clusters['east'].log_path} and {clusters['east'].data_dir}/replication/job.log"
             )
         await asyncio.sleep(REFRESH_EVERY_S)
@@ -93,7 +93,7 @@ async def until_replicating(east: AdminClient, clusters: dict[str, BrokerProcess
 async def follow(
     east: AdminClient, west: AdminClient, clusters: dict[str, BrokerProcess], screen: Screen, run: Run
 ) -> None:
-    """Publish on east, watch west, redraw; returns when west has everything."""
+    """Publish on east, watch west, redraw. Return when west has everything."""
     publishing = asyncio.create_task(
         asyncio.to_thread(publish, clusters["east"].service_url, TOPIC, run.messages, run.progress, run.abandoned)
     )
@@ -120,7 +120,7 @@ async def follow(
 
 
 async def watch_when_provisioned(west: AdminClient, service_url: str, run: Run) -> None:
-    """West creates nothing by itself, so its readers wait until the pipeline has provisioned the topic."""
+    """Watch west once the pipeline has provisioned the topic. West creates nothing by itself."""
     while not run.watched.is_set():
         try:
             await west.topics.partitioned_metadata(TOPIC)
@@ -155,13 +155,13 @@ class Run:
 
 
 def report(console: Console, verdict: Verdict, progress: Progress, seconds: float) -> None:
-    """Print the verdict and the figures."""
+    """Print the verdict and the measurements."""
 
     def say(text: str, style: str | None = None) -> None:
         console.print(text, style=style, highlight=False, soft_wrap=True)
 
     equal = "messages are on west exactly once, in order per key, with equal key, event time, payload and properties"
-    for line, style in told(verdict, equal, f"published, {verdict.arrived:,} on west"):
+    for line, style in verdict_lines(verdict, equal, f"published, {verdict.arrived:,} on west"):
         say(line, style)
     say(
         f"published {progress.published_total:,} in {progress.publish_seconds:.1f} s; from the first publish to the "
@@ -171,7 +171,7 @@ def report(console: Console, verdict: Verdict, progress: Progress, seconds: floa
 
 
 def steady_rate(progress: Progress) -> float:
-    """Messages per second on west between the first and the last tenth of all arrivals."""
+    """Return the messages per second on west between the first and the last tenth of all arrivals."""
     arrivals = progress.arrivals
     if len(arrivals) < 20:
         return 0.0
@@ -180,7 +180,7 @@ def steady_rate(progress: Progress) -> float:
 
 
 def delays(progress: Progress) -> str:
-    """Median and 99th percentile of the sampled delays."""
+    """Return the median and the 99th percentile of the sampled delays."""
     if len(progress.delays_ms) < 2:
         return "too few messages to say"
     percentiles = statistics.quantiles(progress.delays_ms, n=100)
@@ -210,7 +210,7 @@ With the command line:
 
 
 def how_to_connect(settings: Settings, clusters: dict[str, BrokerProcess]) -> str:
-    """What to try next, with the addresses of this run."""
+    """Return the next steps for the reader, with the addresses of this run."""
     command = os.path.relpath(Path(sys.executable).parent / "interpulse")
     return HOW_TO_CONNECT.format(
         run_dir=settings.run_dir, topic=TOPIC, namespace=NAMESPACE, command=command, **clusters
@@ -218,7 +218,7 @@ def how_to_connect(settings: Settings, clusters: dict[str, BrokerProcess]) -> st
 
 
 async def demonstrate(settings: Settings, console: Console) -> int:
-    """Everything from start to verdict; returns the exit code."""
+    """Run everything from start to verdict, and return the exit code."""
     rows = read_rows(settings.source, settings.key_column, settings.limit)
     run = Run.of(rows)
     settings.run_dir.mkdir(parents=True, exist_ok=True)
@@ -261,7 +261,7 @@ async def replicate_and_verify(
 
 
 def main() -> int:
-    """Run the demonstration; every failure is one sentence and an exit code."""
+    """Run the demonstration. Every failure is one sentence and an exit code."""
     console = DatedConsole()
     try:
         return asyncio.run(demonstrate(Settings.from_environment(), console))

@@ -1,4 +1,4 @@
-"""Compares the messages that arrived with those that were published. Pure: rows and messages in, findings out."""
+"""Comparison of arrived and published messages. Pure: rows and messages in, findings out."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hashlib import blake2b
 
 from dataset import Row
 
-__all__ = ["ROW_PROPERTY", "Ledger", "Verdict", "told"]
+__all__ = ["ROW_PROPERTY", "Ledger", "Verdict", "verdict_lines"]
 
 ROW_PROPERTY = "row"
 REPLICATION_PREFIXES = ("__MSG_PROP_REPL_", "__interpulse_")
@@ -18,7 +18,7 @@ EXAMPLES_MAX = 5
 
 @dataclass(slots=True)
 class Verdict:
-    """Counts of everything that is wrong, with a few examples of each."""
+    """Counts of all errors, with a few examples of each kind."""
 
     published: int
     arrived: int = 0
@@ -35,13 +35,13 @@ class Verdict:
             self.examples.append(f"{problem}: {example}")
 
     def findings(self) -> list[str]:
-        """What is wrong as lines: how many of each kind, then the examples."""
+        """Return the errors as lines: the count of each kind, then the examples."""
         counts = [f"  {problem}: {count:,}" for problem, count in self.problems.most_common()]
         return counts + [f"    {example}" for example in self.examples]
 
 
-def told(verdict: Verdict, equal: str, different: str) -> list[tuple[str, str | None]]:
-    """The lines that tell a verdict, each with its style: one if everything is equal, else also what is not."""
+def verdict_lines(verdict: Verdict, equal: str, different: str) -> list[tuple[str, str | None]]:
+    """Return the lines of a verdict with their styles: one if everything is equal, else also the differences."""
     if verdict.equal:
         return [(f"verified: all {verdict.published:,} {equal}", "bold green")]
     findings: list[tuple[str, str | None]] = [(line, None) for line in verdict.findings()]
@@ -49,7 +49,7 @@ def told(verdict: Verdict, equal: str, different: str) -> list[tuple[str, str | 
 
 
 class Ledger:
-    """Remembers a digest of every published row, and checks arriving messages against it."""
+    """Digests of all published rows, against which arriving messages are checked."""
 
     def __init__(self) -> None:
         self._digests: list[bytes] = []
@@ -59,7 +59,7 @@ class Ledger:
         self.verdict = Verdict(published=0)
 
     def published(self, row: Row) -> dict[str, str]:
-        """Record a row that is about to be sent; gives the properties to send with it."""
+        """Record a row that is about to be sent, and return the properties to send with it."""
         properties = {ROW_PROPERTY: str(len(self._digests))}
         self._digests.append(_digest(row.value, row.key, row.event_time_ms, properties))
         self._seen.append(0)
@@ -90,7 +90,7 @@ class Ledger:
         self._last_row_of_key[partition, key] = number
 
     def conclude(self) -> Verdict:
-        """Count what never arrived and give the verdict."""
+        """Count the missing messages and return the verdict."""
         self.verdict.published = len(self._digests)
         for number, seen in enumerate(self._seen):
             if not seen:

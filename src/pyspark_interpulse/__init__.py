@@ -1,4 +1,7 @@
-"""Spark looks for packages of this name and registers their ``DefaultSource``. Nothing else belongs here."""
+"""The package through which Spark discovers the data source: it registers ``DefaultSource``.
+
+Nothing else belongs here.
+"""
 
 from interpulse.spark.data_source import PulsarDataSource as DefaultSource
 

@@ -22,7 +22,7 @@ from interpulse.model.errors import CertificateError, NotConnected
 from interpulse.model.names import TopicName
 from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, Selection
 from interpulse.spark.job.selection import select
-from interpulse.spark.process_client import process_portal, session_for
+from interpulse.spark.processes.process_client import process_portal, session_for
 from interpulse.testing import InProcessBroker
 from tests.interop.real_pulsar import RealPulsar
 from tests.interop.replicated_pairs import Cluster, Pair, provision_as_job, until

@@ -11,7 +11,7 @@ from interpulse.client.admin.admin_client import AdminClient
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.policies.messaging_policies import DispatchRate
 from interpulse.spark.job.routes.dispatch_rates import DispatchRates
-from interpulse.spark.throttle import Rate
+from interpulse.spark.reading.throttle import Rate
 from tests.interop.real_pulsar import Address
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]

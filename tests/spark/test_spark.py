@@ -5,9 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from interpulse.spark import register
+from interpulse.spark.processes.workers import WORKER_DAEMON
 from interpulse.spark.rows.columns import ENTRY_WRITE_COLUMNS
 from interpulse.spark.session import starting_a_query
-from interpulse.spark.workers import WORKER_DAEMON
 from interpulse.sync import Client
 
 # Every read and write starts interpreters; one that is given up for its time takes the session of all others along.

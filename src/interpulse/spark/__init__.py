@@ -1,11 +1,10 @@
 """The `pulsar` data source and the replication job. Only the modules below import pyspark, not this package.
 
-`data_source` is the entry of source (`reading/`) and sink (`writing/`), `job/` the replication job over both.
+`data_source` is the entry point of source (`reading/`) and sink (`writing/`), and `job/` the replication job over both.
 `offsets` is the format of a stream's offsets in Spark's checkpoint, `rows/` the columns of rows, `schemas/` those that
-a topic's schema makes, `lanes` the rules of writing exactly once and the format of lane files,
-`state_files` the files of a sink. Options are declared with
-`options`, `option_values` and `connection_options`; `table_function` is `read_pulsar` of SQL; `process_client` holds
-the clients of a Python worker.
+a topic's schema makes. `lanes` has the rules of writing exactly once and the format of lane files, `state_files` the
+files of a sink. `options/` declares options; `table_function` is `read_pulsar` of SQL; `process_client` holds the
+clients of a Python worker.
 """
 
 from __future__ import annotations

@@ -13,9 +13,9 @@ __all__ = ["arrow_schema", "map_in_arrow"]
 
 
 def arrow_schema(columns: str) -> pa.Schema:
-    """The schema of batches with these columns, ``name TYPE, ...``: those that Spark was told.
+    """Return the Arrow schema of batches with these columns, in Spark's form ``name TYPE, ...``.
 
-    Spark's own reader of such texts needs Java, which workers do not have.
+    Spark's own parser needs Java, which workers do not have.
     """
     import pyarrow as pa
 
@@ -34,7 +34,7 @@ def arrow_schema(columns: str) -> pa.Schema:
 def map_in_arrow(
     frame: DataFrame, function: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]], columns: str
 ) -> DataFrame:
-    """As ``frame.mapInArrow``, which demands an installed pandas of some versions although nothing here uses it."""
+    """Apply a function to Arrow batches. Unlike ``frame.mapInArrow``, this does not require pandas."""
     from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
     from pyspark.sql.udf import UserDefinedFunction
     from pyspark.util import PythonEvalType

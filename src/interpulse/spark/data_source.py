@@ -16,8 +16,8 @@ from pyspark.sql.datasource import (
     DataSourceWriter,
 )
 
-from interpulse.spark.tracebacks import strip_traceback
-from interpulse.spark.workers import configure_worker, settle_memory
+from interpulse.spark.processes.tracebacks import strip_traceback
+from interpulse.spark.processes.workers import configure_worker, settle_memory
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["InterpulseDataSource", "PulsarDataSource", "register"]
 
 
-configure_worker()  # a worker imports this module before it does anything else with this source
+configure_worker()  # a worker imports this module before it uses the source
 
 
 class PulsarDataSource(DataSource):
@@ -38,14 +38,17 @@ class PulsarDataSource(DataSource):
 
     @strip_traceback
     def schema(self) -> StructType:
-        """One row per message, or per broker entry with ``mode=entry``; see ``valueSchema`` and ``includeColumns``."""
+        """Return the columns: one row per message, or per broker entry with ``mode=entry``.
+
+        See ``valueSchema`` and ``includeColumns``.
+        """
         from interpulse.spark.reading.read_columns import schema_of_query
         from interpulse.spark.reading.read_options import parse_read_options
         from interpulse.spark.reading.topic_selection import schemas_of_topics
 
         options = parse_read_options(self.options)
         schema = schema_of_query(options, schemas_of_topics(options))
-        settle_memory()  # one worker is asked for the schemas of all queries
+        settle_memory()  # one worker resolves the schemas of all queries
         return schema
 
     @strip_traceback
@@ -90,12 +93,12 @@ class PulsarDataSource(DataSource):
         if overwrite:
             raise OptionError('a topic cannot be overwritten; use outputMode("append")')
         options = parse_write_options(self.options, Purpose.STREAM_WRITE)
-        settle_memory()  # one worker is asked for this in every micro-batch, and another one commits
+        settle_memory()  # one worker calls this in every micro-batch, another one commits
         return PulsarStreamWriter(options, schema, checkpoint=self.options.get("checkpointlocation"))
 
 
 class InterpulseDataSource(PulsarDataSource):
-    """The same under a second name, for sessions where a JAR owns the name ``pulsar``."""
+    """The data source under a second name, for sessions where a JAR owns the name ``pulsar``."""
 
     @classmethod
     def name(cls) -> str:
@@ -103,7 +106,7 @@ class InterpulseDataSource(PulsarDataSource):
 
 
 def register(spark: SparkSession) -> None:
-    """Register ``pulsar`` and ``interpulse``: needed where Spark does not find the package by itself."""
+    """Register ``pulsar`` and ``interpulse``, for a Spark that does not discover the package by itself."""
     registry: Any = spark.dataSource
     registry.register(PulsarDataSource)
     registry.register(InterpulseDataSource)

@@ -1,13 +1,13 @@
-"""Lanes: what one producer name writes, in order and exactly once, into one target topic-partition.
+"""Lanes: the entries that one producer name writes to one target topic-partition, in order and exactly once. Pure.
 
-A lane of entries takes one source topic-partition, and every sequence id is made of a source position. A lane of rows
-takes what one task of a micro-batch sends there, with ids made of the batch, or ids of the user's own. The broker
-drops ids it has seen under that name. That alone is not enough, for two reasons: when one of several pipelined sends
-fails while later ones are stored, a plain resend of the failed one is taken for a repeat and lost; and the broker
-forgets names after a while. Hence the rule of this module: whenever the broker's last sequence id is not the one of
-the last committed batch, the target is read back and decides.
+A lane of entries serves one source topic-partition, and derives every sequence id from a source position. A lane of
+rows serves one task of a micro-batch, with ids derived from the batch, or ids set by the user. The broker drops ids it
+has seen under that name.
 
-Pure: the lane file is text in, text out.
+That alone is not enough. When one of several pipelined sends fails while later ones are stored, the broker takes a
+plain resend of the failed one for a repeat and drops it. The broker also forgets names after a while. Hence the rule of
+this module: whenever the broker's last sequence id is not the one of the last committed batch, the target is read back
+and decides.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ _ENTRY_MAX = 2**32
 
 
 class PositionTooLarge(NotAllowed):
-    """A source position that makes no sequence id of its own."""
+    """A source position that cannot become a unique sequence id."""
 
 
 def pack_sequence(ledger: int, entry: int) -> int:
-    """The sequence id of a source position: rises strictly along a topic, because its ledger ids only grow.
+    """Return the sequence id of a source position. Raises PositionTooLarge if it would be the id of another position.
 
-    Raises PositionTooLarge where it would be the id of another position.
+    Ids rise strictly along a topic, because its ledger ids only grow.
     """
     if not (0 <= ledger < _LEDGER_MAX and 0 <= entry < _ENTRY_MAX):
         raise PositionTooLarge(
@@ -67,21 +67,21 @@ def pack_sequence(ledger: int, entry: int) -> int:
 
 
 def unpack_sequence(sequence_id: int) -> Position:
-    """The inverse of :func:`pack_sequence`; NO_SEQUENCE gives EARLIEST."""
+    """Return the source position of a sequence id, the inverse of :func:`pack_sequence`. NO_SEQUENCE gives EARLIEST."""
     if sequence_id == NO_SEQUENCE:
         return EARLIEST
     return Position(sequence_id >> 32, sequence_id & (_ENTRY_MAX - 1))
 
 
 BATCH_ROWS_MAX = 2**31
-"""More rows than a task may send to a topic-partition in one micro-batch."""
+"""Bound of the rows that a task may send to a topic-partition in one micro-batch."""
 _BATCH_MAX = 2**32
 
 
 def batch_sequence(batch: int, row: int) -> int:
-    """The sequence id of a row of a micro-batch: rises with the batch, and in it with the row.
+    """Return the sequence id of a row of a micro-batch. Raises PositionTooLarge if it would be the id of another row.
 
-    Raises PositionTooLarge where it would be the id of another row.
+    Ids rise with the batch, and within it with the row.
     """
     if not (0 <= batch < _BATCH_MAX and 0 <= row < BATCH_ROWS_MAX):
         raise PositionTooLarge(
@@ -92,51 +92,53 @@ def batch_sequence(batch: int, row: int) -> int:
 
 
 class StreamTask(NamedTuple):
-    """Which part of which micro-batch of which query a task writes. The checkpoint keeps the query's id."""
+    """The part of a query's micro-batch that one task writes. The checkpoint stores the query's id."""
 
     query_id: str
     batch: int = 0
     partition: int = 0
 
 
-def sink_lane_name(given: str | None, query_id: str, epoch: int) -> str:
-    """The producer name of a sink's lanes: the given one, or else one of the query's own."""
-    name = given or f"interpulse.{query_id}"
+def sink_lane_name(producer_name: str | None, query_id: str, epoch: int) -> str:
+    """Return the producer name of a sink's lanes: the configured one, or else one of the query's own."""
+    name = producer_name or f"interpulse.{query_id}"
     return f"{name}.e{epoch}" if epoch else name
 
 
 def lane_key(topic: str, part: str = "") -> str:
-    """By what the state of a lane is kept: its topic-partition, and which of several lanes into that it is."""
+    """Return the key of a lane's state: its topic-partition, and its number among several lanes into it."""
     return f"{topic}\n{part}" if part else topic
 
 
 def topic_of_key(key: str) -> str:
-    """The topic-partition that a lane writes to."""
+    """Return the topic-partition that a lane writes to."""
     return key.partition("\n")[0]
 
 
 def lane_name(pipeline: str, source: str, target: str, epoch: int = 0) -> str:
-    """The producer name of a pipeline's lanes."""
+    """Return the producer name of a pipeline's lanes."""
     return f"interpulse.{pipeline}.{source}-->{target}.e{epoch}"
 
 
 def replicator_lane_name(source: str, target: str, epoch: int = 0) -> str:
-    """The producer name Pulsar's own replicator has: brokers treat its schemas as a replicator's, and the two exclude
-    each other on a topic."""
+    """Return the producer name of Pulsar's own replicator.
+
+    Brokers treat its schemas as a replicator's, and the two exclude each other on a topic.
+    """
     name = f"pulsar.repl.{source}-->{target}"
     return name if epoch == 0 else f"{name}.e{epoch}"
 
 
 def merged_lane_name(lane: str, topic: str) -> str:
-    """The producer name where several topics are written to one: each counts its own positions."""
+    """Return the producer name of one of several topics that are written to one. Each counts its own positions."""
     return f"{lane}.{topic}"
 
 
 class LaneState(NamedTuple):
-    """Where a lane stood at its last commit: highest sequence id, and the position on the target it had reached.
+    """The state of a lane at its last commit: its highest sequence id, and the position reached on the target.
 
     ``claimed``: ids up to here may have been written under this name, before a checkpoint was lost or in a batch that
-    the target refused in part; they are ours although no commit records them.
+    the target refused in part. They belong to the lane although no commit records them.
     """
 
     sequence_id: int
@@ -145,14 +147,14 @@ class LaneState(NamedTuple):
 
 
 UNTOUCHED = LaneState(NO_SEQUENCE, EARLIEST)
-"""A lane nothing is known of: reading back begins at the earliest entry of the target."""
+"""State of an unknown lane. Reading back begins at the earliest entry of the target."""
 
 
 def starting_lane(broker_sequence: int, target_end: Position) -> LaneState:
-    """The state to record for a lane before its first range, from the broker's last sequence id.
+    """Return the state to record for a lane before its first range, from the broker's last sequence id.
 
-    A fresh lane reads back from the present end of the target. A lane with a past (its checkpoint was lost) claims
-    what was written; should the range begin before that, the whole target is the evidence.
+    A new lane reads back from the current end of the target. A lane with a past (its checkpoint was lost) claims what
+    was written. If the range begins before that, the whole target is read back.
     """
     if broker_sequence == NO_SEQUENCE:
         return LaneState(NO_SEQUENCE, target_end)
@@ -160,7 +162,7 @@ def starting_lane(broker_sequence: int, target_end: Position) -> LaneState:
 
 
 class Opening(Enum):
-    """What to do when a lane is opened for a range."""
+    """Action on opening a lane for a range."""
 
     SEND_ALL = "send all"
     READ_BACK = "read the target back first"
@@ -184,7 +186,7 @@ def decide_opening(state: LaneState, broker: int, first: int) -> Opening:
 
 
 def is_overrun(state: LaneState, broker: int, last: int) -> bool:
-    """After the last id of a range: does the broker know ids under this name that this lane has not written?"""
+    """Return True if the broker has an id under this name beyond the range, which another writer must have sent."""
     return broker > max(last, state.claimed, state.sequence_id)
 
 
@@ -205,12 +207,12 @@ def _state_of(line: str) -> tuple[str, LaneState]:
 
 
 def dump_lanes(lanes: Mapping[str, LaneState]) -> str:
-    """The lane file: one JSON line per lane."""
+    """Return the text of a lane file: one JSON line per lane."""
     return "".join(_line_of(key, lanes[key]) for key in sorted(lanes))
 
 
 def load_lanes(text: str) -> dict[str, LaneState]:
-    """Read a lane file; raises ValueError for anything else."""
+    """Read a lane file. Raises ValueError for anything else."""
     try:
         return dict(_state_of(line) for line in text.split("\n") if line)
     except (KeyError, TypeError) as error:

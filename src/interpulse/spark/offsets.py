@@ -1,8 +1,7 @@
-"""The format of a stream's offsets, and the admission and packing of ranges: what the driver plans, without IO.
+"""Offsets of a stream, and the admission and packing of ranges: the driver's planning without IO.
 
-A position in an offset means "everything up to and including this entry is done"; a range is ``(after, upto]``.
-Offsets are plain dictionaries because Spark stores them as text and compares them as text: the same positions always
-give the same value.
+A position in an offset means "everything up to and including this entry is done"; a range is ``(after, upto]``. Offsets
+are plain dictionaries because Spark stores and compares them as text: the same positions always give the same value.
 """
 
 from __future__ import annotations
@@ -59,14 +58,15 @@ _TIMES_TEXT: Final = (
 _IN_BATCH: Final = re.compile(r"(-?[0-9]+:-?[0-9]+):([0-9]+)")
 
 StartPoint = Position
-"""The position to start after: EARLIEST, LATEST or the position of the last entry that is *not* read."""
+"""A position to start after: EARLIEST, LATEST or the last entry that is *not* read."""
 
 
 class CutPosition(Position):
-    """A position given with a batch index: of the entry it was given for, some messages are not read.
+    """A position with a batch index: only some messages of its entry are read.
 
-    As the start of a range it is the position in front of that entry, of which messages from the index on are read; as
-    its end that entry, of which messages up to the index are read. It equals, and is ordered like, the plain position.
+    As the start of a range it is the position before that entry, of which messages from the index on are read. As the
+    end it is that entry, of which messages up to the index are read. It equals, and is ordered like, the plain
+    position.
     """
 
     batch_index: int
@@ -81,10 +81,10 @@ class CutPosition(Position):
 
 
 class TopicRange(NamedTuple):
-    """The entries ``(after, upto]`` of one topic-partition, with a guess of their size in bytes.
+    """The entries ``(after, upto]`` of one topic-partition, with an estimate of their size in bytes.
 
-    ``sparse``: it is no loss if none of them is there. ``first``: the first of them when the range was planned, where
-    it is a loss if that one is no longer there.
+    With ``sparse`` it is no loss if none of them exists. ``first`` is the first of them when the range was planned, if
+    its absence is a loss.
     """
 
     topic: str
@@ -97,14 +97,14 @@ class TopicRange(NamedTuple):
 
 @dataclass(frozen=True)
 class StreamOffset:
-    """Where a stream stands: one position per topic-partition.
+    """The progress of a stream: one position per topic-partition.
 
-    ``tasks`` is the number of tasks the batch was planned with. ``begins`` says after which position a topic is read
-    that appears for the first time, where that is not its earliest entry, or that comes again because the target
-    refused it; it is read from the end offset of a batch, so a replay repeats it. ``attempt`` makes the offset of
-    another attempt at the same ranges a different one. ``firsts`` are the first entries of ranges that go on in a later
-    ledger, as they were when the batch was planned. ``initial`` marks the value of ``initialOffset``, which Spark
-    does not store. Positions may be :class:`CutPosition` where the query was started inside a batch.
+    ``tasks`` is the number of tasks that the batch was planned with. ``begins`` has the start of topics that appear for
+    the first time, if that is not their earliest entry, or that are read again because the target refused them. It is
+    read from the end offset of a batch, so a replay repeats it. ``attempt`` distinguishes another attempt at the same
+    ranges. ``firsts`` are the first entries of ranges that continue in a later ledger, as of the planning of the batch.
+    ``initial`` marks the value of ``initialOffset``, which Spark does not store. Positions may be :class:`CutPosition`
+    if the query was started inside a batch.
     """
 
     positions: Mapping[str, Position] = field(default_factory=dict)
@@ -115,11 +115,11 @@ class StreamOffset:
     firsts: Mapping[str, Position] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """Return what Spark stores. Version 1: positions by namespace and topic, ``ledger:entry``, with keys sorted.
+        """Return the value that Spark stores.
 
-        ``v`` version, ``n`` tasks, ``o`` positions; where there are any: ``b`` begins, ``a`` attempt, ``f`` firsts,
-        ``c`` cuts, ``ledger:entry:batch index``, of which the position is one of ``o`` or ``b``. Keys that a release
-        does not know it leaves out.
+        Version 1: positions by namespace and topic, ``ledger:entry``, with keys sorted. ``v`` version, ``n`` tasks,
+        ``o`` positions; optional: ``b`` begins, ``a`` attempt, ``f`` firsts, ``c`` cuts, ``ledger:entry:batch index``,
+        whose position is one of ``o`` or ``b``. A release ignores keys that it does not define.
         """
         body: dict[str, Any] = {"n": self.tasks, "o": _grouped(self.positions), "v": OFFSET_VERSION}
         if self.begins:
@@ -134,7 +134,7 @@ class StreamOffset:
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> StreamOffset:
-        """Read a stored offset; raises ValueError for another version, which is never reinterpreted."""
+        """Read a stored offset. Raises ValueError for another version, which is never reinterpreted."""
         version = body.get("v")
         if version != OFFSET_VERSION:
             raise ValueError(
@@ -152,7 +152,7 @@ class StreamOffset:
         )
 
     def anchored(self) -> StreamOffset:
-        """The same positions as a value that Spark stores."""
+        """Return these positions as a value that Spark stores."""
         return StreamOffset(self.positions, self.tasks)
 
 
@@ -189,9 +189,10 @@ def _with_cuts(positions: dict[str, Position], cuts: Mapping[str, CutPosition]) 
 
 
 def entries_between(after: Position, upto: Position) -> int:
-    """How many entries ``(after, upto]`` holds as far as two positions tell.
+    """Return the number of entries in ``(after, upto]`` as far as two positions determine it.
 
-    Exact inside one ledger, because entry ids are dense; across ledgers the known part, the entries of the last one.
+    The number is exact inside one ledger, because entry ids are dense. Across ledgers only the entries of the last one
+    count.
     """
     if upto <= after:
         return 0
@@ -199,10 +200,10 @@ def entries_between(after: Position, upto: Position) -> int:
 
 
 def share_limit(available: Mapping[str, int], limit: int, turn: int) -> dict[str, int]:
-    """Share an entry limit over partitions in proportion to what each has to offer.
+    """Share an entry limit among partitions in proportion to their available entries. The sum never exceeds the limit.
 
-    Every partition that takes part gets at least one; with more partitions than the limit has entries only ``limit``
-    of them take part, chosen by ``turn`` so that over several batches none starves. The sum never exceeds the limit.
+    Every participating partition gets at least one entry. If there are more partitions than ``limit``, only ``limit``
+    of them participate, chosen by ``turn`` so that none starves over several batches.
     """
     waiting = sorted(topic for topic, count in available.items() if count > 0)
     total = sum(available[topic] for topic in waiting)
@@ -221,10 +222,10 @@ def share_limit(available: Mapping[str, int], limit: int, turn: int) -> dict[str
 
 
 def plan_end(after: Position, last: Position, *, following: Position, count: int) -> Position:
-    """Return the end of a range of at most ``count`` entries after ``after``, where ``following`` is the next entry.
+    """Return the end of a range of at most ``count`` entries after ``after``; ``following`` is the next entry.
 
-    Never beyond ``last``, never before ``following``. In a ledger in front of that of ``last`` it may lie beyond the
-    ledger's end: see :func:`last_in_ledger`.
+    The end is never beyond ``last`` and never before ``following``. In a ledger before that of ``last`` it may be
+    beyond the ledger's end: see :func:`last_in_ledger`.
     """
     assert after < following <= last, (after, following, last)
     assert count >= 1, count
@@ -232,14 +233,14 @@ def plan_end(after: Position, last: Position, *, following: Position, count: int
 
 
 def last_in_ledger(first: Position, end: Position, following: Callable[[Position], Position | None]) -> Position:
-    """Return the last entry of ``[first, end]`` that is there, in the ledger of both, which may end before ``end``.
+    """Return the last existing entry of ``[first, end]``, in the ledger of both, which may end before ``end``.
 
-    ``following`` gives the entry after a position, None if there is none. It is called about log2 of the distance.
+    ``following`` returns the entry after a position, or None. It is called about log2 of the distance.
     """
 
     def is_beyond(entry: int) -> bool:
-        found = following(Position(first.ledger, entry - 1))
-        return found is None or found.ledger != first.ledger
+        follower = following(Position(first.ledger, entry - 1))
+        return follower is None or follower.ledger != first.ledger
 
     return Position(first.ledger, first.entry + bisect_left(range(first.entry + 1, end.entry + 1), True, key=is_beyond))
 
@@ -247,11 +248,11 @@ def last_in_ledger(first: Position, end: Position, following: Callable[[Position
 def ranges_between(
     start: StreamOffset, end: StreamOffset, bytes_per_entry: Mapping[str, int] | None = None
 ) -> list[TopicRange]:
-    """Return the ranges of a batch. Raises ValueError naming every topic that went backwards.
+    """Return the ranges of a batch. Raises ValueError that names every topic that went backwards.
 
-    Where ``end`` says where a topic begins, that counts. Another one that only ``end`` knows begins at its earliest
-    entry; one that only ``start`` knows no longer exists. Behind an initial offset only what ``end`` says is read: it
-    is the one that Spark stores.
+    A begin in ``end`` decides where its topic starts. Without one, a topic that only ``end`` has starts at its earliest
+    entry. A topic that only ``start`` has no longer exists. After an initial offset only the topics and begins of
+    ``end`` count, because Spark stores that one.
     """
     sizes = bytes_per_entry or {}
     ranges: list[TopicRange] = []
@@ -269,10 +270,10 @@ def ranges_between(
 
 
 def pack_ranges(ranges: Sequence[TopicRange], tasks: int, mode: str = "balanced") -> list[list[TopicRange]]:
-    """Put ranges into at most ``tasks`` lists; a topic-partition never spans two.
+    """Distribute ranges among at most ``tasks`` lists. A topic-partition never spans two.
 
-    ``balanced``: the largest first into the least loaded. ``stable``: by hash of the name, so that the same ranges
-    give the same lists in every run.
+    ``balanced`` puts the largest first into the least loaded. ``stable`` uses a hash of the name, so that the same
+    ranges give the same lists in every run.
     """
     assert tasks >= 1, tasks
     packed: list[list[TopicRange]] = [[] for _ in range(tasks)]
@@ -289,46 +290,39 @@ def pack_ranges(ranges: Sequence[TopicRange], tasks: int, mode: str = "balanced"
 
 
 def parse_offsets(text: str, *, inclusive_start: bool) -> Position | dict[str, Position]:
-    """Read ``startingOffsets`` or ``endingOffsets``: one word for all topics, or JSON per topic or partition.
+    """Parse ``startingOffsets`` or ``endingOffsets``: one word for all topics, or JSON per topic or partition.
 
     Values are ``earliest``, ``latest``, -2, -1, ``ledger:entry``, ``ledger:entry:batch index``, or a serialized message
-    id as base64 or as a list of its bytes. A start names the first entry that is read, so the result is the entry
-    before it; an end names the last one. Raises ValueError that says what is wrong.
+    id as base64 or as a list of its bytes. A start names the first entry to read, so the result is the entry before it;
+    an end names the last one. Raises ValueError that describes the problem.
     """
-    if not text.lstrip().startswith("{"):
-        return _parse_point(text.strip(), inclusive_start=inclusive_start)
-    try:
-        body = json.loads(text)
-    except ValueError as problem:
-        raise ValueError(f"{text!r} is not JSON ({problem}); {_POINTS_TEXT}") from None
-    points: dict[str, Position] = {}
-    for name, value in body.items():
-        topic = TopicName.parse(name)
-        if isinstance(value, Mapping):
-            for index, point in value.items():
-                points[str(topic.partition(int(index)))] = _parse_point(point, inclusive_start=inclusive_start)
-        else:
-            points[str(topic)] = _parse_point(value, inclusive_start=inclusive_start)
-    return points
+    return _by_topic(text, lambda value: _parse_point(value, inclusive_start=inclusive_start), _POINTS_TEXT)
 
 
 def parse_times(text: str) -> int | dict[str, int]:
-    """Read ``startingTime`` or ``endingTime``: ms since the epoch, ISO 8601 with a zone, or JSON of these per topic or
-    partition. Raises ValueError that says what is wrong."""
+    """Parse ``startingTime`` or ``endingTime``: ms since the epoch, ISO 8601 with a zone, or JSON of these.
+
+    JSON has times by topic or partition. Raises ValueError that describes the problem.
+    """
+    return _by_topic(text, _parse_time, _TIMES_TEXT)
+
+
+def _by_topic(text: str, parse: Callable[[object], _Point], hint: str) -> _Point | dict[str, _Point]:
+    """Parse one value for all topics, or JSON of values per topic or partition. ``hint`` lists the forms of a value."""
     if not text.lstrip().startswith("{"):
-        return _parse_time(text.strip())
+        return parse(text.strip())
     try:
         body = json.loads(text)
     except ValueError as problem:
-        raise ValueError(f"{text!r} is not JSON ({problem}); {_TIMES_TEXT}") from None
-    times: dict[str, int] = {}
+        raise ValueError(f"{text!r} is not JSON ({problem}); {hint}") from None
+    points: dict[str, _Point] = {}
     for name, value in body.items():
         topic = TopicName.parse(name)
         if isinstance(value, Mapping):
-            times |= {str(topic.partition(int(index))): _parse_time(time) for index, time in value.items()}
+            points |= {str(topic.partition(int(index))): parse(point) for index, point in value.items()}
         else:
-            times[str(topic)] = _parse_time(value)
-    return times
+            points[str(topic)] = parse(value)
+    return points
 
 
 def _parse_time(value: object) -> int:
@@ -349,13 +343,13 @@ _Point = TypeVar("_Point")
 
 
 def point_of(points: Mapping[str, _Point], topic: str) -> _Point | None:
-    """What is given for a topic-partition, or for the partitioned topic it belongs to; None if nothing is."""
+    """Return the point of a topic-partition or of its partitioned topic, or None."""
     own = points.get(topic)
     return points.get(str(TopicName.parse(topic).base)) if own is None else own
 
 
 def check_points_named(points: Mapping[str, object], topics: Collection[str]) -> None:
-    """Raises OptionError for positions of topics that are not read."""
+    """Refuse positions of topics that are not read. Raises OptionError."""
     selected = {*topics, *(str(TopicName.parse(topic).base) for topic in topics)}
     unmatched = sorted(set(points) - selected)
     if unmatched:
@@ -377,7 +371,7 @@ def _parse_point(value: object, *, inclusive_start: bool) -> Position:
 
 
 def _message_id(value: object) -> MessageId:
-    """``ledger:entry``, ``ledger:entry:batch index``, or a serialized id as base64 or as a list of its bytes."""
+    """Parse ``ledger:entry``, ``ledger:entry:batch index``, or a serialized id as base64 or as a list of its bytes."""
     try:
         if isinstance(value, list):
             return message_id_from_wire(pb.MessageIdData.FromString(bytes(byte % 256 for byte in value)))

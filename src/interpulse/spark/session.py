@@ -1,4 +1,4 @@
-"""Starting Spark for our own jobs: recommended settings, loopback only, this very Python."""
+"""Spark sessions of our own jobs: recommended settings, loopback only, the running Python."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from interpulse.model.extras import pip_install
 from interpulse.spark.class_archive.archive import java_options
-from interpulse.spark.workers import WORKER_DAEMON
+from interpulse.spark.processes.workers import WORKER_DAEMON
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,11 +33,11 @@ _STARTING: Final = threading.Lock()
 
 
 class SparkMissing(Exception):
-    """Something Spark needs is not installed; the message says what and how to get it."""
+    """A missing requirement of Spark. The message names it and how to install it."""
 
 
 def check_spark_installed() -> None:
-    """Raises SparkMissing without Java or the spark extra; imports nothing."""
+    """Check for Java and the spark extra without imports. Raises SparkMissing."""
 
     java_home = os.environ.get("JAVA_HOME")
     if not (java_home and Path(java_home, "bin", "java").exists()) and shutil.which("java") is None:
@@ -49,7 +49,10 @@ def check_spark_installed() -> None:
 
 
 def recommended_conf() -> dict[str, str]:
-    """Spark settings that suit this source, explained in docs/reference/spark-options.md; nothing sets them for you."""
+    """Return Spark settings that suit this source; see docs/reference/spark-options.md.
+
+    Nothing applies them by itself.
+    """
     return {
         "spark.python.unix.domain.socket.enabled": "true",
         "spark.buffer.size": "1048576",
@@ -65,16 +68,16 @@ def recommended_conf() -> dict[str, str]:
 
 
 def file_url(path: Path) -> str:
-    """How Spark is told a path that we look at too; without the scheme it may take it for one of HDFS."""
+    """Return the file URL of a local path. Without the scheme, Spark may take it for a path of HDFS."""
     return f"file://{path.absolute()}"
 
 
 def start_session(
     name: str, *, master: str, driver_memory: str, directory: Path, conf: Mapping[str, str]
 ) -> SparkSession:
-    """A session for a job; under spark-submit the one that it prepared.
+    """Start a session for a job, or return that of spark-submit. Takes about four seconds.
 
-    Local Spark listens on loopback only. Takes about four seconds.
+    Local Spark listens on loopback only.
     """
     from pyspark.sql import SparkSession
 
@@ -108,7 +111,7 @@ def start_session(
 def session_of_program(
     name: str, *, master: str, driver_memory: str, directory: Path, conf: Mapping[str, str]
 ) -> Iterator[SparkSession]:
-    """As `start_session`, and stopped at the end. Raises SparkMissing.
+    """Start a session as `start_session` does, and stop it at the end. Raises SparkMissing.
 
     Threads may be left that wait for Java: the caller ends the process with ``os._exit``.
     """
@@ -122,11 +125,11 @@ def session_of_program(
 
 @contextmanager
 def starting_a_query(spark: SparkSession) -> Iterator[None]:
-    """Around the reading and writing side of one query, in any thread; one query after the other.
+    """Serialize the start of queries. Hold it around the reading and writing side of each query, in any thread.
 
-    Each has a registration of the data source to itself: Spark writes environment variables into the one it was given,
-    without a lock. Two queries that begin at the same moment could break it for good, and every task ended with an
-    OptionalDataException, also those of later attempts.
+    Each query gets its own registration of the data source, because Spark writes environment variables into the
+    registration without a lock. Two queries that begin at the same moment could break it for good: every task, also of
+    later attempts, would end with an OptionalDataException.
     """
     from interpulse.spark.data_source import register
 
@@ -137,7 +140,7 @@ def starting_a_query(spark: SparkSession) -> Iterator[None]:
 
 
 def _make_active(spark: SparkSession) -> None:
-    """Let this thread start queries: Spark looks for a sink's format in the thread's active session, and nowhere else.
+    """Let this thread start queries. Spark looks for a sink's format only in the thread's active session.
 
     Only the thread that began the session has one; in others a query ends with DATA_SOURCE_NOT_FOUND. PySpark offers no
     call for it, and does the same before it makes a data frame of local rows.

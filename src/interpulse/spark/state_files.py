@@ -1,7 +1,7 @@
 """The lane files of a sink: ``<statePath>/lanes/<batch>.json``, one per committed batch, and ``anchors.json``.
 
-Written by the sink's commit on the driver, atomically (temporary name, then rename), the last hundred kept. Each file
-holds all lanes, so the newest one below a batch id is the state that batch starts from.
+The sink's commit writes them on the driver, atomically (temporary name, then rename), and keeps the last hundred. Each
+file holds all lanes, so the newest one below a batch id is the state that the batch starts from.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _PAUSE_MAX_MS = 60_000
 
 
 class HeldRange(NamedTuple):
-    """A topic-partition of which nothing behind ``after`` is written, though the stream's offset may be further."""
+    """A topic-partition that is written up to ``after`` only, though the stream's offset may be further."""
 
     after: Position
     reason: str
@@ -40,7 +40,7 @@ class HeldRange(NamedTuple):
 
 
 def load_held(path: Path) -> dict[str, HeldRange]:
-    """The held ranges by topic-partition."""
+    """Return the held ranges by topic-partition."""
     if not path.exists():
         return {}
     body = json.loads(path.read_text(encoding="utf-8"))
@@ -48,8 +48,11 @@ def load_held(path: Path) -> dict[str, HeldRange]:
 
 
 def load_summaries(path: Path) -> dict[str, Any]:
-    """The summary of the newest batch, and "earlier" ones; nothing of a file that a crash of the machine left empty or
-    cut off: it is written unsynchronized, as no position depends on it."""
+    """Return the summary of the newest batch, and "earlier" ones.
+
+    Return nothing if a crash of the machine left the file empty or truncated: it is not synced, because no position
+    depends on it.
+    """
     if not path.exists():
         return {}
     try:
@@ -61,7 +64,7 @@ def load_summaries(path: Path) -> dict[str, Any]:
 
 
 def write_atomically(path: Path, text: str, *, durable: bool = True) -> None:
-    """Replace a file so that a reader finds the old or the new content; ``durable``: also after a crash."""
+    """Replace a file so that a reader sees the old or the new content. With ``durable``, it also survives a crash."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     with temporary.open("w", encoding="utf-8") as file:
@@ -80,7 +83,7 @@ class LaneFiles:
         self._lanes = self._root / "lanes"
 
     def newest(self, below: int | None = None) -> tuple[int, dict[str, LaneState]]:
-        """The newest batch id (below a bound) and its lanes; ``(-1, {})`` when there is none."""
+        """Return the newest batch id (below a bound) and its lanes; ``(-1, {})`` when there is none."""
         batches = [batch for batch in self._batches() if below is None or batch < below]
         if not batches:
             return -1, {}
@@ -88,7 +91,7 @@ class LaneFiles:
         return batch, load_lanes((self._lanes / f"{batch}.json").read_text(encoding="utf-8"))
 
     def anchors(self) -> dict[str, LaneState]:
-        """Where lanes stood before their first batch, as the replication job recorded it."""
+        """Return the states of lanes before their first batch, as recorded by the replication job."""
         path = self._root / "anchors.json"
         return load_lanes(path.read_text(encoding="utf-8")) if path.exists() else {}
 
@@ -96,42 +99,45 @@ class LaneFiles:
         write_atomically(self._root / "anchors.json", dump_lanes(anchors))
 
     def commit(self, batch: int, changed: Mapping[str, LaneState]) -> None:
-        """Record the lanes after a batch: those that moved, and the others as they were."""
+        """Record the lanes after a batch: the changed ones, and the others as they were."""
         _, before = self.newest(below=batch)
         write_atomically(self._lanes / f"{batch}.json", dump_lanes({**before, **changed}))
         for old in sorted(self._batches())[:-_KEPT]:
             (self._lanes / f"{old}.json").unlink(missing_ok=True)
 
     def held(self) -> dict[str, HeldRange]:
-        """What could not be written and is to come again."""
+        """Return the ranges that could not be written and are to be retried."""
         return load_held(self._root / HELD_FILE)
 
     def hold(self, refused: Mapping[str, tuple[Position, str]], *, released: Collection[str], now_ms: int) -> None:
-        """Record what a batch was refused, as position and reason, and forget what it has written after all."""
+        """Record the positions and reasons of what a batch was refused, and drop the holds that it released."""
         before = self.held()
         held = {topic: item for topic, item in before.items() if topic not in released}
         for topic, (after, reason) in refused.items():
-            known = before.get(topic)
-            attempts = known.attempts + 1 if known is not None else 1
+            earlier = before.get(topic)
+            attempts = earlier.attempts + 1 if earlier is not None else 1
             pause = min(_PAUSE_FIRST_MS << min(attempts - 1, 10), _PAUSE_MAX_MS)
-            since = known.since_ms if known is not None else now_ms
+            since = earlier.since_ms if earlier is not None else now_ms
             held[topic] = HeldRange(after, reason, since, attempts, now_ms + pause)
         if held != before:
             body = {topic: {**item._asdict(), "after": str(item.after)} for topic, item in held.items()}
             write_atomically(self._root / HELD_FILE, json.dumps(body))
 
     def forget(self) -> None:
-        """Lane states without the checkpoint they belong to are worse than none: the target is asked instead."""
+        """Delete all lane states.
+
+        Without their checkpoint they are worse than none; the target is read back instead.
+        """
         for batch in self._batches():
             (self._lanes / f"{batch}.json").unlink()
         (self._root / "anchors.json").unlink(missing_ok=True)
         (self._root / HELD_FILE).unlink(missing_ok=True)
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
-        """What the last batch wrote, for the report of progress and the plan of the next one.
+        """Write the summary of the last batch, for progress reports and the plan of the next batch.
 
-        Those of some batches before stay in it, of many topics without these: Spark tells of a batch when the next one
-        may be over already.
+        It includes a few earlier batches, because the next batch may be over when Spark reports one. With many topics
+        their details are left out.
         """
         before = self._summaries()
         earlier: dict[str, Any] = before.pop("earlier", {})
@@ -139,17 +145,17 @@ class LaneFiles:
             topics = before.get("topics", {})
             earlier[str(before["batchId"])] = {**before, "topics": topics if len(topics) <= _TOPICS_KEPT else {}}
         earlier.pop(str(summary["batchId"]), None)
-        kept = dict(list(earlier.items())[-_SUMMARIES_KEPT:])
-        write_atomically(self._root / LAST_COMMIT_FILE, json.dumps({**summary, "earlier": kept}), durable=False)
+        newest = dict(list(earlier.items())[-_SUMMARIES_KEPT:])
+        write_atomically(self._root / LAST_COMMIT_FILE, json.dumps({**summary, "earlier": newest}), durable=False)
 
     def summary(self) -> dict[str, Any] | None:
-        """That of the newest batch."""
+        """Return the summary of the newest batch."""
         newest = self._summaries()
         newest.pop("earlier", None)
         return newest or None
 
     def summary_of(self, batch: int) -> dict[str, Any] | None:
-        """What a batch wrote, if it is among the newest."""
+        """Return the summary of a batch, if it is among the newest."""
         newest = self._summaries()
         earlier: dict[str, dict[str, Any]] = newest.pop("earlier", {})
         return newest if newest.get("batchId") == batch else earlier.get(str(batch))

@@ -1,7 +1,7 @@
 """``read_pulsar(..)``: a batch read as a table function of SQL, with the options of the data source as arguments.
 
-Spark gives a table function one task and no filters: a view reads with many tasks. Where it is analyzed the topics'
-schemas make the columns; where it runs it plans its read and gives out Arrow batches as they arrive.
+Spark gives a table function one task and no filters; a view reads with many tasks. Analysis turns the topics' schemas
+into columns. Evaluation plans the read and returns Arrow batches as they arrive.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from pyspark.sql.udtf import AnalyzeArgument, AnalyzeResult, UserDefinedTableFun
 from pyspark.util import PythonEvalType
 
 from interpulse.spark.options.option import OptionError, Purpose
-from interpulse.spark.tracebacks import strip_traceback, strip_traceback_while_reading
-from interpulse.spark.workers import configure_worker
+from interpulse.spark.processes.tracebacks import strip_traceback, strip_traceback_while_reading
+from interpulse.spark.processes.workers import configure_worker
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,7 +28,7 @@ __all__ = ["FUNCTION_NAME", "ReadPulsar", "options_of_arguments", "register_func
 FUNCTION_NAME: Final = "read_pulsar"
 _SERVICE_URL: Final = "service.url"
 _SECRETS: Final = ("authtoken", "authparams")
-"""How the keys of options end that may hold one."""
+"""Endings of option keys that may hold a secret."""
 _OF_MANY_TASKS: Final = (
     *("tasks_max", "min_partitions", "max_bytes_per_partition", "max_entries_per_partition"),
     *("preserve_order", "plan_mode", "planner", "filter_pushdown", "key_routing"),
@@ -40,13 +40,13 @@ configure_worker()
 
 @dataclass
 class _Call(AnalyzeResult):
-    """What a call was found to mean: its columns, and the options as the data source has them."""
+    """The result of analyzing a call: its columns, and the options in the form of the data source."""
 
     options: dict[str, str] = field(default_factory=dict)
 
 
 class ReadPulsar:
-    """The handler of the function: Spark analyzes the call on the driver, and evaluates it in one task."""
+    """The handler of the function. Spark analyzes the call on the driver, and evaluates it in one task."""
 
     def __init__(self, call: AnalyzeResult) -> None:
         assert isinstance(call, _Call)
@@ -54,20 +54,20 @@ class ReadPulsar:
 
     @staticmethod
     @strip_traceback
-    def analyze(*given: AnalyzeArgument, **named: AnalyzeArgument) -> AnalyzeResult:
-        """The columns of the call. Raises OptionError, TopicNotFound."""
+    def analyze(*arguments: AnalyzeArgument, **named: AnalyzeArgument) -> AnalyzeResult:
+        """Return the columns of the call. Raises OptionError and TopicNotFound."""
         from interpulse.spark.reading.read_columns import schema_of_query
         from interpulse.spark.reading.read_options import parse_read_options
         from interpulse.spark.reading.topic_selection import schemas_of_topics
 
-        texts = options_of_arguments(given, named)
+        texts = options_of_arguments(arguments, named)
         options = parse_read_options(texts, Purpose.BATCH_READ)
         _check_one_task(options)
         return _Call(schema_of_query(options, schemas_of_topics(options)), options=texts)
 
     @strip_traceback_while_reading
-    def eval(self, *given: object, **named: object) -> Iterator[pa.RecordBatch]:
-        """The rows; the arguments are those that were analyzed."""
+    def eval(self, *arguments: object, **named: object) -> Iterator[pa.RecordBatch]:
+        """Yield the rows. The arguments are those of the analysis."""
         from interpulse.spark.reading.batch_plan import plan_batch
         from interpulse.spark.reading.fetch import fetch_batches
         from interpulse.spark.reading.ranges.narrowing import Narrowing
@@ -87,16 +87,17 @@ class ReadPulsar:
             yield from fetch_batches(options, columns, ranges)
 
 
-def options_of_arguments(given: tuple[AnalyzeArgument, ...], named: dict[str, AnalyzeArgument]) -> dict[str, str]:
-    """The service URL first, then any number of maps; every other argument by the name of its option.
+def options_of_arguments(arguments: tuple[AnalyzeArgument, ...], named: dict[str, AnalyzeArgument]) -> dict[str, str]:
+    """Return options from arguments: the service URL first, then any number of maps, and others by option name.
 
-    Raises OptionError: what is no constant is not known before the query runs, and a token would stand in its plan.
+    Raises OptionError for an argument that is no constant, which has no value before the query runs, and for a token in
+    plain text, which would be visible in the plan.
     """
     options: dict[str, str] = {}
-    if given and not isinstance(given[0].value, dict):
-        named = {_SERVICE_URL: given[0], **named}
-        given = given[1:]
-    for argument in given:
+    if arguments and not isinstance(arguments[0].value, dict):
+        named = {_SERVICE_URL: arguments[0], **named}
+        arguments = arguments[1:]
+    for argument in arguments:
         if not isinstance(argument.value, dict):
             raise OptionError(
                 f"{FUNCTION_NAME} takes the service URL, maps of options, and options by name: topic => '..'"
@@ -112,17 +113,17 @@ def options_of_arguments(given: tuple[AnalyzeArgument, ...], named: dict[str, An
 
 
 def _check_one_task(options: ReadOptions) -> None:
-    """Raises OptionError for what says how a read is split, or which filters make it shorter."""
-    given = [
-        known.name
+    """Refuse options that split a read or concern filters. Raises OptionError."""
+    idle = [
+        option.name
         for item in fields(options)
         if item.name in _OF_MANY_TASKS and getattr(options, item.name) != item.default
-        for known in item.metadata["options"].values()
+        for option in item.metadata["options"].values()
     ]
-    if given:
+    if idle:
         raise OptionError(
-            f"{FUNCTION_NAME} reads with one task, and Spark tells it no filters: {', '.join(given)} can do nothing. "
-            f"Read through a view: CREATE TEMPORARY VIEW .. USING pulsar OPTIONS (..)"
+            f"{FUNCTION_NAME} reads with one task, and Spark passes it no filters: {', '.join(idle)} "
+            f"have no effect. Read through a view: CREATE TEMPORARY VIEW .. USING pulsar OPTIONS (..)"
         )
 
 
@@ -139,7 +140,7 @@ def _text(name: str, value: Any) -> str:
 
 
 def _is_elsewhere(text: str) -> bool:
-    """Whether it names a file or a variable, itself or as the key of OAuth 2."""
+    """Return True if the text names a file or a variable, itself or as the key of OAuth 2."""
     if text.removeprefix("token:").startswith(_FROM_ELSEWHERE):
         return True
     from interpulse.client.client_grant import ClientGrant
@@ -156,8 +157,8 @@ def register_functions(spark: SparkSession) -> None:
     ``SELECT * FROM read_pulsar('pulsar://host:6650', topic => 'readings', startingOffsets => 'earliest')``: options of
     the data source by name, those with dots in backquotes or in a map. It reads with one task.
     """
-    # The public constructors offer either Arrow batches or columns by call, and without batches Spark's Python keeps
-    # all rows of a call in memory.
+    # The public constructors offer either Arrow batches or columns by call. Without batches, Spark's Python keeps all
+    # rows of a call in memory.
     function = UserDefinedTableFunction(
         ReadPulsar, None, name=FUNCTION_NAME, evalType=PythonEvalType.SQL_ARROW_UDTF, deterministic=False
     )

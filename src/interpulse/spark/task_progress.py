@@ -1,4 +1,4 @@
-"""How far a Spark job is, while the thread that started it waits for it."""
+"""Progress of a Spark job, while the thread that started it waits."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 __all__ = ["OnProgress", "task_progress"]
 
 OnProgress = Callable[[int, int], None]
-"""Takes how much is done, and of how much."""
+"""A callback that takes the finished number and the total."""
 
 _POLL_S: Final = 0.2
 
 
 @contextmanager
 def task_progress(spark: SparkSession, on_progress: OnProgress) -> Iterator[None]:
-    """Tell the finished tasks of the stages that run within, from another thread, again and again."""
+    """Report the finished tasks of the stages that run in this context repeatedly, from another thread."""
     ended = threading.Event()
     tracker = spark.sparkContext.statusTracker()
 

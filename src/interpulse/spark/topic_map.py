@@ -1,7 +1,7 @@
-"""Under which names topics are written: the rules of ``[map]`` in the file of the replication job.
+"""Names of topics on the target: the rules of ``[map]`` in the file of the replication job. Pure.
 
-Pure. Everything the job keeps (positions, lanes, holds, status) goes by the name on the source; only what speaks to the
-target uses the other one.
+All state of the job (positions, lanes, holds, status) uses the name on the source. Only requests to the target use the
+other one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _PREFIX: Final = "persistent://"
 
 
 class TopicRule(NamedTuple):
-    """Topics whose complete name without partition matches ``pattern`` as a whole are written to ``target``."""
+    """A rule: topics whose complete name without partition fully matches ``pattern`` are written to ``target``."""
 
     pattern: str
     target: str
@@ -31,7 +31,7 @@ class TopicRule(NamedTuple):
 
 @dataclass(frozen=True)
 class TopicMap:
-    """The first rule that matches counts; a topic that none matches keeps its name.
+    """Rules for names; the first match counts. A topic that no rule matches keeps its name.
 
     With ``merge`` several topics may be written to one, each in its own order.
     """
@@ -43,32 +43,32 @@ class TopicMap:
         return bool(self.rules)
 
     def target(self, topic: TopicName) -> TopicName:
-        """What a topic, or a partition, is called on the target. Raises InvalidTopicName for a name that is none."""
+        """Return the target name of a topic or a partition. Raises InvalidTopicName for an invalid result."""
         if not self.rules:
             return topic
         base = _renamed(self.rules, topic.base)
         return base.partition(topic.partition_index) if topic.is_partition else base
 
     def problems(self, topics: Iterable[TopicName]) -> dict[TopicName, str]:
-        """Of these base topics, those that cannot be written under the name that the rules give them, and why."""
-        found: dict[TopicName, str] = {}
+        """Return the problems of base topics that cannot be written under their target name."""
+        problems: dict[TopicName, str] = {}
         sources: dict[TopicName, list[TopicName]] = {}
         if not self.rules:
-            return found
+            return problems
         for topic in topics:
             try:
                 sources.setdefault(self.target(topic), []).append(topic)
             except InvalidTopicName as problem:
-                found[topic] = f"the rules of [map] give {topic} no name that a topic can have: {problem}"
+                problems[topic] = f"the rules of [map] give {topic} no name that a topic can have: {problem}"
         for target, shared in sources.items():
             if len(shared) > 1 and not self.merge:
                 names = " and ".join(str(topic) for topic in sorted(shared, key=str)[:3])
-                found |= dict.fromkeys(shared, f"the rules of [map] give {names} the same name {target}")
-        return found
+                problems |= dict.fromkeys(shared, f"the rules of [map] give {names} the same name {target}")
+        return problems
 
     def to_json(self) -> str:
-        """As :func:`parse_topic_map` reads it."""
-        rules = [{"from": each.pattern, "to": each.target} for each in self.rules]
+        """Return the rules as JSON for :func:`parse_topic_map`."""
+        rules = [{"from": rule.pattern, "to": rule.target} for rule in self.rules]
         return json.dumps({"rules": rules, "merge": self.merge})
 
 
@@ -85,18 +85,17 @@ def _renamed(rules: tuple[TopicRule, ...], base: TopicName) -> TopicName:
 
 
 def _expanded(target: str, match: re.Match[str]) -> str:
-    def value(found: re.Match[str]) -> str:
-        number, name, dollar = found.groups()
+    def value(group: re.Match[str]) -> str:
+        number, name, dollar = group.groups()
         return "$" if dollar else match[int(number) if number else name] or ""
 
     return _GROUP.sub(value, target)
 
 
 def parse_topic_map(value: str | Mapping[str, Any]) -> TopicMap:
-    """Read ``{"rules": [{"from": ..., "to": ...}], "merge": false}``; raises ValueError that says what is wrong.
+    """Read ``{"rules": [{"from": ..., "to": ...}], "merge": false}``. Raises ValueError that describes the problem.
 
-    ``from`` is a regular expression, ``$1`` and ``${name}`` in ``to`` are its groups; both may go without
-    ``persistent://``.
+    ``from`` is a regular expression; ``$1`` and ``${name}`` in ``to`` are its groups. Both may omit ``persistent://``.
     """
     body = json.loads(value) if isinstance(value, str) else value
     rules = body.get("rules", []) if isinstance(body, Mapping) else None

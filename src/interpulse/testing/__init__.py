@@ -1,6 +1,6 @@
-"""Brokers for tests: in this process, as pytest fixtures, and made to fail. Importing this starts nothing.
+"""Brokers for tests: in this process, as pytest fixtures, and with faults.
 
-Needs the ``[broker]`` extra, which is missed when a name is first used. The fixtures are in ``pytest_plugin``.
+Importing this starts nothing. Using a name needs the ``[broker]`` extra. The fixtures are in ``pytest_plugin``.
 """
 
 from __future__ import annotations

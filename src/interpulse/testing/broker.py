@@ -24,9 +24,9 @@ T = TypeVar("T")
 class InProcessBroker:
     """Starts and stops a broker around blocking code, for example an official client.
 
-    ``settings`` are keys of ``broker.conf`` with values of Python: ``{"allowAutoTopicCreation": False}``. An unknown
-    key or a value that cannot be is a ConfigError, a key of Pulsar that has no effect here an IgnoredSettingWarning.
-    The same directory may be served again by a later one: what was acknowledged is there.
+    ``settings`` are keys of ``broker.conf`` with Python values: ``{"allowAutoTopicCreation": False}``. An unknown key
+    or an invalid value raises ConfigError. A Pulsar key without effect here warns with IgnoredSettingWarning. A later
+    broker may serve the same directory again, with everything that was acknowledged.
     """
 
     def __init__(self, data_dir: Path, settings: Mapping[str, Setting] | None = None) -> None:
@@ -46,43 +46,48 @@ class InProcessBroker:
 
     @property
     def service_url(self) -> str:
-        """``pulsar://127.0.0.1:<port>``; ``pulsar+ssl://`` where the settings switch that port off."""
+        """Address of the binary protocol: ``pulsar://127.0.0.1:<port>``, or ``pulsar+ssl://`` if the settings disable
+        that port.
+        """
         return self._app.service_url
 
     @property
     def web_url(self) -> str:
-        """``http://127.0.0.1:<port>``; ``https://`` where the settings switch that port off."""
+        """Address of the admin API: ``http://127.0.0.1:<port>``, or ``https://`` if the settings disable that port."""
         return self._app.web_url
 
     @property
     def service_url_tls(self) -> str:
-        """``pulsar+ssl://127.0.0.1:<port>``, empty without ``brokerServicePortTls``."""
+        """Address of the binary protocol with TLS: ``pulsar+ssl://127.0.0.1:<port>``.
+
+        Empty without ``brokerServicePortTls``.
+        """
         return self._app.addresses.service_url_tls
 
     @property
     def web_url_tls(self) -> str:
-        """``https://127.0.0.1:<port>``, empty without ``webServicePortTls``."""
+        """Address of the admin API with TLS: ``https://127.0.0.1:<port>``. Empty without ``webServicePortTls``."""
         return self._app.addresses.web_url_tls
 
     @property
     def app(self) -> BrokerApp:
-        """The broker itself; touch it only through :meth:`call`."""
+        """The broker itself. Use it only through :meth:`call`."""
         return self._app
 
     @property
     def admin(self) -> AdminClient:
-        """A blocking admin client without credentials; made when first asked for, closed by :meth:`stop`."""
+        """A blocking admin client without credentials, created on first use. :meth:`stop` closes it."""
         if self._admin is None:
             self._admin = AdminClient(self.web_url)
         return self._admin
 
     @property
     def faults(self) -> Faults:
-        """What this broker can be made to do wrong."""
+        """Faults that this broker can show."""
         return self._faults
 
     def start(self) -> Self:
-        """Return when clients can publish; raises what kept the broker from starting."""
+        """Return when clients can publish. Raises the error that prevented the start."""
         assert self._thread is None, "the broker runs already"
         started: Future[None] = Future()
         self._app = self._faults.build(self._config)
@@ -110,9 +115,9 @@ class InProcessBroker:
             self._thread = None
 
     def restart(self) -> None:
-        """Stop and start again on the same ports with the same data; clients connect again by themselves.
+        """Stop and start again on the same ports with the same data. Clients reconnect by themselves.
 
-        In a coroutine: ``await asyncio.to_thread(broker.restart)``, so that clients of that event loop can go on.
+        In a coroutine, use ``await asyncio.to_thread(broker.restart)``, so that clients of that event loop can go on.
         """
         urls = self._app.addresses
         self._stop_serving()
@@ -126,7 +131,7 @@ class InProcessBroker:
         self.start()
 
     def call(self, work: Callable[[BrokerApp], Awaitable[T]]) -> T:
-        """Run ``await work(app)`` in the broker's event loop and give its result."""
+        """Run ``await work(app)`` in the broker's event loop and return its result."""
 
         async def run() -> T:
             return await work(self._app)
@@ -134,7 +139,7 @@ class InProcessBroker:
         return asyncio.run_coroutine_threadsafe(run(), self._loop).result()
 
     def _in_loop(self, work: Callable[[], T]) -> T:
-        """Call ``work`` where the broker's state may be touched: in its loop, or right here if it does not run."""
+        """Call ``work`` in the broker's loop, or directly if the broker is not running."""
         if self._thread is None or threading.current_thread() is self._thread:
             return work()
 

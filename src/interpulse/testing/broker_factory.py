@@ -13,7 +13,7 @@ __all__ = ["BrokerFactory"]
 
 
 class BrokerFactory:
-    """Starts a broker with every call, each with its own data below ``directory``; :meth:`close` stops all of them."""
+    """Starts a broker with every call, each with its own data below ``directory``. :meth:`close` stops all of them."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -21,7 +21,7 @@ class BrokerFactory:
         self._running = ExitStack()
 
     def __call__(self, **settings: Setting) -> InProcessBroker:
-        """A running broker; ``settings`` are keys of ``broker.conf``, as in ``factory(clusterName="east")``."""
+        """Start a broker. ``settings`` are keys of ``broker.conf``, as in ``factory(clusterName="east")``."""
         broker = InProcessBroker(self._directory / f"pulsar-{next(self._numbers)}", settings)
         return self._running.enter_context(broker)
 

@@ -21,15 +21,18 @@ _TENANT: Final = "public"
 
 
 class ClusterPair:
-    """Two brokers, the clusters ``east`` and ``west``, each with the other one among its clusters.
+    """Two brokers, the clusters ``east`` and ``west``, each registered at the other.
 
-    The tenant ``public`` is allowed on both, so ``set-clusters`` works at once for ``public/default``, with comparison,
-    preview, adjustment, and topics that are created on the other side. **Messages are not copied**: the Spark job that
-    does that is off (``replicationJob=external``).
+    The tenant ``public`` is allowed on both, so ``set-clusters`` works immediately for ``public/default``, with
+    comparison, preview, adjustment, and the creation of topics on the other side. **Messages are not copied**: the
+    Spark job that copies them is off (``replicationJob=external``).
     """
 
     def __init__(self, directory: Path, settings: Mapping[str, Setting] | None = None) -> None:
-        """Data goes below ``directory``. ``settings`` are for both; raises ConfigError for ``clusterName``."""
+        """Store data below ``directory`` and apply ``settings`` to both brokers.
+
+        Raises ConfigError for ``clusterName``.
+        """
         given = settings or {}
         if "clusterName" in given:
             raise ConfigError(f"clusterName={given['clusterName']}: the clusters of a pair are {' and '.join(_NAMES)}")
@@ -40,7 +43,7 @@ class ClusterPair:
         self._running = ExitStack()
 
     def start(self) -> Self:
-        """Return when both are ready and know each other."""
+        """Return when both brokers are ready and registered at each other."""
         with ExitStack() as running:
             for broker in (self.east, self.west):
                 running.enter_context(broker)
@@ -49,7 +52,7 @@ class ClusterPair:
         return self
 
     def stop(self) -> None:
-        """Stop both."""
+        """Stop both brokers."""
         self._running.close()
 
     def __enter__(self) -> Self:
@@ -63,7 +66,7 @@ class ClusterPair:
     def _introduce(self) -> None:
         for broker, name, other in ((self.east, "west", self.west), (self.west, "east", self.east)):
             address = ClusterData(service_url=other.web_url, broker_service_url=other.service_url)
-            if name in broker.admin.clusters.list():  # served again, on other ports
+            if name in broker.admin.clusters.list():  # restarted, on other ports
                 broker.admin.clusters.update(name, address)
             else:
                 broker.admin.clusters.create(name, address)

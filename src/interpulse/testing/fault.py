@@ -11,10 +11,12 @@ __all__ = ["Fault"]
 
 
 class Fault:
-    """A fault that is on: until it has acted ``times`` times, until :meth:`end`, or until its ``with`` block ends."""
+    """An active fault: until it has acted ``times`` times, until :meth:`end`, or until its ``with`` block ends."""
 
     def __init__(self, name: str, times: int | None, on_end: Callable[[bool], object]) -> None:
-        """``on_end`` is called once, in any thread; True: the test ended it, False: it acted for the last time."""
+        """Set the callback ``on_end``, called once, in any thread: with True if the test ended the fault, else with
+        False.
+        """
         if times is not None and times < 1:
             raise ValueError(f"times={times}: a fault acts at least once; leave it out for a lasting one")
         self._name = name
@@ -26,30 +28,33 @@ class Fault:
 
     @property
     def count(self) -> int:
-        """How often it has acted."""
+        """Number of times that the fault has acted."""
         return self._count
 
     @property
     def active(self) -> bool:
-        """Whether it will act again."""
+        """Return True if it can act again."""
         return not self._ended
 
     def end(self) -> None:
-        """From now on it does not act, and what it delays goes on; what it has refused or lost stays so."""
+        """End the fault. Delayed commands go on; refused and lost ones stay so."""
         with self._changed:
             ended, self._ended = self._ended, True
         if not ended:
             self._on_end(True)
 
     def wait(self, seconds: float = 60.0) -> None:
-        """Return when it has acted ``times`` times, or once if it has no number. Raises TimeoutError after so long."""
+        """Return when it has acted ``times`` times, or once if that is not set.
+
+        Raises TimeoutError after ``seconds``.
+        """
         wanted = self._times or 1
         with self._changed:
             if not self._changed.wait_for(lambda: self._count >= wanted, seconds):
                 raise TimeoutError(f"{self._name} has acted {self._count} of {wanted} times after {seconds} s")
 
     def act(self) -> bool:
-        """Whether to fail now; the broker asks, and that counts."""
+        """Return True if the broker is to fail now. The call counts."""
         with self._changed:
             if self._ended:
                 return False

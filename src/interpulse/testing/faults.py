@@ -1,4 +1,4 @@
-"""The faults that a test can cause at its broker."""
+"""Faults that a test can cause at its broker."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ __all__ = ["Faults", "InLoop"]
 T = TypeVar("T")
 
 _COMMANDS: Final = {command_name(kind): kind for kind in COMMANDS}
-# Errors that only brokers with transactions give.
-_ERRORS: Final = {each.name: each for each in ServerError if error_for_wire_code(each, "").wire_code == each}
+# Errors that only brokers with transactions answer.
+_ERRORS: Final = {error.name: error for error in ServerError if error_for_wire_code(error, "").wire_code == error}
 
 
 class InLoop(Protocol):
-    """How the event loop of the broker is reached from any thread, its own included."""
+    """Access to the event loop of the broker from any thread, its own included."""
 
     def __call__(self, work: Callable[[], T]) -> T:
-        """Call ``work`` there and give its result."""
+        """Call ``work`` in the loop and return its result."""
 
 
 class Faults:
-    """Makes a broker fail in the ways a test asks for, from the call on until the fault that is returned ends.
+    """Makes a broker fail as a test requests, from the call until the returned fault ends.
 
-    Commands and errors have the names of the protocol (``BaseCommand.Type`` and ``ServerError`` of PulsarApi.proto);
-    unknown ones are a ValueError that names the nearest. ``topic`` narrows a fault down to one topic, with all its
-    partitions. ``times``: it ends by itself after acting so often. Faults outlive ``broker.restart()``.
+    Commands and errors have the names of the protocol (``BaseCommand.Type`` and ``ServerError`` of PulsarApi.proto). An
+    unknown name raises ValueError with the nearest one. ``topic`` limits a fault to one topic with all its partitions.
+    With ``times`` the fault ends by itself after that many actions. Faults outlive ``broker.restart()``.
     """
 
     def __init__(self, in_loop: InLoop) -> None:
@@ -67,8 +67,8 @@ class Faults:
     ) -> Fault:
         """Answer ``command`` with ``error``, for example ``refuse("PRODUCER", "ServiceNotReady", times=3)``.
 
-        ``message`` is the sentence of the error. A refused SEND stores nothing; an ACK of a client that asks for no
-        answer to it is lost.
+        ``message`` is the text of the error. A refused SEND stores nothing. A refused ACK that asks for no answer is
+        lost.
         """
         kind = _known(command, _COMMANDS, "a command that a client sends")
         if kind not in REFUSABLE:
@@ -80,10 +80,10 @@ class Faults:
         )
 
     def delay(self, command: str, seconds: float, *, times: int | None = None, topic: str | None = None) -> Fault:
-        """Work on ``command`` so much later, for example ``delay("SEND", 2)``.
+        """Delay ``command`` by ``seconds``, for example ``delay("SEND", 2)``.
 
-        Commands that come meanwhile are delayed as well, not queued up behind each other. Those of one connection keep
-        their order.
+        Later commands are delayed by the same time, not queued behind each other. Those of one connection keep their
+        order.
         """
         kind = _known(command, _COMMANDS, "a command that a client sends")
         if not 0 < seconds < math.inf:
@@ -91,9 +91,9 @@ class Faults:
         return self._on_command(f"delay({command!r}, {seconds})", kind, times, topic, delay_seconds=seconds)
 
     def lose_receipts(self, times: int, *, topic: str | None = None) -> Fault:
-        """Store the next messages, but lose ``times`` receipts (SEND_RECEIPT) on their way to the producers.
+        """Store the next messages, but lose ``times`` receipts (SEND_RECEIPT) on the way to the producers.
 
-        Official clients send again what has no receipt when they connect anew, for example after
+        Official clients resend messages without a receipt when they reconnect, for example after
         :meth:`drop_connections`.
         """
         return self._on_command(f"lose_receipts({times})", pb.BaseCommand.SEND, times, topic, loses_receipts=True)
@@ -103,11 +103,11 @@ class Faults:
         return self._in_loop(lambda: self._app.parts.binary_server.drop_all("dropped by a fault of the test"))
 
     def disk_full(self, *, times: int | None = None) -> Fault:
-        """Fill the disk that messages are stored on, until the fault ends. Stored messages can still be read.
+        """Fill the disk that stores messages, until the fault ends. Stored messages can still be read.
 
-        Producers are refused as on a disk that is really full, and accepted again within a second after its end.
-        Topics, policies and cursors can still be changed, and messages that all subscriptions have acknowledged may be
-        deleted at once. ``times`` counts attempts to write: groups of messages, and checks whether there is room again.
+        Producers are refused as on a full disk, and accepted again within a second after the end. Topics, policies and
+        cursors can still be changed, and messages that all subscriptions have acknowledged may be deleted immediately.
+        ``times`` counts attempts to write: groups of messages, and checks for room.
         """
         if self._files.full is not None and self._files.full.active:
             raise ValueError("the disk is full already")
@@ -122,7 +122,7 @@ class Faults:
         self._on.clear()
 
     def build(self, config: BrokerConfig) -> BrokerApp:
-        """A broker that has these faults; the one built last is the one whose connections are dropped."""
+        """Build a broker with these faults. :meth:`drop_connections` applies to the newest one."""
         self._app = BrokerApp(config, handlers=self._handlers.handlers, open_stores=in_data_directory(self._files))
         return self._app
 
@@ -144,7 +144,7 @@ def _known(name: str, known: dict[str, int] | dict[str, ServerError], what: str)
 
 
 def _nearest(name: str, known: Iterable[str]) -> str:
-    by_case = {each.casefold(): each for each in known}
+    by_case = {name.casefold(): name for name in known}
     return by_case[difflib.get_close_matches(name.casefold(), by_case, n=1, cutoff=0.0)[0]]
 
 

@@ -1,4 +1,4 @@
-"""`Files` of a log whose disk can be full."""
+"""`Files` of a log with a disk that can be full."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ __all__ = ["FaultyFiles"]
 
 
 class FaultyFiles:
-    """The files of another `Files`, to which nothing can be added while a fault is on. Reading and removing go on."""
+    """Wraps another `Files`, and refuses writes while a fault is on. Reading and removing go on."""
 
     def __init__(self, files: Files) -> None:
         self._files = files
         self.full: Fault | None = None
-        """Counts the groups of entries that it refuses."""
+        """The active fault, which counts the refused groups of entries."""
 
     def create(self, path: Path) -> AppendFile:
         self._refuse(path, counted=True)
@@ -57,7 +57,7 @@ class _FaultyAppendFile:
         self.close = file.close
 
     def write(self, content: bytes) -> None:
-        self._owner._refuse(self._path, counted=False)  # the index, which a group of entries can do without
+        self._owner._refuse(self._path, counted=False)  # the index, which a group of entries does not need
         self._file.write(content)
 
     def write_durably(self, content: bytes) -> None:

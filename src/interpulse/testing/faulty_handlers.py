@@ -1,9 +1,9 @@
-"""Handlers of the binary protocol that refuse or delay some commands, and lose receipts of messages.
+"""Handlers of the binary protocol that refuse or delay commands, and lose receipts of messages.
 
-The connections of a broker share one table of handlers, which is changed while they use it: a command without a fault
-goes straight to its ordinary handler. Everything here runs in the event loop of the broker. Commands without waiting
-(SEND, ACK, FLOW, ...) of one connection keep their order when they are delayed, and the command that closes their
-producer or consumer waits for them.
+The connections of a broker share one table of handlers, which changes while they use it. A command without a fault goes
+straight to its ordinary handler. Everything here runs in the event loop of the broker. Delayed commands without waiting
+(SEND, ACK, FLOW, ...) keep their order per connection, and the command that closes their producer or consumer waits for
+them.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ _INLINE_FIELDS: Final[dict[int, str]] = {
     _TYPES.REDELIVER_UNACKNOWLEDGED_MESSAGES: "redeliverUnacknowledgedMessages",
 }
 COMMANDS: Final[dict[int, str]] = _INLINE_FIELDS | {kind: name for kind, (name, _) in AWAITING.items()}
-"""The commands of clients that a fault may concern, each with the field that holds it."""
+"""Client commands that a fault may affect, with the field that holds each."""
 REFUSABLE: Final = COMMANDS.keys() - {_TYPES.FLOW, _TYPES.REDELIVER_UNACKNOWLEDGED_MESSAGES}
-"""The others have no answer that could carry the error."""
+"""Commands that can be refused. The others have no answer that could carry the error."""
 _CLOSED_BY: Final[dict[int, int]] = {_TYPES.CLOSE_PRODUCER: _TYPES.SEND, _TYPES.CLOSE_CONSUMER: _TYPES.ACK}
 
 _KIND_OF_RUN: Final[dict[type, int]] = {
@@ -58,22 +58,22 @@ Receipts: TypeAlias = Sequence[tuple[int, int, int, int]]
 
 @dataclass(frozen=True, slots=True)
 class CommandFault:
-    """The effect of a fault on a command: it is delayed, refused, or loses the receipt of its message."""
+    """The effect of a fault on a command: a delay, a refusal, or the loss of its receipt."""
 
     fault: Fault
     topic: TopicName | None = None
-    """Of a partitioned topic it concerns every partition; None: every topic."""
+    """The affected topic with all its partitions. None affects every topic."""
     delay_seconds: float = 0.0
     error_code: int | None = None
     error_message: str = ""
     loses_receipts: bool = False
 
     def concerns(self, topic: TopicName | None) -> bool:
-        """Whether it is about this topic."""
+        """Return True if the fault affects this topic."""
         return self.topic is None or (topic is not None and self.topic in (topic, topic.base))
 
     def error(self) -> PulsarError | None:
-        """A new one each time, as it is raised."""
+        """Return a new error for each refusal, or None."""
         return None if self.error_code is None else error_for_wire_code(self.error_code, self.error_message)
 
 
@@ -87,7 +87,7 @@ _Delayed: TypeAlias = "WeakKeyDictionary[CommandConnection, deque[_Waiting]]"
 
 
 class FaultyHandlers:
-    """Give ``handlers`` to the broker, and add faults to it while it runs."""
+    """The table of handlers for a broker. Faults can be added while the broker runs."""
 
     def __init__(self) -> None:
         self._inline = dict(INLINE)
@@ -98,20 +98,20 @@ class FaultyHandlers:
         self.handlers = Handlers(self._inline, runs, self._work_on)
 
     def add(self, kind: int, fault: CommandFault) -> None:
-        """From now on this fault may act on commands of this type."""
+        """Let this fault act on commands of this type from now on."""
         self._faults.setdefault(kind, []).append(fault)
         if kind in _INLINE_FIELDS:
             self._inline[kind] = self._on_inline
 
     def remove(self, kind: int, fault: CommandFault, *, released: bool) -> None:
-        """The fault is over. Delayed commands are handled when they are due, or if ``released`` at once."""
+        """Remove a fault. Delayed commands are handled when they are due, or immediately if ``released``."""
         left = self._faults.get(kind, [])
         if fault in left:
             left.remove(fault)
         if not left:
             self._faults.pop(kind, None)
             self._restore(kind)
-        if released and not any(each.delay_seconds for each in left):
+        if released and not any(fault.delay_seconds for fault in left):
             self._release(kind)
 
     def _restore(self, kind: int) -> None:
@@ -146,7 +146,7 @@ class FaultyHandlers:
             due = max(due, waiting[-1].timer.when())
         timer = connection.loop.call_at(due, self._handle_first, connection, kind)
         waiting.append(_Waiting(frame, refusal, timer))
-        self._inline[kind] = self._on_inline  # though this may have been the last time: nothing may overtake the frame
+        self._inline[kind] = self._on_inline  # even if it acted for the last time: nothing may overtake the frame
 
     def _handle_first(self, connection: CommandConnection, kind: int) -> None:
         waiting = self._delayed[kind][connection]
@@ -184,7 +184,7 @@ class FaultyHandlers:
         await work_on(connection, command)
 
     async def _pause(self, connection: CommandConnection, kind: int, seconds: float) -> None:
-        """Wait, if the faults that delay this command do not end before. Needs no task: a LOOKUP has none."""
+        """Wait until the delay is over or the faults behind it end. Needs no task: a LOOKUP has none."""
         over = asyncio.Event()
         timer = connection.loop.call_later(seconds, over.set)
         self._pauses[kind].add(over)
@@ -195,21 +195,21 @@ class FaultyHandlers:
             self._pauses[kind].discard(over)
 
     def _frames_before(self, connection: CommandConnection, kind: int) -> deque[_Waiting] | None:
-        """The delayed frames that the end of their producer or consumer must not overtake."""
+        """Return the delayed frames that the end of their producer or consumer must not overtake."""
         closed = _CLOSED_BY.get(kind)
         return None if closed is None else self._delayed[closed].get(connection)
 
     def _verdict(self, connection: CommandConnection, command: pb.BaseCommand) -> tuple[float, PulsarError | None]:
-        """How long a command waits, the longest of all delays, and the first error it is refused with."""
+        """Return the longest delay of a command, and the first error that refuses it."""
         delay, refusal = 0.0, None
         topic = _topic_of(connection, command)
-        for each in tuple(self._faults.get(command.type, ())):
-            if each.loses_receipts or not each.concerns(topic):
+        for item in tuple(self._faults.get(command.type, ())):
+            if item.loses_receipts or not item.concerns(topic):
                 continue
-            if each.error_code is None:
-                delay = max(delay, each.delay_seconds) if each.fault.act() else delay
-            elif refusal is None and each.fault.act():
-                refusal = each.error()
+            if item.error_code is None:
+                delay = max(delay, item.delay_seconds) if item.fault.act() else delay
+            elif refusal is None and item.fault.act():
+                refusal = item.error()
         return delay, refusal
 
     # receipts
@@ -218,7 +218,7 @@ class FaultyHandlers:
         opened = connection.producers.get(producer_id)
         if opened is None or isinstance(opened.sink.encode_receipts, _WatchedReceipts):
             return
-        if any(each.loses_receipts for each in self._faults.get(_TYPES.SEND, ())):
+        if any(item.loses_receipts for item in self._faults.get(_TYPES.SEND, ())):
             topic = opened.topic.name
             opened.sink.encode_receipts = _WatchedReceipts(
                 opened.sink.encode_receipts, lambda: self._receipt_lost(topic)
@@ -226,18 +226,18 @@ class FaultyHandlers:
 
     def _receipt_lost(self, topic: TopicName) -> bool:
         faults = tuple(self._faults.get(_TYPES.SEND, ()))
-        return any(each.loses_receipts and each.concerns(topic) and each.fault.act() for each in faults)
+        return any(item.loses_receipts and item.concerns(topic) and item.fault.act() for item in faults)
 
 
 @dataclass(slots=True)
 class _WatchedReceipts:
-    """Encodes the receipts of one producer, without those that are lost."""
+    """Encodes the receipts of one producer, without the lost ones."""
 
     encode: Callable[[Receipts], bytes]
     lost: Callable[[], bool]
 
     def __call__(self, receipts: Receipts) -> bytes:
-        return self.encode([each for each in receipts if not self.lost()])
+        return self.encode([receipt for receipt in receipts if not self.lost()])
 
 
 def command_name(kind: int) -> str:

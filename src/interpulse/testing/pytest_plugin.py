@@ -1,7 +1,7 @@
-"""The pytest fixtures: brokers that start and stop with a test, a session, or a call.
+"""The pytest fixtures: brokers for a test, a session, or a call.
 
-pytest loads this module in every run of an environment that has the package: it imports nothing of the broker, which
-comes with the first fixture that is used.
+pytest loads this module in every run of an environment that has the package. It imports nothing of the broker until a
+fixture is used.
 """
 
 from __future__ import annotations
@@ -31,10 +31,9 @@ _TAKE_NONE = {"pulsar_broker_session", "pulsar_broker_factory"}
 
 @pytest.fixture
 def pulsar_broker(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[InProcessBroker]:
-    """A running broker for one test, with its data in the test's temporary directory; ``service_url`` and ``web_url``
-    say where.
+    """Provide a running broker for one test, with data in its temporary directory, at ``service_url`` and ``web_url``.
 
-    Keys of ``broker.conf`` come with a marker: ``@pytest.mark.pulsar_settings(allowAutoTopicCreation=False)``.
+    Set keys of ``broker.conf`` with a marker: ``@pytest.mark.pulsar_settings(allowAutoTopicCreation=False)``.
     """
     with _failing_in_one_sentence():
         from interpulse.testing import InProcessBroker
@@ -46,8 +45,10 @@ def pulsar_broker(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[In
 
 @pytest.fixture
 def pulsar_broker_factory(tmp_path: Path) -> Iterator[BrokerFactory]:
-    """Call it for every broker a test needs: ``east = pulsar_broker_factory(clusterName="east")``. All of them are
-    stopped at the end of the test."""
+    """Provide a factory of brokers: ``east = pulsar_broker_factory(clusterName="east")``.
+
+    All brokers are stopped at the end of the test.
+    """
     with _failing_in_one_sentence():
         from interpulse.testing import BrokerFactory
     factory = BrokerFactory(tmp_path)
@@ -57,9 +58,10 @@ def pulsar_broker_factory(tmp_path: Path) -> Iterator[BrokerFactory]:
 
 @pytest.fixture
 def pulsar_cluster_pair(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[ClusterPair]:
-    """Two clusters, ``east`` and ``west``, that know each other, without the Spark job that copies messages.
+    """Provide two clusters, ``east`` and ``west``, registered at each other, without the Spark job that copies
+    messages.
 
-    The marker ``pulsar_settings`` gives keys of ``broker.conf`` for both.
+    The marker ``pulsar_settings`` sets keys of ``broker.conf`` for both.
     """
     with _failing_in_one_sentence():
         from interpulse.testing import ClusterPair
@@ -71,7 +73,7 @@ def pulsar_cluster_pair(tmp_path: Path, request: pytest.FixtureRequest) -> Itera
 
 @pytest.fixture(scope="session")
 def pulsar_broker_session_settings() -> Mapping[str, Setting]:
-    """Keys of ``broker.conf`` for ``pulsar_broker_session``: none; write a fixture of this name in ``conftest.py``."""
+    """Provide keys of ``broker.conf`` for ``pulsar_broker_session``. Override this fixture in ``conftest.py``."""
     return {}
 
 
@@ -79,8 +81,10 @@ def pulsar_broker_session_settings() -> Mapping[str, Setting]:
 def pulsar_broker_session(
     tmp_path_factory: pytest.TempPathFactory, pulsar_broker_session_settings: Mapping[str, Setting]
 ) -> Iterator[InProcessBroker]:
-    """A running broker for the whole session, or for one worker of pytest-xdist. Tests share it: let each take topics
-    of its own."""
+    """Provide a running broker for the whole session, or for one worker of pytest-xdist.
+
+    Tests share it: use separate topics in each test.
+    """
     with _failing_in_one_sentence():
         from interpulse.testing import InProcessBroker
 
@@ -90,7 +94,7 @@ def pulsar_broker_session(
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the marker known."""
+    """Register the marker."""
     config.addinivalue_line(
         "markers", f"{_MARKER}(**keys): keys of broker.conf for pulsar_broker and pulsar_cluster_pair"
     )
@@ -111,7 +115,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 def _marked_settings(item: pytest.Item) -> dict[str, Setting]:
-    """The keys of all markers of a test; one of the test itself is stronger than one of its class or module."""
+    """Return the keys of all markers of a test. A marker of the test itself overrides those of its class and module."""
     markers = list(item.iter_markers(_MARKER))
     for marker in markers:
         if marker.args:
@@ -121,7 +125,7 @@ def _marked_settings(item: pytest.Item) -> dict[str, Setting]:
 
 @contextmanager
 def _failing_in_one_sentence() -> Iterator[None]:
-    """An error that the user can correct fails the test with its message, without a traceback."""
+    """Fail the test with the message of a user error, without a traceback."""
     from interpulse.serving.settings import ConfigError
 
     try:

@@ -1,4 +1,4 @@
-"""Settings as a test writes them: keys of ``broker.conf`` with values of Python."""
+"""Settings of a test: keys of ``broker.conf`` with Python values."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ Setting: TypeAlias = bool | int | str
 
 
 class IgnoredSettingWarning(UserWarning):
-    """A test sets a key of Pulsar that has no effect on this broker."""
+    """A Pulsar key that has no effect on this broker."""
 
 
 def broker_config(settings: Mapping[str, Setting], defaults: Mapping[str, str], *, stacklevel: int = 1) -> BrokerConfig:
-    """The configuration of a broker with these settings, and with ``defaults`` for keys that are not among them.
+    """Return the configuration of a broker with these settings, and ``defaults`` for other keys.
 
-    Raises ConfigError with every key that is unknown, the nearest known one beside it, and every value that cannot be.
-    Warns with IgnoredSettingWarning of each key without effect; ``stacklevel`` counts from the caller.
+    Raises ConfigError that lists every unknown key with the nearest known one, and every invalid value. Warns with
+    IgnoredSettingWarning of each key without effect; ``stacklevel`` counts from the caller.
     """
     problems = [
         f"{key}={value!r}: must be a bool, an int or a str, and is a {type(value).__name__}"

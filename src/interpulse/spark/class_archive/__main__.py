@@ -1,4 +1,7 @@
-"""``python -m interpulse.spark.class_archive``: from then on Spark starts here in half the processor time."""
+"""``python -m interpulse.spark.class_archive``: create the archive.
+
+Spark then starts here in half the processor time.
+"""
 
 import sys
 

@@ -1,7 +1,7 @@
-"""The classes of Spark, read and checked once per machine: Java begins with them in half the processor time.
+"""The archive of Spark's classes, made once per machine. With it Java starts in half the processor time.
 
-Java maps such an archive into memory (class data sharing) instead of reading some 15,000 classes from jars at every
-start. It belongs to one Java and one PySpark; with another Java or another PySpark it is neither found nor used.
+Java maps the archive into memory (class data sharing) instead of reading some 15,000 classes from jars at every start.
+An archive belongs to one Java and one PySpark; others neither see nor use it.
 """
 
 from __future__ import annotations
@@ -22,21 +22,27 @@ from interpulse.model.extras import pip_install
 __all__ = ["ArchiveFailed", "archive_path", "java_options", "make_archive"]
 
 _QUICK_JAVA: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""Java moves our data and computes nothing: without its second compiler it is warm sooner, and not slower afterwards
-(benchmarks/replication.py: first copy after 15 instead of 25 s, delays at low rates almost halved, rates no lower)."""
+"""Compiler and collector options.
+
+Java only moves our data: without its second compiler it warms up sooner and is no slower afterwards
+(benchmarks/replication.py: first copy after 15 instead of 25 s, delays at low rates almost halved, rates no lower).
+"""
 
 _TRAINING: Final = Path(__file__).with_name("training.py")
 _SECONDS_MAX: Final = 600
 _SILENT: Final = "-Xlog:cds=off -Xlog:cds+dynamic=off"
-"""Java goes on without an archive that it cannot use, and its warnings do not stand among the lines of a job."""
+"""Options that hide warnings. Java runs without an unusable archive, and the warnings would mix with a job's lines."""
 
 
 class ArchiveFailed(Exception):
-    """Java wrote no archive; the message says what it printed."""
+    """A run of Java that wrote no archive. The message has its output."""
 
 
 def archive_path() -> Path | None:
-    """Where the archive of this Java and this PySpark is or would be; None where one of both is missing."""
+    """Return the path of the archive for this Java and PySpark, existing or not.
+
+    Return None if one of them is missing.
+    """
     home = os.environ.get("JAVA_HOME")
     java = shutil.which(Path(home, "bin", "java") if home else "java")
     spark = _spark_home()
@@ -44,23 +50,23 @@ def archive_path() -> Path | None:
         return None
     program = Path(java).resolve()
     release = program.parent.parent / "release"
-    told = release.read_bytes() if release.exists() else str(program.stat().st_mtime_ns).encode()
-    parts = (str(program).encode(), told, str(spark).encode(), importlib.metadata.version("pyspark").encode())
+    version = release.read_bytes() if release.exists() else str(program.stat().st_mtime_ns).encode()
+    parts = (str(program).encode(), version, str(spark).encode(), importlib.metadata.version("pyspark").encode())
     named = hashlib.sha256(b"\0".join(parts)).hexdigest()[:12]
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return cache / "interpulse" / f"spark-classes-{named}.jsa"
 
 
 def java_options() -> str:
-    """Options of the Java that runs our jobs; they name the archive where there is one."""
+    """Return the options of the Java that runs our jobs, with the archive if it exists."""
     path = archive_path()
     return f"{_QUICK_JAVA} {_SILENT} -XX:SharedArchiveFile={path}" if path and path.exists() else _QUICK_JAVA
 
 
 def make_archive() -> Path:
-    """Run a few small queries and keep the classes that Java loaded for them: about 190 MB, once, in a minute or two.
+    """Run a few small queries and store the classes that Java loads: about 190 MB, once, in a minute or two.
 
-    Raises `ArchiveFailed` without Java or PySpark, and where Java wrote nothing.
+    Raises `ArchiveFailed` without Java or PySpark, and if Java writes nothing.
     """
     path, spark = archive_path(), _spark_home()
     if path is None or spark is None:
@@ -76,7 +82,7 @@ def make_archive() -> Path:
 
 
 def _spark_home() -> Path | None:
-    """Where PySpark finds the jars that it starts Java with."""
+    """Return the directory of the jars that PySpark starts Java with."""
     pyspark = importlib.util.find_spec("pyspark")
     if pyspark is None or pyspark.origin is None:
         return None

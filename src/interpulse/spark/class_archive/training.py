@@ -1,4 +1,4 @@
-"""Main file for spark-submit: queries of the kinds that jobs run, so that Java loads the classes that they need."""
+"""Main file for spark-submit: runs the kinds of queries that jobs run, so that Java loads their classes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ROWS = 100
 
 
 class Counting(DataSource):
-    """Reads numbers as a table and as a stream, and writes to nowhere."""
+    """A data source of numbers, as a table and as a stream, with a sink that discards rows."""
 
     @classmethod
     def name(cls) -> str:
@@ -54,7 +54,7 @@ class Numbers(DataSourceReader):
 
 
 class NumbersAgain(DataSourceStreamReader):
-    """The same rows as a stream that ends."""
+    """The rows of the table as a stream that ends."""
 
     def getDefaultReadLimit(self) -> ReadLimit:
         return ReadAllAvailable()
@@ -76,7 +76,7 @@ class NumbersAgain(DataSourceStreamReader):
 
 
 class Nowhere(DataSourceStreamWriter):
-    """Takes rows and keeps none."""
+    """A sink that discards rows."""
 
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
         for _ in iterator:
@@ -85,14 +85,14 @@ class Nowhere(DataSourceStreamWriter):
 
 
 def run_queries(spark: SparkSession, directory: str) -> None:
-    """A stream between sources in Python, a table grouped and kept, and SQL."""
+    """Run a stream between Python sources, a grouped and stored table, and SQL."""
     spark.dataSource.register(Counting)
     stream = spark.readStream.format("counting").load().writeStream.format("counting")
     stream.option("checkpointLocation", f"{directory}/stream").trigger(availableNow=True).start().awaitTermination()
     table = spark.read.format("counting").load()
     table.groupBy("name").count().write.parquet(f"{directory}/table")
-    kept = spark.read.parquet(f"{directory}/table")
-    kept.join(table, "name").createOrReplaceTempView("counted")
+    grouped = spark.read.parquet(f"{directory}/table")
+    grouped.join(table, "name").createOrReplaceTempView("counted")
     spark.sql("SELECT name, sum(id) FROM counted WHERE id > 1 GROUP BY name ORDER BY name").collect()
 
 

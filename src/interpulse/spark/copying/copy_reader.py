@@ -1,4 +1,4 @@
-"""The stream whose rows are reports: planned as any stream, and its tasks copy what they read."""
+"""The stream whose rows are reports. It is planned as any stream, and its tasks copy what they read."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from pyspark.sql.datasource import InputPartition
 from interpulse.model.ids import Position
 from interpulse.spark.copying.reports import report_batch
 from interpulse.spark.offsets import TopicRange
+from interpulse.spark.processes.tracebacks import strip_traceback, strip_traceback_while_reading
 from interpulse.spark.reading.read_options import ReadOptions
 from interpulse.spark.reading.reader import PlannedStream, RangesPartition
 from interpulse.spark.state_files import LaneFiles
-from interpulse.spark.tracebacks import strip_traceback, strip_traceback_while_reading
 from interpulse.spark.writing.lane_states import LaneStates, read_lane_states
 from interpulse.spark.writing.write_options import WriteOptions
 from interpulse.spark.writing.writer import earlier_attempts, stream_task
@@ -26,19 +26,19 @@ __all__ = ["CopyPartition", "CopyReader"]
 
 
 class CopyPartition(RangesPartition):
-    """The work of one task, and where its lanes may start from."""
+    """The work of one task, and the starting states of its lanes."""
 
     def __init__(
         self, ranges: Sequence[TopicRange], lanes: LaneStates, passed: Mapping[str, Position] | None = None
     ) -> None:
-        """``passed``: where the cursor on the source stands, of ranges that it was moved into or past."""
+        """Set the work. ``passed`` has the positions of the source cursor for ranges that it was moved into or past."""
         super().__init__(ranges)
         self.lanes = lanes
         self.passed = passed or {}
 
 
 class CopyReader(PlannedStream):
-    """Copies as a stream; a row is a pickled LaneReport."""
+    """Copies as a stream. A row is a pickled LaneReport."""
 
     def __init__(self, options: ReadOptions, target: WriteOptions) -> None:
         super().__init__(options)
@@ -60,9 +60,9 @@ class CopyReader(PlannedStream):
     @strip_traceback_while_reading
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         from interpulse.spark.copying.range_copies import copy_ranges
-        from interpulse.spark.process_client import healed_here
+        from interpulse.spark.processes.process_client import healed_here
 
-        # Spark makes one partition with no value out of an empty plan.
+        # Spark turns an empty plan into one partition without a value.
         if isinstance(partition, CopyPartition) and partition.ranges:
             task = stream_task()
             lanes = partition.lanes.below(task.batch)

@@ -1,6 +1,6 @@
 """``format("interpulse-copy")``: the data source of the replication job, registered in its session only.
 
-Options with ``source.`` in front are those of a stream that reads entry mode, with ``target.`` in front those of an
+Options with the prefix ``source.`` are those of a stream that reads entry mode, and with ``target.`` those of an
 exactly-once sink of entry mode.
 """
 
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader
 
-from interpulse.spark.tracebacks import strip_traceback
-from interpulse.spark.workers import configure_worker
+from interpulse.spark.processes.tracebacks import strip_traceback
+from interpulse.spark.processes.workers import configure_worker
 
 if TYPE_CHECKING:
     from interpulse.spark.writing.write_options import WriteOptions
@@ -27,14 +27,14 @@ configure_worker()
 
 
 class CopyDataSource(DataSource):
-    """A stream whose tasks copy ranges. ``ReportCommit`` commits what they report."""
+    """A stream whose tasks copy ranges. ``ReportCommit`` commits their reports."""
 
     @classmethod
     def name(cls) -> str:
         return COPY_FORMAT
 
     def schema(self) -> str:
-        """A row is the report of one topic-partition in one batch, pickled."""
+        """Return the columns: a row is the pickled report of one topic-partition in one batch."""
         return "report BINARY"
 
     @strip_traceback
@@ -59,7 +59,7 @@ class CopyDataSource(DataSource):
 
 
 def copy_options(source: Mapping[str, str], target: Mapping[str, str]) -> dict[str, str]:
-    """The options of both sides of a query, as each of them needs them."""
+    """Return the options of both sides of a query, each with the options that it needs."""
     return {_SOURCE + key: value for key, value in source.items()} | {
         _TARGET + key: value for key, value in target.items()
     }

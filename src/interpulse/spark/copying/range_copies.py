@@ -1,4 +1,4 @@
-"""Executors: read the ranges of one task and write them, lane by lane, in one event loop."""
+"""Copying on executors: the ranges of one task, lane by lane, in one event loop."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from interpulse.model.names import TopicName
 from interpulse.spark.copying.source_marks import SourceMarks
 from interpulse.spark.lanes import LaneState, StreamTask
 from interpulse.spark.offsets import TopicRange
-from interpulse.spark.process_client import patiently, process_portal, relaxed_collector
+from interpulse.spark.processes.process_client import patiently, process_portal, relaxed_collector
 from interpulse.spark.reading.fetch import read_ranges, reading_session
 from interpulse.spark.reading.read_options import ReadOptions
 from interpulse.spark.writing.lane_report import LaneReport
@@ -31,7 +31,7 @@ def copy_ranges(
 ) -> list[LaneReport]:
     """Copy the ranges; return a report of each topic-partition once all receipts are there. Raises the first failure.
 
-    ``passed``: how far the cursor of the source was moved past the beginnings of ranges, as the driver knows it.
+    ``passed`` has the positions of the source cursor beyond the beginnings of ranges, as the driver received them.
     """
     with relaxed_collector():
         return process_portal().call(lambda: _copy(source, target, ranges, lanes, task, passed))
@@ -71,7 +71,7 @@ async def _copy(
 
 
 async def _source_marks(options: ReadOptions, passed: Mapping[str, Position]) -> SourceMarks:
-    """Brokers that keep replication cursors for us promise where they stand."""
+    """Return the marks of the source. Brokers that keep replication cursors for us promise their positions."""
     cursor = options.predefined_subscription
     if cursor is None or not cursor.startswith(REPLICATION_CURSORS):
         return SourceMarks(passed, None)

@@ -1,9 +1,9 @@
 """The position of a replication pipeline's cursor on the source, for tasks that copy.
 
-An operator may move the cursor while entries wait to be sent, because the target is away; so may time to live. What it
-was moved past is not sent any more. A broker of ours promises for a moment that it stands where it does
-(`wire/commands/cursor_promise.py`); after that moment it is asked again before anything is sent. Of another broker's
-cursor, a task knows only the position that the driver received when it planned the batch.
+An operator may move the cursor while entries wait for a target that is away; so may time to live. Entries behind the
+moved cursor must not be sent any more. Our brokers promise for a moment that the cursor stays
+(`wire/commands/cursor_promise.py`); after that moment a task asks again before it sends. Of another broker's cursor, a
+task has only the position that the driver received when it planned the batch.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Ask = Callable[[], Awaitable[Position]]
 
 
 class CursorMoved(NotAllowed):
-    """The cursor was moved past entries that wait to be sent."""
+    """A cursor that was moved past entries that wait to be sent."""
 
 
 class SourceMarks:
@@ -35,17 +35,21 @@ class SourceMarks:
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``known``: what the driver knew. ``ask`` gives the position of a topic-partition with the broker's promise;
-        None where there are no promises."""
+        """Start with the driver's positions. ``ask`` returns the position of a topic-partition with the broker's
+        promise.
+
+        ``ask`` is None if there are no promises.
+        """
         self._marks = dict(known)
         self._ask = ask
         self._valid_until: dict[str, float] = {}
         self._now = clock
 
     async def of(self, topic: str, ask: Ask | None = None) -> Position:
-        """Nothing up to this position may be sent, all behind it may be sent before the next turn of the loop.
+        """Return the position up to which nothing may be sent. All behind it may be sent before the next turn of the
+        loop.
 
-        ``ask`` is an open reader's way to ask. Raises what the source answers.
+        ``ask`` is the request of an open reader. Raises the source's refusals.
         """
         if self._ask is not None and self._now() >= self._valid_until.get(topic, 0.0):
             asked_at = self._now()
@@ -55,7 +59,7 @@ class SourceMarks:
         return self._marks.get(topic, EARLIEST)
 
     async def permit(self, topic: str, sequence_id: int) -> None:
-        """Ask before the entry of a lane with this sequence id is sent. Raises CursorMoved."""
+        """Check the cursor before the entry with this sequence id is sent. Raises CursorMoved."""
         mark, position = await self.of(topic), unpack_sequence(sequence_id)
         if position <= mark:
             raise CursorMoved(

@@ -27,9 +27,9 @@ __all__ = ["VERBS", "command"]
 P = ParamSpec("P")
 
 
-def _config_path(context: click.Context, _: click.Parameter, given: str | None) -> str:
+def _config_path(context: click.Context, _: click.Parameter, path_option: str | None) -> str:
     """Return the path given here or before the verb."""
-    path = given or (context.parent.params.get("config_path") if context.parent else None)
+    path = path_option or (context.parent.params.get("config_path") if context.parent else None)
     if path is None:
         raise click.UsageError("Missing option '--config'.")
     return str(path)
@@ -128,17 +128,18 @@ async def cursors(
 
     if opens:
         await open_cursors(config)
-    found = await find_cursors(config, name=name, is_finished=finished)
-    left = [cursor for cursor in found if cursor.state == LEFT]
+    listed = await find_cursors(config, name=name, is_finished=finished)
+    left = [cursor for cursor in listed if cursor.state == LEFT]
     if remove:
         await remove_cursors(config, left)
-        found = [cursor._replace(state="removed") if cursor in left else cursor for cursor in found]
+        listed = [cursor._replace(state="removed") if cursor in left else cursor for cursor in listed]
     if output == "json":
-        click.echo(json.dumps([cursor._asdict() for cursor in found], indent=2))
+        click.echo(json.dumps([cursor._asdict() for cursor in listed], indent=2))
     else:
-        for each in found:
-            click.echo(f"{each.topic}: {each.name} at {each.position}, {each.entries:,} entries wait, {each.state}")
-        click.echo(f"{len(found)} cursors, {len(left)} {'removed' if remove else 'left'}")
+        for cursor in listed:
+            waiting = f"{cursor.entries:,} entries wait"
+            click.echo(f"{cursor.topic}: {cursor.name} at {cursor.position}, {waiting}, {cursor.state}")
+        click.echo(f"{len(listed)} cursors, {len(left)} {'removed' if remove else 'left'}")
     return Finding.DIFFERS if left and not remove else Finding.SAME
 
 
@@ -201,7 +202,7 @@ def command(
         raise click.UsageError("Missing option '--config'.")
     from interpulse.spark.job.inspection.takeover import Takeover
     from interpulse.spark.job.launch import replicate
-    from interpulse.spark.workers import passed_to_workers
+    from interpulse.spark.processes.workers import passed_to_workers
 
     configure_logging(log_level, log_format)
     takeover = Takeover(from_target, skip_until) if from_target or skip_until else None

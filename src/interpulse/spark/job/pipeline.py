@@ -118,10 +118,10 @@ class Pipeline:
 
     def _report_healed(self, healed: Sequence[Mapping[str, Any]]) -> None:
         """Report failures at either cluster that healed within tasks of a batch."""
-        for each in healed:
-            self._healed_count += each["count"]
-            self._healed_last = each
-            self._emit({"event": "healed", "cluster": self.route.remote, **each})
+        for failure in healed:
+            self._healed_count += failure["count"]
+            self._healed_last = failure
+            self._emit({"event": "healed", "cluster": self.route.remote, **failure})
 
     def note_source(self, problem: ReplicationProblem | None) -> None:
         """Record why the source does not answer, or None if it does."""
@@ -141,17 +141,17 @@ class Pipeline:
 
     def records(self) -> dict[NamespaceName, list[dict[str, Any]]]:
         """Return status records by namespace."""
-        found: dict[NamespaceName, list[dict[str, Any]]] = {}
+        by_namespace: dict[NamespaceName, list[dict[str, Any]]] = {}
         held = self.route.files.held()
         rates = self._rates.all(time.monotonic())
         for topic, state in self.topics.states.items():
-            rows = found.setdefault(topic.namespace_name, [])
+            rows = by_namespace.setdefault(topic.namespace_name, [])
             for name in partitions_of(topic, state.partitions):
                 record = self._record(name, state, rates.get(name, CopyRate()))
                 # An operator who moves the cursor behind a held range gives it up; the held file does not say so.
                 is_held = name in held and state.is_ready and record["lagEntries"] != 0
                 rows.append(record | (_hold_of(held[name]) if is_held else self._throttling_of(topic, name, record)))
-        return found
+        return by_namespace
 
     def _record(self, name: str, state: TopicState, rate: CopyRate) -> dict[str, Any]:
         progress = self._lag.progress

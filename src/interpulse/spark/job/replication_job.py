@@ -186,8 +186,8 @@ class ReplicationJob:
         problem = None
         if error is not None:
             source = self._config.source
-            found = describe_problem(source.cluster, error)
-            problem = found._replace(reason=f"the source {source.shown} cannot be asked: {found.reason}")
+            outage = describe_problem(source.cluster, error)
+            problem = outage._replace(reason=f"the source {source.shown} does not answer: {outage.reason}")
         for pipeline in self._pipelines.values():
             pipeline.note_source(problem)
 
@@ -227,7 +227,7 @@ class ReplicationJob:
     def _check_start(self, selected: Mapping[str, RemoteSelection]) -> None:
         """Check ``start`` of a new pipeline. One that ran before may have topics that left the selection."""
         if not self._pipelines:
-            addresses = [each.address for each in selected.values() if each.address is not None]
+            addresses = [selection.address for selection in selected.values() if selection.address is not None]
             if not any(Route(self._config, address, "").checkpoint.exists() for address in addresses):
                 check_start(self._config, selected)
 
@@ -277,10 +277,10 @@ class ReplicationJob:
             for pipeline in list(self._pipelines.values()):
                 await pipeline.refresh_backlog()
             reporters: list[Pipeline | UnusableRemote] = [*self._unusable_remotes.values(), *self._pipelines.values()]
-            found = [each for reporter in reporters for each in reporter.records().items()]
+            reported = [item for reporter in reporters for item in reporter.records().items()]
             for report in wanting:
-                report.show([record for _, records in found for record in records])
-            for namespace, records in found if keeps_records else ():
+                report.show([record for _, records in reported for record in records])
+            for namespace, records in reported if keeps_records else ():
                 try:
                     await admin.namespaces.report_replication_status(namespace, records)
                 except PulsarError as error:

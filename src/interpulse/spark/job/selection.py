@@ -66,7 +66,7 @@ async def select(config: PipelineConfig, admin: AdminClient) -> dict[str, Remote
 
 def check_start(config: PipelineConfig, selected: Mapping[str, RemoteSelection]) -> None:
     """Raise PipelineConfigError if ``start`` names topics that are not selected."""
-    unknown = config.start.unknown({name for each in selected.values() for name in each.partitions()})
+    unknown = config.start.unknown({name for selection in selected.values() for name in selection.partitions()})
     if unknown:
         raise PipelineConfigError(f"[pipeline] start names what is not selected: {', '.join(unknown)}; see [select]")
 
@@ -98,12 +98,12 @@ async def _remotes_of_topics(
     topics = await _topics_of(admin, namespace, config.select) if remote_clusters(local, default) else {}
     named = (topic for topic in own if topic not in topics)
     topics |= await _counts(admin, [topic for topic in named if _is_copied(topic, config.select, named=True)])
-    found: dict[str, dict[TopicName, int]] = {}
+    by_remote: dict[str, dict[TopicName, int]] = {}
     for topic, count in topics.items():
         for remote in remote_clusters(local, own.get(topic, default)):
             if _is_wanted(config, remote):
-                found.setdefault(remote, {})[topic] = count
-    return found
+                by_remote.setdefault(remote, {})[topic] = count
+    return by_remote
 
 
 async def _own_clusters(admin: AdminClient, namespace: NamespaceName) -> dict[TopicName, tuple[str, ...]]:
@@ -122,7 +122,11 @@ async def _own_clusters(admin: AdminClient, namespace: NamespaceName) -> dict[To
     names = {TopicName.parse(name).base for name in await admin.topics.list(namespace, domains=(PERSISTENT,))}
     bases = sorted(names, key=str)
     answers = await _gathered(_clusters_of_topic(admin, name) for name in bases)
-    return {name: tuple(found) for name, found in zip(bases, answers, strict=True) if isinstance(found, list) and found}
+    return {
+        name: tuple(clusters)
+        for name, clusters in zip(bases, answers, strict=True)
+        if isinstance(clusters, list) and clusters
+    }
 
 
 async def _clusters_of_topic(admin: AdminClient, topic: TopicName) -> list[str] | None:
@@ -173,16 +177,16 @@ async def _namespaces(admin: AdminClient) -> Mapping[NamespaceName, NamespacePol
         for tenant in await admin.tenants.list()
         for name in await admin.namespaces.list(tenant)
     ]
-    found = await _gathered(admin.namespaces.policies(name) for name in names)
+    answers = await _gathered(admin.namespaces.policies(name) for name in names)
     return {
-        name: policies for name, policies in zip(names, found, strict=True) if isinstance(policies, NamespacePolicies)
+        name: policies for name, policies in zip(names, answers, strict=True) if isinstance(policies, NamespacePolicies)
     }
 
 
 async def _topics_of(admin: AdminClient, namespace: NamespaceName, rules: Selection) -> dict[TopicName, int]:
     system = rules.include_system_topics
-    found = await admin.topics.list_partitioned(namespace, domains=(PERSISTENT,), system_included=system)
-    partitioned = {TopicName.parse(name) for name in found}
+    names = await admin.topics.list_partitioned(namespace, domains=(PERSISTENT,), system_included=system)
+    partitioned = {TopicName.parse(name) for name in names}
     listed = await admin.topics.list(namespace, domains=(PERSISTENT,), system_included=system)
     existing = {TopicName.parse(name) for name in listed}
     plain = {topic for topic in existing if topic.base not in partitioned and not topic.is_partition}
@@ -200,8 +204,8 @@ def _is_copied(topic: TopicName, rules: Selection, *, named: bool = False) -> bo
 async def _counts(admin: AdminClient, topics: Iterable[TopicName]) -> dict[TopicName, int]:
     """Return partition counts, without creating topics. Topics that vanished meanwhile are left out."""
     names = list(topics)
-    found = await _gathered(admin.topics.partitioned_metadata(name, create=False) for name in names)
-    return {name: item.partitions for name, item in zip(names, found, strict=True) if not isinstance(item, NotFound)}
+    answers = await _gathered(admin.topics.partitioned_metadata(name, create=False) for name in names)
+    return {name: item.partitions for name, item in zip(names, answers, strict=True) if not isinstance(item, NotFound)}
 
 
 async def _gathered(calls: Iterable[Awaitable[Answer]]) -> list[Answer | NotFound]:

@@ -94,13 +94,13 @@ class SourceBacklog:
         try:
             async with asyncio.timeout(_READ_S), reader:
                 await reader.open()
-                found = [entry.parsed.metadata for entry in await reader.read_batch()]
+                metadata = [entry.parsed.metadata for entry in await reader.read_batch()]
         except (PulsarError, TimeoutError):
             return None
-        if not found:
+        if not metadata:
             return None
-        messages = sum(max(1, each.num_messages_in_batch) for each in found)
-        return _First(after, len(found), messages, found[0].publish_time)
+        messages = sum(max(1, entry.num_messages_in_batch) for entry in metadata)
+        return _First(after, len(metadata), messages, metadata[0].publish_time)
 
     def forget(self, names: set[str]) -> None:
         """Forget topic-partitions that are no longer asked for."""
@@ -142,5 +142,5 @@ def last_entry(stats: Mapping[str, Any]) -> Position:
 
 def cursor_position(stats: Mapping[str, Any], cursor: str) -> Position | None:
     """Return the acknowledged position of a cursor of internal stats, or None if it does not exist."""
-    found = stats.get("cursors", {}).get(cursor)
-    return None if found is None else Position.parse(str(found["markDeletePosition"]))
+    position = stats.get("cursors", {}).get(cursor)
+    return None if position is None else Position.parse(str(position["markDeletePosition"]))

@@ -80,10 +80,10 @@ def _time(value: Any) -> int | None:
         return None
     text = value.isoformat() if isinstance(value, datetime) else str(value)
     try:
-        found = parse_times(text)
+        parsed = parse_times(text)
     except ValueError:
         return None
-    return found if isinstance(found, int) else None
+    return parsed if isinstance(parsed, int) else None
 
 
 def _of_topic(name: str, value: Any) -> Mapping[str, Begin]:
@@ -96,11 +96,11 @@ def _of_topic(name: str, value: Any) -> Mapping[str, Begin]:
     if time_ms is not None:
         return {topic: time_ms}
     try:
-        found = parse_offsets(json.dumps({topic: value}, default=str), inclusive_start=True)
+        parsed = parse_offsets(json.dumps({topic: value}, default=str), inclusive_start=True)
     except ValueError as problem:
         raise ValueError(f"{name}: {problem}; nor is it a time with its zone such as 2026-01-31T08:00:00Z") from None
-    assert isinstance(found, dict)
-    position = found[topic]
+    assert isinstance(parsed, dict)
+    position = parsed[topic]
     if isinstance(position, CutPosition):
         raise ValueError(f"{name}: {value!r} is inside an entry, which is copied whole: leave the batch index away")
     return {topic: position}
@@ -117,5 +117,5 @@ async def first_message(source: AdminClient, name: str, begin: Begin) -> Message
         return None
     if isinstance(begin, Position):
         return MessageId(begin.ledger, begin.entry + 1)
-    found = await source.topics.message_id_at(name, begin)
-    return MessageId(int(found["ledgerId"]), max(0, int(found["entryId"])))
+    entry = await source.topics.message_id_at(name, begin)
+    return MessageId(int(entry["ledgerId"]), max(0, int(entry["entryId"])))

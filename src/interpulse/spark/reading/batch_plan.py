@@ -22,11 +22,11 @@ log = logging.getLogger(__name__)
 
 def plan_batch(options: ReadOptions, view: SourceView, narrowing: Narrowing) -> list[list[TopicRange]]:
     """Return the ranges of each task. Raise OptionError for positions that do not fit, and TopicNotFound."""
-    found = list(view.discover())
+    discovered = list(view.discover())
     for points in (options.starting_offsets, options.ending_offsets):
         if isinstance(points, Mapping):
-            check_points_named(points, found)
-    topics = narrowing.topics_of(found, routed_by_key=_routed_by_key(options, found))
+            check_points_named(points, discovered)
+    topics = narrowing.topics_of(discovered, routed_by_key=_routed_by_key(options, discovered))
     ends = view.ends(topics)
     gone = [topic for topic in topics if topic not in ends]
     if gone:
@@ -67,8 +67,8 @@ def _first_behind(after: Position) -> Position | None:
     return None if after == EARLIEST else Position(after.ledger, after.entry + 1)
 
 
-def _point(given: object, topic: str, default: Position) -> Position:
-    point = point_of(given, topic) if isinstance(given, Mapping) else given
+def _point(points: object, topic: str, default: Position) -> Position:
+    point = point_of(points, topic) if isinstance(points, Mapping) else points
     return point if isinstance(point, Position) else default
 
 

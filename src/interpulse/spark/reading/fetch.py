@@ -29,9 +29,15 @@ from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo
 from interpulse.spark.offsets import TopicRange
 from interpulse.spark.options.encryption import private_key_reader
-from interpulse.spark.process_client import Patience, patiently, process_portal, relaxed_collector, session_for
+from interpulse.spark.processes.process_client import (
+    Patience,
+    patiently,
+    process_portal,
+    relaxed_collector,
+    session_for,
+)
 from interpulse.spark.reading.cuts import admission
-from interpulse.spark.reading.ranges.ledger_presence import ledger_is_there
+from interpulse.spark.reading.ranges.ledgers import ledger_is_there
 from interpulse.spark.reading.read_columns import ReadColumns
 from interpulse.spark.reading.read_options import ReadOptions
 from interpulse.spark.rows.decryption import Decryption

@@ -29,7 +29,7 @@ from interpulse.spark.reading.ranges.splitting import Ledger
 from interpulse.spark.reading.ranges.times import check_not_late, times_of
 from interpulse.spark.reading.read_options import SUBSCRIPTION, ReadOptions
 from interpulse.spark.reading.selected_names import is_named
-from interpulse.spark.throttle import Rate, Throttle
+from interpulse.spark.reading.throttle import Rate, Throttle
 
 __all__ = [
     "Beginning",
@@ -613,10 +613,10 @@ class StreamPlanner:
         }
         shown = topics if len(topics) <= 2000 else lagging
         report = {"v": 1, "lag": lag, "topics": shown}
-        for each in self._outages.take_healed():
-            self._healed["count"] += each.times
-            self._healed["ms"] += int(each.seconds * 1000)
-            self._healed |= {"reason": each.reason, "remedy": remedy_for(each.reason) or _REMEDY}
+        for outage in self._outages.take_healed():
+            self._healed["count"] += outage.times
+            self._healed["ms"] += int(outage.seconds * 1000)
+            self._healed |= {"reason": outage.reason, "remedy": remedy_for(outage.reason) or _REMEDY}
         if self._healed["count"]:
             report["healed"] = dict(self._healed)
         waiting = self._outages.waiting(now)

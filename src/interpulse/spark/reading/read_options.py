@@ -449,8 +449,8 @@ def _check_starting(values: Mapping[str, Any], purpose: Purpose, problems: list[
         for end in ("starting", "ending")
         if f"{end}_offsets" in values and f"{end}_time" in values
     )
-    given = [values.get("starting_offsets"), values.get("ending_offsets")]
-    cuts = [point for each in given if isinstance(each, dict) for point in each.values()]
+    offsets = [values.get("starting_offsets"), values.get("ending_offsets")]
+    cuts = [point for points in offsets if isinstance(points, dict) for point in points.values()]
     if values.get("mode") == "entry" and any(isinstance(point, CutPosition) for point in cuts):
         problems.append("positions with a batch index only count with mode=message: entries are read whole")
     if "max_trigger_delay_ms" in values and not {"min_entries_per_trigger", "min_bytes_per_trigger"} & set(values):

@@ -23,18 +23,17 @@ from interpulse.model.ids import LATEST, Position
 from interpulse.model.names import TopicName
 from interpulse.model.numbers import LONG_MAX
 from interpulse.spark.options.connection_options import admin_client
-from interpulse.spark.process_client import process_portal, session_for
+from interpulse.spark.processes.process_client import process_portal, session_for
 from interpulse.spark.reading.backlog.poll_pace import PollPace
 from interpulse.spark.reading.planner import Beginning, Following, HeldBack, TopicEnd, WrittenBatch
-from interpulse.spark.reading.ranges.ledger_presence import ledger_is_there
-from interpulse.spark.reading.ranges.ledger_tables import ledger_tables
+from interpulse.spark.reading.ranges.ledgers import ledger_is_there, ledger_tables
 from interpulse.spark.reading.ranges.splitting import Ledger
 from interpulse.spark.reading.ranges.time_search import positions_before
 from interpulse.spark.reading.read_options import SUBSCRIPTION, ReadOptions
 from interpulse.spark.reading.source_cursor import SourceCursor
+from interpulse.spark.reading.throttle import Rate
 from interpulse.spark.reading.topic_selection import CONCURRENT_MAX, selected_topics
 from interpulse.spark.state_files import HELD_FILE, LAST_COMMIT_FILE, HeldRange, load_held, load_summaries
-from interpulse.spark.throttle import Rate
 
 __all__ = ["BrokerSourceView"]
 
@@ -83,10 +82,10 @@ class BrokerSourceView:
     def _listed(self, path: Path) -> tuple[str, ...]:
         """Return the topics of the job's list. Held topics stay selected with their positions, but are not asked."""
         try:
-            found = os.stat(path)
+            status = os.stat(path)
         except FileNotFoundError:
             return ()
-        seen = (found.st_mtime_ns, found.st_ino)
+        seen = (status.st_mtime_ns, status.st_ino)
         if seen != self._file_seen:
             body = json.loads(path.read_text(encoding="utf-8"))
             self._held = frozenset(body["held"])
@@ -112,9 +111,9 @@ class BrokerSourceView:
                 return []
             return [str(topic.partition(index)) for index in range(count)] if count else [str(topic)]
 
-        found = await asyncio.gather(*(names(topic) for topic in bases))
-        self._tell_awaited([str(topic) for topic, group in zip(bases, found, strict=True) if not group])
-        return tuple(sorted({name for group in found for name in group}))
+        answers = await asyncio.gather(*(names(topic) for topic in bases))
+        self._tell_awaited([str(topic) for topic, group in zip(bases, answers, strict=True) if not group])
+        return tuple(sorted({name for group in answers for name in group}))
 
     def _tell_awaited(self, awaited: Sequence[str]) -> None:
         """Log topics that do not exist yet once, not at every discovery."""
@@ -268,8 +267,8 @@ class BrokerSourceView:
                     return None
             return Beginning(first, intact or (first is not None and first.ledger == after.ledger))
 
-        found = await asyncio.gather(*(ask(topic, after, upto) for topic, (after, upto) in pending.items()))
-        return {topic: item for topic, item in zip(pending, found, strict=True) if item is not None}
+        answers = await asyncio.gather(*(ask(topic, after, upto) for topic, (after, upto) in pending.items()))
+        return {topic: item for topic, item in zip(pending, answers, strict=True) if item is not None}
 
     async def _following(self, topic: str, after: Position, upto: Position) -> Following | None:
         return (await self._entry_after(topic, after, upto))[0]
@@ -289,10 +288,10 @@ class BrokerSourceView:
         )
         async with reader:
             await reader.open()
-            found = await reader.read_batch()
-            if not found:
+            batch = await reader.read_batch()
+            if not batch:
                 return None, reader.start_is_there
-            return Following(found[0].position, len(found[0].raw), reader.start_is_there), reader.start_is_there
+            return Following(batch[0].position, len(batch[0].raw), reader.start_is_there), reader.start_is_there
 
     async def _ledger_is_there(self, topic: str, ledger: int, upto: Position) -> bool:
         """Return True if the ledger exists.
@@ -314,8 +313,8 @@ class BrokerSourceView:
                 except TopicNotFound:
                     return False
 
-        found = await asyncio.gather(*(ask(topic, ledger) for topic, ledger in ledgers.items()))
-        return {topic for topic, is_there in zip(ledgers, found, strict=True) if is_there}
+        answers = await asyncio.gather(*(ask(topic, ledger) for topic, ledger in ledgers.items()))
+        return {topic for topic, is_there in zip(ledgers, answers, strict=True) if is_there}
 
     def held(self) -> Mapping[str, HeldBack]:
         """Return the topics that the job's sink holds, from the file beside the list of topics."""
@@ -323,10 +322,10 @@ class BrokerSourceView:
             return {}
         path = Path(self._options.topics_file).with_name(HELD_FILE)
         try:
-            found = os.stat(path)
+            status = os.stat(path)
         except FileNotFoundError:
             return {}
-        seen = (found.st_mtime_ns, found.st_ino)
+        seen = (status.st_mtime_ns, status.st_ino)
         if seen != self._held_seen:
             self._held_ranges, self._held_seen = load_held(path), seen
         now = now_ms()
@@ -349,10 +348,10 @@ class BrokerSourceView:
             return None
         path = Path(self._options.topics_file).with_name(LAST_COMMIT_FILE)
         try:
-            found = os.stat(path)
+            status = os.stat(path)
         except FileNotFoundError:
             return None
-        seen = (found.st_mtime_ns, found.st_ino)
+        seen = (status.st_mtime_ns, status.st_ino)
         if seen != self._written_seen:
             newest = load_summaries(path)
             topics = {name: (entries, size) for name, (entries, _, size) in newest.get("topics", {}).items()}

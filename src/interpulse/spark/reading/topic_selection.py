@@ -13,7 +13,7 @@ from interpulse.model.errors import TopicNotFound
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.schemas import SchemaInfo
 from interpulse.spark.options.option import OptionError
-from interpulse.spark.process_client import process_portal, session_for
+from interpulse.spark.processes.process_client import process_portal, session_for
 from interpulse.spark.reading.read_options import ReadOptions
 from interpulse.spark.reading.selected_names import is_named
 

@@ -47,11 +47,11 @@ class MessageBlock(NamedTuple):
         singles = self.singles
         if singles is None:
             singles = _parsed(self.data, self.start, len(self.indexes))[1]
-        found = []
+        messages = []
         for index, single, start, end in zip(self.indexes, singles, bounds, bounds, strict=True):
             payload = view[start:end]
-            found.append(self.whole._replace(batch_index=index, single=single, payload=payload, size=len(payload)))
-        return found
+            messages.append(self.whole._replace(batch_index=index, single=single, payload=payload, size=len(payload)))
+        return messages
 
 
 def block_of(whole: Message, data: bytes, start: int = 0) -> MessageBlock:
@@ -64,7 +64,7 @@ def block_of(whole: Message, data: bytes, start: int = 0) -> MessageBlock:
     gone = [single.compacted_out for single in singles]
     if True not in gone:
         return MessageBlock(whole, data, start, bounds.tobytes(), range(count), singles)
-    kept = [not each for each in gone]
+    kept = [not is_gone for is_gone in gone]
     pairs = zip(bounds[::2], bounds[1::2], strict=True)
     left = array("i", chain.from_iterable(compress(pairs, kept)))
     return MessageBlock(
@@ -110,7 +110,7 @@ def _index_fields(count: int, kind: pa.DataType) -> pa.Array:
     import pyarrow as pa
 
     ids = (pb.MessageIdData(ledgerId=0, entryId=0, batch_index=index) for index in range(count))
-    return pa.array([each.SerializeToString()[4:] for each in ids], kind)
+    return pa.array([message_id.SerializeToString()[4:] for message_id in ids], kind)
 
 
 def _id_of_entry(whole: Message) -> bytes:
@@ -126,8 +126,8 @@ def _message_ids(blocks: Sequence[MessageBlock], kind: pa.DataType) -> pa.Array:
 
     fields = [_index_fields(block.whole.outer.num_messages_in_batch, kind) for block in blocks]
     left = [
-        each if len(each) == len(block.indexes) else each.take(pa.array(block.indexes, pa.int32()))
-        for each, block in zip(fields, blocks, strict=True)
+        encoded if len(encoded) == len(block.indexes) else encoded.take(pa.array(block.indexes, pa.int32()))
+        for encoded, block in zip(fields, blocks, strict=True)
     ]
     heads = repeated(blocks, pa.array([_id_of_entry(block.whole) for block in blocks], kind))
     return pc.binary_join_element_wise(heads, pa.concat_arrays(left), pa.scalar(b"", kind))
@@ -137,10 +137,10 @@ def repeated(blocks: Sequence[MessageBlock], values: pa.Array) -> pa.Array:
     """Repeat the value of each batch for each of its messages."""
     import pyarrow as pa
 
-    places = array("i")
+    indexes = array("i")
     for at, block in enumerate(blocks):
-        places += array("i", (at,)) * len(block.indexes)
-    return values.take(pa.Array.from_buffers(pa.int32(), len(places), [None, pa.py_buffer(places)]))
+        indexes += array("i", (at,)) * len(block.indexes)
+    return values.take(pa.Array.from_buffers(pa.int32(), len(indexes), [None, pa.py_buffer(indexes)]))
 
 
 def _of_singles(
@@ -149,11 +149,11 @@ def _of_singles(
     """Return a value of each message, ``absent`` where it has no metadata, or None if no message has any."""
     if all(block.singles is None for block in blocks):
         return None
-    found: list[Any] = []
+    values: list[Any] = []
     for block in blocks:
         singles = block.singles
-        found.extend(repeat(absent, len(block.indexes)) if singles is None else map(value, singles))
-    return found
+        values.extend(repeat(absent, len(block.indexes)) if singles is None else map(value, singles))
+    return values
 
 
 def _count(blocks: Sequence[MessageBlock]) -> int:
@@ -179,13 +179,13 @@ def _event_times(blocks: Sequence[MessageBlock], kind: pa.DataType) -> pa.Array:
 def _properties(blocks: Sequence[MessageBlock], kind: pa.MapType) -> pa.Array:
     import pyarrow as pa
 
-    found = _of_singles(blocks, lambda single: single.properties, ())
-    if found is None:
+    by_message = _of_singles(blocks, lambda single: single.properties, ())
+    if by_message is None:
         items = pa.array([], pa.struct([kind.key_field, kind.item_field]))
         count = _count(blocks)
         return pa.Array.from_buffers(kind, count, [None, pa.py_buffer(bytes(4 * count + 4))], children=[items])
-    ends = pa.array(accumulate(map(len, found), initial=0), pa.int32())
-    items = [item for each in found if each for item in each]
+    ends = pa.array(accumulate(map(len, by_message), initial=0), pa.int32())
+    items = [item for values in by_message if values for item in values]
     names, values = [item.key for item in items], [item.value for item in items]
     return pa.MapArray.from_arrays(ends, pa.array(names, pa.string()), pa.array(values, pa.string())).cast(kind)
 

@@ -86,7 +86,7 @@ class PayloadColumns(Protocol):
     def needs_keys(self) -> bool:
         """True if the decoder uses the keys of messages."""
 
-    def arrays(self, given: Sequence[Payload | PayloadRun]) -> Mapping[str, pa.Array]:
+    def arrays(self, payload_items: Sequence[Payload | PayloadRun]) -> Mapping[str, pa.Array]:
         """Return the columns by name, with a row for each payload."""
 
 

@@ -62,11 +62,11 @@ def _of_fields(parsed: Any, names: _Names, make: Callable[[Any, _Names], T | Non
     if not isinstance(schema, dict) or schema.get("type") not in ("record", "error"):
         return None
     made: dict[str, T] = {}
-    for each in schema["fields"]:
-        one = make(each["type"], names)
+    for field in schema["fields"]:
+        one = make(field["type"], names)
         if one is None:
             return None
-        made[each["name"]] = one
+        made[field["name"]] = one
     return made
 
 
@@ -163,7 +163,7 @@ def record_reader(parsed: Any, columns: pa.Schema) -> ReadRecords | None:
         content = pa.py_buffer(b"") if content is None else content
         data = pa.Array.from_buffers(pa.uint8(), content.size, [None, content])
         rows = _Rows(content, data, bounds.slice(0, len(payloads)), bounds.slice(1))
-        found = {name: each(rows) for name, each in fields.items()}
+        found = {name: read(rows) for name, read in fields.items()}
         if not rows.at.equals(rows.ends):
             raise OddBytes("a payload that does not end with its last field")
         return [found[field.name]().cast(field.type) for field in columns]

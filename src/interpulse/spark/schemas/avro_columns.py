@@ -82,13 +82,13 @@ def _plain(schema: Any) -> Any:
     if not isinstance(schema, dict):
         return schema
     hidden = {} if "logicalType" not in schema or is_logical(schema) else {"logicalType": _OVERLOOKED}
-    kept = {hidden.get(key, key): value for key, value in schema.items()}
+    renamed = {hidden.get(key, key): value for key, value in schema.items()}
     for key in ("type", "items", "values"):
-        if isinstance(kept.get(key), dict | list):
-            kept[key] = _plain(kept[key])
-    if isinstance(kept.get("fields"), list):
-        kept["fields"] = [{**each, "type": _plain(each["type"])} for each in kept["fields"]]
-    return kept
+        if isinstance(renamed.get(key), dict | list):
+            renamed[key] = _plain(renamed[key])
+    if isinstance(renamed.get("fields"), list):
+        renamed["fields"] = [{**field, "type": _plain(field["type"])} for field in renamed["fields"]]
+    return renamed
 
 
 def is_logical(schema: Mapping[str, Any]) -> bool:
@@ -153,7 +153,7 @@ def _type_of(parsed: Any, names: _Names) -> DataType:
     if kind not in ("record", "error"):
         return _KINDS[kind]
     names.enter(schema["name"])
-    fields = [StructField(each["name"], _type_of(each["type"], names), True) for each in schema["fields"]]
+    fields = [StructField(field["name"], _type_of(field["type"], names), True) for field in schema["fields"]]
     names.leave(schema["name"])
     return StructType(fields)
 

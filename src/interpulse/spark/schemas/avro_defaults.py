@@ -75,15 +75,15 @@ def _may_be(kind: AvroType, spelled: Any) -> bool:
 
 
 def _record(kind: AvroType, spelled: Any) -> dict[str, Any]:
-    given, found = _entries(spelled), {}
+    entries, record = _entries(spelled), {}
     for field in kind.fields:
-        if field.name not in given and not field.has_default:
+        if field.name not in entries and not field.has_default:
             raise ValueError(f"its default {spelled!r:.80} lacks {field.name}, which has no default of its own")
         try:
-            found[field.name] = _value(field.type, given.get(field.name, field.default))
+            record[field.name] = _value(field.type, entries.get(field.name, field.default))
         except ValueError as error:
             raise below(field.name, error) from None
-    return found
+    return record
 
 
 def _leaf(kind: AvroType, spelled: Any) -> Any:

@@ -75,10 +75,10 @@ class _Writing:
 
         def shape(row: Any) -> dict[str, Any]:
             record, name = {}, ""
-            given = _required(row)
+            values = _required(row)
             try:
                 for name, inner, absent in fields:
-                    record[name] = inner(given[name]) if name in given else absent()
+                    record[name] = inner(values[name]) if name in values else absent()
             except (ValueError, TypeError, OverflowError) as error:
                 raise below(name, error) from None
             return record
@@ -99,13 +99,13 @@ class _Writing:
             return lambda value: of_null(value) if value is None else (branch, {number: value})
 
         def member(value: Any) -> Any:
-            given = [] if value is None else [name for name, content in value.items() if content is not None]
-            if not given:
+            values = [] if value is None else [name for name, content in value.items() if content is not None]
+            if not values:
                 return of_null(None)
-            if len(given) > 1:
-                raise ValueError(f"{' and '.join(given)} are set: a union has one value")
-            index = int(given[0].removeprefix("member"))
-            return names[index], {given[0]: shapes[index](value[given[0]])}
+            if len(values) > 1:
+                raise ValueError(f"{' and '.join(values)} are set: a union has one value")
+            index = int(values[0].removeprefix("member"))
+            return names[index], {values[0]: shapes[index](value[values[0]])}
 
         return member
 

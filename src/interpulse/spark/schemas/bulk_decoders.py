@@ -57,18 +57,18 @@ def _is_plain_json(schema: Any) -> bool:
         items = non_null_branches(branches[0]["items"])
         return _is_plain_json(items) and items[0]["type"] != "enum" and not _symbols_of(items[0])
     if kind in ("record", "error"):
-        return all(_is_plain_json(each["type"]) for each in branches[0]["fields"])
+        return all(_is_plain_json(field["type"]) for field in branches[0]["fields"])
     return kind in _PLAIN_JSON
 
 
 def _symbols_of(schema: Any) -> dict[str, Any]:
     """Return the symbols of a record's enumerations by field, and those of nested records by theirs."""
-    found: dict[str, Any] = {}
-    for each in schema.get("fields", ()):
-        branch = non_null_branches(each["type"])[0]
+    by_field: dict[str, Any] = {}
+    for field in schema.get("fields", ()):
+        branch = non_null_branches(field["type"])[0]
         if symbols := branch["symbols"] if branch["type"] == "enum" else _symbols_of(branch):
-            found[each["name"]] = symbols
-    return found
+            by_field[field["name"]] = symbols
+    return by_field
 
 
 def _has_known_symbols(column: pa.Array, symbols: Any) -> bool:
@@ -77,13 +77,13 @@ def _has_known_symbols(column: pa.Array, symbols: Any) -> bool:
 
     if isinstance(symbols, dict):
         return all(_has_known_symbols(pc.struct_field(column, name), inner) for name, inner in symbols.items())
-    known = pc.is_in(column.drop_null(), pa.array(symbols, pa.string()))
-    return pc.all(known, min_count=0).as_py() is True
+    matches = pc.is_in(column.drop_null(), pa.array(symbols, pa.string()))
+    return pc.all(matches, min_count=0).as_py() is True
 
 
 def _json_decoder(schema: SchemaInfo, columns: pa.Schema) -> BulkDecode | None:
     resolved = resolved_types(parse_json_definition(schema.definition))
-    fields = {} if isinstance(resolved, list) else {each["name"]: each for each in resolved.get("fields", ())}
+    fields = {} if isinstance(resolved, list) else {field["name"]: field for field in resolved.get("fields", ())}
     if not all(name in fields and _is_plain_json(fields[name]["type"]) for name in columns.names):
         return None
     symbols = _symbols_of({"fields": [fields[name] for name in columns.names]})
@@ -141,9 +141,9 @@ def _avro_decoder(schema: SchemaInfo, columns: pa.Schema) -> BulkDecode | None:
         source = io.BytesIO(b"".join((_zigzag(len(payloads)), mark.join(payloads), mark, b"\0")))
         read: Any = fastavro.schemaless_reader(source, parsed, None)
         found = read[VALUE]
-        if len(found) != len(payloads) or {each["end"] for each in found} != {mark}:
+        if len(found) != len(payloads) or {record["end"] for record in found} != {mark}:
             return None
-        rows = [each["value"] for each in found] if shape is None else [shape(each["value"]) for each in found]
+        rows = [record["value"] for record in found] if shape is None else [shape(record["value"]) for record in found]
         return list(pa.array(rows, pa.struct(list(columns))).flatten())
 
     return decode

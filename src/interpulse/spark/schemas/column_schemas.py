@@ -51,7 +51,8 @@ def schema_of_columns(columns: StructType, record_type: SchemaType) -> SchemaInf
     Raises OptionError for a type or a name that no schema has.
     """
     if columns.names == ["value"] and not isinstance(columns["value"].dataType, StructType):
-        primitive = next((each for each in _OF_VALUE if PRIMITIVES[each].type == columns["value"].dataType), None)
+        wanted = columns["value"].dataType
+        primitive = next((kind for kind in _OF_VALUE if PRIMITIVES[kind].type == wanted), None)
         if primitive is not None:
             return SchemaInfo(primitive)
     return SchemaInfo(record_type, json.dumps(_record(columns, _RECORD)).encode())

@@ -101,34 +101,36 @@ class PayloadDecoder:
     def needs_keys(self) -> bool:
         return self._schema.type is SchemaType.KEY_VALUE
 
-    def arrays(self, given: Sequence[Payload | PayloadRun]) -> dict[str, pa.Array]:
+    def arrays(self, payload_items: Sequence[Payload | PayloadRun]) -> dict[str, pa.Array]:
         """Return the columns by name, with a row for each payload."""
         import pyarrow as pa
 
-        at_once = self._at_once(given)
+        at_once = self._at_once(payload_items)
         if at_once is not None:
-            found = dict(zip(self._wanted.names, at_once, strict=True))
+            arrays = dict(zip(self._wanted.names, at_once, strict=True))
             if self._corrupt_column:
-                found[self._corrupt_column] = pa.nulls(len(at_once[0]), pa.binary())
-            return found
-        payloads = [one for each in given for one in (each.payloads() if isinstance(each, PayloadRun) else [each])]
+                arrays[self._corrupt_column] = pa.nulls(len(at_once[0]), pa.binary())
+            return arrays
+        payloads = [
+            one for item in payload_items for one in (item.payloads() if isinstance(item, PayloadRun) else [item])
+        ]
         rows, corrupt = self._rows(payloads)
         try:
             columns = self._columns(rows)
         except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, ValueError, TypeError):
             self._sift(payloads, rows, corrupt)
             columns = self._columns(rows)
-        found = dict(zip(self._wanted.names, columns, strict=True))
+        arrays = dict(zip(self._wanted.names, columns, strict=True))
         if self._corrupt_column:
-            found[self._corrupt_column] = pa.array(corrupt, pa.binary())
-        return found
+            arrays[self._corrupt_column] = pa.array(corrupt, pa.binary())
+        return arrays
 
-    def _at_once(self, given: Sequence[Payload | PayloadRun]) -> list[pa.Array] | None:
+    def _at_once(self, payload_items: Sequence[Payload | PayloadRun]) -> list[pa.Array] | None:
         """Return the columns of payloads of one version, or None if they have to be read one by one."""
-        versions = {(each.topic, each.version) for each in given}
+        versions = {(item.topic, item.version) for item in payload_items}
         if len(versions) != 1 or not self._wanted.fields:
             return None
-        values = _values(given)
+        values = _values(payload_items)
         if values.null_count:
             return None
         version = versions.pop()
@@ -201,12 +203,14 @@ class PayloadDecoder:
         return decoder
 
 
-def _values(given: Sequence[Payload | PayloadRun]) -> pa.Array:
+def _values(payload_items: Sequence[Payload | PayloadRun]) -> pa.Array:
     import pyarrow as pa
 
-    if not any(isinstance(each, PayloadRun) for each in given):
-        return pa.array([each.value for each in given if isinstance(each, Payload)], pa.binary())
-    chunks = [each.values if isinstance(each, PayloadRun) else pa.array([each.value], pa.binary()) for each in given]
+    if not any(isinstance(item, PayloadRun) for item in payload_items):
+        return pa.array([item.value for item in payload_items if isinstance(item, Payload)], pa.binary())
+    chunks = [
+        item.values if isinstance(item, PayloadRun) else pa.array([item.value], pa.binary()) for item in payload_items
+    ]
     return chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks)
 
 

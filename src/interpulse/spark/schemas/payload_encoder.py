@@ -79,34 +79,34 @@ class RowEncoder:
 
 
 def _misfits(columns: StructType, fields: StructType, path: str) -> list[str]:
-    known = {item.name: item for item in fields.fields}
-    problems = [f"it has no field {path}{name}" for name in columns.names if name not in known]
+    by_name = {item.name: item for item in fields.fields}
+    problems = [f"it has no field {path}{name}" for name in columns.names if name not in by_name]
     for item in columns.fields:
-        if item.name in known:
-            problems += _misfit(item, known[item.name], path)
+        if item.name in by_name:
+            problems += _misfit(item, by_name[item.name], path)
     return problems
 
 
 def _misfit(column: StructField, field: StructField, path: str) -> list[str]:
-    given, wanted = column.dataType, field.dataType
-    if isinstance(given, StructType) and isinstance(wanted, StructType):
-        return _misfits(given, wanted, f"{path}{column.name}.")
-    if _fits(given, wanted):
+    actual, wanted = column.dataType, field.dataType
+    if isinstance(actual, StructType) and isinstance(wanted, StructType):
+        return _misfits(actual, wanted, f"{path}{column.name}.")
+    if _fits(actual, wanted):
         return []
-    types = (kind.simpleString().upper() for kind in (given, wanted))
+    types = (kind.simpleString().upper() for kind in (actual, wanted))
     return ["column {}{} is {}, its field {}: cast it".format(path, column.name, *types)]
 
 
-def _fits(given: DataType, wanted: DataType) -> bool:
-    if isinstance(given, ArrayType) and isinstance(wanted, ArrayType):
-        return _fits(given.elementType, wanted.elementType)
-    if isinstance(given, MapType) and isinstance(wanted, MapType):
-        return _fits(given.keyType, wanted.keyType) and _fits(given.valueType, wanted.valueType)
-    if isinstance(given, StructType) and isinstance(wanted, StructType):
-        return not _misfits(given, wanted, "")
-    if isinstance(given, DecimalType) and isinstance(wanted, DecimalType):
-        return given.scale <= wanted.scale and given.precision - given.scale <= wanted.precision - wanted.scale
-    narrow, wide = given.simpleString(), wanted.simpleString()
+def _fits(actual: DataType, wanted: DataType) -> bool:
+    if isinstance(actual, ArrayType) and isinstance(wanted, ArrayType):
+        return _fits(actual.elementType, wanted.elementType)
+    if isinstance(actual, MapType) and isinstance(wanted, MapType):
+        return _fits(actual.keyType, wanted.keyType) and _fits(actual.valueType, wanted.valueType)
+    if isinstance(actual, StructType) and isinstance(wanted, StructType):
+        return not _misfits(actual, wanted, "")
+    if isinstance(actual, DecimalType) and isinstance(wanted, DecimalType):
+        return actual.scale <= wanted.scale and actual.precision - actual.scale <= wanted.precision - wanted.scale
+    narrow, wide = actual.simpleString(), wanted.simpleString()
     return narrow == wide or wide in _WIDER.get(narrow, ())
 
 

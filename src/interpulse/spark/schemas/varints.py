@@ -26,12 +26,12 @@ def varints(numbers: pa.Array) -> pa.Array:
 
     digits = _digits()
     highest = pc.max(numbers).as_py() or 0
-    places = [digits.take(_digit(numbers))]
+    digits_of = [digits.take(_digit(numbers))]
     while highest := highest >> 14:
         numbers = pc.shift_right(numbers, _uint64(14))
         index = pc.if_else(pc.equal(numbers, _uint64(0)), _uint64(_EMPTY), _digit(numbers))
-        places.append(digits.take(index))
-    return places[0] if len(places) == 1 else pc.binary_join_element_wise(*places, b"")
+        digits_of.append(digits.take(index))
+    return digits_of[0] if len(digits_of) == 1 else pc.binary_join_element_wise(*digits_of, b"")
 
 
 def _digit(numbers: pa.Array) -> pa.Array:
@@ -46,8 +46,8 @@ def _digits() -> pa.Array:
     """Return the last digit of each number, marked with ``_DIGIT`` if another follows, and empty for none."""
     import pyarrow as pa
 
-    last = [bytes([each]) if each < 128 else bytes([each & 127 | 128, each >> 7]) for each in range(_DIGIT)]
-    followed = [bytes([each & 127 | 128, each >> 7 | 128]) for each in range(_DIGIT)]
+    last = [bytes([number]) if number < 128 else bytes([number & 127 | 128, number >> 7]) for number in range(_DIGIT)]
+    followed = [bytes([number & 127 | 128, number >> 7 | 128]) for number in range(_DIGIT)]
     return pa.array([*last, *followed, b""], pa.binary())
 
 
@@ -116,7 +116,7 @@ def _uint8(number: int) -> pa.Scalar:
 def _single_bytes() -> pa.Array:
     import pyarrow as pa
 
-    return pa.array([bytes([each]) for each in range(256)], pa.binary())
+    return pa.array([bytes([number]) for number in range(256)], pa.binary())
 
 
 def byte_strings(numbers: pa.Array) -> pa.Array:

@@ -15,7 +15,7 @@ from interpulse.spark.job.pipeline_config import FORWARD_ORIGIN, ClusterAddress,
 from interpulse.spark.job.selection import select
 from interpulse.spark.options.access import Access
 from interpulse.spark.options.connection_options import access_as_options
-from interpulse.spark.process_client import process_portal, session_for
+from interpulse.spark.processes.process_client import process_portal, session_for
 
 __all__ = ["CONTENT", "POSITION", "Comparison", "Side", "TopicPair", "VerifyError", "comparisons_of"]
 

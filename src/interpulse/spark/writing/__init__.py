@@ -1,7 +1,8 @@
-"""The sink: `writer` is what Spark calls, `sink` writes the rows of one task, `write_options` holds the options.
+"""The sink.
 
-`message_writer` makes messages of rows; they leave at least once through `publishing_writer`, exactly once through
-`row_lanes`. Entries leave through `publishing_writer` or `lane_writer`. Both kinds of lanes are a `lane` over the
-cluster as `broker_target` shows it. All fill in a `lane_report`, and find topics and schemas through `target_topics`
+`writer` is Spark's entry point, `sink` writes the rows of one task, and `write_options` holds the options.
+`message_writer` makes messages of rows; they are sent at least once by `publishing_writer`, or exactly once by
+`row_lanes`. Entries are sent by `publishing_writer` or `lane_writer`. Both kinds of lanes use a `lane` over the
+cluster, which `broker_target` implements. All fill in a `lane_report`, and get topics and schemas from `target_topics`
 and `target_schemas`. `sink_rows` reads rows.
 """

@@ -1,4 +1,4 @@
-"""Rows with the columns of Spark's Kafka sink, under the names that the sink has for them. No IO."""
+"""Rows with the columns of Spark's Kafka sink, renamed to the columns of our sink. No IO."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _OWN_NAMES: Final = {
     "timestamp": "__publishTime",
     "timestampType": "timestampType",
 }
-"""The last three come from reading: brokers give them anew."""
+"""Our names of Kafka columns. The last three exist in rows that were read; brokers assign them again."""
 
 _DROPPED: Final = frozenset({"timestampType"})
 
 
 def with_own_types(schema: StructType) -> StructType:
-    """The columns as the sink checks them; those of other names are left as they are, for it to refuse."""
+    """Rename the columns for the sink's checks. Others stay as they are, for the sink to refuse."""
     from pyspark.sql.types import StructField
 
     return StructType(
@@ -50,7 +50,7 @@ def _own_type(name: str, kind: DataType) -> DataType:
 
 
 def with_own_names(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows as the sink reads them. Raises InvalidRequest for headers that are no text: properties are."""
+    """Rename the columns of rows. Raises InvalidRequest for headers that are no text, because properties are text."""
     import pyarrow as pa
 
     columns = {}

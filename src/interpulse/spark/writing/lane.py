@@ -1,6 +1,6 @@
 """One lane within one task: sends in order under its producer name, and settles retries against the target.
 
-The producer name keeps a second writer out meanwhile.
+The producer name excludes a second writer meanwhile.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ class HolesFound(NotAllowed):
 
 
 class LaneInUse(NotAllowed):
-    """Another writer uses the lane's producer name."""
+    """A lane whose producer name another writer uses."""
 
 
 class StoredEntry(NamedTuple):
-    """An entry of a lane that was found on the target."""
+    """An entry of a lane that is stored on the target."""
 
     sequence_id: int
     position: Position
@@ -48,12 +48,14 @@ class LaneSender(Protocol):
 
     @property
     def last_sequence_id(self) -> int:
-        """Highest sequence id the broker knew under the name when it was opened; -1 if none."""
+        """Highest sequence id of the name at the broker when the producer was opened; -1 if none."""
 
     @property
     def unproven_after(self) -> Position | None:
-        """Until an entry has shown that the topic de-duplicates: behind where an earlier attempt may have stored one
-        that the broker knows nothing of. None: it is known to."""
+        """Start of a search for entries of an earlier attempt, until an entry has proven that the topic de-duplicates.
+
+        The broker may not have recorded such entries. None if the topic is known to de-duplicate.
+        """
 
     async def send(
         self,
@@ -80,11 +82,11 @@ class LaneSender(Protocol):
 
     @property
     def refused(self) -> Sequence[int]:
-        """Sequence ids answered with the position of a repeat."""
+        """Sequence ids that the broker answered with the position of a repeat."""
 
     @property
     def schema(self) -> SchemaInfo | None:
-        """The schema it was opened with: that of the topic, unless another was given."""
+        """Schema of the producer: that of the topic, unless another was requested."""
 
     @property
     def schema_version(self) -> bytes:
@@ -94,14 +96,14 @@ class LaneSender(Protocol):
 
 
 class Target(Protocol):
-    """The cluster written to."""
+    """The cluster that is written to."""
 
     async def open_lane(
         self, topic: str, producer_name: str, *, is_new: bool, schema: SchemaInfo | None = None
     ) -> LaneSender:
-        """Waits a while for another holder of the name to end; then raises ProducerBusy.
+        """Open a lane, waiting a while for another holder of the name to end. Raises ProducerBusy after that.
 
-        ``is_new``: nothing is known of the lane yet. Raises what speaks against writing there exactly once.
+        ``is_new`` means that the lane has no known state. Raises reasons against writing there exactly once.
         """
 
     def read_back(self, topic: str, after: Position, producer_name: str) -> AsyncIterator[StoredEntry]:
@@ -116,7 +118,7 @@ def _shown_position(sequence_id: int) -> str:
 
 
 class Lane:
-    """Open it, :meth:`settle_past`, send, :meth:`finish`, and close its sender in any case."""
+    """One lane of a task. Open it, :meth:`settle_past`, send, :meth:`finish`, and close its sender in any case."""
 
     def __init__(
         self,
@@ -127,14 +129,17 @@ class Lane:
         *,
         shown: Callable[[int], str] = _shown_position,
     ) -> None:
-        """``report`` begins with the state of the lane's last commit; ``shown`` is a sequence id in words."""
+        """Create a lane.
+
+        ``report`` begins with the state of its last commit, and ``shown`` formats a sequence id for errors.
+        """
         self.sender = sender
         self.report = report
         self.before = report.state
         self.settled_upto = NO_SEQUENCE
         self.is_read_back = False
         self.last = NO_SEQUENCE
-        """The highest sequence id of the rows that came."""
+        """Highest sequence id of the rows so far."""
         self.holes: list[int] = []
         self._target = target
         self._name = name
@@ -142,7 +147,7 @@ class Lane:
         self.stored: dict[int, Position] = {}
 
     async def settle_past(self, first: int, note: Callable[[StoredEntry], None] = lambda entry: None) -> None:
-        """Find out what earlier attempts have stored; ``note`` gets every entry of them. Raises LaneInUse."""
+        """Read the entries of earlier attempts, and pass each to ``note``. Raises LaneInUse."""
         opening = decide_opening(self.before, self.sender.last_sequence_id, first)
         if opening is Opening.IN_USE:
             raise self.in_use()
@@ -154,8 +159,10 @@ class Lane:
     async def read_back(
         self, note: Callable[[StoredEntry], None] = lambda entry: None, after: Position | None = None
     ) -> None:
-        """What the target holds behind the last commit. What is on its way at the moment may be missing: it was sent
-        by this very task, which does not ask for it again."""
+        """Read the target behind the last commit. Entries in flight may be missing.
+
+        This task sent those, and does not need to find them.
+        """
         highest = NO_SEQUENCE
         async for entry in self._found(self.before.target if after is None else after):
             self.stored[entry.sequence_id] = entry.position
@@ -171,8 +178,8 @@ class Lane:
     def settle(self, sequence_id: int) -> None:
         """Settle an id that the broker would drop: a repeat if it is committed or on the target, else a hole.
 
-        Committed ids come again when a topic left the selection and came back: its cursor on the source stands a
-        moment behind the last commit.
+        Committed ids return when a topic leaves the selection and comes back: its cursor on the source is slightly
+        behind the last commit.
         """
         if sequence_id <= self.before.sequence_id or sequence_id in self.stored:
             self.report.replays += 1
@@ -204,7 +211,7 @@ class Lane:
         return self.before._replace(claimed=max(self.before.claimed, self.last))
 
     async def finish(self) -> None:
-        """Wait for all receipts and report. Raises HolesFound or LaneInUse when the target disagrees."""
+        """Wait for all receipts and complete the report. Raises HolesFound or LaneInUse when the target disagrees."""
         await self.sender.drain()
         await self._verify_refused()
         if self.holes:
@@ -214,7 +221,10 @@ class Lane:
         self.report.state = self._state_after()
 
     async def _verify_refused(self) -> None:
-        """Repeats are expected when the connection was lost between an entry and its receipt; the target decides."""
+        """Check refused ids against the target.
+
+        Repeats are expected if the connection broke between an entry and its receipt.
+        """
         refused = set(self.sender.refused)
         if refused:
             stored = {entry.sequence_id: entry.position async for entry in self._found(self.before.target)}
@@ -223,7 +233,7 @@ class Lane:
             self.report.replays += len(refused & set(stored))
 
     def _state_after(self) -> LaneState:
-        # Only what this range covers: entries behind it have still to be found by the next one.
+        # Only this range is confirmed: the next range must read back the entries behind it.
         reached = [self.before.target, *(position for number, position in self.stored.items() if number <= self.last)]
         if self.sender.last_position is not None:
             reached.append(self.sender.last_position)

@@ -1,4 +1,4 @@
-"""What tasks report to the driver of their writing."""
+"""Reports of tasks to the driver about their writing."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ __all__ = ["LaneReport"]
 
 @dataclass
 class LaneReport:
-    """What one task wrote to one topic-partition, at least once or exactly once; it travels pickled."""
+    """The entries that one task wrote to one topic-partition, at least once or exactly once. It is sent pickled."""
 
     topic: str
     state: LaneState = UNTOUCHED
-    """Where the lane stands now, at first where it stood before; without lanes it has no sequence id."""
+    """State of the lane, initially its state before the task. Without lanes it has no sequence id."""
     after: Position = EARLIEST
-    """What the range begins behind, as far as its rows tell."""
+    """Start of the range, as far as its rows show."""
     held: str | None = None
-    """Why nothing of the range counts as written; None if all of it does."""
+    """Reason why the whole range counts as unwritten, or None."""
     entries: int = 0
     messages: int = 0
     bytes: int = 0
     replays: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
     key: str = ""
-    """By what the state is kept."""
+    """Key of the lane's state."""
 
     @property
     def has_sequence(self) -> bool:
-        """Whether the state tells of ids that were, or may have been, written."""
+        """Return True if the state includes ids that were, or may have been, written."""
         return max(self.state.sequence_id, self.state.claimed) != NO_SEQUENCE

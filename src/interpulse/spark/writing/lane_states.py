@@ -1,4 +1,4 @@
-"""Where the lanes of a batch start from: what the sink's commits recorded, carried from the driver to its tasks."""
+"""States of lanes at the start of a batch, carried from the sink's commits on the driver to the tasks."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ __all__ = ["LaneStates", "read_lane_states"]
 
 
 class LaneStates(NamedTuple):
-    """The lanes after the two newest batches, by batch id, and where they stood before their first.
+    """The lanes after the two newest batches, by batch id, and their states before the first batch.
 
-    A batch that is replayed finds its own commit among them: which of the two counts is known in the task alone, where
-    Spark gives the batch id.
+    A replayed batch finds its own commit among them. Only the task, which receives the batch id from Spark, knows the
+    state that applies.
     """
 
     committed: Mapping[int, Mapping[str, LaneState]]
     anchors: Mapping[str, LaneState]
 
     def below(self, batch: int) -> Mapping[str, LaneState]:
-        """The lane states that a batch starts from, by the keys of lanes."""
+        """Return the lane states at the start of a batch, by the keys of lanes."""
         below = [number for number in self.committed if number < batch]
         return {**self.anchors, **(self.committed[max(below)] if below else {})}
 
     def of(self, topics: Set[str]) -> LaneStates:
-        """Those of some topic-partitions."""
+        """Return the states of some topic-partitions."""
         return LaneStates(
             {batch: _only(lanes, topics) for batch, lanes in self.committed.items()}, _only(self.anchors, topics)
         )
@@ -38,7 +38,7 @@ def _only(lanes: Mapping[str, LaneState], topics: Set[str]) -> dict[str, LaneSta
 
 
 def read_lane_states(files: LaneFiles) -> LaneStates:
-    """What the lane files of a sink hold."""
+    """Read the lane files of a sink."""
     newest, lanes = files.newest()
     if newest < 0:
         return LaneStates({}, files.anchors())

@@ -1,7 +1,7 @@
-"""Writes entries of entry mode: marks them, sends them in order per lane, settles retries against the target.
+"""Writes entries of entry mode: marks them, sends them in order per lane, and settles retries against the target.
 
-Runs on the executor inside one event loop. A lane is opened when its first entry is to be written, or is expected to
-be, and closed at the end of the task; its producer name keeps a second writer out meanwhile.
+It runs on the executor inside one event loop. A lane is opened for its first entry, or ahead of it, and closed at the
+end of the task. Its producer name excludes a second writer meanwhile.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from interpulse.wire.entries import build_entry
 __all__ = ["EntryRows", "LaneWriter"]
 
 _parse = pb.MessageMetadata.FromString
-_WHOLE_CLUSTER = (NotConnected, OperationTimeout, AlreadyClosed)  # no matter of a single topic
+_WHOLE_CLUSTER = (NotConnected, OperationTimeout, AlreadyClosed)  # errors of the whole cluster, not of one topic
 
 
 class EntryRows(NamedTuple):
@@ -46,7 +46,7 @@ class EntryRows(NamedTuple):
 
 
 class LaneWriter:
-    """All lanes of one task. Use as: ``write`` for every Arrow batch, ``finish``, and ``close`` in any case."""
+    """All lanes of one task. Call ``write`` for every Arrow batch, then ``finish``, and ``close`` in any case."""
 
     def __init__(
         self,
@@ -61,11 +61,12 @@ class LaneWriter:
         is_merging: bool = False,
         forwards: bool = False,
     ) -> None:
-        """Without clusters it is a copy and no replication: entries of any origin are written, and get none.
+        """Prepare the lanes of one task.
 
-        ``forwards``: the source is in the middle of a chain, and sends on what came from other clusters.
-        ``isolate``: a topic that is refused is held, as its report says, and no other. ``is_merging``: several topics
-        may be written to one, so that each has a producer name of its own.
+        Without clusters this is a plain copy: entries of any origin are written, and none is added. ``forwards``: the
+        source is in the middle of a chain, and forwards entries of other clusters. ``isolate``: a refused topic is
+        held, as its report says, and the others go on. ``is_merging``: several topics may be written to one, so each
+        needs its own producer name.
         """
         self._part = f"e{epoch}" if epoch else ""
         self._isolate = isolate
@@ -79,16 +80,17 @@ class LaneWriter:
         self._states = states
         self._lanes: dict[str, Lane] = {}
         self._expected: dict[str, asyncio.Task[LaneSender]] = {}
-        """Senders of lanes that were not needed so far, by topic-partition."""
+        """Openings of lanes that were not needed so far, by topic-partition."""
         self._reports: dict[str, LaneReport] = {}
         self._versions: dict[str, dict[bytes, bytes]] = {}
         """Schema versions of the source with those of the target, by topic-partition."""
 
     def expect(self, topic: str) -> None:
-        """Entries of this topic-partition are about to come: open its lane while they are on their way.
+        """Open the lane of a topic-partition while its entries are still in flight. Errors are raised on the first
+        write.
 
-        Only where it was written to before. The source of a lane that never was has perhaps only what is skipped; then
-        the target is left alone. What opening raises is raised when an entry is to be written.
+        This applies only to lanes that were written before. The source of a new lane may hold only skipped entries,
+        which leave the target untouched.
         """
         state = self._states.get(lane_key(topic, self._part), UNTOUCHED)
         if state.sequence_id != NO_SEQUENCE and topic not in self._lanes.keys() | self._expected.keys():
@@ -97,9 +99,9 @@ class LaneWriter:
             )
 
     async def write(self, rows: EntryRows) -> None:
-        """Send the rows, in order. Raises the first failure; nothing is sent after it.
+        """Send the rows in order. Raises the first failure; nothing is sent after it.
 
-        A row without metadata says in its payload why the source could not read on from there.
+        The payload of a row without metadata is the reason why the source could not be read further.
         """
         for topic, ledger, entry, raw, payload in zip(*rows, strict=True):
             report = self._reports.get(topic) or self._report(topic, Position(ledger, entry - 1))
@@ -151,7 +153,7 @@ class LaneWriter:
         self._note_hold(report, reason)
 
     def pass_over(self, topic: str, after: Position, upto: Position) -> None:
-        """Leave out ``(after, upto]``, the beginning of a range: the cursor on the source was moved past it.
+        """Skip ``(after, upto]``, the beginning of a range: the cursor on the source was moved past it.
 
         Earlier attempts may have sent some of it.
         """
@@ -160,7 +162,7 @@ class LaneWriter:
         self._claim(report, upto)
 
     def _claim(self, report: LaneReport, upto: Position) -> None:
-        claimed = pack_sequence(upto.ledger, upto.entry + 1) - 1  # a cursor may stand in front of a ledger
+        claimed = pack_sequence(upto.ledger, upto.entry + 1) - 1  # a cursor may be at the start of a ledger
         report.state = report.state._replace(claimed=max(report.state.claimed, claimed))
 
     async def _take(
@@ -193,7 +195,7 @@ class LaneWriter:
     ) -> None:
         lane.last = sequence_id
         if metadata.num_chunks_from_msg > 1 and not lane.is_read_back:
-            # Brokers count a chunked message by its last chunk: what an earlier attempt stored of it they do not tell.
+            # Brokers count a chunked message by its last chunk, so they do not report the chunks of an earlier attempt.
             await lane.read_back()
         if sequence_id <= lane.settled_upto:
             lane.settle(sequence_id)
@@ -245,7 +247,7 @@ class LaneWriter:
         return merged_lane_name(self._producer_name, topic) if self._is_merging else self._producer_name
 
     async def finish(self) -> list[LaneReport]:
-        """Wait for all receipts and report. Raises HolesFound or LaneInUse when the target disagrees."""
+        """Wait for all receipts and return the reports. Raises HolesFound or LaneInUse when the target disagrees."""
         for lane in self._lanes.values():
             if lane.report.held is None:
                 try:
@@ -255,18 +257,18 @@ class LaneWriter:
         return list(self._reports.values())
 
     async def close(self) -> None:
-        """Give the producer names back."""
+        """Release the producer names."""
         lanes, self._lanes = self._lanes, {}
         unneeded, self._expected = self._expected, {}
-        closings = [lane.sender.close() for lane in lanes.values()] + [_close(each) for each in unneeded.values()]
+        closings = [lane.sender.close() for lane in lanes.values()] + [_close(sender) for sender in unneeded.values()]
         for outcome in await asyncio.gather(*closings, return_exceptions=True):
             if isinstance(outcome, BaseException) and not isinstance(outcome, PulsarError):
                 raise outcome  # a PulsarError: the connection is gone, and the name with it
 
 
 async def _close(opening: asyncio.Task[LaneSender]) -> None:
-    """Close a lane that was not needed; one that could not be opened is none."""
-    opening.cancel()  # does nothing where it is open
+    """Close a lane that was not needed, if it could be opened."""
+    opening.cancel()  # no effect if it is open
     await asyncio.wait([opening])
     if not opening.cancelled() and opening.exception() is None:
         await opening.result().close()

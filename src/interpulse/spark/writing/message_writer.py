@@ -1,4 +1,4 @@
-"""Rows become messages: routed to topic-partitions, packed into batches, and handed to the publisher of each."""
+"""Rows as messages: routed to topic-partitions, packed into batches, and passed to publishers."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ class Publisher(Protocol):
     def schema_version(self) -> bytes: ...
 
     def unsent(self, messages: Sequence[OutgoingMessage]) -> Sequence[OutgoingMessage]:
-        """Those that are not stored yet. Called once for every message, in order."""
+        """Return the messages that are not stored yet. Called once for every message, in order."""
 
     def ids(self, messages: Sequence[Any]) -> Sequence[int]:
-        """The sequence ids under which they are sent now; at least once only counts them."""
+        """Return the sequence ids for messages that are sent now. At least once only counts them."""
 
     async def send(self, entry: bytes, ids: Sequence[int]) -> None:
-        """Put an entry of these messages on its way, waiting only for room. Raises what stopped the producer."""
+        """Send an entry of these messages, waiting only for room. Raises the error that stopped the producer."""
 
     async def finish(self) -> LaneReport:
         """Wait for all receipts and report."""
@@ -62,13 +62,13 @@ class Publishers(Protocol):
     """Opens publishers: at least once or exactly once."""
 
     async def open(self, topic: str, first: OutgoingMessage, schema: SchemaInfo | None) -> Publisher:
-        """With this schema, or without one with the topic's own; ``first`` is the first message for it."""
+        """Open a publisher with this schema, or with the topic's own. ``first`` is the first message for it."""
 
     def producer_of(self, message: OutgoingMessage) -> str:
-        """Which of several producers on one topic-partition a message belongs to."""
+        """Return the producer of a message, if a topic-partition has several."""
 
     def keyless_partition(self, count: int) -> int:
-        """Of so many partitions the one of messages without a key; asked once per Arrow batch and topic."""
+        """Return the partition, of ``count``, for messages without a key. Called once per Arrow batch and topic."""
 
 
 class MessageWriter:
@@ -77,7 +77,7 @@ class MessageWriter:
     def __init__(
         self, options: WriteOptions, topics: TargetTopics, publishers: Publishers, encoders: RowEncoders | None
     ) -> None:
-        """``encoders``: for columns that are encoded by the schema of their topic."""
+        """Prepare the task. ``encoders`` encode columns by the schema of their topic."""
         self._options = options
         self._topics = topics
         self._opening = publishers
@@ -88,7 +88,7 @@ class MessageWriter:
         self._encryptors: dict[str, Encryptor] = {}
 
     async def write(self, batch: pa.RecordBatch) -> None:
-        """Rows of one partition become Pulsar batches; a batch ends with the Arrow batch at the latest."""
+        """Send rows of one partition as Pulsar batches. A batch ends with the Arrow batch at the latest."""
         batch = with_own_names(batch) if self._options.column_style == "kafka" else batch
         record = None if self._encoders is None else self._encoders.columns
         if await self._write_values(batch, record):
@@ -107,13 +107,16 @@ class MessageWriter:
                 await self._send(place[0], publisher, packed)
 
     async def _write_values(self, batch: pa.RecordBatch, record: StructType | None) -> bool:
-        """Write rows that have nothing but a value, all at once; False where there are others, or there is no way."""
+        """Write rows that have only a value, all together.
+
+        Return False if there are others, or if they cannot be packed.
+        """
         options = self._options
         topic = options.topic or only_topic(batch)
         few = batch.num_rows < ROWS_MIN or options.batching_max_messages == 1
         if topic is None or options.exactly_once or few or not is_plain(batch, record):
             return False
-        count = await self._topics.partitions(topic)  # which may create it
+        count = await self._topics.partitions(topic)  # may create the topic
         is_text = False
         if self._encoders is None:
             values, is_text = plain_values(batch)
@@ -143,10 +146,10 @@ class MessageWriter:
         return True
 
     async def _encoded(self, message: OutgoingMessage) -> OutgoingMessage:
-        """With the payload that the schema of its topic makes of its columns."""
+        """Return the message with the payload that the topic's schema makes of its columns."""
         if self._encoders is None or message.row is None:
             return message
-        await self._topics.partitions(message.topic)  # which may create it
+        await self._topics.partitions(message.topic)  # may create the topic
         encoder = await self._encoders.encoder(message.topic)
         encoded = encoder.encode(message.row)
         if encoder.makes_keys and message.key is not None:
@@ -167,7 +170,7 @@ class MessageWriter:
         return publisher
 
     def _prepare_encryption(self, topic: str) -> None:
-        """Raises CryptoError for a key that cannot be used."""
+        """Load the encryption keys of a topic. Raises CryptoError for a key that cannot be used."""
         options = self._options
         if options.encryption_keys and topic not in self._encryptors:
             reader = public_key_reader(options.encryption_public_keys)
@@ -190,7 +193,7 @@ class MessageWriter:
         await publisher.send(entry, ids)
 
     def _packed(self, messages: Sequence[OutgoingMessage]) -> Iterator[list[OutgoingMessage]]:
-        """Cut into batches; some messages travel alone."""
+        """Cut messages into batches. Some messages are sent alone."""
         packed: list[OutgoingMessage] = []
         size = 0
         for message in messages:
@@ -207,7 +210,7 @@ class MessageWriter:
             yield packed
 
     async def _partition_of(self, message: OutgoingMessage, keyless: dict[str, int]) -> str:
-        """The topic-partition of a row: as it says, by key, else where the other ``keyless`` ones of its topic go."""
+        """Return the topic-partition of a row: as the row says, by key, or the ``keyless`` one of its topic."""
         count = await self._topics.partitions(message.topic)
         index = message.partition
         if count == 0:
@@ -229,9 +232,10 @@ class MessageWriter:
         return "column partition" if self._options.column_style == "kafka" else "column __partition"
 
     def _check_plain(self, topic: str, index: int | None) -> None:
-        """A topic without partitions takes rows that ask for none; a partition those that ask for itself.
+        """Refuse a row that asks for a partition of a topic without partitions, or for another one than the named
+        partition.
 
-        Reading in Kafka's style gives a topic without partitions number 0, so rows with it are written back.
+        Kafka's style reads a topic without partitions as number 0, so such rows are accepted.
         """
         if index is None or index == TopicName.parse(topic).partition_index:
             return
@@ -254,7 +258,7 @@ def _partition(topic: str, index: int) -> str:
 
 
 def _check_text(topic: str, schema: SchemaInfo | None, *, is_text: bool) -> None:
-    """Text is no Avro record and no number: readers that follow the topic's schema would fail."""
+    """Refuse text for a schema other than text: readers that use the schema would fail."""
     if schema is not None and schema.type not in _TEXT_SCHEMAS and is_text:
         raise IncompatibleSchema(
             f"{topic} has a schema of type {schema.type.name}, column value holds text: encode it for that "
@@ -263,6 +267,6 @@ def _check_text(topic: str, schema: SchemaInfo | None, *, is_text: bool) -> None
 
 
 def _routing_key(message: OutgoingMessage) -> str:
-    """A binary key is routed by the text it travels as."""
+    """Return the text by which a key is routed. For a binary key this is its sent form."""
     assert message.key is not None
     return (message.key if message.key_is_text else base64.b64encode(message.key)).decode()

@@ -17,7 +17,7 @@ from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo
 from interpulse.replication.copy import SKIP_MARKER, renumber
 from interpulse.spark.lanes import UNTOUCHED
-from interpulse.spark.process_client import patiently
+from interpulse.spark.processes.process_client import patiently
 from interpulse.spark.writing.lane_report import LaneReport
 from interpulse.spark.writing.sink_rows import OutgoingMessage, entry_rows
 from interpulse.spark.writing.target.target_schemas import TargetSchemas
@@ -34,7 +34,7 @@ __all__ = ["PlainPublishers", "PublishingWriter"]
 
 @dataclass
 class _Publisher:
-    """One producer, and what it has sent."""
+    """One producer, and its sent entries."""
 
     sender: EntrySender
     next_sequence_id: int
@@ -81,7 +81,7 @@ class _Publisher:
 
 
 class PlainPublishers:
-    """At least once: producers with names that no other task has."""
+    """Opens publishers at least once, with producer names that no other task has."""
 
     def __init__(self, options: WriteOptions, session: Session) -> None:
         self._options = options

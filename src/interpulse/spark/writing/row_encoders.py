@@ -1,4 +1,4 @@
-"""Which schema rows are written by, topic by topic: the topic's own, or for one that has none that of the columns."""
+"""Schemas of rows by topic: the topic's own, or for a topic without one that of the columns."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pyspark.sql.types import StructType
 from interpulse.client.session import Session
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo, SchemaType
-from interpulse.spark.process_client import patiently
+from interpulse.spark.processes.process_client import patiently
 from interpulse.spark.schemas.column_schemas import schema_of_columns
 from interpulse.spark.schemas.payload_encoder import RowEncoder
 
@@ -15,17 +15,17 @@ __all__ = ["RowEncoders"]
 
 
 class RowEncoders:
-    """Asks for the schema of a topic when its first row comes, and remembers it for the task."""
+    """Encoders by topic. The schema of a topic is requested for its first row, and cached for the task."""
 
     def __init__(self, session: Session, columns: StructType, record_type: SchemaType) -> None:
-        """``record_type`` is the type of a schema that the columns make."""
+        """Set the columns. ``record_type`` is the type of a schema that the columns make."""
         self._session = session
         self.columns = columns
         self._record_type = record_type
         self._encoders: dict[TopicName, RowEncoder] = {}
 
     async def encoder(self, topic: str) -> RowEncoder:
-        """Raises IncompatibleSchema if the columns do not fit the schema of the topic."""
+        """Return the encoder of a topic. Raises IncompatibleSchema if the columns do not fit its schema."""
         base = TopicName.parse(topic).base
         encoder = self._encoders.get(base)
         if encoder is None:

@@ -1,9 +1,11 @@
-"""Exactly once for messages: lanes of rows.
+"""Lanes of rows, which write messages exactly once. They differ in how they recognize a repeat.
 
-What tells a repeat. ``dedup=batch``: the content. A lane belongs to one task of every micro-batch and one
-topic-partition; when a batch is repeated, the rows that an earlier attempt has stored are read back, and of the rows
-that come now as many are left out. They may come in another order, as after a shuffle, but they have to come: rows that
-do not end the query, because nothing could be exact any more. ``dedup=column``: the ids of the user.
+``dedup=batch`` compares contents. A lane belongs to one task of every micro-batch and one topic-partition. When a batch
+is repeated, the rows that an earlier attempt stored are read back, and as many of the new rows are left out. They may
+come in another order, as after a shuffle, but all must come: a missing row ends the query, because nothing could be
+exact any more.
+
+``dedup=column`` compares ids set by the user.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ __all__ = ["RowLanes", "RowsDiffer"]
 
 
 class RowsDiffer(NotAllowed):
-    """A micro-batch that is repeated does not make the rows again that its first attempt has stored."""
+    """A repeated micro-batch that lacks rows which its first attempt has stored."""
 
 
 def _shown_id(sequence_id: int) -> str:
@@ -42,7 +44,7 @@ def _shown_id(sequence_id: int) -> str:
 
 
 def _digest(message: OutgoingMessage) -> bytes:
-    """Of what a message says, however it was packed."""
+    """Return a digest of the message's content, however it was packed."""
     value = b"" if message.value is None else message.value
     parts: list[bytes] = [b"%d" % (message.value is None), value]
     parts += [b"" if message.key is None else message.key, b"%d %d" % (message.key is None, message.key_is_text)]
@@ -57,7 +59,7 @@ def _digest(message: OutgoingMessage) -> bytes:
 
 
 class _BatchLane:
-    """A publisher of messages that numbers rows by their micro-batch, and knows repeats by their content."""
+    """A publisher of messages that numbers rows by their micro-batch, and recognizes repeats by their content."""
 
     def __init__(self, lane: Lane, name: str, batch: int) -> None:
         self.name = name
@@ -69,7 +71,7 @@ class _BatchLane:
         self._found: list[StoredEntry] = []
 
     async def settle(self) -> None:
-        """Find out what earlier attempts have stored. Raises HolesFound or LaneInUse."""
+        """Read back what earlier attempts have stored. Raises HolesFound or LaneInUse."""
         lane = self._lane
         await lane.settle_past(self._first, self._note)
         if lane.settled_upto > batch_sequence(self._batch, BATCH_ROWS_MAX - 1):
@@ -134,7 +136,7 @@ class _BatchLane:
 
 
 class _ColumnLane:
-    """A publisher of messages with ids of the user's own."""
+    """A publisher of messages with ids set by the user."""
 
     def __init__(self, lane: Lane, name: str) -> None:
         self.name = name
@@ -142,10 +144,10 @@ class _ColumnLane:
         self._came = NO_SEQUENCE
 
     async def settle(self, first: int) -> None:
-        """Find out what earlier attempts have stored. Raises LaneInUse."""
+        """Read back what earlier attempts have stored. Raises LaneInUse."""
         lane = self._lane
         if lane.sender.last_sequence_id == lane.before.sequence_id != NO_SEQUENCE:
-            lane.settled_upto = lane.before.sequence_id  # all that the broker knows is committed
+            lane.settled_upto = lane.before.sequence_id  # all ids at the broker are committed
         else:
             await lane.settle_past(first, self._note)
 
@@ -193,7 +195,7 @@ class _ColumnLane:
 
 
 def _id_of(message: OutgoingMessage) -> int:
-    """The number of the user's own. Raises InvalidRequest."""
+    """Return the id set by the user. Raises InvalidRequest."""
     if message.sequence_id is None or message.sequence_id < 0:
         raise InvalidRequest(
             f"__sequenceId of a row for {message.topic} is {message.sequence_id}: with dedup=column every row has a "
@@ -210,7 +212,7 @@ async def _close(lane: Lane) -> None:
 
 
 class RowLanes:
-    """Opens the lanes of one task; see ``Publishers``."""
+    """Opens the lanes of one task; implements ``Publishers``."""
 
     def __init__(
         self, options: WriteOptions, target: Target, states: Mapping[str, LaneState], task: StreamTask
@@ -220,7 +222,7 @@ class RowLanes:
         self._states = states
         self._task = task
         self._reached: dict[str, Position] = {}
-        """Everything of this micro-batch lies behind it: it began after the last commit."""
+        """Positions before which nothing of this micro-batch is stored: it began after the last commit."""
         for key, state in states.items():
             topic = topic_of_key(key)
             self._reached[topic] = max(state.target, self._reached.get(topic, EARLIEST))
@@ -229,7 +231,7 @@ class RowLanes:
         return (message.producer_name or "") if self._options.dedup == "column" else ""
 
     def keyless_partition(self, count: int) -> int:
-        """One per task and micro-batch, or per task: every attempt has to choose the same."""
+        """Return one partition per task and micro-batch, or per task, so that every attempt chooses the same."""
         turn = 0 if self._options.routing_mode == "single" else self._task.batch
         return (turn + self._task.partition) % count
 
@@ -245,7 +247,9 @@ class RowLanes:
             reached = self._reached.get(topic, EARLIEST)
             state = self._states.get(key) or LaneState(NO_SEQUENCE, reached)
             if options.dedup == "column" and key not in self._states:
-                state = LaneState(sender.last_sequence_id, reached)  # what the user's name wrote before is behind us
+                state = LaneState(
+                    sender.last_sequence_id, reached
+                )  # what the user's name wrote before is not read back
             lane = Lane(self._target, sender, name, LaneReport(topic, state, key=key), shown=_shown_id)
             if options.dedup == "column":
                 numbered = _ColumnLane(lane, name)
@@ -255,5 +259,5 @@ class RowLanes:
             await counted.settle()
             return counted
         except BaseException:
-            await sender.close()  # it keeps the producer's name
+            await sender.close()  # it holds the producer's name
             raise

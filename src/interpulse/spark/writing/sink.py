@@ -1,4 +1,4 @@
-"""Executors: write the Arrow batches of one task and wait for every receipt."""
+"""Writing on executors: the Arrow batches of one task, with a wait for every receipt."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from interpulse.client.session import Session
 from interpulse.model.schemas import SchemaType
 from interpulse.spark.lanes import LaneState, StreamTask, sink_lane_name
 from interpulse.spark.options.connection_options import admin_client
-from interpulse.spark.process_client import Patience, process_portal, relaxed_collector, session_for
+from interpulse.spark.processes.process_client import Patience, process_portal, relaxed_collector, session_for
 from interpulse.spark.writing.lane_report import LaneReport
 from interpulse.spark.writing.lane_writer import LaneWriter
 from interpulse.spark.writing.message_writer import MessageWriter
@@ -48,9 +48,9 @@ def write_rows(
     record: StructType | None = None,
     task: StreamTask = _NO_STREAM,
 ) -> list[LaneReport]:
-    """Send all rows; what was written per lane. ``record``: the columns that a schema encodes.
+    """Send all rows. Return a report per lane. Raises the first failure.
 
-    Raises the first failure.
+    ``record``: the columns that a schema encodes.
     """
     call = process_portal().call
     with relaxed_collector():
@@ -68,7 +68,7 @@ async def _open_writer(
 ) -> _Writer:
     session, source = await _target_session(options), await _schema_source(options)
     admin = None
-    if options.admin_url is not None:  # opens nothing until it is asked
+    if options.admin_url is not None:  # connects on its first request
         admin = admin_client(options.admin_url, options.access, options.admin_access, options.operation_timeout_ms)
     topics = TargetTopics(session, options.create_topics, admin)
     if options.mode == "message":
@@ -93,10 +93,9 @@ async def open_lanes(
     *,
     permit: Callable[[str, int], Awaitable[None]] | None = None,
 ) -> LaneWriter:
-    """The lanes of one task that copies entries, before the first of them. Call it in the portal's loop.
+    """Open the lanes of one task that copies entries. Call it in the portal's loop before the first entry.
 
-    ``admin`` is asked whether topics de-duplicate, unless ``assumeDeduplication`` says so. ``permit``: see
-    `BrokerTarget`.
+    ``admin`` shows if topics de-duplicate, unless ``assumeDeduplication`` decides it. ``permit``: see `BrokerTarget`.
     """
     return LaneWriter(
         await _broker_target(options, admin, permit),
@@ -143,7 +142,7 @@ def _patience(options: WriteOptions) -> Patience:
 
 
 class _Closing:
-    """A writer and the client of the admin API that it asks: both end together."""
+    """A writer and its client of the admin API, which are closed together."""
 
     def __init__(self, writer: _Writer, admin: AdminClient | None) -> None:
         self._admin = admin
@@ -160,7 +159,7 @@ class _Closing:
 
 
 class _LaneRows:
-    """Exactly once: rows of entry mode through lanes."""
+    """Writes rows of entry mode exactly once through lanes."""
 
     def __init__(self, lanes: LaneWriter, topic: str | None) -> None:
         self._lanes = lanes

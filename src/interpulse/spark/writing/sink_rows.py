@@ -1,4 +1,4 @@
-"""Rows handed to the sink: which columns it understands, and what they become. No IO."""
+"""Rows passed to the sink: the columns it accepts, and their conversion to messages. No IO."""
 
 from __future__ import annotations
 
@@ -71,9 +71,9 @@ _MESSAGE_TYPES: Final[dict[str, tuple[Any, ...]]] = {
     "__replicateTo": (ArrayType(_TEXT),),
 }
 ROW_COLUMNS: Final = tuple(_MESSAGE_TYPES)
-"""What rows of messages may say."""
+"""Columns of rows of messages."""
 _NUMBERED_TYPES: Final[dict[str, tuple[Any, ...]]] = {"__producerName": (_TEXT,), "__sequenceId": (_LONG,)}
-"""With ``dedup=column``."""
+"""Columns for ``dedup=column``."""
 _READ_ONLY: Final = frozenset(
     {
         "__messageId",
@@ -103,7 +103,7 @@ _REMEDIES: Final = {
 
 
 def record_columns(options: WriteOptions, schema: StructType) -> StructType | None:
-    """The columns that are encoded by a schema; None where ``value`` holds the payload as it is."""
+    """Return the columns that a schema encodes. Return None if ``value`` is the payload."""
     payload = [item for item in schema.fields if not item.name.startswith("__")]
     is_plain = [item.name for item in payload] == ["value"] and payload[0].dataType in _MESSAGE_TYPES["value"]
     as_bytes = options.value_schema == "raw" or options.column_style == "kafka"
@@ -113,7 +113,7 @@ def record_columns(options: WriteOptions, schema: StructType) -> StructType | No
 
 
 def check_write_schema(options: WriteOptions, schema: StructType) -> None:
-    """Every column must be understood and every needed one be there; raises OptionError listing the problems."""
+    """Check that all columns are accepted and all required ones exist. Raises OptionError that lists the problems."""
     schema = with_own_types(schema) if options.column_style == "kafka" else schema
     types = {item.name: item.dataType for item in schema.fields}
     numbered = options.dedup == "column"
@@ -123,7 +123,7 @@ def check_write_schema(options: WriteOptions, schema: StructType) -> None:
         needed.add("__sequenceId")
     record = record_columns(options, schema)
     if record is not None:
-        schema_of_columns(record, SchemaType.AVRO)  # refuses what no schema has
+        schema_of_columns(record, SchemaType.AVRO)  # refuses columns that no schema has
         known = {name: allowed for name, allowed in known.items() if name != "value"}
         needed.discard("value")
         types = {name: kind for name, kind in types.items() if name not in record.names}
@@ -155,7 +155,7 @@ def _same_type(kind: Any, allowed: Any) -> bool:
 
 
 def entry_rows(batch: pa.RecordBatch, topic: str | None) -> EntryRows:
-    """The columns of an Arrow batch of entry mode."""
+    """Return the columns of an Arrow batch of entry mode."""
     return EntryRows(
         [topic] * batch.num_rows if topic is not None else batch.column("__topic").to_pylist(),
         batch.column("__ledgerId").to_pylist(),
@@ -166,9 +166,9 @@ def entry_rows(batch: pa.RecordBatch, topic: str | None) -> EntryRows:
 
 
 class OutgoingMessage(NamedTuple):
-    """One message to publish. A STRING key stays a string; ``is_text`` says that the value was a STRING.
+    """One message to publish. ``is_text`` marks a value that was a STRING; a STRING key stays a string.
 
-    ``row`` holds the columns that the topic's schema has yet to make a value of.
+    ``row`` holds the columns that the topic's schema still has to encode.
     """
 
     topic: str
@@ -188,17 +188,19 @@ class OutgoingMessage(NamedTuple):
 
     @property
     def travels_alone(self) -> bool:
-        """What an entry says once for all of its messages is this one's own."""
+        """Return True if the message needs its own entry, because an entry states some fields once for all of its
+        messages.
+        """
         return bool(self.deliver_at_ms or self.replicate_to)
 
 
 def outgoing_messages(
     batch: pa.RecordBatch, topic: str | None, record: StructType | None = None, *, numbered: bool = False
 ) -> list[OutgoingMessage]:
-    """The messages of an Arrow batch; ``record`` are the columns to encode, ``numbered``: with ids of the user's own.
+    """Return the messages of an Arrow batch. ``record``: the columns to encode; ``numbered``: with ids set by the user.
 
-    Raises InvalidRequest for a row without a topic, with a property that has no value or comes twice, or with a cluster
-    that has no name.
+    Raises InvalidRequest for a row without a topic, with a property that has no value or is repeated, or with a cluster
+    without a name.
     """
     import pyarrow as pa
 
@@ -211,7 +213,7 @@ def outgoing_messages(
         values = batch.column(name)
         if pa.types.is_timestamp(values.type):
             micros = values.cast(pa.timestamp("us", tz=values.type.tz)).cast(pa.int64()).to_pylist()
-            return [None if each is None else each // 1000 for each in micros]
+            return [None if time is None else time // 1000 for time in micros]
         return list(values.to_pylist())
 
     key_is_text = "__key" in names and pa.types.is_string(batch.schema.field("__key").type)
@@ -282,7 +284,7 @@ def build_messages(
     schema_version: bytes = b"",
     encryptor: Encryptor | None = None,
 ) -> bytes:
-    """One entry out of messages with rising sequence ids; a single one if not ``batched``."""
+    """Return one entry of messages with rising sequence ids. Without ``batched`` it holds a single message."""
     first = messages[0]
     metadata = _metadata(producer_name, ids, publish_time_ms, schema_version, batched=batched)
     payload: bytes
@@ -309,7 +311,7 @@ def build_packed(
     schema_version: bytes = b"",
     encryptor: Encryptor | None = None,
 ) -> bytes:
-    """The same of messages that are packed already, none of which has a key."""
+    """Return one entry of packed messages, none of which has a key."""
     metadata = _metadata(producer_name, ids, publish_time_ms, schema_version, batched=True)
     return _sealed(metadata, payload, codec, encryptor)
 
@@ -332,7 +334,7 @@ def _sealed(
     codec: pb.CompressionType.ValueType,
     encryptor: Encryptor | None,
 ) -> bytes:
-    """The entry, compressed and encrypted."""
+    """Return the entry, compressed and encrypted."""
     if codec != pb.NONE:
         metadata.compression = codec
         metadata.uncompressed_size = len(payload)
@@ -374,7 +376,7 @@ def _set_key(target: pb.MessageMetadata | pb.SingleMessageMetadata, message: Out
 
 
 def stored_messages(entry: StoredEntry) -> list[OutgoingMessage]:
-    """The other way round: the messages of an entry that :func:`build_messages` made, with their sequence ids."""
+    """Return the messages of an entry with their sequence ids, the inverse of :func:`build_messages`."""
     assert entry.parsed is not None, "read with its payload"
     metadata = entry.parsed.metadata
     payload: bytes | memoryview = entry.parsed.payload

@@ -1,6 +1,6 @@
-"""Rows that have nothing but a value: Arrow makes whole Pulsar batches of them, without a Python object per row.
+"""Rows that have only a value: Arrow makes whole Pulsar batches of them, without a Python object per row.
 
-The bytes are those that ``sink_rows`` makes of the same rows, one by one.
+The bytes equal those that ``sink_rows`` makes of the same rows, one by one.
 """
 
 from __future__ import annotations
@@ -21,16 +21,19 @@ if TYPE_CHECKING:
 __all__ = ["ROWS_MIN", "PackedRun", "is_plain", "only_topic", "plain_values"]
 
 ROWS_MIN: Final = 16
-"""Fewer rows are written one by one: Arrow's calls cost some microseconds each."""
+"""Smallest number of rows that is packed together.
+
+For fewer, Arrow's calls of some microseconds each do not pay off.
+"""
 _PAYLOAD_SIZE: Final = b"\x18"
 _SEQUENCE_ID: Final = b"\x40"
-"""How these fields of a message's own metadata begin."""
+"""First bytes of these fields in a message's own metadata."""
 
 
 def is_plain(batch: pa.RecordBatch, record: StructType | None) -> bool:
-    """Whether the rows say nothing about themselves: neither key nor time, property, partition or clusters.
+    """Return True if the rows have only a value: no key, time, property, partition or clusters.
 
-    ``record``: the columns that a schema encodes. What a row says of its topic is not looked at.
+    ``record``: the columns that a schema encodes. The topic of a row does not matter.
     """
     if record is None and batch.column("value").null_count:
         return False
@@ -47,7 +50,7 @@ def _is_empty(column: pa.Array) -> bool:
 
 
 def only_topic(batch: pa.RecordBatch) -> str | None:
-    """What column ``__topic`` says, if that is the same in all rows."""
+    """Return the value of ``__topic``, if it is the same in all rows."""
     import pyarrow.compute as pc
 
     topics = batch.column("__topic")
@@ -57,7 +60,7 @@ def only_topic(batch: pa.RecordBatch) -> str | None:
 
 
 def plain_values(batch: pa.RecordBatch) -> tuple[pa.Array, bool]:
-    """The column ``value`` as BINARY, and whether it holds text."""
+    """Return the column ``value`` as BINARY, and True if it is text."""
     import pyarrow as pa
 
     values = batch.column("value")
@@ -66,10 +69,10 @@ def plain_values(batch: pa.RecordBatch) -> tuple[pa.Array, bool]:
 
 
 class PackedRun:
-    """Values one after the other, each as it lies in a batch: with its size and sequence id in front."""
+    """Packed values: each with its size and sequence id in front, as in a batch."""
 
     def __init__(self, values: pa.Array, ids: range) -> None:
-        """BINARY without nulls; the ids are 0 or more."""
+        """Take BINARY without nulls, and ids of 0 or more."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -85,7 +88,7 @@ class PackedRun:
         self._content = memoryview(packed.buffers()[2])
 
     def cut(self, messages_max: int, bytes_max: int) -> Iterator[tuple[memoryview, range]]:
-        """The payloads of batches with at most so many messages and bytes of values, or one message, with their ids."""
+        """Yield the payloads of batches within these limits, at least one message each, with their ids."""
         count, start = len(self._ids), 0
         while start < count:
             fitting = bisect_right(self._value_ends, self._value_ends[start] + bytes_max) - 1
@@ -95,14 +98,14 @@ class PackedRun:
 
 
 def _offsets(strings: pa.Array) -> Sequence[int]:
-    """Where each begins, and where the last one ends."""
+    """Return the offset of each string, and the end of the last one."""
     every = memoryview(strings.buffers()[1]).cast("i")
     return every[strings.offset : strings.offset + len(strings) + 1].tolist()
 
 
 @lru_cache(maxsize=1)
 def _head_sizes() -> pa.Array:
-    """How sizes of metadata are written, by the bytes of the two numbers in it."""
+    """Return the encoded sizes of metadata, by the bytes of the two numbers in it."""
     import pyarrow as pa
 
-    return pa.array([(each + 2).to_bytes(4, "big") for each in range(32)], pa.binary())
+    return pa.array([(number + 2).to_bytes(4, "big") for number in range(32)], pa.binary())

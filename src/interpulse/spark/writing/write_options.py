@@ -1,4 +1,4 @@
-"""The options of writes: where to, in which form, and how safely."""
+"""Options of writes: target, format and delivery guarantees."""
 
 from __future__ import annotations
 
@@ -247,7 +247,7 @@ class WriteOptions:
 
 
 def parse_write_options(mapping: Mapping[str, str], purpose: Purpose = Purpose.WRITE) -> WriteOptions:
-    """Read the options of a write."""
+    """Parse the options of a write."""
     problems: list[str] = []
     values = read_values(WriteOptions, mapping, purpose, problems)
     guarantee = values.get("delivery_guarantee", "at-least-once")

@@ -1,7 +1,7 @@
-"""Batch and stream writers, and what they tell the driver.
+"""Batch and stream writers, and their reports to the driver.
 
-Pickled like the readers: options and plain values only. The stream writer is made anew on the driver for every
-batch and its ``commit`` runs in yet another process, so lane states travel through the lane files.
+They are pickled like the readers: options and plain values only. The driver creates a stream writer for every batch,
+and its ``commit`` runs in yet another process, so lane states are carried by the lane files.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from interpulse.clock import now_ms
 from interpulse.model.clusters import shown_address
 from interpulse.spark.lanes import LaneState, StreamTask
 from interpulse.spark.options.option import OptionError
+from interpulse.spark.processes.tracebacks import strip_traceback
 from interpulse.spark.state_files import LaneFiles
-from interpulse.spark.tracebacks import strip_traceback
 from interpulse.spark.writing.lane_report import LaneReport
 from interpulse.spark.writing.lane_states import LaneStates, read_lane_states
 from interpulse.spark.writing.write_options import WriteOptions
@@ -47,34 +47,36 @@ _FAILED_ATTEMPT: Final = "an attempt of a task failed and Spark tried it again; 
 
 
 class WrittenMessage(WriterCommitMessage):
-    """The commit message of one task: what it wrote, and what failed meanwhile and healed."""
+    """The commit message of one task: its reports, and failures that healed meanwhile."""
 
-    def __init__(self, told: Sequence[LaneReport | Healed]) -> None:
-        self.reports = tuple(each for each in told if isinstance(each, LaneReport))
-        self.healed = tuple(each for each in told if isinstance(each, Healed))
+    def __init__(self, outcomes: Sequence[LaneReport | Healed]) -> None:
+        self.reports = tuple(item for item in outcomes if isinstance(item, LaneReport))
+        self.healed = tuple(item for item in outcomes if isinstance(item, Healed))
 
 
 def reports_of(messages: Sequence[WriterCommitMessage | None]) -> list[LaneReport]:
-    """What the tasks that ended have written."""
+    """Return the reports of the tasks that ended."""
     return [report for message in messages if isinstance(message, WrittenMessage) for report in message.reports]
 
 
 def _healed_of(messages: Sequence[WriterCommitMessage | None]) -> list[dict[str, Any]]:
-    """What healed within the tasks, by place and reason."""
-    found: dict[tuple[str, str], Healed] = {}
-    for each in [each for message in messages if isinstance(message, WrittenMessage) for each in message.healed]:
-        key = (each.place, each.reason)
-        times, seconds = (found[key].times, found[key].seconds) if key in found else (0, 0.0)
-        found[key] = each._replace(times=times + each.times, seconds=seconds + each.seconds)
+    """Return the failures that healed within the tasks, by place and reason."""
+    totals: dict[tuple[str, str], Healed] = {}
+    for failure in [
+        failure for message in messages if isinstance(message, WrittenMessage) for failure in message.healed
+    ]:
+        key = (failure.place, failure.reason)
+        times, seconds = (totals[key].times, totals[key].seconds) if key in totals else (0, 0.0)
+        totals[key] = failure._replace(times=times + failure.times, seconds=seconds + failure.seconds)
     return [
         {
-            "place": shown_address(each.place),
-            "reason": each.reason,
-            "remedy": remedy_for(each.reason) or _HEALED_REMEDY,
-            "count": each.times,
-            "seconds": round(each.seconds, 3),
+            "place": shown_address(failure.place),
+            "reason": failure.reason,
+            "remedy": remedy_for(failure.reason) or _HEALED_REMEDY,
+            "count": failure.times,
+            "seconds": round(failure.seconds, 3),
         }
-        for each in found.values()
+        for failure in totals.values()
     ]
 
 
@@ -92,7 +94,7 @@ def _summary(reports: Sequence[LaneReport]) -> dict[str, Any]:
 
 
 class PulsarBatchWriter(DataSourceArrowWriter):
-    """Appends rows to topics; at least once."""
+    """Appends rows to topics, at least once."""
 
     def __init__(self, options: WriteOptions, schema: StructType) -> None:
         self._options = options
@@ -100,7 +102,7 @@ class PulsarBatchWriter(DataSourceArrowWriter):
 
     @strip_traceback
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        from interpulse.spark.process_client import healed_here
+        from interpulse.spark.processes.process_client import healed_here
         from interpulse.spark.writing.sink import write_rows
 
         reports = write_rows(self._options, iterator, {}, self._record)
@@ -115,7 +117,7 @@ class PulsarBatchWriter(DataSourceArrowWriter):
 
 
 class PulsarStreamWriter(DataSourceStreamArrowWriter):
-    """Appends micro-batches to topics; or exactly once."""
+    """Appends micro-batches to topics, exactly once with ``dedup``."""
 
     def __init__(self, options: WriteOptions, schema: StructType, *, checkpoint: str | None) -> None:
         self._options = options
@@ -125,8 +127,8 @@ class PulsarStreamWriter(DataSourceStreamArrowWriter):
 
     @strip_traceback
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        """Send everything; returns after the last receipt."""
-        from interpulse.spark.process_client import healed_here
+        """Send everything. Return after the last receipt."""
+        from interpulse.spark.processes.process_client import healed_here
         from interpulse.spark.writing.sink import write_rows
 
         task = stream_task()
@@ -141,7 +143,7 @@ class PulsarStreamWriter(DataSourceStreamArrowWriter):
 
 
 def commit_batch(batch: int, messages: Sequence[WriterCommitMessage | None], state_path: str | None) -> None:
-    """Record what the tasks of a batch wrote; with lanes, in their files."""
+    """Record the reports of a batch's tasks; with lanes, in their files."""
     reports, healed = reports_of(messages), _healed_of(messages)
     if state_path is not None:
         files = LaneFiles(state_path)
@@ -156,15 +158,15 @@ def commit_batch(batch: int, messages: Sequence[WriterCommitMessage | None], sta
 
 
 def _log_healed(healed: Sequence[Mapping[str, Any]]) -> None:
-    for each in healed:
+    for failure in healed:
         log.warning(
             "failed and healed within a task place=%s count=%d seconds=%.1f reason=%s remedy=%s",
-            *(each["place"], each["count"], each["seconds"], each["reason"], each["remedy"]),
+            *(failure["place"], failure["count"], failure["seconds"], failure["reason"], failure["remedy"]),
         )
 
 
 def _states_of(reports: Sequence[LaneReport]) -> dict[str, LaneState]:
-    """Where lanes stand now, by their keys; several tasks may have used a lane of the user's own ids in turn."""
+    """Return the states of lanes by key. Several tasks may have used a lane of user ids in turn."""
     states: dict[str, LaneState] = {}
     for report in reports:
         key = report.key or report.topic
@@ -174,7 +176,7 @@ def _states_of(reports: Sequence[LaneReport]) -> dict[str, LaneState]:
 
 
 def _written_by_topic(reports: Sequence[LaneReport]) -> dict[str, tuple[int, int, int]]:
-    """Entries, messages and bytes."""
+    """Return entries, messages and bytes by topic."""
     written: dict[str, tuple[int, int, int]] = {}
     for report in reports:
         if report.entries:
@@ -203,7 +205,7 @@ def _state_path(options: WriteOptions, checkpoint: str | None) -> str | None:
 
 
 def stream_task() -> StreamTask:
-    """Which part of which micro-batch this task is."""
+    """Return the part of the micro-batch that this task writes."""
     from pyspark import TaskContext
 
     context = TaskContext.get()
@@ -214,7 +216,7 @@ def stream_task() -> StreamTask:
 
 
 def earlier_attempts() -> list[Healed]:
-    """That Spark tries this task again is told too: what failed was in another process."""
+    """Return a record of earlier attempts of this task, whose failure was in another process."""
     from pyspark import TaskContext
 
     context = TaskContext.get()
@@ -230,7 +232,7 @@ def _checked_record(options: WriteOptions, schema: StructType) -> StructType | N
 
 
 def log_abort(messages: Sequence[WriterCommitMessage | None]) -> None:
-    """A batch failed in some of its tasks."""
+    """Log the failure of a batch in some of its tasks."""
     reports = reports_of(messages)
     if reports:
         positions = ", ".join(f"{report.topic} up to {report.state.target}" for report in reports)

@@ -17,7 +17,7 @@ from interpulse.spark.job.source_backlog import Backlog
 from interpulse.spark.options.access import Access
 from interpulse.spark.options.option import Purpose
 from interpulse.spark.reading.read_options import parse_read_options
-from interpulse.spark.throttle import Rate
+from interpulse.spark.reading.throttle import Rate
 from interpulse.spark.writing.write_options import parse_write_options
 
 
@@ -174,7 +174,7 @@ async def test_source_that_is_away_is_told_of_every_topic_until_it_answers(tmp_p
         (back,) = pipeline.records()[topic.namespace_name]
         await pipeline.stop()
     assert (away["state"], away["since"]) == (still["state"], still["since"]) == ("DISCONNECTED", still["since"])
-    assert away["reason"] == "the source east at pulsar+ssl://east:6651 cannot be asked: no route"
+    assert away["reason"] == "the source east at pulsar+ssl://east:6651 does not answer: no route"
     assert away["remedy"].startswith("see that east is up")
     assert (back["state"], back["reason"]) == ("REPLICATING", None)
 

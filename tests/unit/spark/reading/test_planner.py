@@ -8,7 +8,7 @@ from interpulse.spark.offsets import CutPosition, StreamOffset, ranges_between
 from interpulse.spark.options.option import Purpose
 from interpulse.spark.reading.planner import Beginning, Following, HeldBack, StreamPlanner, TopicEnd, WrittenBatch
 from interpulse.spark.reading.read_options import parse_read_options
-from interpulse.spark.throttle import Rate
+from interpulse.spark.reading.throttle import Rate
 
 A, B = "persistent://t/ns/a", "persistent://t/ns/b"
 

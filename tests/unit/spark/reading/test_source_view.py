@@ -11,8 +11,8 @@ from interpulse.spark.options.option import Purpose
 from interpulse.spark.reading import source_view
 from interpulse.spark.reading.planner import TopicEnd, WrittenBatch
 from interpulse.spark.reading.read_options import parse_read_options
+from interpulse.spark.reading.throttle import Rate
 from interpulse.spark.state_files import LAST_COMMIT_FILE, LaneFiles
-from interpulse.spark.throttle import Rate
 
 A, B = "persistent://t/ns/a", "persistent://t/ns/b"
 END = TopicEnd(Position(3, 4))

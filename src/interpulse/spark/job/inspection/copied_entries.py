@@ -45,9 +45,9 @@ async def last_copied(
         return None
     for tail in tails:
         after = EARLIEST if tail is None else Position(end.ledger, max(-1, end.entry - tail))
-        found = [each.source async for each in copied_entries(session, topic, after, end) if is_wanted(each)]
-        if found:
-            return max(found)
+        matching = [entry.source async for entry in copied_entries(session, topic, after, end) if is_wanted(entry)]
+        if matching:
+            return max(matching)
     return None
 
 
@@ -60,9 +60,9 @@ async def copied_entries(
     ) as reader:
         await reader.open()
         async for entry in reader:
-            found = _copied(entry.position, entry.parsed.metadata)
-            if found is not None:
-                yield found
+            copied = _copied(entry.position, entry.parsed.metadata)
+            if copied is not None:
+                yield copied
 
 
 def _copied(there: Position, metadata: pb.MessageMetadata) -> CopiedEntry | None:

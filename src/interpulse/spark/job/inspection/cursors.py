@@ -48,8 +48,8 @@ async def find_cursors(config: PipelineConfig, *, name: str | None = None, is_fi
             wanted.setdefault(cursor, set()).update(() if is_finished else selection.partitions())
         if name is not None:
             wanted = {name: set()}
-        found = await at_once(_of_topic(look, topic, wanted) for topic in await _topics(look))
-    return sorted(cursor for cursors in found for cursor in cursors)
+        groups = await at_once(_of_topic(look, topic, wanted) for topic in await _topics(look))
+    return sorted(cursor for cursors in groups for cursor in cursors)
 
 
 async def _topics(look: Inspection) -> list[str]:
@@ -62,10 +62,10 @@ async def _topics(look: Inspection) -> list[str]:
     else:
         names = {NamespaceName.parse(name) for name in rules.namespaces}
         names |= {TopicName.parse(name).namespace_name for name in rules.topics}
-    found = await at_once(
+    groups = await at_once(
         source.topics.list(name, domains=(PERSISTENT,), system_included=True) for name in sorted(names, key=str)
     )
-    return [topic for topics in found for topic in topics]
+    return [topic for topics in groups for topic in topics]
 
 
 async def _of_topic(look: Inspection, topic: str, wanted: Mapping[str, set[str]]) -> list[Cursor]:

@@ -115,7 +115,7 @@ class Inspection(AsyncCloses):
         """Return the last written entry. A job that ended within a batch has written more than its checkpoint says."""
         there = route.target_name(TopicName.parse(name))
         return await last_copied(
-            self._target(route), there, lambda each: each.producer == route.lane_of(name), tails=(1,)
+            self._target(route), there, lambda entry: entry.producer == route.lane_of(name), tails=(1,)
         )
 
     async def copied_by_any(self, route: Route, name: str) -> Position | None:
@@ -129,7 +129,7 @@ class Inspection(AsyncCloses):
         return await last_copied(
             self._target(route),
             there,
-            lambda each: each.producer == lane or (not is_merging and each.origin == source),
+            lambda entry: entry.producer == lane or (not is_merging and entry.origin == source),
         )
 
     def _target(self, route: Route) -> Session:
@@ -151,8 +151,8 @@ async def at_once(calls: Iterable[Awaitable[T]]) -> list[T]:
         async with slots:
             return await call
 
-    found = await asyncio.gather(*map(one, calls), return_exceptions=True)
-    for answer in found:
+    answers = await asyncio.gather(*map(one, calls), return_exceptions=True)
+    for answer in answers:
         if isinstance(answer, BaseException):
             raise answer
-    return [answer for answer in found if not isinstance(answer, BaseException)]
+    return [answer for answer in answers if not isinstance(answer, BaseException)]

@@ -103,7 +103,7 @@ async def _status_lines(look: Inspection, route: Route, names: set[str]) -> list
         return []
     except PulsarError as problem:
         return [f"  the source does not tell the status of the job: {problem}"]
-    wanted = [each for each in records if each.get("topic") in names and each.get("cluster") == route.remote]
+    wanted = [record for record in records if record.get("topic") in names and record.get("cluster") == route.remote]
     return [line for record in wanted for line in _status_of(record)]
 
 

@@ -98,9 +98,9 @@ class JobMetrics:
         for key in _LAGS:
             self._show_lag(key, [record for record in records if record.get(key) is not None])
 
-    def _show_lag(self, key: str, known: Records) -> None:
+    def _show_lag(self, key: str, records: Records) -> None:
         namespaces: dict[tuple[str, str], float] = {}
-        for record in known:
+        for record in records:
             labels = record["cluster"], str(TopicName.parse(record["topic"]).namespace_name)
             before = namespaces.get(labels, 0.0)
             namespaces[labels] = max(before, record[key]) if key == "lagSeconds" else before + record[key]
@@ -108,7 +108,7 @@ class JobMetrics:
         for labels, value in namespaces.items():
             self._lag[key].labels(*labels).set(value)
         self._worst[key].clear()
-        for record in sorted(known, key=lambda each: -float(each[key]))[:_WORST]:
+        for record in sorted(records, key=lambda record: -float(record[key]))[:_WORST]:
             if record[key]:
                 self._worst[key].labels(record["cluster"], record["topic"]).set(record[key])
 

@@ -47,7 +47,7 @@ class LiveScreen:
             self._title = f"{event['pipeline']}: from {event['source']}"
             self._waits_for = tuple(event["waitsFor"])
         elif kind == "ready":
-            self._waits_for = tuple(each for each in self._waits_for if each != event["what"])
+            self._waits_for = tuple(subject for subject in self._waits_for if subject != event["what"])
         elif kind == "error":
             self._error = f"{event.get('cluster')}: {event.get('error')}"
         elif kind == "progress":

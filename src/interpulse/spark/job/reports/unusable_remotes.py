@@ -23,11 +23,11 @@ class UnusableRemote:
 
     def records(self) -> dict[NamespaceName, list[dict[str, Any]]]:
         """Return status records by namespace."""
-        found: dict[NamespaceName, list[dict[str, Any]]] = {}
+        by_namespace: dict[NamespaceName, list[dict[str, Any]]] = {}
         for topic, count in self.topics.items():
-            rows = found.setdefault(topic.namespace_name, [])
+            rows = by_namespace.setdefault(topic.namespace_name, [])
             rows.extend(self._record(name) for name in partitions_of(topic, count))
-        return found
+        return by_namespace
 
     def _record(self, name: str) -> dict[str, Any]:
         return {

@@ -12,7 +12,7 @@ from interpulse.client.admin.admin_client import AdminClient
 from interpulse.model.errors import AuthorizationError, NotAllowed, NotFound, NotSupported, PulsarError
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.policies.messaging_policies import DispatchRate
-from interpulse.spark.throttle import Rate
+from interpulse.spark.reading.throttle import Rate
 
 __all__ = ["DispatchRates"]
 
@@ -79,17 +79,17 @@ class DispatchRates:
 
     async def _of_topic(self, topic: TopicName) -> DispatchRate:
         try:
-            found = await self._source.topic_policies.get(topic, "replicator_dispatch_rate", applied=True)
+            limit = await self._source.topic_policies.get(topic, "replicator_dispatch_rate", applied=True)
         except NotFound:
             return _NO_LIMIT
         except NotAllowed:  # policies of topics are switched off there
-            found = await self._of_namespace(topic.namespace_name)
-        return _NO_LIMIT if found is None else found
+            limit = await self._of_namespace(topic.namespace_name)
+        return _NO_LIMIT if limit is None else limit
 
     async def _of_namespace(self, namespace: NamespaceName) -> DispatchRate | None:
-        found: DispatchRate | None = await self._source.namespaces.policy(namespace, "replicator_dispatch_rate")
-        if found is not None:
-            return found
+        limit: DispatchRate | None = await self._source.namespaces.policy(namespace, "replicator_dispatch_rate")
+        if limit is not None:
+            return limit
         try:
             runtime = await self._source.brokers.runtime_configuration()
         except AuthorizationError:

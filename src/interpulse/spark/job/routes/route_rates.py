@@ -45,9 +45,9 @@ class RouteRates:
         """Return the rates of topics that were written to; the others have none."""
         while self._written and self._written[0][0] <= now - _WINDOW_S:
             self._written.popleft()
-        found: dict[str, CopyRate] = {}
+        rates: dict[str, CopyRate] = {}
         for _, topics in self._written:
             for name, (_, messages, size) in topics.items():
-                before = found.get(name, CopyRate())
-                found[name] = CopyRate(before.messages + messages / _WINDOW_S, before.bytes + size / _WINDOW_S)
-        return found
+                before = rates.get(name, CopyRate())
+                rates[name] = CopyRate(before.messages + messages / _WINDOW_S, before.bytes + size / _WINDOW_S)
+        return rates

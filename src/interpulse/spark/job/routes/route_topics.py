@@ -43,8 +43,8 @@ from interpulse.spark.job.routes.target_presence import TargetPresence
 from interpulse.spark.job.selection import partitions_of
 from interpulse.spark.job.start import Begin, first_message
 from interpulse.spark.lanes import LaneState
+from interpulse.spark.reading.throttle import Rate
 from interpulse.spark.state_files import write_atomically
-from interpulse.spark.throttle import Rate
 from interpulse.spark.writing.target.broker_target import lane_start
 from interpulse.spark.writing.target.target_topics import check_deduplicating, ensure_deduplication
 from interpulse.wire.commands.cursor_promise import REPLICATION_CURSORS
@@ -188,8 +188,8 @@ class RouteTopics:
     async def _prepare(self, topic: TopicName, count: int, problem: PulsarError | None) -> None:
         """Do everything that a topic needs before its first entry is planned. ``problem`` holds every topic."""
         # Also a topic that was never ready is listed by its partitions: the stream may have been reading them before.
-        known = self.states.get(topic, TopicState(since_ms=now_ms(), partitions=count))
-        before = replace(known, counted=count)
+        state = self.states.get(topic, TopicState(since_ms=now_ms(), partitions=count))
+        before = replace(state, counted=count)
         try:
             if problem is not None:
                 raise problem

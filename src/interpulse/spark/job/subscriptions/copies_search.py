@@ -64,16 +64,16 @@ class Found(NamedTuple):
     is_final: bool
 
 
-async def last_copy_upto(places: LogPlaces, source: Position, probe: Probe) -> Found:
+async def last_copy_upto(log: LogPlaces, source: Position, probe: Probe) -> Found:
     """Find the last copy of the entries up to ``source``, whose positions ascend along the target."""
-    found: CopiedEntry | None = None
+    newest: CopiedEntry | None = None
     is_passed = False
-    low, high = 0, places.total
+    low, high = 0, log.total
     while low < high:
         middle = (low + high) // 2
-        copy = await probe(places.before(middle), places.at(high - 1))
+        copy = await probe(log.before(middle), log.at(high - 1))
         if copy is None or copy.source > source:
             high, is_passed = middle, is_passed or copy is not None
         else:
-            found, low = copy, places.number_of(copy.there) + 1
-    return Found(found and found.there, is_passed or (found is not None and found.source == source))
+            newest, low = copy, log.number_of(copy.there) + 1
+    return Found(newest and newest.there, is_passed or (newest is not None and newest.source == source))

@@ -87,13 +87,13 @@ class SubscriptionSync:
             return None
 
         copy, is_final = await last_copy_upto(LogPlaces.of(there), source, probe)
-        known = stats.get("subscriptions", {}).get(subscription)
-        if known is None:
+        existing = stats.get("subscriptions", {}).get(subscription)
+        if existing is None:
             try:
                 await target.topics.create_subscription(topic, subscription, MessageId(*EARLIEST))
             except AlreadyExists:
                 return False  # a consumer has just subscribed
-        elif known.get("consumers"):
+        elif existing.get("consumers"):
             return False
         stands = cursor_position(there, subscription)
         if copy is not None and (stands is None or stands < copy):

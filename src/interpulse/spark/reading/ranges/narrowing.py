@@ -91,21 +91,21 @@ class Narrowing:
     @property
     def after(self) -> Position | None:
         """Return the position up to which nothing is wanted, or None if positions are not filtered."""
-        given = [] if self.positions.low is None else [_before(self.positions.low)]
+        bounds = [] if self.positions.low is None else [_before(self.positions.low)]
         if self.ledgers.low is not None:
-            known = self.ledgers.low == self.ledgers.high and self.entries.low is not None
-            given.append(_before(Position(self.ledgers.low, self.entries.low if known else 0)))
-        return max(given, default=None)
+            is_exact = self.ledgers.low == self.ledgers.high and self.entries.low is not None
+            bounds.append(_before(Position(self.ledgers.low, self.entries.low if is_exact else 0)))
+        return max(bounds, default=None)
 
     @property
     def upto(self) -> Position | None:
         """Return the position behind which nothing is wanted, or None if positions are not filtered."""
-        given = [] if self.positions.high is None else [self.positions.high]
+        bounds = [] if self.positions.high is None else [self.positions.high]
         if self.ledgers.high is not None:
-            known = self.ledgers.low == self.ledgers.high and self.entries.high is not None
-            end = Position(self.ledgers.high, self.entries.high) if known else Position(self.ledgers.high + 1, -1)
-            given.append(end)
-        return min(given, default=None)
+            is_exact = self.ledgers.low == self.ledgers.high and self.entries.high is not None
+            end = Position(self.ledgers.high, self.entries.high) if is_exact else Position(self.ledgers.high + 1, -1)
+            bounds.append(end)
+        return min(bounds, default=None)
 
 
 def _before(position: Position) -> Position:
@@ -129,7 +129,7 @@ def narrowed_by(filters: Iterable[Filter], style: str = "pulsar") -> Narrowing:
         partitions=_interval(by_column[names["partition"]]),
         ledgers=_interval(by_column["__ledgerId"]),
         entries=_interval(by_column["__entryId"]),
-        positions=_places(_values(by_column["__messageId"])),
+        positions=_positions(_values(by_column["__messageId"])),
         times_ms=Interval(*(None if time is None else _milliseconds(time) for time in times)),
         keys=_values(by_column[names["key"]]),
         style=style,
@@ -152,22 +152,22 @@ def _interval(filters: Iterable[Filter]) -> Interval:
 
 def _values(filters: Iterable[Filter]) -> frozenset[Any] | None:
     """Return the values that a column may have, or None for any."""
-    given = [
+    allowed = [
         frozenset([item.value] if isinstance(item, EqualTo) else item.value)
         for item in filters
         if isinstance(item, EqualTo | In)
     ]
-    return frozenset.intersection(*given) if given else None
+    return frozenset.intersection(*allowed) if allowed else None
 
 
-def _places(message_ids: frozenset[Any] | None) -> Interval:
+def _positions(message_ids: frozenset[Any] | None) -> Interval:
     if not message_ids:
         return _EVERYTHING
     try:
-        places = [message_id_from_wire(pb.MessageIdData.FromString(bytes(each))).position for each in message_ids]
+        positions = [message_id_from_wire(pb.MessageIdData.FromString(bytes(id_))).position for id_ in message_ids]
     except (DecodeError, TypeError):
         return _EVERYTHING  # no row has such an id, as Spark finds out
-    return Interval(min(places), max(places))
+    return Interval(min(positions), max(positions))
 
 
 def _milliseconds(time: datetime) -> int:
@@ -177,8 +177,8 @@ def _milliseconds(time: datetime) -> int:
 
 def _partitions_of(keys: Iterable[bytes], count: int) -> set[int]:
     """Return the partitions to which producers may route these keys: text or bytes (in base64), with either hash."""
-    found = set()
+    partitions = set()
     for key in keys:
         for text in (key, base64.b64encode(key)):
-            found |= {murmur3_hash(text) % count, java_string_hash(text.decode("utf-8", "replace")) % count}
-    return found
+            partitions |= {murmur3_hash(text) % count, java_string_hash(text.decode("utf-8", "replace")) % count}
+    return partitions

@@ -54,8 +54,8 @@ def split_ranges(
     the range's end are split, and those before it stay in one piece.
     """
     runs = {item: _runs(item, ledgers.get(item.topic, ())) for item in ranges}
-    whole = sum(run.bytes for each in runs.values() for run in each)
-    return [piece for item, each in runs.items() for piece in _cut(item, each, _pieces(each, whole, hints))]
+    whole = sum(run.bytes for parts in runs.values() for run in parts)
+    return [piece for item, parts in runs.items() for piece in _cut(item, parts, _pieces(parts, whole, hints))]
 
 
 def _pieces(runs: Sequence[_Run], whole: int, hints: SplitHints) -> int:

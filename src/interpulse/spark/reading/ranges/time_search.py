@@ -29,8 +29,8 @@ async def positions_before(
         async with slots:
             return await _before(session, TopicName.parse(name), time_ms, prefix, read_compacted)
 
-    found = await asyncio.gather(*(search(name, time_ms) for name, time_ms in times.items()))
-    return {name: position for name, position in zip(times, found, strict=True) if position is not None}
+    positions = await asyncio.gather(*(search(name, time_ms) for name, time_ms in times.items()))
+    return {name: position for name, position in zip(times, positions, strict=True) if position is not None}
 
 
 async def _before(

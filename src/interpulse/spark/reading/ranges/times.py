@@ -10,14 +10,14 @@ from interpulse.spark.options.option import OptionError
 __all__ = ["check_not_late", "times_of"]
 
 
-def times_of(given: int | Mapping[str, int] | None, topics: Collection[str]) -> dict[str, int]:
+def times_of(times: int | Mapping[str, int] | None, topics: Collection[str]) -> dict[str, int]:
     """Return the times of topic-partitions. Raise OptionError for topics that are not read."""
-    if given is None:
+    if times is None:
         return {}
-    if isinstance(given, int):
-        return dict.fromkeys(topics, given)
-    check_points_named(given, topics)
-    return {topic: time_ms for topic in topics if (time_ms := point_of(given, topic)) is not None}
+    if isinstance(times, int):
+        return dict.fromkeys(topics, times)
+    check_points_named(times, topics)
+    return {topic: time_ms for topic in topics if (time_ms := point_of(times, topic)) is not None}
 
 
 def check_not_late(times: Mapping[str, int], found: Collection[str], strategy: str) -> None:

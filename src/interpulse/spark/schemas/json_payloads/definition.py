@@ -56,7 +56,7 @@ def _with_java_types(schema: Any) -> Any:
         return {**schema, "dayTicks": _TIMES_OF_DAY[schema["logicalType"]]}
     changed = {key: _with_java_types(schema[key]) for key in ("type", "items", "values") if key in schema}
     if isinstance(fields := schema.get("fields"), list):
-        changed["fields"] = [_with_java_types_in(each) for each in fields]
+        changed["fields"] = [_with_java_types_in(field) for field in fields]
     return {**schema, **changed}
 
 
@@ -80,21 +80,21 @@ def resolved_types(parsed: Any) -> Any:
     return _resolved(parsed, {})
 
 
-def _resolved(parsed: Any, known: dict[str, Any]) -> Any:
+def _resolved(parsed: Any, named: dict[str, Any]) -> Any:
     if isinstance(parsed, str):
-        return known.get(parsed, {"type": parsed})
+        return named.get(parsed, {"type": parsed})
     if isinstance(parsed, list):
-        return [_resolved(branch, known) for branch in parsed]
+        return [_resolved(branch, named) for branch in parsed]
     if isinstance(parsed["type"], dict | list):
-        return _resolved(parsed["type"], known)
+        return _resolved(parsed["type"], named)
     schema = dict(parsed)
     for key in ("items", "values"):
         if key in schema:
-            schema[key] = _resolved(schema[key], known)
+            schema[key] = _resolved(schema[key], named)
     if "fields" in schema:
-        schema["fields"] = [{**each, "type": _resolved(each["type"], known)} for each in schema["fields"]]
+        schema["fields"] = [{**field, "type": _resolved(field["type"], named)} for field in schema["fields"]]
     if "name" in schema:
-        known[schema["name"]] = schema
+        named[schema["name"]] = schema
     return schema
 
 
@@ -108,7 +108,7 @@ def is_pairs(schema: Mapping[str, Any]) -> bool:
     items = schema.get("items")
     if not isinstance(items, dict) or items["type"] != "record":
         return False
-    names = [each["name"] for each in items["fields"]]
+    names = [field["name"] for field in items["fields"]]
     return names == ["key", "value"] and items["name"].startswith("org.apache.avro.reflect.Pair")
 
 

@@ -48,20 +48,20 @@ def _reader(schema: Any) -> ReadValue:
 
 
 def _record_reader(schema: Mapping[str, Any]) -> ReadValue:
-    fields = [(each["name"], _reader(each["type"])) for each in schema["fields"]]
+    fields = [(field["name"], _reader(field["type"])) for field in schema["fields"]]
 
     def read(value: Any) -> dict[str, Any]:
         if type(value) is not dict:
             raise JsonMisfit(value, "STRUCT", "it takes an object")
-        found: dict[str, Any] = {}
+        result: dict[str, Any] = {}
         name = ""
         try:
             for name, read_field in fields:
                 item = value.get(name)
-                found[name] = None if item is None else read_field(item)
+                result[name] = None if item is None else read_field(item)
         except JsonMisfit as error:
             raise error.inside(name) from None
-        return found
+        return result
 
     return read
 
@@ -70,13 +70,13 @@ def _array_reader(read_item: ReadValue) -> ReadValue:
     def read(value: Any) -> list[Any]:
         if type(value) is not list:
             raise JsonMisfit(value, "ARRAY", "it takes an array")
-        found: list[Any] = []
+        result: list[Any] = []
         try:
             for item in value:
-                found.append(None if item is None else read_item(item))  # noqa: PERF401 - errors name their place
+                result.append(None if item is None else read_item(item))  # noqa: PERF401 - errors name their place
         except JsonMisfit as error:
-            raise error.inside(f"[{len(found)}]") from None
-        return found
+            raise error.inside(f"[{len(result)}]") from None
+        return result
 
     return read
 
@@ -85,30 +85,30 @@ def _map_reader(read_entry: ReadValue) -> ReadValue:
     def read(value: Any) -> dict[str, Any]:
         if type(value) is not dict:
             raise JsonMisfit(value, "MAP", "it takes an object")
-        found: dict[str, Any] = {}
+        result: dict[str, Any] = {}
         key = ""
         try:
             for key, item in value.items():
-                found[key] = None if item is None else read_entry(item)
+                result[key] = None if item is None else read_entry(item)
         except JsonMisfit as error:
             raise error.inside(f"[{key}]") from None
-        return found
+        return result
 
     return read
 
 
 def _pairs_reader(pair: Mapping[str, Any], read_items: ReadValue) -> ReadValue:
     """Return a reader of a Java ``Map`` whose keys are not strings: an object, or an array of pairs as defined."""
-    read_key, read_value = (_reader(each["type"]) for each in pair["fields"])
+    read_key, read_value = (_reader(field["type"]) for field in pair["fields"])
     read_entries = _map_reader(read_value)
 
     def read(value: Any) -> Any:
         if type(value) is not dict:
             return read_items(value)
-        found = [{"key": read_key(key), "value": item} for key, item in read_entries(value).items()]
-        if any(each["key"] is None for each in found):
+        result = [{"key": read_key(key), "value": item} for key, item in read_entries(value).items()]
+        if any(item["key"] is None for item in result):
             raise JsonMisfit(value, "MAP", "each entry has a key")
-        return found
+        return result
 
     return read
 
@@ -167,8 +167,10 @@ def _fits(value: Any, branch: Mapping[str, Any], read: ReadValue) -> bool:
     if type(value) not in spelling and not (logical in ("float", "double") and value in _NO_FINITE):
         return False
     if type(value) is dict and "fields" in branch:
-        names = {each["name"] for each in branch["fields"]}
-        needed = {each["name"] for each in branch["fields"] if "default" not in each and not _takes_null(each["type"])}
+        names = {field["name"] for field in branch["fields"]}
+        needed = {
+            field["name"] for field in branch["fields"] if "default" not in field and not _takes_null(field["type"])
+        }
         if not needed <= value.keys() <= names:
             return False
     try:

@@ -70,13 +70,13 @@ class _Writers:
             return self._of_map(self.of(schema["values"]))
         if kind == "array":
             if is_pairs(schema):
-                key, value = (each["type"] for each in schema["items"]["fields"])
+                key, value = (field["type"] for field in schema["items"]["fields"])
                 return self._of_pairs(key, value)
             return self._of_array(self.of(schema["items"]))
         return self._of_value(schema)
 
     def _of_record(self, schema: Mapping[str, Any]) -> _Write:
-        fields = [(each["name"], f"{_text(each['name'])}:", self._of_field(each)) for each in schema["fields"]]
+        fields = [(field["name"], f"{_text(field['name'])}:", self._of_field(field)) for field in schema["fields"]]
 
         def write(row: Mapping[str, Any]) -> str:
             parts = []
@@ -205,8 +205,8 @@ def _value_of_default(schema: Any, default: Any) -> Any:
         value = {key: _value_of_default(first["values"], item) for key, item in default.items()}
     elif kind in ("record", "error"):
         value = {
-            each["name"]: _value_of_default(each["type"], default.get(each["name"], each.get("default")))
-            for each in first["fields"]
+            field["name"]: _value_of_default(field["type"], default.get(field["name"], field.get("default")))
+            for field in first["fields"]
         }
     elif logical == "date":
         value = _EPOCH.date() + timedelta(days=default)

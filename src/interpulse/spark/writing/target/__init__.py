@@ -1,1 +1,1 @@
-"""The cluster that is written to: its topics and schemas, and the partitions as lanes write to them."""
+"""The cluster that is written to: its topics and schemas, and its partitions as targets of lanes."""

@@ -1,4 +1,4 @@
-"""The cluster written to, as lanes need it: named senders, reading back."""
+"""The target cluster of lanes: named senders, and reading back."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from interpulse.model.ids import EARLIEST, LATEST, Position
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo
 from interpulse.spark.lanes import LaneState, starting_lane
-from interpulse.spark.process_client import patiently
+from interpulse.spark.processes.process_client import patiently
 from interpulse.spark.topic_map import TopicMap
 from interpulse.spark.writing.lane import StoredEntry
 from interpulse.spark.writing.target.target_schemas import TargetSchemas
@@ -33,7 +33,7 @@ _TAIL: Final = 100
 
 
 class SenderLane:
-    """A lane's producer: sends entries, keeps what became of each."""
+    """The producer of a lane. It sends entries and records their outcome."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class SenderLane:
         unproven_after: Position | None = None,
         again: Callable[[], Awaitable[EntrySender]] | None = None,
     ) -> None:
-        """``again`` opens another sender of the same name, where ``unproven_after`` says that one is needed."""
+        """Take a sender. ``again`` opens another sender of the same name, if ``unproven_after`` requires one."""
         self._sender = sender
         self._again = again
         self._receipts: list[asyncio.Future[Receipt]] = []
@@ -127,12 +127,12 @@ class BrokerTarget:
         is_copying: bool = False,
         permit: Callable[[str, int], Awaitable[None]] | None = None,
     ) -> None:
-        """Unless it is known that topics de-duplicate, ``admin`` is asked, or without one the first entry tells.
+        """Set up the target.
 
-        Topics are named as on the source; ``topic_map`` says what they are called here. ``is_copying``: entries are
-        written as they were published, so that topics which demand encryption take those that are encrypted.
-        ``permit`` is asked with the topic-partition and the sequence id of an entry before it is sent, and raises what
-        keeps it back.
+        ``admin`` shows if topics de-duplicate, unless that is known; without it the first entry proves it.
+        ``topic_map`` maps names of source topics to names here. ``is_copying``: entries are written as they were
+        published, so that topics which require encryption accept encrypted entries. ``permit`` is called with the
+        topic-partition and the sequence id of an entry before it is sent, and raises if it must not be sent.
         """
         self._admin = admin
         self._session = session
@@ -177,7 +177,7 @@ class BrokerTarget:
         async def again() -> EntrySender:
             return await patiently(self._session, opened)
 
-        async with AsyncExitStack() as refused:  # a sender that stays open keeps the producer's name
+        async with AsyncExitStack() as refused:  # an open sender holds the producer's name
             sender = await refused.enter_async_context(await again())
             unproven_after = None
             if has_to_show and self._admin is None:
@@ -194,7 +194,7 @@ class BrokerTarget:
         if end.entry < 0 or end == after:
             return
         if end < after:
-            after = EARLIEST  # the target was rebuilt: its positions are other ones now
+            after = EARLIEST  # the target was rebuilt, and its positions are different now
         outages = self._session.outages
         async with EntryReader(
             self._session,

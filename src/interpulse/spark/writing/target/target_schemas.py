@@ -1,4 +1,4 @@
-"""Which version a schema of the source cluster has on the cluster written to."""
+"""Versions of the source's schemas on the target."""
 
 from __future__ import annotations
 
@@ -12,18 +12,20 @@ __all__ = ["TargetSchemas"]
 
 
 class TargetSchemas:
-    """Registers a schema on the target when one of its entries is met for the first time, and remembers its version."""
+    """Registers each schema on the target for its first entry, and caches the target's version."""
 
     def __init__(self, target: Session, source: Session | None, topic_map: TopicMap | None = None) -> None:
-        """Without a source, versions cannot be told from each other: entries are written without one. ``topic_map``
-        says what topics of the source are called on the target."""
+        """Set the clusters. Without a source, versions have no meaning here, so entries are written without one.
+
+        ``topic_map`` maps names of source topics to names on the target.
+        """
         self._target = target
         self._map = topic_map or TopicMap()
         self._source = source
         self._versions: dict[tuple[TopicName, bytes], bytes] = {}
 
     async def version(self, topic: str, version: bytes, *, producer_name: str | None) -> bytes | None:
-        """The version on the target for one of the source. Raises IncompatibleSchema."""
+        """Return the target's version for one of the source. Raises IncompatibleSchema."""
         if self._source is None:
             return None
         name = TopicName.parse(topic)
@@ -33,7 +35,10 @@ class TargetSchemas:
         return self._versions[key]
 
     async def _translated(self, source: Session, name: TopicName, version: bytes, producer_name: str | None) -> bytes:
-        """Stored on a topic that holds entries: Pulsar finds none of the name of a partitioned one here."""
+        """Register the schema under the name of the entry's own partition.
+
+        Pulsar finds no topic under the name of a partitioned topic here.
+        """
         found = await source.lookup.schema(name.base, version)
         if found is None:
             raise MetadataError(

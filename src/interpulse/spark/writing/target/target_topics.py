@@ -1,5 +1,4 @@
-"""What must hold on the target before the first row of a topic is sent: it is there, and for exactly-once it
-de-duplicates."""
+"""Conditions of the target before the first row of a topic: the topic exists, and de-duplicates for exactly-once."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ from interpulse.model.errors import (
 )
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.replication.provision import TopicHeld
-from interpulse.spark.process_client import patiently
+from interpulse.spark.processes.process_client import patiently
 
 __all__ = ["TargetTopics", "check_deduplicating", "check_takes_entries", "ensure_deduplication", "is_deduplicating"]
 
@@ -27,9 +26,9 @@ _DEDUPLICATING: Final = (None, "enabled", "initialized", "recovering")
 
 
 async def ensure_deduplication(target: AdminClient, topic: TopicName, *, may_enable: bool) -> bool:
-    """Without de-duplication on the target nothing is exactly once. True if it was switched on just now.
+    """Enable de-duplication if permitted; exactly-once requires it. Return True if it was enabled just now.
 
-    A namespace where it is switched off on purpose is left alone: raises TopicHeld.
+    A namespace where it is disabled explicitly stays unchanged: raises TopicHeld.
     """
     namespace = topic.namespace_name
     enabled = await _policy(target, namespace, topic)
@@ -65,31 +64,31 @@ async def _broker_default(target: AdminClient) -> bool:
 
 
 async def check_deduplicating(target: AdminClient, names: Sequence[str]) -> None:
-    """The switch takes a moment to reach loaded topics; raises TopicHeld until the topics say that it did."""
+    """Check that loaded topics de-duplicate, which takes a moment after enabling it. Raises TopicHeld until then."""
     for name in names:
         try:
             status = await _deduplication_status(target, name)
         except NotFound:
-            continue  # not loaded yet: it will read the policy when it is
+            continue  # not loaded: it reads the policy on loading
         if status not in _DEDUPLICATING:
             raise TopicHeld(name, f"de-duplication of {name} is {status} yet", "it is looked at again by itself")
 
 
 async def is_deduplicating(target: AdminClient, name: str) -> bool:
-    """Whether a loaded topic-partition de-duplicates, by whichever policy."""
+    """Return True if a loaded topic-partition de-duplicates, by whichever policy."""
     return await _deduplication_status(target, name) in _DEDUPLICATING
 
 
 async def _deduplication_status(target: AdminClient, name: str) -> str | None:
-    """In small letters; None from a broker that does not say."""
+    """Return the status in lower case. Return None for a broker that does not report it."""
     status = (await target.topics.stats(name)).get("deduplicationStatus")
     return None if status is None else str(status).lower()
 
 
 class TargetTopics:
-    """The topics of a write: how many partitions they have, created if they may be.
+    """Partition counts of the topics of a write. Topics may be created on demand.
 
-    ``create`` is the option ``createTopics``; ``admin`` is needed where it is a number.
+    ``create`` is the option ``createTopics``; ``admin`` is needed if it is a number.
     """
 
     def __init__(self, session: Session, create: str | int = "false", admin: AdminClient | None = None) -> None:
@@ -99,8 +98,10 @@ class TargetTopics:
         self._counts: dict[str, int] = {}
 
     async def partitions(self, topic: str) -> int:
-        """0 for a topic that is not partitioned, and for a partition. Raises TopicNotFound, and what the broker refuses
-        to create."""
+        """Return the partition count, 0 for a partition or an unpartitioned topic.
+
+        Raises TopicNotFound, or why it cannot be created.
+        """
         count = self._counts.get(topic)
         if count is None:
             name = TopicName.parse(topic)
@@ -126,16 +127,16 @@ class TargetTopics:
         return await lookup.partitions(name, create=False)
 
     async def _created(self, name: TopicName, count: int) -> None:
-        """Another task may be faster: what it made is as good."""
+        """Create a topic. Another task may have created it, which is as good."""
         assert self._admin is not None, "parse_write_options has seen to it"
         with contextlib.suppress(AlreadyExists):
             await (self._admin.topics.create_partitioned(name, count) if count else self._admin.topics.create(name))
 
 
 async def check_takes_entries(topics: TargetTopics, topic: str) -> None:
-    """Entries go to a topic that is there, and for a partitioned one to its partitions.
+    """Check that entries are sent to an existing topic, and to the partitions of a partitioned one.
 
-    (Those of a partition that is not there brokers refuse themselves.) Raises TopicNotFound or InvalidRequest.
+    Brokers refuse missing partitions themselves. Raises TopicNotFound or InvalidRequest.
     """
     if await topics.partitions(topic):
         partition = TopicName.parse(topic).partition(0)

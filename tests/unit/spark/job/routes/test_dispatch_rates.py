@@ -8,7 +8,7 @@ from interpulse.model.errors import AuthorizationError, NotAllowed, NotConnected
 from interpulse.model.names import TopicName
 from interpulse.model.policies.messaging_policies import DispatchRate
 from interpulse.spark.job.routes.dispatch_rates import DispatchRates
-from interpulse.spark.throttle import Rate
+from interpulse.spark.reading.throttle import Rate
 
 A, B = TopicName.parse("persistent://t/ns/a"), TopicName.parse("persistent://t/ns/b")
 

@@ -6,7 +6,7 @@ from interpulse.client.config import ClientConfig
 from interpulse.client.session import Session
 from interpulse.model.ids import Position
 from interpulse.model.numbers import LONG_MAX
-from interpulse.spark.reading.ranges.ledger_presence import ledger_is_there
+from interpulse.spark.reading.ranges.ledgers import ledger_is_there
 from tests.unit.client.consuming.test_entry_reader import TOPIC, LogBroker, log_of
 
 

@@ -11,9 +11,15 @@ from interpulse.client.config import ClientConfig
 from interpulse.client.outages import Outages
 from interpulse.client.session import Session
 from interpulse.model.errors import NotAllowed, NotConnected
-from interpulse.spark import process_client
 from interpulse.spark.options.access import Access
-from interpulse.spark.process_client import Patience, patiently, process_portal, relaxed_collector, session_for
+from interpulse.spark.processes import process_client
+from interpulse.spark.processes.process_client import (
+    Patience,
+    patiently,
+    process_portal,
+    relaxed_collector,
+    session_for,
+)
 
 SERVICE_URL = "pulsar://127.0.0.1:1"
 

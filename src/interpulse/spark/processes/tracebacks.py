@@ -1,4 +1,4 @@
-"""What users see of an error: Spark puts the whole traceback of Python into its own message."""
+"""Errors as users see them. Spark puts the whole traceback of Python into its own message."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ Result = TypeVar("Result")
 
 
 def strip_traceback(step: Callable[Given, Result]) -> Callable[Given, Result]:
-    """For what Spark calls: an error whose sentence is meant for users leaves without our frames and its causes."""
+    """Wrap a function that Spark calls: errors meant for users lose our frames and their causes."""
 
     @functools.wraps(step)
-    def call(*given: Given.args, **named: Given.kwargs) -> Result:
+    def call(*args: Given.args, **named: Given.kwargs) -> Result:
         try:
-            return step(*given, **named)
+            return step(*args, **named)
         except (PulsarError, OptionError) as error:
             raise error.with_traceback(None) from None
         except ModuleNotFoundError as error:
@@ -31,12 +31,12 @@ def strip_traceback(step: Callable[Given, Result]) -> Callable[Given, Result]:
 
 
 def strip_traceback_while_reading(step: Callable[Given, Iterator[Result]]) -> Callable[Given, Iterator[Result]]:
-    """The same for what gives its results one by one."""
+    """Wrap a generator that Spark calls: errors meant for users lose our frames and their causes."""
 
     @functools.wraps(step)
-    def call(*given: Given.args, **named: Given.kwargs) -> Iterator[Result]:
+    def call(*args: Given.args, **named: Given.kwargs) -> Iterator[Result]:
         try:
-            yield from step(*given, **named)
+            yield from step(*args, **named)
         except (PulsarError, OptionError) as error:
             raise error.with_traceback(None) from None
         except ModuleNotFoundError as error:
@@ -46,7 +46,7 @@ def strip_traceback_while_reading(step: Callable[Given, Iterator[Result]]) -> Ca
 
 
 def _missing(error: ModuleNotFoundError) -> ModuleNotFoundError:
-    """An archive of ``--py-files`` may hold this package and not what it needs."""
+    """Explain a missing module: an archive of ``--py-files`` may have this package without its dependencies."""
     return ModuleNotFoundError(
         f"package {error.name} is not installed where Spark's Python runs, and not in the archive of --py-files: "
         f"install interpulse[spark] there, or put the packages that it needs into the archive",

@@ -10,8 +10,8 @@ from types import ModuleType
 
 import pytest
 
-from interpulse.spark import workers
-from interpulse.spark.workers import settle_memory
+from interpulse.spark.processes import workers
+from interpulse.spark.processes.workers import settle_memory
 from interpulse.terminal.logs import configure_logging
 
 PROGRAM = (
@@ -47,7 +47,7 @@ def thawed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_daemon_when_it_forks_workers_of_tasks_then_has_read_what_they_need() -> None:
     """And has made nothing of a client, which no forked process could use."""
     program = (
-        "import sys, threading, pyspark.daemon, interpulse.spark.worker_daemon as ours;"
+        "import sys, threading, pyspark.daemon, interpulse.spark.processes.worker_daemon as ours;"
         "pyspark.daemon.manager = lambda: print(sorted(set(sys.argv[2:]) - set(sys.modules)), threading.active_count(),"
         "__import__('gc').get_freeze_count() > 0);"
         "ours.main()"
@@ -63,7 +63,7 @@ def test_daemon_when_it_forks_workers_of_tasks_then_has_read_what_they_need() ->
 def test_daemon_when_it_forks_workers_of_tasks_then_its_libraries_run_no_threads() -> None:
     """A lock that one of them held would stay locked in the workers."""
     program = (
-        "import os, pyspark.daemon, interpulse.spark.worker_daemon as ours;"
+        "import os, pyspark.daemon, interpulse.spark.processes.worker_daemon as ours;"
         "pyspark.daemon.manager = lambda: print(len(os.listdir('/proc/self/task')));"
         "ours.main()"
     )
@@ -78,7 +78,7 @@ def run_as(monkeypatch: pytest.MonkeyPatch, module: str | None) -> None:
     monkeypatch.setitem(sys.modules, "__main__", main)
 
 
-@pytest.mark.parametrize("daemon", ["pyspark.daemon", "interpulse.spark.worker_daemon"])
+@pytest.mark.parametrize("daemon", ["pyspark.daemon", "interpulse.spark.processes.worker_daemon"])
 def test_memory_when_settled_in_a_worker_then_left_out_once(
     monkeypatch: pytest.MonkeyPatch, thawed: None, daemon: str
 ) -> None:

@@ -5,7 +5,7 @@ import traceback
 import pytest
 
 from interpulse.model.errors import TopicNotFound
-from interpulse.spark.tracebacks import strip_traceback, strip_traceback_while_reading
+from interpulse.spark.processes.tracebacks import strip_traceback, strip_traceback_while_reading
 
 
 def fail(error):

@@ -1,7 +1,7 @@
-"""The client of a Spark process: one event loop in one thread, and one session per cluster.
+"""The clients of a Spark process: one event loop in one thread, and one session per cluster.
 
-Python workers are reused by Spark and rotate: a client that is still there saves time, and no task relies on it.
-Nothing is made at import, and a forked child makes its own: an event loop belongs to the process that started it.
+Spark reuses and rotates its Python workers. An open client saves time, but no task relies on it. Nothing is created at
+import, and a forked child creates its own: an event loop belongs to the process that started it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from interpulse.client.portal import Portal
 from interpulse.client.session import Session
 from interpulse.client.transport.backoff import retry
 from interpulse.spark.options.access import Access
-from interpulse.spark.workers import settle_memory
+from interpulse.spark.processes.workers import settle_memory
 from interpulse.wire.checksum import crc32c, crc32c_slowly
 
 __all__ = ["Patience", "healed_here", "patiently", "process_portal", "relaxed_collector", "session_for"]
@@ -34,16 +34,16 @@ Result = TypeVar("Result")
 
 
 class Patience(NamedTuple):
-    """How readers and senders bear a cluster that is away, or has no room."""
+    """Limits for readers and senders while a cluster is away or has no room."""
 
     outage_timeout_ms: int | None = None
-    """None: they wait as long as it takes."""
+    """Longest wait. None waits without a limit."""
     waits_for_room: bool = True
 
 
 _ENDLESS: Final = Patience()
 _REQUEST_MIN_MS: Final = 1_000
-"""A cluster that is there may need so long for an answer, however short an outage is waited for."""
+"""Shortest timeout of a request. A cluster that runs may need this long, even if outages are given up earlier."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ def _process_client() -> _ProcessClient:
 
 
 def _new_loop() -> asyncio.AbstractEventLoop:
-    """The faster loop where it is installed."""
+    """Return a uvloop event loop if that is installed, else asyncio's."""
     try:
         import uvloop
     except ImportError:
@@ -77,20 +77,20 @@ def _new_loop() -> asyncio.AbstractEventLoop:
 
 
 def process_portal() -> Portal:
-    """The portal of this process; its first call starts the thread."""
+    """Return the portal of this process. The first call starts its thread."""
     return _process_client().portal
 
 
 async def session_for(
     service_url: str, operation_timeout_ms: int, access: Access, patience: Patience = _ENDLESS
 ) -> Session:
-    """The session of this process with a cluster. Call it in the portal's loop."""
+    """Return the session of this process with a cluster. Call it in the portal's loop."""
     key = (service_url, operation_timeout_ms, access, patience)
     sessions = _process_client().sessions
     session = sessions.get(key)
     if session is None or session.is_closed:
         usual = ClientConfig(service_url)
-        # No single wait is longer than that for a cluster that is away.
+        # No single wait for a cluster that is away is longer.
         longest = max(_REQUEST_MIN_MS, patience.outage_timeout_ms or sys.maxsize)
         config = ClientConfig(
             service_url,
@@ -109,20 +109,20 @@ async def session_for(
             waits_for_room=patience.waits_for_room,
             rereads_credentials=access.rereads_credentials,
         )
-        session = sessions[key] = Session(config, outages, remembers_brokers=True)  # each task opens and closes
+        session = sessions[key] = Session(config, outages, remembers_brokers=True)  # tasks open and close it
     return session
 
 
 def healed_here() -> list[Healed]:
-    """What failed and healed at the clusters of this process since it was asked last: a task asks at its end."""
+    """Return the outages of this process that healed since the last call. Each task calls this at its end."""
     sessions = list(_process_client().sessions.values())
-    return [each for session in sessions if session.outages is not None for each in session.outages.take_healed()]
+    return [outage for session in sessions if session.outages is not None for outage in session.outages.take_healed()]
 
 
 async def patiently(session: Session, attempt: Callable[[], Awaitable[Result]]) -> Result:
-    """What it gives, after waiting for a cluster that is away as long as the session does.
+    """Return the result of ``attempt``, repeated while the cluster is away, as long as the session's patience allows.
 
-    Raises what does not heal.
+    Raises errors that waiting does not fix.
     """
     outages = session.outages
     if outages is None:
@@ -150,10 +150,10 @@ _COLLECT_AFTER: Final = 100_000
 
 @contextmanager
 def relaxed_collector() -> Iterator[None]:
-    """Let the garbage collector look less often while a task moves entries.
+    """Run the garbage collector less often while a task moves entries.
 
-    Each entry is a few objects that live for a moment and form no cycles; with Python's usual thresholds half of a
-    task's time goes into looking at them again and again.
+    Each entry is a few short-lived objects without cycles. With Python's usual thresholds a task spends half of its
+    time searching them.
     """
     usual = gc.get_threshold()
     gc.set_threshold(_COLLECT_AFTER, 50, usual[2])

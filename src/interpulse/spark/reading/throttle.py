@@ -1,10 +1,8 @@
-"""How much of a topic-partition may be copied now: ``replicatorDispatchRate``.
+"""Copy limits of topic-partitions: ``replicatorDispatchRate``. Pure: time is an argument.
 
-An entry counts as one message however many a batch holds, as with Pulsar's own replicators. Permits come evenly over
-the period and gather up to those of one period. How large entries are is known when they are written; so what was
-written is charged afterwards, and a debt that remains is worked off before anything more is planned.
-
-Pure: time is an argument.
+An entry counts as one message however many a batch holds, as with Pulsar's own replicators. Permits accrue evenly over
+the period, up to those of one period. The size of entries is known only after writing, so writes are charged
+afterwards, and a debt is worked off before more is planned.
 """
 
 from __future__ import annotations
@@ -17,7 +15,7 @@ __all__ = ["Rate", "Throttle"]
 
 
 class Rate(NamedTuple):
-    """What may be copied per period; 0 or less: no limit. ``relative``: on top of what is being published."""
+    """A limit per period; 0 or less is none. A ``relative`` limit is added to the publish rate."""
 
     entries: int
     bytes: int
@@ -26,7 +24,7 @@ class Rate(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """For people; a part without a limit is left out."""
+        """Return the rate as text for people, without the parts that have no limit."""
         limits = [
             f"{limit:,} {what}" for limit, what in ((self.entries, "messages"), (self.bytes, "bytes")) if limit > 0
         ]
@@ -36,7 +34,7 @@ class Rate(NamedTuple):
 
 @dataclass
 class _Permits:
-    """Of one kind: what is left of the rate, and besides it what was published since, if the rate is relative."""
+    """The permits of one unit: the remainder of the rate, and recent publishes if the rate is relative."""
 
     limit: int
     left: float
@@ -56,7 +54,7 @@ class _Permits:
             self.left -= count - besides
 
     def change(self, limit: int) -> None:
-        """What is owed stays owed."""
+        """Change the limit. A debt remains."""
         self.left = min(self.left, limit) if self.limit > 0 else limit
         self.limit = limit
 
@@ -70,7 +68,7 @@ class _Budget:
         self.bytes = _Permits(rate.bytes, rate.bytes)
         self.filled_at = now
         self.entry_bytes = 0.0
-        """As they were lately; 0 before the first is written."""
+        """Recent average size of an entry; 0 before the first is written."""
 
     def fill(self, now: float) -> None:
         periods, self.filled_at = max(0.0, now - self.filled_at) / self.rate.period_s, now
@@ -83,8 +81,11 @@ class _Budget:
         self.bytes.change(rate.bytes)
 
     def room(self) -> int | None:
-        """Entries that may be planned; None without a limit. A size allows one at least while there is anything: an
-        entry larger than what a period allows goes too, and leaves a debt."""
+        """Return the number of entries that may be planned, or None without a limit.
+
+        A size limit allows at least one entry while any permit is left: an entry larger than a period's permits is sent
+        too, and leaves a debt.
+        """
         limits = []
         if self.rate.entries > 0:
             limits.append(int(self.entries.available))
@@ -102,7 +103,7 @@ class Throttle:
         self._budgets: dict[str, _Budget] = {}
 
     def set_rates(self, rates: Mapping[str, Rate], now: float) -> None:
-        """Those of all topics that have one."""
+        """Set the rates of all topics that have one."""
         for name in [name for name in self._budgets if name not in rates]:
             del self._budgets[name]
         for name, rate in rates.items():
@@ -114,17 +115,17 @@ class Throttle:
                 budget.change(rate)
 
     def room(self, now: float) -> dict[str, int]:
-        """How many entries of each may be planned."""
-        found = {}
+        """Return the number of entries that may be planned, by topic-partition."""
+        rooms = {}
         for name, budget in self._budgets.items():
             budget.fill(now)
             room = budget.room()
             if room is not None:
-                found[name] = room
-        return found
+                rooms[name] = room
+        return rooms
 
     def charge(self, name: str, entries: int, size: int) -> None:
-        """So much of it was written."""
+        """Charge written entries."""
         budget = self._budgets.get(name)
         if budget is not None and entries:
             budget.entries.take(entries)
@@ -132,7 +133,7 @@ class Throttle:
             budget.entry_bytes = size / entries
 
     def note_published(self, name: str, entries: int) -> None:
-        """So much came to it on the source: a relative rate is what may be copied besides."""
+        """Note entries that were published on the source. A relative rate is added to them."""
         budget = self._budgets.get(name)
         if budget is not None and budget.rate.relative:
             budget.entries.published += entries

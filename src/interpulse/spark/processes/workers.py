@@ -1,0 +1,62 @@
+"""Spark's Python workers: their log, in the form of the job's program, and their memory.
+
+Workers inherit only the environment of the program, so a variable names the function that configures their log. A
+worker of another session does not have it and changes nothing. The daemon that forks workers runs the garbage collector
+in each of them after every task.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import json
+import logging
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+__all__ = ["WORKER_DAEMON", "configure_worker", "passed_to_workers", "settle_memory"]
+
+_VARIABLE: Final = "INTERPULSE_WORKER_LOG"
+WORKER_DAEMON: Final = "interpulse.spark.processes.worker_daemon"
+"""Module of the worker daemon of our own sessions."""
+_DAEMONS: Final = ("pyspark.daemon", WORKER_DAEMON)
+_settled_in: int | None = None
+
+
+@contextmanager
+def passed_to_workers(module: str, function: str, *arguments: str) -> Iterator[None]:
+    """Let all processes that start in this context run a function to configure their log."""
+    os.environ[_VARIABLE] = json.dumps([module, function, *arguments])
+    try:
+        yield
+    finally:
+        del os.environ[_VARIABLE]
+
+
+def configure_worker() -> None:
+    """Configure the log of this process by its program's function, unless it is configured already."""
+    setting = os.environ.get(_VARIABLE)
+    if setting is not None and not logging.getLogger().handlers:
+        module, function, *arguments = json.loads(setting)
+        getattr(importlib.import_module(module), function)(*arguments)
+
+
+def settle_memory() -> None:
+    """Exclude the present objects of this worker from its daemon's garbage collection, once. They are mostly modules.
+
+    The collection otherwise takes a tenth of a second in each worker of a query or micro-batch, while the next task
+    waits. Other processes are unchanged.
+    """
+    global _settled_in
+    if _settled_in != os.getpid() and _is_worker():
+        _settled_in = os.getpid()
+        gc.freeze()
+
+
+def _is_worker() -> bool:
+    """Return True if Spark's daemon started this process."""
+    spec = getattr(sys.modules.get("__main__"), "__spec__", None)
+    return spec is not None and spec.name in _DAEMONS

@@ -123,7 +123,9 @@ def test_compaction_page_when_followed_then_the_topic_is_compacted(reader: WalkF
 
 
 def test_repair_page_when_nothing_is_wrong_then_its_commands_end_well(reader: WalkFactory) -> None:
-    outputs = reader("shared").follow([RUNNING, *ORDERS, *steps("repair-topics.md", "Find inconsistent topics", "Repair")])
+    outputs = reader("shared").follow(
+        [RUNNING, *ORDERS, *steps("repair-topics.md", "Find inconsistent topics", "Repair")]
+    )
     assert len(outputs) == 1 + len(ORDERS) + 2
 
 

@@ -1,12 +1,12 @@
 """Events of topic policies: brokers of both kinds report changes in the topic ``__change_events`` of a namespace.
 
-What it says last is the truth. The records of policies, which everything in a broker of ours reads, follow it: each
-broker reads the events of the namespaces that it has topics of, to their end before it loads the first topic, and on
-from there. A record has the position of the event it came from, and never goes back to an earlier one, so that several
-brokers may follow the same events. A record without a position was never reported: it is, once.
+The last event of a topic is the truth, and the policy records, which our broker reads everywhere, follow it. Each
+broker follows the events of the namespaces it has topics of; it reads them to their end before it loads the first
+topic. A record holds the position of its event and never goes back to an earlier one, so several brokers can follow the
+same events. A record without a position was never reported, and is reported once.
 
-A change of policies reads to the end, writes an event, and then changes the record.
-Source: docs/reference/cluster-protocol.md#topic-policies.
+A change of policies reads to the end, writes an event, and then changes the record. Source:
+docs/reference/cluster-protocol.md#topic-policies.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ class _Follower:
         self.task: asyncio.Task[None]
         self.caught_up = False
         self.answered = asyncio.Event()
-        """It has caught up, or waiting does not help: this broker is not let in."""
+        """Set once the follower has caught up, or once waiting is useless because this broker is refused."""
 
 
 class ChangeEvents:
-    """See the module. `close` ends it."""
+    """Followers and writers of the events of all namespaces. Call `close` at the end."""
 
     def __init__(
         self,
@@ -66,9 +66,10 @@ class ChangeEvents:
         cluster: str,
         loaded: Collection[TopicName],
     ) -> None:
-        """``versions`` are those of a namespace that exists, for commits; it raises NamespaceNotFound.
+        """Create the events.
 
-        ``open_client`` makes a client of this cluster. ``loaded`` is a live view of the topics of this broker.
+        ``versions`` returns the versions of an existing namespace for commits, or raises NamespaceNotFound.
+        ``open_client`` opens a client of this cluster. ``loaded`` is a live view of the topics of this broker.
         """
         self._store = store
         self._committer = Committer(store)
@@ -79,20 +80,20 @@ class ChangeEvents:
         self._loaded = loaded
         self._followers: dict[NamespaceName, _Follower] = {}
         self._silent: set[NamespaceName] = set()
-        """Namespaces without events, and with nothing to tell."""
+        """Namespaces without events and without policies to report."""
         self._problems: dict[NamespaceName, PulsarError] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._unwatch: Callable[[], None] = lambda: None
 
     def start(self) -> None:
-        """Notice from now on where events begin, and where they are not needed any more."""
+        """Start watching for new topics of events, and for followers that are no longer needed."""
         self._unwatch = self._store.watch(keys.TOPIC_RECORDS, self._on_records_changed)
         self._spawn(self._leave_now_and_then())
 
     async def close(self) -> None:
-        """Follow nothing any more."""
+        """Stop following all events."""
         self._unwatch()
-        tasks = [*(each.task for each in self._followers.values()), *self._tasks]
+        tasks = [*(follower.task for follower in self._followers.values()), *self._tasks]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -103,7 +104,7 @@ class ChangeEvents:
     # --- what the records of policies need
 
     async def follow(self, namespace: NamespaceName) -> None:
-        """Return when the records have all events before the first call; from then on they follow.
+        """Return once the records include all events before the first call; they follow from then on.
 
         Raises ServiceNotReady if the events cannot be read now.
         """
@@ -125,13 +126,16 @@ class ChangeEvents:
             )
 
     async def refresh(self, namespace: NamespaceName) -> None:
-        """Return when the records have all events before this call."""
+        """Return once the records include all events before this call."""
         await self.follow(namespace)
         if await self._is_told(namespace):
             await self._read_to_end(namespace)
 
     async def tell(self, name: TopicName, before: TopicPolicyRecord, after: TopicPolicyRecord) -> TopicPolicyRecord:
-        """Publish what changed; ``after`` with the positions of that. Raises what the owner of the events refuses."""
+        """Publish the changed policies and return ``after`` with the positions of the events.
+
+        Raise refusals of their owner.
+        """
         told = after
         for everywhere in (False, True):
             if before.level(everywhere=everywhere) != after.level(everywhere=everywhere):
@@ -160,7 +164,7 @@ class ChangeEvents:
         log.error("policies of a deleted topic stay and would be those of the next one topic=%s", name)
 
     async def _tell_deletion(self, name: TopicName, record: TopicPolicyRecord) -> None:
-        """Unless policies were set since then, for a topic of the same name."""
+        """Report a deletion, unless policies were set since then for a new topic of that name."""
         newest = (await self._records(name.namespace_name)).get(name, TopicPolicyRecord())
         if newest.told in ({}, record.told) and await self._is_told(name.namespace_name):
             await self.tell(name, record, TopicPolicyRecord())
@@ -173,7 +177,7 @@ class ChangeEvents:
     # --- following
 
     def _on_records_changed(self, key: str) -> None:
-        """Another broker may have created the topic of events, of a namespace that this one has topics of."""
+        """Follow a topic of events that another broker created, if this broker has topics of the namespace."""
         if not key.rstrip("0123456789").endswith((f"/{CHANGE_EVENTS}", f"/{CHANGE_EVENTS}-partition-")) and key != (
             keys.TOPIC_RECORDS
         ):
@@ -190,7 +194,7 @@ class ChangeEvents:
         return follower
 
     async def _follow(self, namespace: NamespaceName, follower: _Follower) -> None:
-        """Until the events are gone, or nothing here needs them."""
+        """Follow events until they are deleted or no topic here needs them."""
         failures = 0
         try:
             while True:
@@ -256,7 +260,7 @@ class ChangeEvents:
             )
 
     async def _leave_now_and_then(self) -> None:
-        """Follow no namespace any more that this broker has no topics of."""
+        """Stop following namespaces that this broker no longer has topics of."""
         while True:
             await asyncio.sleep(_LEFT_EVERY_SECONDS)
             needed = {name.namespace_name for name in self._loaded if not name.is_system}

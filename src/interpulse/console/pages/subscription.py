@@ -1,4 +1,4 @@
-"""One subscription: who reads, how far, what is not acknowledged, and where its dead letters are."""
+"""One subscription: its consumers, position, unacknowledged messages and dead letters."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ async def _dead_letters(visit: Visit, topic: TopicName, subscription: str) -> De
 
 
 def _behind(position: str) -> str:
-    """Return the position after this one in the same ledger."""
+    """Return the next position in the ledger."""
     ledger, _, entry = position.partition(":")
     try:
         return f"{int(ledger)}:{int(entry) + 1}" if int(ledger) >= 0 else "earliest"

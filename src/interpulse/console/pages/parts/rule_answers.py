@@ -123,7 +123,7 @@ def _partitions(view: TopicView, auto_creation: AutoCreation) -> Way:
 
 
 def _client(who: str, view: TopicView, auto_creation: AutoCreation) -> Way:
-    """Asks for the partition metadata first, and opens what that names."""
+    """Return the way of a client, which asks for the partition metadata first and opens the topics it names."""
     try:
         decision = decide_partitions(view, create=True)
     except PulsarError as error:
@@ -168,7 +168,7 @@ def _opens_partitions(who: str, view: TopicView, auto_creation: AutoCreation, de
 
 
 def _replicator(view: TopicView, auto_creation: AutoCreation) -> Way:
-    """One of another cluster: it opens the name as it is, a partition like any other."""
+    """Return the way of another cluster's replicator, which opens each name as it is, partition or not."""
     return _opens("Replicator", view, auto_creation, Requester.REPLICATOR)
 
 

@@ -174,7 +174,7 @@ class BrokerFacts(Protocol):
         """True if authorization is on."""
         ...
 
-    # --- names, and what the rules decide on them
+    # --- names, and the decisions of rules about them
 
     async def tenants(self) -> Sequence[str]: ...
 

@@ -42,7 +42,7 @@ async def build(visit: Visit) -> MessageModel:
     reading = TopicMessages(visit, topic, view=view, most=_CHARACTERS)
     messages = await reading.at(place)
     if not messages:
-        raise NotFound(f"There is no message {visit.text('id')[:100]} in {topic}: compaction may have removed it")
+        raise NotFound(f"{topic} has no message {visit.text('id')[:100]}: compaction may have removed it")
     first = messages[0]
     shown = await reading.shown(first)
     siblings = tuple(str(message.id) for message in messages[1:_BATCH_SHOWN])

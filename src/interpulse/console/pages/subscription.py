@@ -103,7 +103,7 @@ async def build(visit: Visit) -> SubscriptionModel:
         topic=str(topic),
         subscription=name,
         partitioned=bool(count),
-        kind=found.get("type") or "nobody has subscribed since the topic was loaded",
+        kind=found.get("type") or "no consumer since the topic was loaded",
         durable=bool(found.get("durable", True)),
         replicated=bool(found.get("replicated") or found.get("isReplicated")),
         backlog=int(found.get("msgBacklog", 0)),

@@ -77,6 +77,6 @@ class FormTokens:
         expected = self.token(browser, address)
         if not browser or not hmac.compare_digest(expected.encode(), token.encode("utf-8", "backslashreplace")):
             raise Forbidden(
-                "This form is not one that the console gave to this browser, or the broker has restarted since; "
+                "This form is not from this browser's session, or the broker has restarted since; "
                 "nothing was done. Go back, load the page again and confirm it there"
             )

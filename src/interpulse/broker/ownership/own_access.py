@@ -45,7 +45,7 @@ class OwnAccess:
     key_path: str | None = None
 
     @property
-    def is_known(self) -> bool:
+    def has_credentials(self) -> bool:
         """True if this broker has credentials."""
         return self.credentials is not None or self.certificate_path is not None
 

@@ -51,10 +51,8 @@ class Ownership(Protocol):
     def check_serving(self) -> None:
         """Raise ServiceNotReady while this broker cannot be sure of the bundles it owns."""
 
-    def known(self) -> Owner | None:
-        """Return the owner function for clients without options, which answers from memory.
-
-        None if nothing is cached.
+    def cached(self) -> Owner | None:
+        """Return the owner function for clients without options, which answers from memory; None if nothing is cached.
 
         The function raises for bundles that are not cached.
         """
@@ -80,7 +78,7 @@ class SoleOwner:
     def check_serving(self) -> None:
         return
 
-    def known(self) -> Owner:
+    def cached(self) -> Owner:
         return self._own
 
     def _own(self, namespace: NamespaceName, bundle: str) -> LookupTarget:

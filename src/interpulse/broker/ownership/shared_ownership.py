@@ -182,7 +182,7 @@ class SharedOwnership:
         if not self.serving():
             raise session_lost()
 
-    def known(self) -> Owner | None:
+    def cached(self) -> Owner | None:
         return self._placement.cached if self.serving() else None
 
     # --- taking and releasing

@@ -97,7 +97,7 @@ class ReplicationClusters:
 
     async def _checked(self, namespace: NamespaceName, requested: Iterable[str]) -> Enabling:
         wanted = tuple(sorted(set(requested)))
-        registered = await self._clusters.known(wanted)
+        registered = await self._clusters.registered(wanted)
         policies = await self._namespaces.find_policies(namespace)
         tenant = await self._tenants.get(namespace.tenant) if policies else None
         check_replication_clusters(namespace, wanted, registered=registered, policies=policies, tenant=tenant)
@@ -114,7 +114,7 @@ class ReplicationClusters:
     async def set_allowed(self, namespace: NamespaceName, requested: Iterable[str]) -> None:
         """Limit the clusters that a namespace may be on."""
         wanted = tuple(sorted(set(requested)))
-        registered = await self._clusters.known(wanted)
+        registered = await self._clusters.registered(wanted)
         tenant = await self._tenants.get(namespace.tenant)
 
         def allow(policies: NamespacePolicies) -> NamespacePolicies:

@@ -63,7 +63,7 @@ class Clusters:
             raise ClusterNotFound(f"Cluster does not exist: {name}")
         return ClusterData.load(stored.value)
 
-    async def known(self, names: Iterable[str]) -> dict[str, ClusterData]:
+    async def registered(self, names: Iterable[str]) -> dict[str, ClusterData]:
         """Return the records of those names that are registered."""
         wanted = {keys.cluster(name): name for name in names if not _HALF_PAIRS.search(name)}
         found = await self._store.get_many(list(wanted))

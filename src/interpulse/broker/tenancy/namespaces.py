@@ -191,7 +191,7 @@ class Namespaces:
             view = replace(
                 await self._view(records, namespace),
                 tenant=TenantInfo.load(stored.value) if stored else None,
-                registered=await Clusters(self._store).known(named),
+                registered=await Clusters(self._store).registered(named),
             )
             return decide_create_namespace_of_tenant(view, policies, local_cluster=self.local_cluster)
 

@@ -23,7 +23,7 @@ from interpulse.model.names import TopicName
 from interpulse.rules.decision import Decision
 from interpulse.storage.api import MetadataStore
 
-__all__ = ["AnswerBasis", "KnownAnswers"]
+__all__ = ["AnswerBasis", "AnswerCache"]
 
 A = TypeVar("A")
 _NAMES_MAX: Final = 20_000
@@ -38,7 +38,7 @@ class AnswerBasis(NamedTuple):
     loaded: Collection[TopicName]
 
 
-class _Kept(NamedTuple, Generic[A]):
+class _CachedAnswer(NamedTuple, Generic[A]):
     decision: Decision[A]
     name: TopicName
     versions: Mapping[str, int | None]
@@ -46,30 +46,30 @@ class _Kept(NamedTuple, Generic[A]):
     loaded: bool | None  # None: it does not matter
 
 
-class KnownAnswers(Generic[A]):
-    """The answers to one question, by complete names of topics. With too many names all are forgotten."""
+class AnswerCache(Generic[A]):
+    """The answers to one question, by complete names of topics. With too many names all are dropped."""
 
     def __init__(self, basis: AnswerBasis, *, names_max: int = _NAMES_MAX) -> None:
         self._basis = basis
         self._names_max = names_max
-        self._kept: dict[str, _Kept[A]] = {}
+        self._answers: dict[str, _CachedAnswer[A]] = {}
 
-    def keep(self, reading: Reading, decision: Decision[A]) -> None:
+    def add(self, reading: Reading, decision: Decision[A]) -> None:
         """Cache a decision that the rule made from this view and nothing else."""
         if decision.changes:
             return
-        if len(self._kept) >= self._names_max:
-            self._kept.clear()
+        if len(self._answers) >= self._names_max:
+            self._answers.clear()
         name, view = reading.view.name, reading.view
         loaded = None if name.is_persistent else view.recorded
-        self._kept[str(name)] = _Kept(decision, name, reading.versions, reading.settings, loaded)
+        self._answers[str(name)] = _CachedAnswer(decision, name, reading.versions, reading.settings, loaded)
 
     def find(self, name: str) -> Decision[A] | None:
         """Return the cached decision if the rule would still make it; it has no changes."""
-        kept = self._kept.get(name)
-        if kept is None:
+        cached = self._answers.get(name)
+        if cached is None:
             return None
-        decision, topic, versions, settings, loaded = kept
+        decision, topic, versions, settings, loaded = cached
         store, current_settings, loaded_topics = self._basis
         holds = (
             store.unchanged(versions)

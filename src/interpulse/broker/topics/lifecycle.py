@@ -17,7 +17,7 @@ from interpulse.broker.metadata.committer import Committer, Records
 from interpulse.broker.metadata.layout import ALONE, Layout
 from interpulse.broker.tenancy.namespaces import Namespaces
 from interpulse.broker.tenancy.remote_partitions import RemotePartitions
-from interpulse.broker.topics.known_answers import AnswerBasis, KnownAnswers
+from interpulse.broker.topics.answer_cache import AnswerBasis, AnswerCache
 from interpulse.broker.topics.partition_records import new_cursors
 from interpulse.broker.topics.topic_counts import TopicCounts
 from interpulse.broker.topics.topic_info import internal_info
@@ -97,9 +97,9 @@ class TopicLifecycle:
         self._counts = TopicCounts(store)
         self._reader = TopicReader(store, namespaces, settings, loaded, remote_partitions, self._counts)
         basis = AnswerBasis(store, settings, loaded)
-        self._known_partitions = {create: KnownAnswers[int](basis) for create in (False, True)}
-        self._known_metadata = {create: KnownAnswers[PartitionedTopicMetadata](basis) for create in (False, True)}
-        self._known_servable = KnownAnswers[None](basis)
+        self._cached_partitions = {create: AnswerCache[int](basis) for create in (False, True)}
+        self._cached_metadata = {create: AnswerCache[PartitionedTopicMetadata](basis) for create in (False, True)}
+        self._cached_servable = AnswerCache[None](basis)
 
     # --- questions and opening
 
@@ -108,16 +108,18 @@ class TopicLifecycle:
 
         A topic that another cluster of its namespace already has gets that cluster's partition count.
         """
-        return await self._ask(self._known_partitions[create], name, topics.decide_partitions, create=create)
+        return await self._ask(self._cached_partitions[create], name, topics.decide_partitions, create=create)
 
-    def known_partitions(self, name: str, *, create: bool) -> int | None:
+    def cached_partitions(self, name: str, *, create: bool) -> int | None:
         """Return the answer of `partitions` for this complete name from the cache; None if it is not cached."""
-        known = self._known_partitions[create].find(name)
-        return None if known is None else known.answer
+        decision = self._cached_partitions[create].find(name)
+        return None if decision is None else decision.answer
 
     async def partitions_for_operator(self, name: TopicName, *, create: bool) -> PartitionedTopicMetadata:
         """Return the partition metadata, without properties if ``create``; raises PreconditionFailed if not served."""
-        return await self._ask(self._known_metadata[create], name, topics.decide_partitions_for_operator, create=create)
+        return await self._ask(
+            self._cached_metadata[create], name, topics.decide_partitions_for_operator, create=create
+        )
 
     async def open(self, name: TopicName, *, by: Requester, create: bool) -> None:
         """Check that the topic may be loaded, and create its record if it is missing and may be created."""
@@ -129,7 +131,7 @@ class TopicLifecycle:
 
     async def check_servable(self, name: TopicName) -> None:
         """Raise TopicNotFound unless the name exists or may be created, as HTTP lookup does."""
-        await self._ask(self._known_servable, name, topics.decide_lookup)
+        await self._ask(self._cached_servable, name, topics.decide_lookup)
 
     async def view(self, name: TopicName) -> TopicView:
         """Return the view that rules would get of the name now, with its partition records, to explain an answer."""
@@ -413,17 +415,17 @@ class TopicLifecycle:
 
     async def _ask(
         self,
-        known: KnownAnswers[A],
+        cache: AnswerCache[A],
         name: TopicName,
         rule: Callable[Concatenate[TopicView, P], Decision[A] | AskRemotes],
         *arguments: P.args,
         **options: P.kwargs,
     ) -> A:
         """Decide by a rule whose answers are cached."""
-        decision = known.find(str(name))
+        decision = cache.find(str(name))
         if decision is not None:
             return decision.answer
-        return await self._decide_noting(known.keep, name, rule, *arguments, **options)
+        return await self._decide_noting(cache.add, name, rule, *arguments, **options)
 
     async def _decide(
         self,

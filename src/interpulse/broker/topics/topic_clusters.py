@@ -80,7 +80,7 @@ class TopicClusters:
             name,
             wanted,
             needed=None if everywhere else local,
-            registered=await self._clusters.known(wanted),
+            registered=await self._clusters.registered(wanted),
             tenant=await self._tenants.get(name.tenant),
         )
         await asyncio.gather(*(self._bring(name, remote_cluster) for remote_cluster in remote_clusters(local, wanted)))

@@ -41,7 +41,7 @@ class PolicyEvents(Protocol):
     async def refresh(self, namespace: NamespaceName) -> None:
         """Return once the records include all events before this call."""
 
-    async def tell(self, name: TopicName, before: TopicPolicyRecord, after: TopicPolicyRecord) -> TopicPolicyRecord:
+    async def report(self, name: TopicName, before: TopicPolicyRecord, after: TopicPolicyRecord) -> TopicPolicyRecord:
         """Report a change, and return ``after`` as it is to be stored."""
 
     async def forget(self, name: TopicName, record: TopicPolicyRecord) -> None:
@@ -135,7 +135,7 @@ class TopicPolicyRecords:
             changed = change(record)
             if changed != record:
                 if self.events is not None:
-                    changed = await self.events.tell(name, record, changed)
+                    changed = await self.events.report(name, record, changed)
                 update = Put(key, changed.dump()) if changed.to_json() else Delete(key)
                 expect: dict[str, int | None] = {owner: found[owner].version for owner in owners if owner in found}
                 expect |= await self._lifecycle.expected_versions(name)

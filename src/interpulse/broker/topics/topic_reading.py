@@ -156,7 +156,7 @@ def count_if_clear(key: str, stored: bytes) -> int | None:
     """Return the partition count; None if the topic is being deleted or its metadata is unreadable."""
     try:
         metadata = parsed_metadata(key, stored)
-    except MetadataError:  # a question for this topic is told
+    except MetadataError:  # reported when this topic itself is read
         return None
     return None if metadata.deleted else metadata.partitions
 

@@ -90,17 +90,17 @@ def decode_policies(content: bytes, definition: bytes) -> tuple[TopicPolicies, b
         event = _avro().schemaless_reader(io.BytesIO(content), _parsed(definition))
         if event["eventType"] != "TOPIC_POLICY":
             return None
-        told = (event["topicPoliciesEvent"] or {}).get("policies")
-        if told is None or event["actionType"] == "DELETE":
+        fields = (event["topicPoliciesEvent"] or {}).get("policies")
+        if fields is None or event["actionType"] == "DELETE":
             return TopicPolicies(), False
-        return TopicPolicies.from_json(_body(told)), bool(told.get("isGlobal"))
+        return TopicPolicies.from_json(_body(fields)), bool(fields.get("isGlobal"))
     except (ValueError, EOFError, KeyError, IndexError, TypeError) as error:
         raise MetadataError(f"not the policies of a topic: {error!r}") from error
 
 
-def _body(told: Mapping[str, Any]) -> dict[str, Any]:
+def _body(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return the policies that are set, as the topic's record has them. Empty lists and maps mean null."""
-    body = {name: _without_nulls(value) for name, value in told.items() if value not in (None, [], {})}
+    body = {name: _without_nulls(value) for name, value in fields.items() if value not in (None, [], {})}
     body.pop("isGlobal", None)
     if body.get(_STRATEGY) == "UNDEFINED":
         del body[_STRATEGY]

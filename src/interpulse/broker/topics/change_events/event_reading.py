@@ -32,7 +32,7 @@ async def read_levels(client: Client, reader: Reader, message: Message | None = 
 
     ``client`` is asked for the schemas of messages. Unreadable messages are logged and left out.
     """
-    told: Levels = {}
+    levels: Levels = {}
     upto = EARLIEST
     while message is not None or await reader.has_message_available():
         if message is None:
@@ -41,12 +41,12 @@ async def read_levels(client: Client, reader: Reader, message: Message | None = 
             except OperationTimeout:  # the last message was removed by compaction
                 break
         upto = max(upto, message.id.position)
-        await _take(client, message, told)
+        await _take(client, message, levels)
         message = None
-    return told, upto
+    return levels, upto
 
 
-async def _take(client: Client, message: Message, told: Levels) -> None:
+async def _take(client: Client, message: Message, levels: Levels) -> None:
     try:
         topic, everywhere = parse_event_key(message.key or "")
         policies: TopicPolicies | None = None
@@ -56,7 +56,7 @@ async def _take(client: Client, message: Message, told: Levels) -> None:
                 return
             policies, for_all = found
             everywhere |= for_all
-        told[topic, everywhere] = policies, message.id.position
+        levels[topic, everywhere] = policies, message.id.position
     except (InvalidTopicName, MetadataError) as error:
         log.error(
             "change event not understood topic=%s id=%s key=%s error=%s",

@@ -146,14 +146,14 @@ class Lookups:
             finally:
                 self.meter.end(begun, failed=failed)
 
-    def known(self, topic: str) -> LookupTarget | None:
+    def cached(self, topic: str) -> LookupTarget | None:
         """Return the answer of `find` for this complete name from memory; None if the caller has to call `find`.
 
         The namespace is cached, and is used while its policies are unchanged. The owner of the bundle is asked each
         time. Refusals and answers of peer clusters are never cached. Takes no permit; the caller notes the lookup in
         `meter`.
         """
-        served, owner = self._served.get(topic), self._ownership.known()
+        served, owner = self._served.get(topic), self._ownership.cached()
         if served is None or owner is None or not self._ready():
             return None
         view, bundle_index, versions = served

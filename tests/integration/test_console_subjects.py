@@ -153,11 +153,11 @@ def test_schemas_when_shown_then_tell_what_changed_and_try_another(console: Cons
     assert {line["mark"] for line in model["diff"]} == {"+", " "}
     tried = {"type": "AVRO", "definition": record(NUMBER, {"name": "wrong", "type": "string"})}
     place = address("schemas", {"name": topic})
-    assert "No. It does not fit those of the topic by the strategy FULL." in console.browser.post(place, tried).text
+    assert "Incompatible. It fails the topic's strategy FULL." in console.browser.post(place, tried).text
     fits = {"type": "AVRO", "definition": record(NUMBER)}
-    assert "Yes. The strategy in force is FULL." in console.browser.post(place, fits).text
+    assert "Compatible. The strategy in force is FULL." in console.browser.post(place, fits).text
     broken = {"type": "AVRO", "definition": "{"}
-    assert 'role="status">No: ' in console.browser.post(place, broken).text
+    assert 'role="status">Incompatible: ' in console.browser.post(place, broken).text
     assert [each["number"] for each in console.model("schemas", name=topic)["versions"]] == [1, 0]
     assert console.act("delete-schema", topic=topic).status == 303
 

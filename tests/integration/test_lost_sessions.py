@@ -75,7 +75,7 @@ async def test_suspect_when_the_session_comes_back_then_nothing_has_happened(bro
         await producer.send(b"2")  # publishing goes on: nobody has fenced the ledger
         refusal = await lookup_refusal(owner)
         assert isinstance(refusal, ServiceNotReady)
-        assert owner.app.lookups.known(TOPIC) is None
+        assert owner.app.lookups.cached(TOPIC) is None
         with pytest.raises(ServiceNotReady):
             await owner.app.registry.open(NAME)
         assert await lookup_refusal(other) is None  # the owner is still the owner

@@ -68,9 +68,13 @@ def forget(broker: InProcessBroker) -> None:
 
     async def clear(app: Any) -> None:
         lifecycle, lookups = app.lifecycle, app.lookups
-        tables = [*lifecycle._known_partitions.values(), *lifecycle._known_metadata.values(), lifecycle._known_servable]
+        tables = [
+            *lifecycle._cached_partitions.values(),
+            *lifecycle._cached_metadata.values(),
+            lifecycle._cached_servable,
+        ]
         for table in tables:
-            table._kept.clear()
+            table._answers.clear()
         lookups._served.clear()
         lookups._views.clear()
         app.context.namespaces._parsed.clear()

@@ -99,7 +99,7 @@ async def test_lookup_when_the_bundle_is_free_then_the_candidate_is_named_and_ta
     for broker in brokers.brokers:
         answer = await broker.app.lookups.find(TopicName.parse(TOPIC), NO_OPTIONS)
         assert (answer.broker_id, answer.redirect, answer.service_url) == (owner.id, False, owner.service_url)
-        assert broker.app.lookups.known(TOPIC) == answer
+        assert broker.app.lookups.cached(TOPIC) == answer
 
 
 async def test_producer_when_the_bundle_is_not_here_then_the_client_is_told_to_look_up(brokers: SharedBrokers) -> None:

@@ -248,7 +248,7 @@ def open_producer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenProd
             return int(await answer(name, create=create))
 
         app.lifecycle.partitions = partitions
-        app.lifecycle.known_partitions = lambda name, create: None  # no answer from memory, so that each is counted
+        app.lifecycle.cached_partitions = lambda name, create: None  # no answer from memory, so that each is counted
 
     with (
         broker_checked_by_hand(tmp_path_factory.mktemp("asked")) as broker,

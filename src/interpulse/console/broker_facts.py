@@ -1,7 +1,7 @@
-"""The facts of a broker that no single call of the admin API returns, as pages ask for them.
+"""Facts of a broker for pages, where no single call of the admin API returns them.
 
-A broker hands in an implementation. A page that uses it first checks that the visitor may make the call of the
-admin API that returns the same facts.
+A broker passes in an implementation. A page that uses it first checks that the visitor may make the admin call that
+returns these facts.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ class BrokerFacts(Protocol):
         """True if authorization is on."""
         ...
 
-    # --- names, and what the rules decide on them
+    # --- names, and the decisions of rules about them
 
     async def tenants(self) -> Sequence[str]: ...
 
@@ -234,7 +234,7 @@ class BrokerFacts(Protocol):
 
     @property
     def disk(self) -> DiskFacts | None:
-        """None where entries are not stored in a data directory."""
+        """Disk usage; None if entries are not stored in a data directory."""
         ...
 
     @property

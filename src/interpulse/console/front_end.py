@@ -68,7 +68,7 @@ class ConsoleFrontEnd:
         return answer
 
     def close(self) -> None:
-        """End the streams of events. A stop does not wait for visitors who watch."""
+        """End the event streams. Stopping does not wait for visitors with open streams."""
         for task in self._streams:
             task.cancel()
         if self._site is not None:
@@ -105,7 +105,7 @@ class ConsoleFrontEnd:
         )
 
     async def _stream(self, request: web.BaseRequest, response: Response, stream: EventStream) -> web.StreamResponse:
-        """Write events until the visitor goes or the broker stops. One who reads slowly waits alone."""
+        """Write events until the visitor leaves or the broker stops. A slow reader delays no other visitor."""
         answer = web.StreamResponse(status=response.status, headers=response.headers)
         await answer.prepare(request)
 

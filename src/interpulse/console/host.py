@@ -128,7 +128,7 @@ class Host:
     read_only: Callable[[], bool]
     messages_shown: Callable[[], bool]
     access: Access | None = None
-    """None: visitors bring no credentials of their own."""
+    """Access control; None if visitors have no credentials of their own."""
 
     broker: Callable[[], BrokerFacts] | None = None
     """Returns the broker, and loads what that takes. None: there is only the admin API."""

@@ -36,7 +36,7 @@ class _RemoteCalls:
 
 
 class RemoteConsole:
-    """See the module. The caller closes ``session``."""
+    """The console of a remote broker. The caller closes ``session``."""
 
     def __init__(self, session: HttpSession, cluster: str, *, read_only: bool) -> None:
         host = Host(

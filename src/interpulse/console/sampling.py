@@ -73,9 +73,9 @@ class Samples:
         self._series: dict[Hashable, _Series] = {}
 
     def watch(self, key: Hashable, take: Take, check: Callable[[], Awaitable[str]]) -> EventStream:
-        """Events of a series, a list of samples each; ``take`` gives a sample.
+        """Return the events of a series, a list of samples each; ``take`` returns one sample.
 
-        ``check`` says why the visitor may not see it any more, "" while they may. Raises ServiceNotReady.
+        ``check`` returns the reason that the visitor may no longer see it, else "". Raises ServiceNotReady.
         """
         self._rate.check_room()
         return self._events(key, take, check)

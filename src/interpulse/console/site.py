@@ -136,10 +136,10 @@ class Site:
     def _static(self, name: str) -> Response:
         found = self._files.response(name)
         if found is None:
-            raise NotFound("There is no such file in the console")
+            raise NotFound("The console has no such file")
         return found
 
-    # --- who comes
+    # --- visitors
 
     async def _visitor(self, request: _Request) -> Visitor:
         """Authenticate the visitor. Raise BadCredentials."""
@@ -215,7 +215,7 @@ class Site:
             return (await DOWNLOADS[name](visit)).response()
         page = self._pages.get(name)
         if page is None:
-            raise NotFound("There is no such page in the console")
+            raise NotFound("The console has no such page")
         model = await page.build(visit)
         if request.as_json:
             return json_document(model)

@@ -28,7 +28,7 @@ _HERE: Final = "http://localhost"
 
 
 Send = Callable[[str, str, bytes | None, str], Awaitable[HttpAnswer]]
-"""Takes method, target, body and content type."""
+"""Function that takes method, target, body and content type."""
 
 
 class _VisitorSession(HttpSession):
@@ -103,9 +103,9 @@ class Visit:
 
     @property
     def broker(self) -> BrokerFacts:
-        """The objects below the admin API, for what no single call tells; see `refusal`.
+        """Facts of the broker that no single admin call returns; see `refusal`.
 
-        Pages that ask for them are not among those of a console that has only the API.
+        A console with only the API has no pages that need them.
         """
         assert self.host.broker is not None
         return self.host.broker()

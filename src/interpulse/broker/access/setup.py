@@ -97,7 +97,7 @@ def own_access(config: BrokerConfig) -> OwnAccess:
 
 def warn_without_own_access(config: BrokerConfig, own: OwnAccess) -> None:
     """Say in the log of a broker of a cluster that it will not get on with the others."""
-    if config.authentication_enabled and not own.is_known and not config.anonymous_user_role:
+    if config.authentication_enabled and not own.has_credentials and not config.anonymous_user_role:
         _logger.warning("brokers of this cluster do not let each other in remedy=%s", OWN_CREDENTIALS)
 
 

@@ -29,7 +29,7 @@ _DOMAINS_BY_MODE: Final[dict[int, tuple[Domain, ...]]] = {
 
 def on_partitions_run(connection: CommandConnection, run: PartitionsRun) -> Sequence[Frame]:
     """Answer at once what can be told from memory; the rest is for `on_partitioned_metadata`."""
-    known = partial(connection.context.lifecycle.known_partitions, create=run.create)
+    known = partial(connection.context.lifecycle.cached_partitions, create=run.create)
     return answer_known(connection, run, known, commands.partitioned_metadata_answer)
 
 

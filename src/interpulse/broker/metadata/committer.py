@@ -1,12 +1,12 @@
 """The commit of decisions: the one loop through which every decided write of metadata goes.
 
-Read records and note their versions; ask the rule; without changes, answer; else commit the changes only if no record
-that was read has changed; after a conflict, read again. The store answers with the newest durable values, so a refusal
-never rests on an old read. A preview runs the same loop and leaves out the commit.
+The loop reads records and notes their versions, then asks the rule. If the rule returns changes, they are committed
+only if none of those records has changed; after a conflict everything is read again. The store answers with the newest
+durable values, so a refusal never rests on an old read. A preview runs the same loop without the commit.
 
-What no rule decides commits by itself: locks of bundles and the election of a leader (``broker/ownership``) are
-coordination, the counters of a loaded topic belong to its owner, and the replication job reports its status. Stores
-that keep entries commit them with the records that name them: deleted logs, and versions of schemas.
+A few writes need no rule and commit by themselves: bundle locks and the leader election (``broker/ownership``), the
+counters of a loaded topic, which belong to its owner, and the status reports of the replication job. Stores that keep
+entries commit them with the records that name them: deleted logs, and versions of schemas.
 """
 
 from __future__ import annotations
@@ -75,9 +75,9 @@ class Committer:
     ) -> Decision[A]:
         """Return the decision after its changes are durable, or without a commit if ``previewed``.
 
-        ``propose`` reads what the rule needs and asks it; it runs again after a conflict. A conflict of one of the keys
+        ``propose`` reads the records and asks the rule; it runs again after a conflict. A conflict of one of the keys
         ``raised_for`` is raised. ``commit`` is for changes that another store commits with its entries; it expects
-        `Records.versions`. Raises what ``propose`` raises, and MetadataError after too many conflicts.
+        `Records.versions`. Raises the errors of ``propose``, and MetadataError after too many conflicts.
         """
 
         async def attempt() -> Decision[A]:
@@ -112,7 +112,7 @@ class Committer:
             await self._create_missing({write.key: write for write in rest[begin : begin + _RECORDS_AT_ONCE]})
 
     async def _create_missing(self, records: dict[str, StoreChange]) -> None:
-        """Create these records, except those that exist by now."""
+        """Create these records if they do not exist yet."""
         while records:
             try:
                 return await self._store.commit(list(records.values()), dict.fromkeys(records))

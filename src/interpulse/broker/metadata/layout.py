@@ -28,8 +28,10 @@ class Layout:
     failure_domains: Callable[[str], str]
     """The key above the failure domains of a cluster, by its name."""
     shared: bool
-    """Other brokers work on the same metadata: bundles of namespaces have a record of their own, and records of topics
-    and cursors are written by the owner of their topic alone."""
+    """True if other brokers work on the same metadata.
+
+    Then the bundles of a namespace have their own record, and only the owner of a topic writes its records and cursors.
+    """
 
 
 ALONE: Final = Layout(JSON_RECORDS, JSON_CURSORS, keys.failure_domains, shared=False)

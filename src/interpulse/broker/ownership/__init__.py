@@ -1,5 +1,5 @@
-"""Which broker owns a bundle: one broker alone, or several of a cluster that share the bundles.
+"""The owner of a bundle: a broker alone owns all of them, the brokers of a cluster share them.
 
-`Ownership` is the seam. Messages are kept safe by fencing and by commits that rest on locks, never by ownership: it is
-there so that clients find one broker and brokers do not fight.
+`Ownership` is the seam. Fencing and commits that rest on locks protect messages; ownership never does. It only directs
+all clients of a topic to one broker, so that brokers do not compete.
 """

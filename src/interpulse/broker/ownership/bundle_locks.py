@@ -78,7 +78,7 @@ class BundleLocks:
         return None if stored is None else parsed_lock(key, stored)
 
     async def create(self, key: str) -> tuple[BundleLock, int]:
-        """Create the lock, or take over one of this broker's own. Return the lock that stands then, with its version.
+        """Create the lock, or take over an earlier one of this broker. Return the stored lock with its version.
 
         The result is `own` only if this broker has the lock.
         """

@@ -35,7 +35,7 @@ _ANSWERS_MAX: Final = 100_000  # some 300 bytes each; one more clears the cache
 
 
 class BundlePlacement:
-    """See the module."""
+    """Answers of lookups, by bundle; see the module for their limits."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class BundlePlacement:
         isolation: Callable[[], Awaitable[IsolationPolicies]],
         take: Callable[[Bundle], Coroutine[Any, Any, BundleLock]],
     ) -> None:
-        """``take`` owns a free bundle, and returns the lock that stands then."""
+        """Create a placement; ``take`` owns a free bundle and returns the stored lock."""
         self._store = store
         self._locks = locks
         self._held = held

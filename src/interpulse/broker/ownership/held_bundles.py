@@ -24,7 +24,7 @@ __all__ = ["HeldBundles"]
 
 
 class HeldBundles:
-    """See the module."""
+    """The held bundles and their topics; see the module for the invariants."""
 
     def __init__(self, session: Session, metadata: GuardedMetadata) -> None:
         self.by_key: dict[str, HeldBundle] = {}

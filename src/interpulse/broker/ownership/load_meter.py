@@ -49,18 +49,18 @@ class _Topic(Protocol):
 
 
 class LoadMeter:
-    """Measures whenever it is called; the CPU is that since the last time."""
+    """Measures the load at each call; the CPU usage covers the time since the previous call."""
 
     def __init__(
         self, topics: Callable[[], Mapping[str, Collection[TopicName]]], loaded: Callable[[TopicName], _Topic | None]
     ) -> None:
-        """``topics`` gives those of each bundle of this broker."""
+        """Create a meter; ``topics`` returns the topics of this broker by bundle."""
         self._topics = topics
         self._loaded = loaded
         self._cpu_s, self._at_s = time.process_time(), time.monotonic()
 
     async def __call__(self) -> BrokerLoad:
-        """Gives way to other work between topics, so the figures are of no single moment."""
+        """Return the load now. Yields to other work between topics, so the numbers are not of a single moment."""
         bundles = {bundle: await self._bundle(list(names)) for bundle, names in self._topics().items()}
         cpu_s, at_s = time.process_time(), time.monotonic()
         elapsed_s = at_s - self._at_s
@@ -90,7 +90,7 @@ class LoadMeter:
 
 
 def _memory_mib() -> float:
-    """What this process has in memory; where only the most that it ever had is known, that."""
+    """Return the memory of this process, or its peak where the system reports only that."""
     try:
         return int(_MEMORY_IN_USE.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / _MIB
     except OSError:

@@ -42,10 +42,10 @@ class HeldTopics(Protocol):
         """Close them in order; their clients look up again."""
 
     def forsake(self, names: Sequence[TopicName]) -> None:
-        """Close them without writing anything: another broker may have them."""
+        """Close these topics without writing anything: another broker may own them."""
 
     async def recheck(self, names: Sequence[TopicName]) -> None:
-        """Forsake topics whose records another broker touched while their bundle was free."""
+        """Close without writing the topics whose records another broker changed while their bundle was free."""
 
 
 class LockSettlement:
@@ -59,11 +59,14 @@ class LockSettlement:
         brokers: RegisteredBrokers,
         release_excluded: Callable[[NamespaceName], Awaitable[None]],
     ) -> None:
-        """``release_excluded`` gives away the bundles of a namespace that isolation policies keep from this broker."""
+        """Create a settlement.
+
+        ``release_excluded`` releases the bundles of a namespace that isolation policies do not allow on this broker.
+        """
         self.on_resumed: Callable[[], None] = lambda: None
-        """Called when the broker serves again."""
+        """Callback for the moment at which the broker serves again."""
         self.on_lost: Callable[[], None] = lambda: None
-        """Called when the session is lost."""
+        """Callback for the loss of the session."""
         self._store = store
         self._session = store.session
         self._locks = locks
@@ -78,13 +81,13 @@ class LockSettlement:
         self._cancel: list[Callable[[], None]] = []
 
     def start(self, topics: HeldTopics) -> None:
-        """Follow the session and the locks from now on."""
+        """Start watching the session and the locks."""
         self._topics = topics
         self._cancel.append(self._store.watch(keys.LOCKS, self.on_lock))
         self._cancel.append(self._session.on_change(self._on_session))
 
     def stop(self) -> None:
-        """Follow nothing any more."""
+        """Stop watching the session and the locks."""
         for cancel in self._cancel:
             cancel()
         self._cancel.clear()
@@ -93,7 +96,7 @@ class LockSettlement:
                 task.cancel()
 
     def on_lock(self, key: str) -> None:
-        """Doubt the lock of this key if it changed; the key above all locks stands for all of them."""
+        """Doubt the lock of this key if it changed. The key above all locks means all of them."""
         by_key = self._held.by_key
         concerned = [by_key[key]] if key in by_key else self._held.all() if key == keys.LOCKS else []
         for held in concerned:
@@ -154,7 +157,7 @@ class LockSettlement:
                 log.warning("isolation policies not asked namespace=%s error=%s", namespace, error)
 
     async def settle_held(self, held: Sequence[HeldBundle], session_id: int) -> None:
-        """Read the locks in doubt of these bundles, and keep or forsake their topics. Raise MetadataError."""
+        """Read the doubtful locks of these bundles again, and keep or close their topics. Raise MetadataError."""
         unsure = [each for each in held if not each.leaving and not (each.sure and each.session_id == session_id)]
         stored = await self._store.get_many([bundle.key for bundle in unsure])
         permits = asyncio.Semaphore(TAKEN_AT_ONCE)

@@ -1,4 +1,4 @@
-"""What this broker asks other brokers of its cluster to do, over their admin API, as itself."""
+"""Requests of this broker to the other brokers of its cluster, over their admin API and with its own credentials."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _ASKED_AT_ONCE = 16
 
 
 class OtherBrokers:
-    """See the module. `close` ends the connections."""
+    """Admin clients of the other brokers. Call `close` at the end."""
 
     def __init__(self, store: MetadataStore, ownership: SharedOwnership, access: OwnAccess) -> None:
-        """``access`` is what this broker authenticates with."""
+        """Create the clients; ``access`` authenticates this broker."""
         self.ownership = ownership
         self._store = store
         self._access = access
@@ -54,8 +54,11 @@ class OtherBrokers:
         query: Mapping[str, object] | None = None,
         body: object = None,
     ) -> Any:
-        """The decoded answer of the broker there; raises what it refuses, ServiceNotReady without an address for us,
-        OwnCredentialsRefused if it does not let this broker in."""
+        """Return the decoded answer of another broker, or raise its refusal.
+
+        Raises ServiceNotReady if the broker has no address that this one can use, and OwnCredentialsRefused if it does
+        not accept this broker's credentials.
+        """
         web_url = address_for(broker.web_url, broker.web_url_tls, tls=self._access.tls_preferred)
         if not web_url:
             raise ServiceNotReady(
@@ -81,7 +84,7 @@ class OtherBrokers:
         return root in {url.rstrip("/") for each in registered for url in (each.web_url, each.web_url_tls)}
 
     async def owners(self, bundles: list[Bundle]) -> dict[Bundle, BundleLock]:
-        """The locks of those of these bundles that have an owner."""
+        """Return the locks of these bundles; bundles without an owner are left out."""
         found = await self._store.get_many([keys.bundle_lock(*bundle) for bundle in bundles])
         owners = {}
         for bundle in bundles:
@@ -97,7 +100,7 @@ class OtherBrokers:
     async def loaded_topics(
         self, namespace: NamespaceName, bundle: str | None = None, *, include_system: bool = False
     ) -> list[TopicName]:
-        """The non-persistent topics of a namespace, or of one bundle, that are loaded at others: those brokers say."""
+        """Return the non-persistent topics of a namespace or bundle that other brokers have loaded."""
         bundles = [each for each in await self.ownership.bundles_of(namespace) if bundle in (None, each.range)]
         permits = asyncio.Semaphore(_ASKED_AT_ONCE)
 
@@ -112,19 +115,20 @@ class OtherBrokers:
                 )
 
         owners = (await self.owners(bundles)).items()
-        lists = await asyncio.gather(*(ask(*each) for each in owners if each[1].broker.broker_id != self.own_id))
+        lists = await asyncio.gather(*(ask(*owner) for owner in owners if owner[1].broker.broker_id != self.own_id))
         return [TopicName.parse(name) for names in lists for name in names]
 
     async def unload(self, bundle: Bundle, owner: BundleLock) -> None:
-        """The owner gives the bundle away."""
+        """Ask the owner to release the bundle."""
         path = f"/admin/v2/namespaces/{bundle.namespace}/{bundle.range}/unload"
         await self.ask(owner.broker.addresses, "PUT", path, kind="namespace")
 
     @asynccontextmanager
     async def collected(self, namespace: NamespaceName) -> AsyncIterator[None]:
-        """Own all bundles of a namespace: their owners give them away. Raises Conflict if one goes elsewhere.
+        """Own all bundles of a namespace within the context: their owners release them.
 
-        Afterwards they stay here, but those that isolation policies keep from this broker are given away.
+        Raises Conflict if another broker takes one. Afterwards this broker keeps the bundles, except those that
+        isolation policies do not allow it.
         """
         try:
             for bundle in await self.ownership.bundles_of(namespace):
@@ -142,7 +146,7 @@ class OtherBrokers:
             raise Conflict(f"Namespace bundle {bundle} was taken by {taken.broker.broker_id} meanwhile, try again")
 
     async def check_registered(self, broker_id: str) -> ListenerAddresses:
-        """The addresses of a broker; raises Conflict if it is not there."""
+        """Return the addresses of a registered broker. Raise Conflict if it is not registered."""
         reports = (await self.ownership.brokers.view()).reports
         if broker_id not in reports:
             raise Conflict(
@@ -152,9 +156,9 @@ class OtherBrokers:
         return reports[broker_id].broker.addresses
 
     async def move(self, bundle: Bundle, broker_id: str) -> None:
-        """Give a bundle of this broker to that one, and to no other.
+        """Release a bundle of this broker to that one only.
 
-        Raises Conflict if that one is not there, or may not have the bundle.
+        Raises Conflict if that broker is not registered, or if policies do not allow it the bundle.
         """
         destination = await self.check_registered(broker_id)
         reason = await self.ownership.exclusion(bundle.namespace, broker_id)
@@ -175,7 +179,7 @@ def _as_it_is(body: Any) -> Any:
 
 
 def _topic_in(bundle: Bundle) -> TopicName:
-    """A name that lies in the bundle; nothing is created of it."""
+    """Return a topic name whose hash is in the bundle. The topic is not created."""
     lower, upper = (int(end, 16) for end in bundle.range.split("_"))
     for number in range(_NAMES_TRIED_MAX):
         topic = TopicName.of(NON_PERSISTENT, bundle.namespace.tenant, bundle.namespace.local, f"handed-over-{number}")

@@ -1,4 +1,4 @@
-"""Who a broker is for the brokers of its own cluster, and how it goes there."""
+"""The identity of a broker among the brokers of its own cluster, and its way to connect to them."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ OWN_CREDENTIALS = (
     "brokerClientAuthenticationPlugin and brokerClientAuthenticationParameters have to be those of a super user, on "
     "every broker"
 )
-"""What lets brokers of a cluster work with each other while authentication is on."""
+"""The settings with which brokers of a cluster authenticate to each other."""
 
 
 class OwnCredentialsRefused(ServiceNotReady):
-    """Not what the caller may do is in question, but what this broker may."""
+    """The refusal of this broker's own credentials, as opposed to those of the caller."""
 
 
 @contextmanager
 def as_this_broker(what: str) -> Iterator[None]:
-    """Where this broker is refused something within the block, raise OwnCredentialsRefused: ``what`` it wanted."""
+    """Raise OwnCredentialsRefused for ``what`` if another broker refuses this one within the context."""
     try:
         yield
     except (AuthenticationError, AuthorizationError) as refusal:
@@ -45,8 +45,8 @@ class OwnAccess:
     key_path: str | None = None
 
     @property
-    def is_known(self) -> bool:
-        """Whether there is anything to authenticate with."""
+    def has_credentials(self) -> bool:
+        """True if this broker has credentials."""
         return self.credentials is not None or self.certificate_path is not None
 
     @property

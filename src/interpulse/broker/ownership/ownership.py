@@ -42,18 +42,19 @@ class Ownership(Protocol):
     """The owners of bundles."""
 
     async def prepare(self, bundles: Sequence[Bundle], options: LookupOptions) -> Owner:
-        """The owners of these bundles, for clients that ask with these options; what this broker is to take it takes.
+        """Return a function that gives the owner of each bundle for clients with these options.
 
-        Failures are kept per bundle: the function that is returned raises them.
+        This broker takes the free bundles that are placed on it. Failures are recorded by bundle and raised by the
+        function.
         """
 
     def check_serving(self) -> None:
-        """Raises ServiceNotReady while this broker cannot know what is its own."""
+        """Raise ServiceNotReady while this broker cannot be sure of the bundles it owns."""
 
-    def known(self) -> Owner | None:
-        """The owner function for clients without options, from memory and at once; it raises what is not known.
+    def cached(self) -> Owner | None:
+        """Return the owner function for clients without options, which answers from memory; None if nothing is cached.
 
-        None: nothing is known now.
+        The function raises for bundles that are not cached.
         """
 
 
@@ -61,12 +62,12 @@ class SoleOwner:
     """One broker that owns every bundle of its cluster."""
 
     def __init__(self, broker: LookupTarget, listeners: Mapping[str, LookupTarget] = NO_LISTENERS) -> None:
-        """``listeners``: the same broker as clients of each of them reach it."""
+        """Create a sole owner; ``listeners`` are the broker's own addresses by listener name."""
         self._broker = broker
         self._listeners = listeners
 
     async def prepare(self, bundles: Sequence[Bundle], options: LookupOptions) -> Owner:
-        """This broker, as clients of the listener reach it."""
+        """Return a function that always answers with this broker's address on the listener."""
         if not options.listener_name:
             return self._own
         target = self._listeners.get(options.listener_name)
@@ -77,7 +78,7 @@ class SoleOwner:
     def check_serving(self) -> None:
         return
 
-    def known(self) -> Owner:
+    def cached(self) -> Owner:
         return self._own
 
     def _own(self, namespace: NamespaceName, bundle: str) -> LookupTarget:
@@ -85,7 +86,7 @@ class SoleOwner:
 
 
 def this_broker(addresses: ListenerAddresses) -> LookupTarget:
-    """The answer to lookups of this broker's topics; its id is ``host:port`` of the web service, as Pulsar has it."""
+    """Return the lookup answer for this broker's topics; its id is ``host:port`` of the web service, as in Pulsar."""
     return LookupTarget(
         addresses.service_url,
         addresses.service_url_tls,

@@ -28,14 +28,14 @@ _LOOK_SECONDS: Final = 5.0
 
 
 class RegisteredBrokers:
-    """See the module."""
+    """The registered brokers with their load reports, and the registration of this one."""
 
     def __init__(self, store: MetadataStore, own: LoadReport, clock: Clock) -> None:
         self.own = own
         self.registered = False
         """This broker's report is written, and refreshed."""
         self.on_extensible: Callable[[], None] = lambda: None
-        """Called when a broker comes beside which this one must not serve, see `check_others`."""
+        """Callback for the arrival of a broker beside which this one must not serve; see `check_others`."""
         self._store = store
         self._load: Callable[[], Awaitable[BrokerLoad]] = _nothing
         self._now_ms = clock.now_ms
@@ -46,7 +46,7 @@ class RegisteredBrokers:
         self._parsed: dict[str, tuple[int, LoadReport]] = {}
 
     async def view(self) -> BrokersView:
-        """The brokers as they are now; a report that cannot be read is left out."""
+        """Return the brokers that are registered now. Unreadable reports are left out."""
         names = await self._store.children(keys.LOAD_REPORTS)
         found = await self._store.get_many([keys.LEADER, *map(keys.load_report, names)])
         reports = {}
@@ -59,7 +59,7 @@ class RegisteredBrokers:
         return BrokersView(self.own.broker.broker_id, reports, leader_in(leader.value) if leader else None)
 
     async def check_others(self) -> None:
-        """Raises PreconditionFailed beside a broker that keeps ownership elsewhere than in locks."""
+        """Raise PreconditionFailed if another broker does not keep ownership in locks."""
         view = await self.view()
         if view.extensible is not None:
             raise PreconditionFailed(
@@ -69,9 +69,9 @@ class RegisteredBrokers:
             )
 
     async def register(self, load: Callable[[], Awaitable[BrokerLoad]]) -> None:
-        """Exist for the others; a report that an earlier life of this broker left is taken over.
+        """Register this broker, or take over the registration of its earlier process.
 
-        ``load`` is asked whenever the report may have to be written anew.
+        ``load`` is called for each report.
         """
         self._load = load
         self.registered = True
@@ -84,7 +84,7 @@ class RegisteredBrokers:
             await self._write(await self._load())
 
     async def leave(self) -> None:
-        """Exist for the others no more; the first step of stopping."""
+        """Remove the registration; the first step of stopping."""
         if not self.registered:
             return
         self.registered = False
@@ -94,11 +94,11 @@ class RegisteredBrokers:
             log.warning("load report not removed broker=%s error=%s", self.own.broker.broker_id, error)
 
     async def keep_fresh(self) -> None:
-        """Write the report anew whenever that is due, until cancelled."""
+        """Write the report again whenever it is due, until cancelled."""
         await run_periodically("load report", lambda: _LOOK_SECONDS, self.refresh)
 
     async def refresh(self) -> None:
-        """Write the report anew if that is due, and look who else is there."""
+        """Write the report again if it is due, and check the other brokers."""
         if not (self.registered and self._store.session.holds()):
             return
         try:

@@ -43,7 +43,7 @@ _RELEASED_AT_ONCE: Final = 8
 
 
 class SharedOwnership:
-    """See the module. `start` before the first call, `leave` at the end."""
+    """Ownership that the brokers of a cluster share. Call `start` before the first use and `leave` at the end."""
 
     def __init__(
         self,
@@ -53,9 +53,10 @@ class SharedOwnership:
         boundaries: Callable[[NamespaceName], Awaitable[Sequence[str] | None]],
         isolation: Callable[[], Awaitable[IsolationPolicies]],
     ) -> None:
-        """``boundaries`` returns those of a namespace, None if there is no such namespace.
+        """Create the ownership of one broker.
 
-        ``isolation`` returns the isolation policies of the cluster.
+        ``boundaries`` returns the bundle boundaries of a namespace, None if it does not exist. ``isolation`` returns
+        the isolation policies of the cluster.
         """
         self.brokers = brokers
         self.metadata = guarded
@@ -78,7 +79,7 @@ class SharedOwnership:
         on_resumed: Callable[[], None] = lambda: None,
         on_lost: Callable[[], None] = lambda: None,
     ) -> None:
-        """Follow the session and the locks from now on.
+        """Start watching the session and the locks.
 
         ``on_resumed`` is called when `serving` is true again, ``on_lost`` when the session is lost.
         """
@@ -181,7 +182,7 @@ class SharedOwnership:
         if not self.serving():
             raise session_lost()
 
-    def known(self) -> Owner | None:
+    def cached(self) -> Owner | None:
         return self._placement.cached if self.serving() else None
 
     # --- taking and releasing
@@ -192,10 +193,10 @@ class SharedOwnership:
         return exclusion(policies, str(namespace), broker_id, (await self.brokers.view()).reports) if policies else None
 
     async def take(self, bundle: Bundle, *, even_excluded: bool = False) -> BundleLock:
-        """Own a free bundle. Return the lock that stands then, which may be another's. Raise ServiceNotReady.
+        """Take a free bundle and return its stored lock, which may be another broker's. Raise ServiceNotReady.
 
-        Isolation policies keep a free bundle from this broker unless ``even_excluded``: then `release_excluded` has to
-        follow.
+        Isolation policies keep a free bundle from this broker unless ``even_excluded``; the caller then calls
+        `release_excluded`.
         """
         key = lock_key(bundle)
         attempt = self._attempts.get(key)
@@ -288,8 +289,8 @@ class SharedOwnership:
         """Divide a bundle of this broker. ``commit`` stores the boundaries with the changes of locks, in one commit.
 
         The commit expects the lock to be this broker's; a free bundle is taken first. The topics stay open; ``part_of``
-        returns the range of a topic after the division. Raise ServiceNotReady if the bundle is another's, or was lost
-        meanwhile.
+        returns the range of a topic after the division. Raises ServiceNotReady if another broker owns the bundle, or if
+        it was lost meanwhile.
         """
         if self._held.get(bundle) is None:
             await self.take(bundle)

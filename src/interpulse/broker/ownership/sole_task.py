@@ -21,11 +21,14 @@ __all__ = ["SoleTask"]
 log = logging.getLogger(__name__)
 
 _LOOK_SECONDS: Final = 1.0
-"""A watch tells at once; this is for the clock, which may end the session without a word."""
+"""Interval of checks for an expired session. A watch reports other changes immediately."""
 
 
 class SoleTask:
-    """See the module. `start` once, `stop` at the end, which leaves the work to another broker."""
+    """Work that one broker of a cluster does at a time.
+
+    Call `start` once and `stop` at the end, which hands the work over.
+    """
 
     def __init__(
         self,
@@ -51,7 +54,7 @@ class SoleTask:
         self._cancel: list[Callable[[], None]] = []
 
     def start(self) -> None:
-        """Do the work whenever this broker is chosen."""
+        """Start doing the work whenever this broker is elected."""
         self._cancel.append(self._store.watch(self._key, lambda key: self._changed.set()))
         self._cancel.append(self._store.session.on_change(lambda state: self._on_session()))
         self._task = asyncio.get_running_loop().create_task(self._run())
@@ -81,8 +84,7 @@ class SoleTask:
         self._look.set()
 
     async def _find_out(self) -> bool:
-        """Whether this broker is chosen. The work ends while that is asked, should the session be over: then nothing
-        answers for a while."""
+        """Return True if this broker is elected. If the session is over, the work ends while the answer is pending."""
         asking = asyncio.get_running_loop().create_task(self._is_chosen())
         asking.add_done_callback(lambda done: self._look.set())
         try:
@@ -99,7 +101,7 @@ class SoleTask:
             await asyncio.wait([asking])
 
     async def _follow(self, *, chosen: bool) -> None:
-        """An end that is cancelled has not come about."""
+        """Start or stop the work. `chosen` stays True if stopping is cancelled."""
         if chosen is self.chosen:
             return
         log.info("work of one broker of the cluster task=%s here=%s", self._name, chosen)

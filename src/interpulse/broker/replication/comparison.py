@@ -1,4 +1,4 @@
-"""The comparison of a namespace with the same one on other clusters, before replication between them is enabled."""
+"""The comparison of a namespace with its counterparts on other clusters, before replication is enabled."""
 
 from __future__ import annotations
 
@@ -36,23 +36,19 @@ class LocalReading:
         return await self._namespaces.get_policies(namespace)
 
     async def settings(self) -> Mapping[str, str]:
-        """See `NamespaceReading`."""
         return self._config().as_text()
 
     async def partitioned(self, namespace: NamespaceName, domains: Sequence[Domain]) -> Mapping[TopicName, int | None]:
-        """See `NamespaceReading`."""
         counts: dict[TopicName, int | None] = {}
         for domain in domains:
             counts |= await self._lifecycle.partition_counts(namespace, domain, include_system=True)
         return counts
 
     async def stored(self, namespace: NamespaceName, domains: Sequence[Domain]) -> Sequence[TopicName]:
-        """See `NamespaceReading`."""
         list_topics = self._lifecycle.list_topics
         return [name for domain in domains for name in await list_topics(namespace, domain, include_system=True)]
 
     async def metadata(self, topic: TopicName) -> PartitionedTopicMetadata:
-        """See `NamespaceReading`."""
         return PartitionedTopicMetadata(await self._lifecycle.partitions(topic, create=False))
 
 

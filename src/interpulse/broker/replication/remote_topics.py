@@ -1,10 +1,10 @@
-"""Sees to it that what is replicated from here exists on the clusters it is replicated to (PIP-370, PIP-433).
+"""The creation of replicated topics on the clusters they are replicated to (PIP-370, PIP-433).
 
-For every pair of a topic and a remote cluster one task compares, creates what is missing there, looks again after a
-long while, or after a growing pause if something is in the way. Nothing that exists is changed, here or there. The
-pairs follow the policies by themselves; what keeps a pair from being replicated is what operators are shown.
+One task for every pair of a topic and a remote cluster compares both sides and creates what is missing on the remote
+side. It checks again after a long interval, or after a growing pause if something prevents replication. Existing topics
+are never changed, on either side. The pairs follow the policies; operators see the reason that holds a pair back.
 
-Other clusters are spared: for each there are few questions at a time, and many new pairs begin one after another.
+Remote clusters are spared: each gets few requests at a time, and many new pairs start one after another.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _STORE_RETRY_SECONDS: Final = 1.0
 
 
 class RemoteState(NamedTuple):
-    """How far one pair is. Without a reason the topic is there, or was not looked at yet."""
+    """The state of one pair. Without a reason, the topic exists there or was not checked yet."""
 
     since_ms: int
     ready: bool = False
@@ -56,7 +56,7 @@ class RemoteState(NamedTuple):
     remedy: str | None = None
     retry_at_ms: int | None = None
     change: str | None = None
-    """What was created there."""
+    """The objects that were created on the remote cluster."""
 
 
 @dataclass(eq=False, slots=True)
@@ -71,7 +71,10 @@ class _Pair:
 
 
 class RemoteTopics:
-    """See the module. `start` when other clusters may be asked, `stop` before the storage is closed."""
+    """The tasks of all pairs.
+
+    Call `start` once other clusters may be asked, and `stop` before the storage is closed.
+    """
 
     def __init__(
         self,
@@ -85,7 +88,7 @@ class RemoteTopics:
         creation_allowed: Callable[[], bool],
         recheck_seconds: float = 600.0,
     ) -> None:
-        """``creation_allowed`` is ``createTopicToRemoteClusterForReplication``."""
+        """Create the tasks' owner; ``creation_allowed`` is ``createTopicToRemoteClusterForReplication``."""
         self._store = store
         self._namespaces = namespaces
         self._lifecycle = lifecycle
@@ -96,7 +99,10 @@ class RemoteTopics:
         self._recheck_seconds = recheck_seconds
         self._pairs: dict[TopicName, dict[str, _Pair]] = {}
         self._away: dict[str, _Pair] = {}
-        """Who saw last that a cluster cannot be reached; while it is silent the others wait long for their turn."""
+        """The pair that last failed to reach each cluster.
+
+        While it waits, the other pairs of the cluster wait long too.
+        """
         self._replicated: set[NamespaceName] = set()
         self._changed_namespaces: set[NamespaceName] = set()
         self._changed_topics: set[TopicName] = set()
@@ -107,13 +113,15 @@ class RemoteTopics:
         self._task: asyncio.Task[None] | None = None
         self._problems = ThrottledLog()
         self.results: Counter[tuple[str, str]] = Counter()
-        """What came of looking for topics on a cluster, by cluster and result: ``created`` and ``unchanged``, or the
-        state of what is in the way, in small letters."""
+        """Counts of outcomes by cluster and result.
+
+        A result is ``created``, ``unchanged``, or the state of the obstacle in lower case.
+        """
 
     # --- life
 
     async def start(self) -> None:
-        """Follow the policies; return before any other cluster was asked."""
+        """Start following the policies. Returns before any other cluster is asked."""
         watched = (
             (keys.POLICIES, self._on_policies),
             (keys.TOPIC_POLICIES, self._on_topic_policies),
@@ -127,7 +135,7 @@ class RemoteTopics:
         self._task = asyncio.create_task(self._follow(), name="remote topics")
 
     async def stop(self) -> None:
-        """Let go of everything; what is under way on another cluster may still become true there."""
+        """Stop all tasks. A request under way may still take effect on the other cluster."""
         for cancel in self._cancel_watches:
             cancel()
         tasks = [pair.task for pairs in self._pairs.values() for pair in pairs.values()]
@@ -138,15 +146,15 @@ class RemoteTopics:
         self._problems.close()
 
     def topics(self) -> list[TopicName]:
-        """The base names of what is replicated."""
+        """Return the base names of the replicated topics."""
         return list(self._pairs)
 
     def clusters_of(self, topic: TopicName) -> tuple[str, ...]:
-        """Those that a base name is replicated to."""
+        """Return the clusters that a base name is replicated to."""
         return tuple(self._pairs.get(topic, ()))
 
     def state(self, topic: TopicName, cluster: str) -> RemoteState | None:
-        """How far the topic is on a cluster, None if it is not replicated to it."""
+        """Return the state of the topic on a cluster, None if it is not replicated there."""
         pair = self._pairs.get(topic.base, {}).get(cluster)
         if pair is None:
             return None
@@ -180,7 +188,7 @@ class RemoteTopics:
         self._topic_changed(topic)
 
     def _on_record(self, key: str) -> None:
-        """Called for every cursor that is stored, so most are sorted out before anything is parsed."""
+        """Note a changed record. Called for every stored cursor, so most keys are dismissed before parsing."""
         if not self._replicated:
             return
         parts = key.split("/", 6)
@@ -191,7 +199,7 @@ class RemoteTopics:
             self._topic_changed(topic)
 
     def _on_cluster(self, key: str) -> None:
-        """Other addresses or credentials: tried at once. The prefix alone stands for all clusters."""
+        """Try pairs of a changed cluster again immediately. The prefix alone means all clusters."""
         changed = key.removeprefix(f"{keys.CLUSTERS}/")
         for cluster in [changed] if changed else list(self._away):
             self._away.pop(cluster, None)
@@ -201,7 +209,7 @@ class RemoteTopics:
                     pair.woken.set()
 
     async def _all_namespaces(self) -> set[NamespaceName]:
-        """Those that there are, and those that had pairs."""
+        """Return the existing namespaces, and the namespaces that had pairs."""
         self._unsure = False
         namespaces = {topic.namespace_name async for some in in_turns(list(self._pairs)) for topic in some}
         try:
@@ -245,7 +253,7 @@ class RemoteTopics:
                 await asyncio.sleep(_STORE_RETRY_SECONDS)
 
     async def _topics_of(self, namespace: NamespaceName) -> set[TopicName]:
-        """Whatever may be replicated now, or was before."""
+        """Return the topics that may be replicated now or were before."""
         pairs = in_turns(list(self._pairs))
         topics = {topic async for some in pairs for topic in some if topic.namespace_name == namespace}
         topics |= (await self._policies.replication_clusters(namespace)).keys()
@@ -279,9 +287,11 @@ class RemoteTopics:
             del self._away[pair.cluster]
 
     async def _remotes_of(self, topic: TopicName) -> tuple[str, ...]:
-        """System topics, such as the ``__change_events`` of another cluster, are compared and created as all others.
+        """Return the clusters of a topic.
 
-        Partitions that are left over from a topic are held under its name.
+        System topics, such as ``__change_events``, are compared and created as well.
+
+        Partitions that remain of a deleted topic are counted under its name.
         """
         if topic.is_transaction_internal:
             return ()
@@ -348,5 +358,5 @@ class RemoteTopics:
 
 
 def _unless_expected(problem: Exception) -> Exception | None:
-    """What the log shows with its traceback."""
+    """Return the problem if its traceback belongs in the log."""
     return None if isinstance(problem, PulsarError) else problem

@@ -31,7 +31,7 @@ class ReplicationCursors(Protocol):
 
 
 class ClusterComparison(Protocol):
-    """Compares a namespace here with the same one on other clusters."""
+    """Compares a namespace with its counterparts on other clusters."""
 
     async def check(self, namespace: NamespaceName, added: Mapping[str, ClusterData]) -> None:
         """Refuse clusters that differ; raises Conflict, which lists the differences that prevent replication."""
@@ -57,7 +57,7 @@ class ReplicationClusters:
         comparison: ClusterComparison,
         plans: Callable[[], bool],
     ) -> None:
-        """``plans`` tells whether there are previews and adjustments (``supportsReplicationPreview``)."""
+        """Create the operations; ``plans`` returns True if previews and adjustments are supported."""
         self._clusters = clusters
         self._tenants = tenants
         self._namespaces = namespaces
@@ -66,10 +66,9 @@ class ReplicationClusters:
         self._plans = plans
 
     async def set(self, namespace: NamespaceName, requested: Iterable[str], *, compare: bool) -> None:
-        """Replicate a namespace to these clusters from the moment this returns.
+        """Replicate a namespace to these clusters from the return of this call on.
 
-        With ``compare`` the clusters that are new in the list are first compared with this one. Nothing is stored when
-        anything is refused.
+        With ``compare`` the added clusters are first compared with this one. Nothing is stored if anything is refused.
         """
         enabling = await self._checked(namespace, requested)
         if compare:
@@ -77,16 +76,16 @@ class ReplicationClusters:
         await self._store(enabling)
 
     async def preview(self, namespace: NamespaceName, requested: Iterable[str]) -> AdjustmentPlan:
-        """Return the plan of `adjust` and change nothing; raises as `adjust`."""
+        """Return the plan of `adjust` without changing anything. Raises the same errors."""
         self._check_plans()
         return await self._comparison.preview(await self._checked(namespace, requested))
 
     async def adjust(
         self, namespace: NamespaceName, requested: Iterable[str], *, shown: str | None = None
     ) -> AdjustmentPlan:
-        """Replicate as `set` does after adjusting the added clusters where that is possible (PIP-433).
+        """Replicate as `set` does, after adjusting the added clusters where possible (PIP-433).
 
-        With ``shown``, only if the plan has this digest. Raises OperationNotAllowed.
+        With ``shown``, do so only if the plan still has this digest. Raises OperationNotAllowed.
         """
         self._check_plans()
         enabling = await self._checked(namespace, requested)
@@ -98,7 +97,7 @@ class ReplicationClusters:
 
     async def _checked(self, namespace: NamespaceName, requested: Iterable[str]) -> Enabling:
         wanted = tuple(sorted(set(requested)))
-        registered = await self._clusters.known(wanted)
+        registered = await self._clusters.registered(wanted)
         policies = await self._namespaces.find_policies(namespace)
         tenant = await self._tenants.get(namespace.tenant) if policies else None
         check_replication_clusters(namespace, wanted, registered=registered, policies=policies, tenant=tenant)
@@ -113,9 +112,9 @@ class ReplicationClusters:
         await self._cursors.follow(namespace)
 
     async def set_allowed(self, namespace: NamespaceName, requested: Iterable[str]) -> None:
-        """Limit the clusters a namespace may be on."""
+        """Limit the clusters that a namespace may be on."""
         wanted = tuple(sorted(set(requested)))
-        registered = await self._clusters.known(wanted)
+        registered = await self._clusters.registered(wanted)
         tenant = await self._tenants.get(namespace.tenant)
 
         def allow(policies: NamespacePolicies) -> NamespacePolicies:
@@ -135,9 +134,12 @@ class RegistryReplicationCursors:
         self._registry = registry
 
     async def follow(self, namespace: NamespaceName) -> None:
-        """On return every topic keeps what is published from now on, for the clusters that are stored and no other."""
+        """Adapt the replication cursors of a namespace to its stored clusters.
+
+        When this returns, every topic keeps later messages for these clusters and for no others.
+        """
         await self._registry.policies_changed(namespace)
 
     async def follow_topic(self, name: TopicName) -> None:
-        """The same for one topic with its partitions."""
+        """Adapt the replication cursors of one topic and its partitions."""
         await self._registry.policies_changed(name.namespace_name, name.base)

@@ -71,11 +71,11 @@ class RemoteStates(Protocol):
     """The states of topics on other clusters."""
 
     def state(self, topic: TopicName, cluster: str) -> RemoteState | None:
-        """How far a topic is on a cluster, None if nothing is known of it."""
+        """Return the state of a topic on a cluster, None if it is unknown."""
 
 
 class ReplicationStatus:
-    """Keeps the job's reports per namespace, and completes them from the policies and from what is seen remotely."""
+    """Stores the job's reports by namespace, and completes them with the policies and the state of remote topics."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class ReplicationStatus:
         remote_topics: RemoteStates,
         without_job: Callable[[Sequence[str]], list[Record]] = lambda topics: [],
     ) -> None:
-        """``without_job`` gives the records for topics while the job does not run, nothing while it does."""
+        """Create the status; ``without_job`` returns records for topics while the job is down, else none."""
         self._store = store
         self._namespaces = namespaces
         self._lifecycle = lifecycle
@@ -97,7 +97,7 @@ class ReplicationStatus:
         self._parsed: dict[NamespaceName, tuple[int, _Reports]] = {}
 
     async def report(self, namespace: NamespaceName, records: Sequence[Any]) -> None:
-        """Take over the job's records; each replaces the one of the same topic and cluster. Raises InvalidRequest."""
+        """Store the job's records. Each replaces the earlier one of its topic and cluster. Raise InvalidRequest."""
         checked = [_checked(namespace, record) async for some in in_turns(records, _TOPICS_AT_ONCE) for record in some]
         await self._namespaces.get_policies(namespace)
         key = keys.replication_status(namespace)
@@ -116,9 +116,9 @@ class ReplicationStatus:
         await retry_on_conflict(attempt)
 
     async def _of_what_exists(self, stored: Sequence[Record], newer: Sequence[Record]) -> list[Record]:
-        """Deleted topics are not reported: without this their records would gather, one for each there ever was.
+        """Drop the records of deleted topics, which would otherwise accumulate.
 
-        What is reported again is replaced anyway, so it is not asked for.
+        Topics that are reported again are not checked, because their records are replaced.
         """
         reported = {record["topic"] async for some in in_turns(newer) for record in some}
         kept: list[Record] = []
@@ -130,11 +130,11 @@ class ReplicationStatus:
         return kept
 
     async def of_namespace(self, namespace: NamespaceName) -> list[Record]:
-        """The records of all topics of a namespace, by the names of topics; raises NamespaceNotFound."""
+        """Return the records of all topics of a namespace, sorted by topic. Raise NamespaceNotFound."""
         return [record async for page in self.in_pages(namespace) for record in page]
 
     async def in_pages(self, namespace: NamespaceName) -> AsyncIterator[list[Record]]:
-        """The same, those of a hundred topics at a time: others get their turn between, however many there are."""
+        """Yield the records of a namespace, a hundred topics at a time. Other work runs between pages."""
         policies = await self._namespaces.get_policies(namespace)
         own = await self._topic_policies.replication_clusters(namespace)
         reports = await self._reports(namespace)
@@ -146,14 +146,16 @@ class ReplicationStatus:
                 yield records
 
     async def of_topic(self, name: TopicName) -> list[Record]:
-        """The records of a topic, for a partitioned one those of its partitions too; raises TopicNotFound."""
+        """Return the records of a topic and of its partitions. Raise TopicNotFound."""
         await self._lifecycle.partitions(name, create=False)
         return await self._of_existing(name)
 
     async def in_stats(self, name: TopicName) -> dict[str, Record]:
-        """What statistics show of an existing topic, by remote cluster: what its copies are made with, the delay of the
-        slowest partition, and as ``status`` how it is going, a partition in trouble before the others. Clusters that
-        the topic is not replicated to any more are left out."""
+        """Return the replication fields for a topic's statistics, by remote cluster.
+
+        They name the producer of the copies, the delay of the slowest partition, and the ``status``, where a partition
+        in trouble comes first. Clusters that the topic is no longer replicated to are left out.
+        """
         by_cluster: dict[str, list[Record]] = {}
         for record in await self._of_existing(name):
             if record["state"] != "DISABLED":
@@ -171,9 +173,9 @@ class ReplicationStatus:
     async def of_pairs(
         self, namespace: NamespaceName, remotes: Iterable[tuple[TopicName, Collection[str]]]
     ) -> AsyncIterator[Record]:
-        """The records of these topics of one namespace, each with the clusters that it is replicated to.
+        """Yield the records of these topics of one namespace, for the clusters of each.
 
-        What the job said is read once. Gives way to other work between topics.
+        The job's reports are read once. Yields to other work between topics.
         """
         reports = await self._reports(namespace)
         async for some in in_turns(remotes, _TOPICS_AT_ONCE):
@@ -184,7 +186,7 @@ class ReplicationStatus:
         return remote_clusters(self._namespaces.local_cluster, clusters)
 
     def _records(self, remotes: Mapping[TopicName, Collection[str]], reports: _Reports) -> list[Record]:
-        """``remotes`` are the clusters each of the topics is replicated to."""
+        """Return the records for the clusters that each topic is replicated to."""
         halted = [str(topic) for topic, clusters in remotes.items() if clusters and topic.is_persistent]
         stopped = {_identity(record): record for record in self._without_job(halted)} if halted else {}
         records: list[Record] = []
@@ -201,7 +203,7 @@ class ReplicationStatus:
         return sorted(records, key=_identity)
 
     def _of_pair(self, topic: TopicName, cluster: str, known: list[Record], stopped: Record | None) -> list[Record]:
-        """What stands in the way there, else why the job does not run, else what the job says: the newest counts."""
+        """Return the obstacle on the remote cluster, else the reason that the job is down, else its newest report."""
         if not topic.is_persistent:
             reason = "non-persistent topics have no log, so they are not replicated"
             return [_record(topic, cluster, "NOT_APPLICABLE", reason=reason)]
@@ -238,7 +240,7 @@ class ReplicationStatus:
         return await sorted_in_turns(bases, key=str)
 
     async def _reports(self, namespace: NamespaceName) -> _Reports:
-        """What the job said, by base name and cluster; parsed again only when it said something new."""
+        """Return the job's reports by base name and cluster. Parsed again only after a new report."""
         stored = await self._store.get(keys.replication_status(namespace))
         if stored is None:
             self._parsed.pop(namespace, None)
@@ -264,7 +266,7 @@ def _in_stats(records: Sequence[Record]) -> Record:
 
 
 def _is_newer(known: list[Record], since_ms: int) -> bool:
-    """Whether the job has seen the topic in its present state after that time."""
+    """Return True if the job reported on the topic after that time."""
     return bool(known) and all((record["since"] or 0) > since_ms for record in known)
 
 

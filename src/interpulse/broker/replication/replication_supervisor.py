@@ -48,7 +48,7 @@ _LINE_BYTES_MAX: Final = 4 * 1024 * 1024
 
 
 class JobState:
-    """The words for what the job is doing."""
+    """Names of the states of the job."""
 
     IDLE = "IDLE"  # no policy asks
     EXTERNAL = "EXTERNAL"  # it runs elsewhere
@@ -59,7 +59,7 @@ class JobState:
 
 @dataclass(frozen=True, slots=True)
 class ReplicationJobView:
-    """What is known about the job; replaced as a whole, never changed."""
+    """The state of the job; replaced as a whole, never changed."""
 
     state: str = JobState.IDLE
     since_ms: int = 0
@@ -67,7 +67,7 @@ class ReplicationJobView:
     last_error: str | None = None
     restarts: int = 0
     retry_at_ms: int | None = None
-    """When it is tried again to start it, while it does not run."""
+    """The time of the next attempt to start the job, while it is down."""
     pid: int | None = None
     progress: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """The newest progress line of each remote cluster."""
@@ -75,7 +75,7 @@ class ReplicationJobView:
 
 @dataclass(frozen=True, slots=True)
 class JobCommand:
-    """What the job needs to know about the broker and about Spark."""
+    """The command that starts the job, with the facts about the broker and Spark that it needs."""
 
     cluster: str
     service_url: str
@@ -86,12 +86,12 @@ class JobCommand:
     creation_allowed: bool = True
     """``createTopicToRemoteClusterForReplication``: the job creates topics that a remote cluster lacks."""
     credentials: Credentials | None = None
-    """Who the job is for the broker; None if the broker does not ask, or takes the certificate for them."""
+    """The credentials of the job; None if the broker requires none or accepts the certificate."""
 
     trust_certs_file: str | None = None
     certificate_file: str | None = None
     key_file: str | None = None
-    """How the job goes to encrypted addresses of the broker, as in `ClusterAddress`."""
+    """The key file for encrypted addresses of the broker; see `ClusterAddress`."""
 
     program: tuple[str, ...] = (sys.executable, "-m", "interpulse.cli", "replicate")
     arguments: tuple[str, ...] = ()
@@ -107,7 +107,7 @@ class JobCommand:
 
     @property
     def _identity(self) -> dict[str, str | None]:
-        """Who the job is, and what it trusts and shows, as keys of its configuration."""
+        """The credentials and trusted certificates of the job, as configuration keys."""
         found: dict[str, str | None] = {}
         if self.credentials is not None:
             found = {"auth_plugin": self.credentials.plugin, "auth_params": self.credentials.source}
@@ -119,7 +119,7 @@ class JobCommand:
         return found
 
     def config_text(self) -> str:
-        """The job's configuration: it finds topics, clusters and their addresses through the admin API."""
+        """Return the job's configuration. Topics and remote clusters come from the admin API."""
         values = json.dumps  # a JSON string is a TOML basic string
         return "\n".join(
             (
@@ -149,7 +149,7 @@ class JobCommand:
 
 
 def missing_for_replication() -> str | None:
-    """What has to be installed before the job can run, as a sentence; None if nothing is missing."""
+    """Return a sentence that names the missing packages, None if the job can run."""
     java_home = os.environ.get("JAVA_HOME")
     if not (java_home and Path(java_home, "bin", "java").exists()) and shutil.which("java") is None:
         return "replication needs Java 17 or newer: install one (for example openjdk-17-jre-headless) or set JAVA_HOME"
@@ -183,12 +183,12 @@ class ReplicationSupervisor:
         self._task: asyncio.Task[None] | None = None
         self._process: asyncio.subprocess.Process | None = None
         self._reading: asyncio.Task[None] | None = None
-        """Of the child's lines; it ends before `_process` is forgotten."""
+        """The reader of the child's output; it ends before `_process` is cleared."""
         self._view = ReplicationJobView(since_ms=self._clock.now_ms())
 
     @property
     def view(self) -> ReplicationJobView:
-        """What is known about the job now."""
+        """The current state of the job."""
         return self._view
 
     async def start(self) -> None:
@@ -209,7 +209,7 @@ class ReplicationSupervisor:
         await self._end_process()
 
     async def _run(self) -> None:
-        """One turn for every change of policies and every end of the child."""
+        """Run one turn for every change of policies and every end of the child."""
         pause = _BACKOFF_FIRST_S
         while True:
             self._changed.clear()
@@ -234,7 +234,7 @@ class ReplicationSupervisor:
             pause = min(pause * 2, _BACKOFF_MAX_S)
 
     async def _may_run(self, remotes: tuple[str, ...]) -> bool:
-        """Whether the job should run now; if not, it is ended and the reason noted."""
+        """Return True if the job should run now; otherwise end it and record the reason."""
         state, problem = JobState.RUNNING, None
         if not remotes:
             state = JobState.IDLE
@@ -257,12 +257,12 @@ class ReplicationSupervisor:
         return False
 
     def _forget_checkpoints(self) -> None:
-        """Should a policy ask again, replication begins at the cursors opened then, not where it once ended."""
+        """Delete the checkpoints, so that replication that is enabled again starts at its new cursors."""
         for checkpoint in self._command.directory.glob("*/checkpoint"):
             shutil.rmtree(checkpoint, ignore_errors=True)
 
     async def _wanted_remotes(self) -> tuple[str, ...]:
-        """Registered clusters other than ours that some namespace or topic of ours is replicated to."""
+        """Return the registered remote clusters that some local namespace or topic is replicated to."""
         registered = set(await self._metadata.children(keys.CLUSTERS))
         wanted: set[str] = set()
         for tenant in await self._metadata.children(keys.POLICIES):
@@ -282,7 +282,7 @@ class ReplicationSupervisor:
         return tuple(sorted(wanted & registered))
 
     async def _wait_to_try_again(self, timeout_s: float) -> None:
-        """Policies that change end it early."""
+        """Wait until the timeout, or until the policies change."""
         self._view = replace(self._view, retry_at_ms=self._clock.now_ms() + int(timeout_s * 1000))
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
@@ -314,9 +314,9 @@ class ReplicationSupervisor:
         log.info("replication job started pid=%d remotes=%s", self._process.pid, ",".join(self._view.remotes))
 
     async def _supervise(self) -> bool:
-        """Read the child's lines until it ends (True) or no policy asks for it any more (False, and it is ended).
+        """Read the child's output. Return True when it ends, False after ending it because no policy needs it.
 
-        New remote clusters and topics are found by the job itself.
+        The job discovers new remote clusters and topics by itself.
         """
         reading = self._reading
         assert reading is not None
@@ -335,7 +335,7 @@ class ReplicationSupervisor:
             self._view = replace(self._view, remotes=remotes)
 
     async def _read_lines(self, process: asyncio.subprocess.Process) -> None:
-        """Progress and errors, one JSON object per line; returns when the child has closed its output."""
+        """Read progress and errors, one JSON object per line, until the child closes its output."""
         assert process.stdout is not None
         async for raw in process.stdout:
             try:
@@ -356,7 +356,7 @@ class ReplicationSupervisor:
             log.info("replication job says line=%s", json.dumps(line))
 
     async def _end_process(self) -> None:
-        """Ask, then kill; in any case nothing of its process group survives."""
+        """Ask the process to end, then kill it. No process of its group survives."""
         process = self._process  # kept until it is gone: a caller that is cancelled here leaves the rest to `stop`
         if process is None:
             return
@@ -378,8 +378,11 @@ class ReplicationSupervisor:
         log.info("replication job stopped code=%s", process.returncode)
 
     async def _close_pipes(self, process: asyncio.subprocess.Process) -> None:
-        """Of a child that is gone: what it said last is read, then its pipes are closed, even if a process with a
-        session of its own still holds them. asyncio waits for them, and the loop may end right after this."""
+        """Read the last output of an ended child, and close its pipes.
+
+        A process in another session may still hold the pipes. asyncio waits for them, and the loop may end right after
+        this.
+        """
         assert self._reading is not None
         assert process.stdin is not None
         await asyncio.wait({self._reading}, timeout=_LAST_LINES_S)
@@ -402,8 +405,7 @@ async def _exited(process: asyncio.subprocess.Process, timeout_s: float) -> None
 
 
 def records_without_job(view: ReplicationJobView, topics: Sequence[str]) -> list[dict[str, Any]]:
-    """Status records for topics whose job does not run: what is missing. A job that runs, here or elsewhere,
-    reports for itself: no records then."""
+    """Return the status records that explain why the job is down; none if it runs, here or at another broker."""
     if view.state not in (JobState.UNAVAILABLE, JobState.RESTARTING):
         return []
     remedy = {

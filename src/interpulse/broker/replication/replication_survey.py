@@ -1,4 +1,4 @@
-"""How replication is going as a whole, for metrics: topics by their state, what waits, and what the job does."""
+"""The state of replication as a whole, for metrics: topics by state, the backlog, and the job."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ __all__ = ["ReplicationSurvey", "Survey"]
 
 @dataclass(slots=True)
 class Survey:
-    """What was found. Without replication everything is empty."""
+    """Totals of one look at replication; empty without replication."""
 
     remotes: set[str] = field(default_factory=set)
     """The clusters that some topic is replicated to."""
     states: Counter[tuple[str, str]] = field(default_factory=Counter)
     """Topics and partitions by cluster and state."""
     lag_entries: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """What waits, by cluster and namespace."""
+    """Entries in the backlog, by cluster and namespace."""
     lag_messages: Counter[tuple[str, str]] = field(default_factory=Counter)
     lag_seconds: defaultdict[tuple[str, str], float] = field(default_factory=lambda: defaultdict(float))
-    """The age of the oldest message that waits, by cluster and namespace."""
+    """The age of the oldest message in the backlog, by cluster and namespace."""
     delays: dict[tuple[str, str], float] = field(default_factory=dict)
-    """The same, by topic and cluster."""
+    """The age of the oldest message in the backlog, by topic and cluster."""
     replicating: set[tuple[str, str]] = field(default_factory=set)
     """Topics and partitions that are being copied, with the cluster."""
 
     def add(self, namespace: str, record: Record) -> None:
-        """One topic, or partition, and one cluster."""
+        """Add the record of one topic or partition and one cluster."""
         cluster, which = record["cluster"], (record["cluster"], namespace)
         self.states[cluster, record["state"]] += 1
         if record["state"] == REPLICATING:
@@ -48,7 +48,7 @@ class Survey:
 
 
 class ReplicationSurvey:
-    """See the module."""
+    """Surveys of all replicated topics."""
 
     def __init__(
         self, status: ReplicationStatus, remote_topics: RemoteTopics, job: Callable[[], ReplicationJobView]
@@ -59,7 +59,7 @@ class ReplicationSurvey:
 
     @property
     def job(self) -> ReplicationJobView:
-        """What the replication job does."""
+        """The state of the replication job."""
         return self._job()
 
     @property
@@ -68,7 +68,7 @@ class ReplicationSurvey:
         return self._remote_topics.results
 
     async def look(self) -> Survey:
-        """Look at every topic that is replicated, giving way to other work."""
+        """Survey every replicated topic. Yields to other work between topics."""
         survey = Survey()
         for namespace, topics in (await self._topics()).items():
             async for some in in_turns(topics):
@@ -78,14 +78,14 @@ class ReplicationSurvey:
         return survey
 
     async def records(self, allowed: Callable[[NamespaceName], Awaitable[bool]]) -> AsyncIterator[Record]:
-        """The status records of every topic that is replicated, of the allowed namespaces; as `look`."""
+        """Yield the status records of replicated topics in allowed namespaces. Yields to other work between topics."""
         for namespace, topics in (await self._topics()).items():
             if await allowed(namespace):
                 async for record in self._status.of_pairs(namespace, self._pairs(topics)):
                     yield record
 
     async def _topics(self) -> dict[NamespaceName, list[TopicName]]:
-        """What is replicated, by namespace."""
+        """Return the replicated topics by namespace."""
         found: defaultdict[NamespaceName, list[TopicName]] = defaultdict(list)
         async for some in in_turns(self._remote_topics.topics()):
             for topic in some:
@@ -93,5 +93,4 @@ class ReplicationSurvey:
         return found
 
     def _pairs(self, topics: Iterable[TopicName]) -> Iterator[tuple[TopicName, tuple[str, ...]]]:
-        """Each with its clusters."""
         return ((topic, self._remote_topics.clusters_of(topic)) for topic in topics)

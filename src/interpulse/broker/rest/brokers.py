@@ -29,7 +29,7 @@ async def list_brokers(call: Call) -> Answer:
 
 
 async def registered_brokers(call: Call) -> list[str]:
-    """The ids of the brokers that are there, sorted; a broker that is alone is there."""
+    """Return the ids of the registered brokers, sorted; a broker alone counts as registered."""
     others = call.context.others
     if others is None:
         return [call.context.this_broker.broker_id]
@@ -48,7 +48,7 @@ def _check_cluster(call: Call) -> None:
 
 
 async def get_leader(call: Call) -> Answer:
-    """Among several brokers of ours none leads: each answers for itself, unless Pulsar's brokers have elected one."""
+    """Return the leader that Pulsar's brokers elected, else this broker: our brokers elect none."""
     broker = call.context.this_broker
     if call.context.others is not None:
         elected = (await call.context.others.ownership.brokers.view()).elected
@@ -57,7 +57,7 @@ async def get_leader(call: Call) -> Answer:
 
 
 async def get_owned(call: Call) -> Answer:
-    """The bundles of the broker, of every namespace that has the local cluster; it is asked itself."""
+    """Return the bundles that a broker owns, of every namespace on the local cluster. The broker itself answers."""
     _check_cluster(call)
     others, own, asked = call.context.others, call.context.this_broker.broker_id, call.param("broker")
     reports = {} if others is None else (await others.ownership.brokers.view()).reports
@@ -82,13 +82,13 @@ def _ownership(isolation: IsolationPolicies, namespace: str, broker: str) -> dic
 
 
 async def check_backlog_quotas(call: Call) -> Answer:
-    """Do now what is done every backlogQuotaCheckIntervalInSeconds."""
+    """Check the backlog quotas now, as is done every backlogQuotaCheckIntervalInSeconds."""
     await call.context.registry.topic_tasks.check_backlogs()
     return DONE
 
 
 async def check_health(call: Call) -> Answer:
-    """``ok`` only if clients can publish, there is room for what they do, and the metadata store answers."""
+    """Answer ``ok`` if clients can publish, disk space suffices, and the metadata store answers."""
     if not call.context.ready():
         raise ServiceNotReady("The broker is starting or stopping")
     disk_space = call.context.instruments.disk_space
@@ -99,12 +99,12 @@ async def check_health(call: Call) -> Answer:
 
 
 async def check_alive(call: Call) -> Answer:
-    """The event loop turns; nothing more is said."""
+    """Answer ``ok`` if the event loop turns; nothing else is checked."""
     return answer_text("ok")
 
 
 async def check_status_file(call: Call) -> Answer:
-    """For load balancers, as Pulsar has it: who takes the file away takes the broker out, and it goes on serving."""
+    """Answer load balancers, as Pulsar does: removing the status file takes the broker out while it goes on serving."""
     path = call.context.dynamic.config.status_file_path
     if path and call.context.ready() and await asyncio.to_thread(Path(path).is_file):
         return answer_text("OK")
@@ -124,7 +124,7 @@ async def get_dynamic(call: Call) -> Answer:
 
 
 async def get_runtime(call: Call) -> Answer:
-    """Every setting in force, every value a string, as Pulsar shows them."""
+    """Return every setting in force. Values are strings, as in Pulsar."""
     return answer_json(call.context.dynamic.config.as_text())
 
 

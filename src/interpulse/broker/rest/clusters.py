@@ -22,7 +22,7 @@ async def get_cluster(call: Call) -> Answer:
 
 
 async def create_cluster(call: Call) -> Answer:
-    """Register a cluster. With ``preview=true`` the answer lists the changes, and none is made."""
+    """Register a cluster. With ``preview=true`` the answer lists the changes without making them."""
     cluster = _cluster(call)
     return answer_changes(
         call, await call.context.clusters.create(call.param("cluster"), cluster, previewed=call.previewed)
@@ -30,7 +30,7 @@ async def create_cluster(call: Call) -> Answer:
 
 
 async def update_cluster(call: Call) -> Answer:
-    """Replace the record of a cluster. With ``preview=true`` the answer lists the changes, and none is made."""
+    """Replace the record of a cluster. With ``preview=true`` the answer lists the changes without making them."""
     cluster = _cluster(call)
     return answer_changes(
         call, await call.context.clusters.update(call.param("cluster"), cluster, previewed=call.previewed)
@@ -38,7 +38,7 @@ async def update_cluster(call: Call) -> Answer:
 
 
 async def delete_cluster(call: Call) -> Answer:
-    """Delete a cluster. With ``preview=true`` the answer lists the changes, and none is made."""
+    """Delete a cluster. With ``preview=true`` the answer lists the changes without making them."""
     return answer_changes(call, await call.context.clusters.delete(call.param("cluster"), previewed=call.previewed))
 
 

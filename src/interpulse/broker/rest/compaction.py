@@ -15,9 +15,9 @@ __all__ = ["ROUTES"]
 
 
 async def compact(call: Call) -> Answer:
-    """Begin to compact the topic, or all its partitions; raises Conflict if one of them is being compacted already.
+    """Start compacting the topic or all its partitions. Raise Conflict if one is being compacted already.
 
-    What it writes has to have room besides what it replaces, so it is refused while the disk is full.
+    A compacted copy needs space beside the original, so compaction is refused while the disk is full.
     """
     _check_stored(call)
     disk_space = call.context.instruments.disk_space
@@ -36,7 +36,7 @@ async def compact(call: Call) -> Answer:
 
 
 async def status(call: Call) -> Answer:
-    """As in Pulsar, a partitioned topic has no status of its own."""
+    """Return the status of the compaction. As in Pulsar, a partitioned topic has none of its own."""
     _check_stored(call)
     topic = call.topic
     if await call.context.lifecycle.partitions(topic, create=False):

@@ -40,23 +40,28 @@ async def set_policy(call: Call) -> Answer:
     old = await call.context.isolation_policies.put(cluster, name, policy)
     if cluster == call.context.namespaces.local_cluster:
         names = namespaces_to_unload(name, old, policy, await _namespaces(call))
-        await asyncio.gather(*(_unload(call, NamespaceName.parse(each)) for each in names))
+        await asyncio.gather(*(_unload(call, NamespaceName.parse(name)) for name in names))
     return DONE
 
 
 async def delete_policy(call: Call) -> Answer:
-    """What the policy placed stays until it is unloaded, as in Pulsar."""
+    """Delete a policy. Bundles that it placed stay until they are unloaded, as in Pulsar."""
     await call.context.isolation_policies.delete(call.param("cluster"), call.param("policy"))
     return DONE
 
 
 async def list_brokers(call: Call) -> Answer:
     policies = await call.context.isolation_policies.of_registered(call.param("cluster"))
-    return answer_json([broker_isolation(policies, each).to_json() for each in await registered_brokers(call)])
+    return answer_json(
+        [
+            broker_isolation(policies, registered_broker).to_json()
+            for registered_broker in await registered_brokers(call)
+        ]
+    )
 
 
 async def get_broker(call: Call) -> Answer:
-    """Of any name: the broker need not be there."""
+    """Return the policies for a broker name, which need not be registered."""
     policies = await call.context.isolation_policies.of_registered(call.param("cluster"))
     return answer_json(broker_isolation(policies, call.param("broker")).to_json())
 

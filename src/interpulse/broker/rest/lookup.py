@@ -1,4 +1,4 @@
-"""HTTP lookup: which broker serves a topic, or many topics at once (PIP-35), and the bundle of a topic."""
+"""HTTP lookup: the broker of one topic or of many topics (PIP-35), and the bundle of a topic."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LISTENER_HEADER: Final = "X-Pulsar-ListenerName"
 
 
 async def look_up(call: Call) -> Answer:
-    """200 for what exists or may be created; for a non-persistent topic always, it has no record to ask for."""
+    """Return the broker of a topic that exists or may be created. A non-persistent topic needs no record."""
     topic = call.topic
     call.context.lookups.check_ready()  # before anything is read: that waits while metadata is away
     if topic.is_persistent:
@@ -32,12 +32,12 @@ async def look_up(call: Call) -> Answer:
 
 
 async def refuse_older_name(call: Call) -> Answer:
-    """A name of four parts, as Pulsar had them once; or of a domain that is none."""
+    """Refuse a name of four parts, Pulsar's former form, or of an unknown domain."""
     raise InvalidTopicName("A topic is looked up as /lookup/v2/topic/{domain}/{tenant}/{namespace}/{topic}")
 
 
 async def look_up_many(call: Call) -> Answer:
-    """Always 200 where the request itself is in order: groups and failures say how each topic fares."""
+    """Look up many topics. A valid request gets 200 with the result of each topic in groups and failures."""
     try:
         answer = await call.context.lookups.find_many(_batch(call))
     except UnsupportedVersion as error:  # clients ask topic by topic where there is nothing at this path
@@ -77,7 +77,7 @@ def _flag(body: dict[str, Any], name: str, default: bool) -> bool:
 
 
 def _listener_name(call: Call) -> str:
-    """The query wins over the header."""
+    """Return the listener name of the query, else of the header."""
     return call.query.get("listenerName") or call.request_headers.get(_LISTENER_HEADER, "")
 
 
@@ -91,8 +91,10 @@ def _redirect(call: Call, target: LookupTarget, options: LookupOptions) -> Answe
 
 
 def _addresses(target: LookupTarget) -> dict[str, Any]:
-    """As Pulsar writes them: what is not offered is left out, but for the plain address, and the old name of the one
-    inside TLS; without these clients of the C++ family crash."""
+    """Return the addresses in Pulsar's form, without those that are not offered.
+
+    The plain address and the old name of the TLS address are always included: C++ clients crash without them.
+    """
     addresses = {
         "brokerId": target.broker_id,
         "brokerUrl": target.service_url,

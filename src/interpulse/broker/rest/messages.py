@@ -1,7 +1,7 @@
-"""REST calls that show single messages of a topic: by their place in a backlog or in the topic, by id, by time.
+"""REST calls that return single messages of a topic: by position in a backlog or in the topic, by id, by time.
 
-The body of an answer is the payload of one entry, decompressed unless it is encrypted; a batch stays a batch. What else
-there is to say of the entry stands in headers, see `interpulse.broker.rest.http.entry_headers`.
+The body of an answer is the payload of one entry, decompressed unless it is encrypted; a batch stays a batch. The other
+fields of the entry are headers, see `interpulse.broker.rest.http.entry_headers`.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ __all__ = ["ROUTES"]
 
 
 async def peek(call: Call) -> Answer:
-    """The n-th entry of a subscription's backlog, counted from 1."""
+    """Return the n-th entry of a subscription's backlog, counted from 1."""
     number = _counted("position", call.param("position"))
     topic = await open_single(call, "Peek messages")
     return _answer(await backlog_operations.peek(topic, call.subscription, number))
 
 
 async def examine(call: Call) -> Answer:
-    """The n-th entry of the topic, counted from its first or, unless told so, back from its last one."""
+    """Return the n-th entry of the topic, counted back from its last or, on request, from its first."""
     start = call.query.get("initialPosition", "latest")
     number = _counted("messagePosition", call.query.get("messagePosition", "1"))
     if start not in ("earliest", "latest"):
@@ -55,14 +55,14 @@ async def examine(call: Call) -> Answer:
 
 
 async def get_message(call: Call) -> Answer:
-    """The entry at a position."""
+    """Return the entry at a position."""
     position = Position(call.number("ledger"), call.number("entry"))
     topic = await open_single(call, "GetMessageById")
     return _answer(await topic.positions.read_entry(position))
 
 
 async def get_message_id_at(call: Call) -> Answer:
-    """The position of the first entry published at or after a time; if there is none, that of the next one to come."""
+    """Return the position of the first entry published at or after a time, else the next position."""
     time_ms = call.number("time")
     topic = await open_single(call, "Get message ID by timestamp")
     before = await topic.positions.before_time(time_ms)

@@ -66,7 +66,7 @@ async def get_policies(call: Call) -> Answer:
 
 
 async def create_namespace(call: Call) -> Answer:
-    """Create a namespace. With ``preview=true`` the answer lists the changes, and none is made."""
+    """Create a namespace. With ``preview=true`` the answer lists the changes without making them."""
     body = call.object_or_empty(NAMESPACE_POLICIES)
     policies = check_new_policies(body, policy_limits(call))
     return answer_changes(
@@ -75,7 +75,7 @@ async def create_namespace(call: Call) -> Answer:
 
 
 async def delete_namespace(call: Call) -> Answer:
-    """Delete a namespace. With ``preview=true`` the answer lists the changes, and none is made."""
+    """Delete a namespace. With ``preview=true`` the answer lists the changes without making them."""
     force = call.flag("force")
     return answer_changes(
         call, await call.context.deletion.namespace(call.namespace, force=force, previewed=call.previewed)
@@ -157,7 +157,7 @@ def _everywhere(route: Route) -> Route:
 
 
 async def split_bundle(call: Call) -> Answer:
-    """Divide a bundle; the body has the positions for algorithms that need them."""
+    """Divide a bundle. The body has the positions for algorithms that need them."""
     await call.context.bundles.split(
         call.namespace,
         call.param("bundle"),
@@ -189,7 +189,7 @@ async def get_replication_clusters(call: Call) -> Answer:
 
 
 async def set_replication_clusters(call: Call) -> Answer:
-    """Enable replication; with a parameter of PIP-433 the answer is a plan, whatever its outcome."""
+    """Enable replication. With a parameter of PIP-433 the answer is a plan, whatever its outcome."""
     clusters = call.strings()
     preview, adjust = call.previewed, call.flag_of_ours("adjustNamespaceLevelPoliciesAutomatically")
     if preview or adjust:

@@ -1,6 +1,6 @@
-"""``/openapi.json``: the paths of this API as OpenAPI 3 describes them, made of the routes themselves.
+"""``/openapi.json``: the paths of this API in OpenAPI 3, generated from the routes.
 
-What routes do not know is not told: the fields of bodies, and the parameters behind the question mark.
+Fields of bodies and query parameters are not described, because routes do not know them.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _CREDENTIALS: Final[list[dict[str, list[str]]]] = [{"token": []}, {"password": [
 
 
 def described(routes: Iterable[Route], *, not_offered: Iterable[Route] = ()) -> tuple[Route, ...]:
-    """These routes, and one more that describes them all. ``not_offered`` are those that Pulsar alone offers."""
+    """Return these routes and one more that describes them all. Only Pulsar offers the routes ``not_offered``."""
     offered, refused = tuple(routes), tuple(not_offered)
 
     @cache
@@ -53,7 +53,7 @@ def described(routes: Iterable[Route], *, not_offered: Iterable[Route] = ()) -> 
         return json.dumps(document((*offered, itself), not_offered=refused)).encode()
 
     async def get_openapi(call: Call) -> Answer:
-        """This document."""
+        """Return this document."""
         return Answer(200, body())
 
     itself = Route("GET", _PATH, get_openapi, any_role)
@@ -61,7 +61,7 @@ def described(routes: Iterable[Route], *, not_offered: Iterable[Route] = ()) -> 
 
 
 def document(routes: Iterable[Route], *, not_offered: Iterable[Route] = ()) -> dict[str, Any]:
-    """The description as OpenAPI 3.0 has it."""
+    """Return the description in OpenAPI 3.0."""
     paths: dict[str, dict[str, Any]] = {}
     spellings: dict[str, str] = {}  # paths that differ in the names of their parts only are one path
     for routes_of, tag in ((routes, None), (not_offered, _NOT_OFFERED)):
@@ -100,13 +100,13 @@ def _operation(route: Route, path: str, tag: str | None) -> dict[str, Any]:
 
 
 def _tag(path: str) -> str:
-    """The resource: what comes behind the version of the API."""
+    """Return the resource, which follows the version of the API."""
     parts = path.split("/")[1:]
     return parts[2] if parts[0] in ("admin", "lookup") else "broker"
 
 
 def _subject(path: str) -> str:
-    """The last part that does not vary, in words."""
+    """Return the last fixed part as words."""
     last = [part for part in path.split("/") if not part.startswith("{")][-1]
     return re.sub(r"(?<=[a-z])(?=[A-Z])|[-_]", " ", last).lower()
 

@@ -23,7 +23,7 @@ __all__ = ["ROUTES"]
 
 
 async def get_namespace_status(call: Call) -> Answer:
-    """Made while it is sent: of 100,000 topics it has some 40 MB."""
+    """Return the replication status, generated while it is sent: some 40 MB for 100,000 topics."""
     return await answer_pages(call.context.replication_status.in_pages(call.namespace))
 
 
@@ -32,21 +32,21 @@ async def get_topic_status(call: Call) -> Answer:
 
 
 async def get_topics_with_clusters(call: Call) -> Answer:
-    """With one question what a replication job would have to ask of every topic."""
+    """Return the topics that have replication clusters of their own, in one answer for a replication job."""
     await call.context.namespaces.get_policies(call.namespace)
     own = await call.context.topic_policies.replication_clusters(call.namespace)
     return answer_json({str(topic): sorted(own[topic]) for topic in sorted(own, key=str)})
 
 
 async def get_global_policies(call: Call) -> Answer:
-    """What a replication job carries to the other clusters."""
+    """Return the policies that a replication job copies to the other clusters."""
     await call.context.namespaces.get_policies(call.namespace)
     found = await call.context.topic_policies.set_everywhere(call.namespace)
     return answer_json({str(topic): found[topic].to_json() for topic in sorted(found, key=str)})
 
 
 async def get_dispatch_rates(call: Call) -> Answer:
-    """How fast a replication job may copy each topic: the rate in force for all of them, and those of single topics."""
+    """Return the rate limits for a replication job: the one for all topics, and those of single topics."""
     namespace = await call.context.namespaces.get_policies(call.namespace)
     in_force = policies_in_force(TopicPolicies(), namespace, call.context.dynamic.config).replicator_dispatch_rate
     assert in_force is not None  # the broker has a word on everything

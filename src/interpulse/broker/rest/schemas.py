@@ -22,11 +22,13 @@ __all__ = ["ROUTES"]
 
 
 async def get_schema(call: Call) -> Answer:
-    """The latest schema, or the one of the version in the path."""
+    """Return the latest schema, or the one of the version in the path."""
     topic = call.topic
     wanted = call.number("version") if "version" in call.params else None
     shown = [
-        each for each in live_versions(await call.context.schemas.versions(topic)) if wanted in (None, each.version)
+        live_version
+        for live_version in live_versions(await call.context.schemas.versions(topic))
+        if wanted in (None, live_version.version)
     ]
     if not shown:
         raise SchemaNotFound("Schema not found")
@@ -34,9 +36,9 @@ async def get_schema(call: Call) -> Answer:
 
 
 async def get_history(call: Call) -> Answer:
-    """All of them; none, as in Pulsar, is no error."""
+    """Return all versions; an empty list, as in Pulsar, if there are none."""
     versions = live_versions(await call.context.schemas.versions(call.topic))
-    return answer_json({"getSchemaResponses": [_show(each) for each in versions]})
+    return answer_json({"getSchemaResponses": [_show(version) for version in versions]})
 
 
 async def post_schema(call: Call) -> Answer:
@@ -57,7 +59,7 @@ async def find_version(call: Call) -> Answer:
 
 
 async def test_compatibility(call: Call) -> Answer:
-    """Whether a schema could be registered now. Real Pulsar answers 500 where it could not."""
+    """Report if a schema could be registered now. Real Pulsar answers 500 if it could not."""
     topic, schema = call.topic, _schema(call)
     try:
         strategy = await call.context.schemas.check(topic, schema)

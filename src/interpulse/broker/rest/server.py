@@ -88,7 +88,7 @@ _NOT_IN_PATH: Final = 2
 
 
 class MountedFrontEnd(Protocol):
-    """What answers all paths below one, on the ports of the admin API."""
+    """A front end for all paths below one, on the ports of the admin API."""
 
     path: str
 
@@ -105,7 +105,7 @@ class RestServer:
     """Front end of the admin API. Start it last, so that a client that gets an answer finds a broker that works."""
 
     def __init__(self, context: RestContext, quota: ConnectionQuota | None = None) -> None:
-        """``quota``: how many clients there may be; None = any number."""
+        """Create the server; ``quota`` limits the clients, None allows any number."""
         self._context = context
         self._encrypted: TlsListener | None = None
         config = context.dynamic.config
@@ -136,13 +136,13 @@ class RestServer:
         await web.SockSite(self._runner, bound, backlog=_BACKLOG).start()
 
     async def start_encrypted(self, bound: socket.socket, tls: ServerTls) -> None:
-        """Listen inside TLS on another one, in the same way. Raises UnusableTls."""
+        """Listen inside TLS on another socket, with the same handlers. Raise UnusableTls."""
         await self._set_up()
         self._encrypted = TlsListener(tls, bound, self._connections, backlog=_BACKLOG)
         await self._encrypted.start()
 
     async def refresh_certificates(self) -> None:
-        """New connections get the certificates that the files hold now; see `TlsListener.refresh`."""
+        """Use the present certificate files for new connections; see `TlsListener.refresh`."""
         if self._encrypted is not None:
             await self._encrypted.refresh()
 
@@ -151,7 +151,7 @@ class RestServer:
             await self._runner.setup()
 
     async def stop(self) -> None:
-        """Take no new connections, and end those that are open."""
+        """Accept no new connections, and end the open ones."""
         self._connections.closed = True
         if self._mounted is not None:
             self._mounted.close()
@@ -179,7 +179,7 @@ class RestServer:
             self._turns.release()
 
     def _refused_unread(self, request: web.BaseRequest) -> Answer | None:
-        """What is told of a request before anything is done with it."""
+        """Return the refusal of a request that is rejected before its body is read."""
         most = self._header_bytes_max
         if len(request.raw_path) > most - _NOT_IN_PATH:
             size = len(request.raw_path)
@@ -265,7 +265,7 @@ async def _sent(request: web.BaseRequest, answer: Answer) -> web.StreamResponse:
 async def _sent_in_parts(
     request: web.BaseRequest, parts: AsyncIterator[bytes], response: web.StreamResponse
 ) -> web.StreamResponse:
-    """A client that does not read holds up its own answer, and nothing else."""
+    """Send the parts of an answer. A client that does not read delays only its own answer."""
     await response.prepare(request)
     if request.method != "HEAD":
         async for part in parts:

@@ -31,14 +31,14 @@ __all__ = ["ROUTES"]
 
 
 async def list_subscriptions(call: Call) -> Answer:
-    """Topics are not loaded for it, as a tool asks for those of all topics of a cluster."""
+    """List subscriptions without loading topics, because tools ask for all topics of a cluster."""
     registry = call.context.registry
     names = {name async for topic in each_name(call) for name in await registry.subscription_names(topic)}
     return answer_json(sorted(names))
 
 
 async def create_subscription(call: Call) -> Answer:
-    """Creates the topic too where a client's question would; among several brokers each partition where it is."""
+    """Create a subscription. Creates the topic if a client could; each partition at its own broker."""
     name = call.topic
     if not name.is_persistent:
         raise InvalidRequest("Create subscription on non-persistent topic can only be done through client")
@@ -83,7 +83,7 @@ async def reset_to_time(call: Call) -> Answer:
 
 
 async def reset_to_message(call: Call) -> Answer:
-    """Continue with a message, of a batch with the one of the index; with ``excluded`` behind it."""
+    """Continue with a message or, in a batch, with the message of the index; with ``excluded`` after it."""
     body = call.object(RESET_POSITION)
     target, excluded = _message(body), body.get("excluded", False)
     return await _move_each(
@@ -99,7 +99,7 @@ async def skip_all(call: Call) -> Answer:
 
 
 async def skip(call: Call) -> Answer:
-    """Of one topic only: how many of which partition would be meant?"""
+    """Skip messages of one unpartitioned topic: for partitions the count would be ambiguous."""
     count = call.number("count")
     topic = await open_single(call, "Skip messages")
     backlog_operations.skip(topic, call.subscription, count)
@@ -114,7 +114,7 @@ async def expire_by_time(call: Call) -> Answer:
 
 
 async def expire_by_position(call: Call) -> Answer:
-    """The entry of the message expires too, with ``excluded`` even the one behind it: so it is in Pulsar."""
+    """Expire messages up to and including an entry; with ``excluded`` even the one after it, as in Pulsar."""
     body = call.object(RESET_POSITION)
     target, excluded = _message(body), body.get("excluded", False)
     topic = await open_single(call, "Expire message at position")
@@ -124,7 +124,10 @@ async def expire_by_position(call: Call) -> Answer:
 
 
 async def expire_all_by_time(call: Call) -> Answer:
-    """Cursors of replication are left alone: what they have not passed is still to be replicated."""
+    """Expire messages of all subscriptions.
+
+    Replication cursors stay, because their backlog is still to be replicated.
+    """
     seconds = call.number("seconds")
     topics = [await open_persistent(call, topic.name) async for topic in open_each(call)]
     await expire_everywhere(
@@ -134,7 +137,7 @@ async def expire_all_by_time(call: Call) -> Answer:
 
 
 async def analyze_backlog(call: Call) -> Answer:
-    """Of one topic only; from the next message on, or from the one in the body."""
+    """Analyse the backlog of one topic from the next message on, or from the one in the body."""
     start = None if call.json_or_none() is None else _position(call.object(MESSAGE_POSITION)).position
     topic = await open_single(call, "Analyze backlog")
     config = call.context.dynamic.config
@@ -145,13 +148,13 @@ async def analyze_backlog(call: Call) -> Answer:
 
 
 async def get_backlog_size(call: Call) -> Answer:
-    """The bytes behind the message in the body."""
+    """Return the bytes after the message in the body."""
     position = _position(call.object(MESSAGE_POSITION)).position
     return answer_json(backlog_operations.bytes_behind(await open_single(call, "Calculate backlog size"), position))
 
 
 async def get_replicated_status(call: Call) -> Answer:
-    """Whether a subscription was made to replicate its state, for each topic that has it."""
+    """Return, for each topic with the subscription, True if it was created with replicated state."""
     states = {}
     async for topic in open_each(call):
         found = (await open_persistent(call, topic.name)).subscription(call.subscription)
@@ -160,7 +163,7 @@ async def get_replicated_status(call: Call) -> Answer:
 
 
 async def get_properties(call: Call) -> Answer:
-    """Of a partitioned topic: what its partitions have, taken together."""
+    """Return the properties, merged over the partitions of a partitioned topic."""
     properties: dict[str, str] = {}
     async for topic in open_each(call):
         properties |= (await open_persistent(call, topic.name)).subscription(call.subscription).properties
@@ -185,7 +188,7 @@ async def _on_each(call: Call, act: Callable[[Topic], Awaitable[None]]) -> Answe
 
 
 async def _move_each(call: Call, move: Callable[[Topic], Awaitable[None]]) -> Answer:
-    """Move the cursor of the subscription in every partition, and answer when the move is in force."""
+    """Move the cursor in every partition, and answer once the move is in force."""
     moved: list[Topic] = []
     async for topic in open_each(call):
         moved.append(await open_persistent(call, topic.name))
@@ -202,7 +205,7 @@ async def _when_settled(call: Call, topics: Iterable[Topic]) -> Answer:
 
 
 def _position(body: dict[str, Any]) -> MessageId:
-    """The entry of a message; a subscription cannot begin inside of a batch, as in Pulsar."""
+    """Return the entry of a message; as in Pulsar, a subscription cannot begin inside a batch."""
     return _message(body)._replace(batch_index=-1)
 
 

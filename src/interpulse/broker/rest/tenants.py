@@ -22,7 +22,7 @@ async def get_tenant(call: Call) -> Answer:
 
 
 async def create_tenant(call: Call) -> Answer:
-    """Create a tenant. With ``preview=true`` the answer lists the changes, and none is made."""
+    """Create a tenant. With ``preview=true`` the answer lists the changes without making them."""
     tenant = _tenant(call)
     return answer_changes(
         call, await call.context.tenants.create(call.param("tenant"), tenant, previewed=call.previewed)
@@ -30,7 +30,7 @@ async def create_tenant(call: Call) -> Answer:
 
 
 async def update_tenant(call: Call) -> Answer:
-    """Replace roles and clusters. With ``preview=true`` the answer lists the changes, and none is made."""
+    """Replace roles and clusters. With ``preview=true`` the answer lists the changes without making them."""
     tenant = _tenant(call)
     return answer_changes(
         call, await call.context.tenants.update(call.param("tenant"), tenant, previewed=call.previewed)
@@ -38,7 +38,7 @@ async def update_tenant(call: Call) -> Answer:
 
 
 async def delete_tenant(call: Call) -> Answer:
-    """Delete a tenant. With ``preview=true`` the answer lists the changes, and none is made."""
+    """Delete a tenant. With ``preview=true`` the answer lists the changes without making them."""
     force = call.flag("force")
     return answer_changes(
         call, await call.context.deletion.tenant(call.param("tenant"), force=force, previewed=call.previewed)

@@ -29,7 +29,7 @@ async def get_stats(call: Call) -> Answer:
 
 
 async def _stats(call: Call, topic: AnyTopic) -> dict[str, Any]:
-    """With ``getEarliestTimeInBacklog`` one entry of each backlog is read; clients may be left out."""
+    """Return statistics. ``getEarliestTimeInBacklog`` reads one entry of each backlog; clients are optional."""
     body = topic.stats()
     if call.flag("excludePublishers"):
         body["publishers"] = []
@@ -42,7 +42,7 @@ async def _stats(call: Call, topic: AnyTopic) -> dict[str, Any]:
 
 
 async def _with_status(call: Call, name: TopicName, stats: dict[str, Any]) -> dict[str, Any]:
-    """Say beside the figures of replication what the job knows, how it is going, and why not."""
+    """Add the state of replication, and the reason if it is held, to the replication statistics."""
     for cluster, known in (await call.context.replication_status.in_stats(name)).items():
         figures = NO_REPLICATION | stats["replication"].get(cluster, {}) | known
         figures["connected"] = figures["connected"] and known["status"]["state"] == REPLICATING
@@ -55,7 +55,7 @@ async def get_internal_stats(call: Call) -> Answer:
 
 
 async def get_internal_info(call: Call) -> Answer:
-    """What is recorded, without loading anything; of a partitioned topic, that of each partition."""
+    """Return the records of a topic, or of each partition, without loading them."""
     topic, lifecycle = call.topic, call.context.lifecycle
     if not topic.is_persistent:
         raise OperationNotAllowed(f"{topic} is not persistent: nothing of it is recorded")
@@ -66,7 +66,7 @@ async def get_internal_info(call: Call) -> Answer:
 
 
 async def get_partitioned_stats(call: Call) -> Answer:
-    """The sum over all partitions, and each of them unless ``perPartition`` is false."""
+    """Return the sum over all partitions, and each partition unless ``perPartition`` is false."""
     metadata = await _partitioned(call)
     each = await _of_partitions(call, _STATS, partial(_stats, call))
     body: dict[str, Any] = summed(each.values()) | {"metadata": metadata.to_json()}
@@ -85,7 +85,7 @@ async def get_partitioned_internal_stats(call: Call) -> Answer:
 
 
 async def get_last_message_id(call: Call) -> Answer:
-    """Of a topic without messages: its ledger, and -1 as the entry."""
+    """Return the last message id. An empty topic has its ledger and the entry -1."""
     topic = await open_persistent(call, call.topic)
     last = await topic.last_message()
     position = last.position if last.position.entry >= 0 else Position(topic.positions.durable.ledger, -1)
@@ -129,7 +129,7 @@ async def _internal_stats(topic: AnyTopic) -> dict[str, Any]:
 async def _of_partitions(
     call: Call, route: Route, local: Callable[[AnyTopic], Awaitable[dict[str, Any]]]
 ) -> dict[TopicName, dict[str, Any]]:
-    """Of each partition: ``local`` where this broker has them all, else what the route answers where it is."""
+    """Return the value of each partition, by ``local`` if all are here, else by the route at their owners."""
     names = await existing_partitions(call, call.topic)
     if call.context.others is None:
         return {name: await local(await open_topic(call, name)) for name in names}

@@ -25,7 +25,7 @@ __all__ = ["ROUTES"]
 
 
 async def list_topics(call: Call) -> Answer:
-    """List the topics of the namespace or its ``bundle``; with ``properties``, those that have them all (PIP-452)."""
+    """List the topics of the namespace or ``bundle``, only those with all ``properties`` if given (PIP-452)."""
     properties = _wanted_properties(call)
     await call.context.namespaces.get_policies(call.namespace)
     include_system, domain = call.flag("includeSystemTopic"), _domain(call)
@@ -42,7 +42,7 @@ async def list_topics(call: Call) -> Answer:
 
 
 def _wanted_properties(call: Call) -> dict[str, str]:
-    """``key=value,key=value``, where keys and values are encoded like those of URLs."""
+    """Parse ``key=value,key=value`` with percent-encoded keys and values."""
     wanted: dict[str, str] = {}
     for pair in call.query.get("properties", "").split(","):
         key, separator, value = map(unquote_plus, pair.strip().partition("="))
@@ -54,7 +54,7 @@ def _wanted_properties(call: Call) -> dict[str, str]:
 
 
 async def list_partitioned(call: Call) -> Answer:
-    """Names, or with ``partitionCounts`` (not known to a real Pulsar) the count of each name."""
+    """List partitioned topics; with ``partitionCounts``, which real Pulsar lacks, return their counts."""
     await call.context.namespaces.get_policies(call.namespace)
     include_system = call.flag("includeSystemTopic")
     if call.flag("partitionCounts"):
@@ -82,7 +82,10 @@ async def delete_topic(call: Call) -> Answer:
 
 
 async def get_partitions(call: Call) -> Answer:
-    """PIP-344: asking creates nothing unless ``checkAllowAutoCreation`` is true; then properties are left out."""
+    """Return partition metadata.
+
+    Creates the topic only with ``checkAllowAutoCreation`` (PIP-344), without properties.
+    """
     create = call.flag("checkAllowAutoCreation")
     if create:
         check_source_of_creation(call.request_headers)
@@ -99,7 +102,7 @@ async def create_partitioned(call: Call) -> Answer:
 
 
 def _partitions(call: Call) -> tuple[int, dict[str, str]]:
-    """The body: a number, or an object that brings properties along."""
+    """Parse the body: a number, or an object with properties."""
     if not isinstance(call.json(), dict):
         return call.integer(), {}
     given = call.object(PARTITIONED_TOPIC)
@@ -109,7 +112,7 @@ def _partitions(call: Call) -> tuple[int, dict[str, str]]:
 
 
 async def expand(call: Call) -> Answer:
-    """Other clusters of the namespace expand first, unless ``updateLocalTopicOnly`` is true."""
+    """Expand a topic, first on other clusters of its namespace unless ``updateLocalTopicOnly`` is true."""
     partitions, force, local_only = call.integer(), call.flag("force"), call.flag("updateLocalTopicOnly")
     await call.context.expansion.expand(call.topic, partitions, force=force, local_only=local_only)
     return DONE
@@ -121,7 +124,7 @@ async def create_missed_partitions(call: Call) -> Answer:
 
 
 async def delete_partitioned(call: Call) -> Answer:
-    """Among several brokers each partition goes where it is, the partition metadata last."""
+    """Delete a partitioned topic: each partition at its broker, the partition metadata last."""
     topic, force = call.topic, call.flag("force")
 
     async def delete_partitions() -> None:
@@ -164,7 +167,7 @@ def _check_stored(call: Call) -> None:
 
 
 async def truncate(call: Call) -> Answer:
-    """Forget every entry, of all partitions if there are any."""
+    """Delete every entry of the topic or its partitions."""
     if not call.topic.is_persistent:
         raise PreconditionFailed("A non-persistent topic cannot be truncated: it keeps no messages")
     async for topic in open_each(call):
@@ -173,7 +176,7 @@ async def truncate(call: Call) -> Answer:
 
 
 async def trim(call: Call) -> Answer:
-    """Forget messages that no subscription and no policy keeps, of all partitions if there are any."""
+    """Delete messages that no subscription and no policy keeps, of the topic or its partitions."""
     if not call.topic.is_persistent:
         raise OperationNotAllowed(f"{call.topic} is not persistent: it keeps no messages")
     async for topic in open_each(call):

@@ -1,7 +1,7 @@
 """Operations that real Pulsar offers and this broker does not.
 
-Setting something answers 501 with the reason, instead of "not found". Reading a policy that cannot be set answers what
-Pulsar answers before it is set, and taking it away succeeds, so that programs which look first find nothing.
+A write answers 501 with the reason instead of "not found". A read of a policy that cannot be set answers as Pulsar does
+before it is set, and its removal succeeds, so programs that look first see an unset policy.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ _REFUSED_TO_SUPER_USERS: Final[Mapping[NotOffered, tuple[str, ...]]] = {
         f"POST {_SCALABLE}/{{topic}}/subscriptions/{{subscription}}/skip-all",
     ),
 }
-"""By reason, the methods and the path."""
+"""Method and path by reason."""
 
 
 def _refusal(reason: NotOffered) -> NotImplementedYet:
@@ -199,7 +199,7 @@ async def _remove_nothing(call: Call) -> Answer:
 
 
 async def _check_existing(call: Call) -> None:
-    """Raises NamespaceNotFound, TopicNotFound, and PreconditionFailed for a partition, which has no policies."""
+    """Raise NamespaceNotFound, TopicNotFound, or PreconditionFailed for a partition, which has no policies."""
     if "topic" in call.params:
         await call.context.topic_policies.record_of_existing(call.topic)
     else:
@@ -227,8 +227,8 @@ def _routes() -> Iterator[Route]:
     for method, path, required, reason in _REFUSED:
         yield Route(method, path, _refusing(reason), required)
     for reason, calls in _REFUSED_TO_SUPER_USERS.items():
-        for each in calls:
-            *methods, path = each.split()
+        for call in calls:
+            *methods, path = call.split()
             for method in methods:
                 yield Route(method, path, _refusing(reason), super_user)
     yield Route("DELETE", f"{NAMESPACE_PATH}/{{bundle}}", _delete_bundle, tenant_admin)

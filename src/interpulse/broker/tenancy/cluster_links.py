@@ -21,9 +21,9 @@ T = TypeVar("T")
 Connect = Callable[[str, ClusterData], "AdminClient"]
 
 QUESTIONS_MAX: Final = 16
-"""At once and per cluster: what runs in the background must not crowd out what the cluster is there for."""
+"""Calls at a time to one cluster: background work must leave room for the cluster's own clients."""
 _BEGUN_PER_SECOND: Final = 200.0
-"""So many that begin in one moment are spread: a broker that starts is no thundering herd."""
+"""Calls that may start per second without a delay, so that a starting broker does not flood a cluster."""
 
 
 class _Link:
@@ -35,18 +35,23 @@ class _Link:
 
 
 class ClusterLinks:
-    """See the module. `close` at the end."""
+    """Admin clients of the other clusters. Call `close` at the end."""
 
     def __init__(self, clusters: Clusters, *, connect: Connect = connect_to) -> None:
         self._clusters = clusters
         self._connect = connect
         self._links: dict[str, _Link] = {}
         self._replaced: set[_Link] = set()
-        """Links with a question under way."""
+        """Replaced links that still have a call under way."""
         self._next_begin: dict[str, float] = {}
 
     async def use(self, cluster: str, call: Callable[[AdminClient], Awaitable[T]]) -> T:
-        """Raises RemoteClusterUnavailable for a cluster without a usable record, and what the call raises."""
+        """Return the result of a call to a cluster.
+
+        Raise RemoteClusterUnavailable if its record is missing or unusable.
+
+        Raises the errors of the call.
+        """
         try:
             data = await self._clusters.get(cluster)
         except NotFound as error:
@@ -72,7 +77,7 @@ class ClusterLinks:
                 await link.admin.close()
 
     async def _replace(self, cluster: str) -> None:
-        """Its connections end with its last question."""
+        """Replace the link to a cluster. The old connections close after their last call."""
         link = self._links.pop(cluster, None)
         if link is None:
             return
@@ -82,7 +87,7 @@ class ClusterLinks:
             await link.admin.close()
 
     def delay(self, cluster: str) -> float:
-        """How many seconds a caller that is about to ask again and again waits first: nothing, if there are few."""
+        """Return the seconds that a caller with many calls ahead waits first; 0 if few calls started lately."""
         now = time.monotonic()
         begin = max(now, self._next_begin.get(cluster, now))
         self._next_begin[cluster] = begin + 1 / _BEGUN_PER_SECOND

@@ -1,8 +1,8 @@
-"""A new cluster in ZooKeeper: the same nodes that Pulsar's own tool creates.
+"""A new cluster in ZooKeeper, with the nodes that Pulsar's own tool creates.
 
 Source: docs/reference/cluster-protocol.md#paths.
 
-Existing nodes stay. An existing cluster keeps its addresses; a tenant and a namespace that every cluster has are opened
+Existing nodes stay. An existing cluster keeps its addresses. A tenant and a namespace that every cluster has are opened
 to the new cluster.
 """
 
@@ -62,21 +62,21 @@ _NAMESPACES: Final = (PUBLIC_DEFAULT, SYSTEM_NAMESPACE)
 
 @dataclass(frozen=True, slots=True)
 class NewCluster:
-    """What a cluster begins with."""
+    """The initial settings of a cluster."""
 
     name: str
     addresses: ClusterData
     bundles: int = _BUNDLES
-    """Of the namespace public/default."""
+    """The number of bundles of the namespace public/default."""
     transaction_coordinators: int = 16
     stream_containers: int = 16
 
 
 async def set_up_cluster(servers: str, cluster: NewCluster) -> list[str]:
-    """Make what is missing, and give the paths of it, in order; none if the cluster was complete.
+    """Create the missing nodes and return their paths in order; none if the cluster was complete.
 
-    Raises PreconditionFailed and InvalidRequest for what a cluster cannot begin with, ValueError for a text that names
-    no servers, and MetadataError if ZooKeeper cannot do it.
+    Raises PreconditionFailed and InvalidRequest for invalid settings, ValueError if the text names no servers, and
+    MetadataError if ZooKeeper fails.
     """
     _check(cluster)
     client = await ZooKeeperClient.connect(servers)
@@ -112,7 +112,7 @@ def _check(cluster: NewCluster) -> None:
 
 
 def _nodes(cluster: NewCluster, servers: str) -> Iterator[tuple[str, bytes]]:
-    """Where an empty value stands, the node holds others."""
+    """Yield paths and contents. A node with empty content is a parent of others."""
     log_places = _places_of_log(servers)
     yield "/stream/metadata", _stream_metadata(cluster.stream_containers)
     yield "/stream/servers/available", b""
@@ -148,7 +148,7 @@ def _policies(cluster: str, bundles: int) -> dict[str, Any]:
 
 
 def _stream_metadata(containers: int) -> bytes:
-    """A protobuf with field 1, the number of storage containers."""
+    """Return a protobuf with field 1, the number of storage containers."""
     number = bytearray(b"\x08")
     while containers > 0x7F:
         number.append(containers & 0x7F | 0x80)
@@ -157,7 +157,7 @@ def _stream_metadata(containers: int) -> bytes:
 
 
 def _places_of_log(servers: str) -> bytes:
-    """Where DistributedLog, which keeps packages of functions, finds its ledgers: its own form of JSON."""
+    """Return the ledger locations for DistributedLog, which stores packages of functions, in its own form of JSON."""
     parsed = parse_servers(servers)
     hosts, ledgers = ";".join(map(str, parsed.servers)), f"{parsed.chroot}{LEDGERS}"
     fields = {
@@ -173,7 +173,7 @@ def _places_of_log(servers: str) -> bytes:
 
 
 async def _open_to(client: ZooKeeperClient, path: str, field: str, cluster: str) -> None:
-    """One that an earlier cluster made serves this one as well."""
+    """Add the cluster to the record of an existing tenant or namespace."""
 
     def opened(body: Mapping[str, Any]) -> dict[str, Any]:
         return {**body, field: [*(body.get(field) or ()), cluster]}

@@ -36,7 +36,7 @@ _NO_POLICIES: Final = (b"", b"{}")
 
 
 class Clusters:
-    """Reads and changes the registered clusters. A change returns what it changed, or would change in a preview."""
+    """Reads and changes the registered clusters. Changes return what they changed, previews what they would change."""
 
     def __init__(self, store: MetadataStore, layout: Layout = ALONE) -> None:
         self._store = store
@@ -63,19 +63,22 @@ class Clusters:
             raise ClusterNotFound(f"Cluster does not exist: {name}")
         return ClusterData.load(stored.value)
 
-    async def known(self, names: Iterable[str]) -> dict[str, ClusterData]:
+    async def registered(self, names: Iterable[str]) -> dict[str, ClusterData]:
         """Return the records of those names that are registered."""
         wanted = {keys.cluster(name): name for name in names if not _HALF_PAIRS.search(name)}
         found = await self._store.get_many(list(wanted))
         return {wanted[key]: ClusterData.load(stored.value) for key, stored in found.items()}
 
     async def create(self, name: str, cluster: ClusterData, *, previewed: bool = False) -> Sequence[Change]:
-        """Register a cluster; raises PreconditionFailed for an invalid name, and as `decide_create_cluster`."""
+        """Register a cluster.
+
+        Raises PreconditionFailed for an invalid name, and the errors of `decide_create_cluster`.
+        """
         check_entity_name("Cluster", name)
         return await self._decide(name, partial(decide_create_cluster, cluster=cluster), previewed=previewed)
 
     async def update(self, name: str, cluster: ClusterData, *, previewed: bool = False) -> Sequence[Change]:
-        """Replace the record of a registered cluster; raises as `decide_update_cluster`."""
+        """Replace the record of a registered cluster. Raises the errors of `decide_update_cluster`."""
         return await self._decide(name, partial(decide_update_cluster, cluster=cluster), previewed=previewed)
 
     async def put(self, name: str, cluster: ClusterData) -> None:
@@ -87,7 +90,7 @@ class Clusters:
         await self._committer.decide(propose)
 
     async def set_peers(self, name: str, peers: Sequence[str] | None) -> None:
-        """Replace the peer clusters, None = never set; raises as `decide_set_peers`."""
+        """Replace the peer clusters; None means never set. Raises the errors of `decide_set_peers`."""
 
         async def propose(records: Records) -> Decision[None]:
             return decide_set_peers(replace(await self._view(records, name), registered=await self.list()), peers)
@@ -95,7 +98,7 @@ class Clusters:
         await self._committer.decide(propose)
 
     async def delete(self, name: str, *, previewed: bool = False) -> Sequence[Change]:
-        """Delete a cluster with its failure domains; raises as `decide_delete_cluster`."""
+        """Delete a cluster and its failure domains. Raises the errors of `decide_delete_cluster`."""
 
         async def propose(records: Records) -> Decision[None]:
             view = await self._view(records, name)

@@ -46,13 +46,16 @@ class FailureDomains:
         return FailureDomain.load(stored.value)
 
     async def put(self, cluster: str, name: str, domain: FailureDomain) -> None:
-        """Create or replace a domain. Raises InvalidRequest without a name, and as `decide_set_failure_domain`."""
+        """Create or replace a domain.
+
+        Raises InvalidRequest without a name, and the errors of `decide_set_failure_domain`.
+        """
         if not name:
             raise InvalidRequest("A failure domain needs a name")
         await self._decide(cluster, name, lambda view: decide_set_failure_domain(view, name, domain))
 
     async def delete(self, cluster: str, name: str) -> None:
-        """Delete a domain; raises as `decide_delete_failure_domain`."""
+        """Delete a domain. Raises the errors of `decide_delete_failure_domain`."""
         await self._decide(cluster, name, lambda view: decide_delete_failure_domain(view, name))
 
     async def _decide(self, cluster: str, name: str, rule: Callable[[DomainsView], Decision[None]]) -> None:

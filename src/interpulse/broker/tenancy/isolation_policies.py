@@ -37,7 +37,7 @@ class IsolationPolicyRecords:
         return await self._existing(cluster)
 
     async def of_registered(self, cluster: str) -> dict[str, IsolationPolicy]:
-        """Return the policies as `list` does, but raise PreconditionFailed if the cluster is not registered."""
+        """Return the policies for operators. Raise PreconditionFailed if the cluster is not registered."""
         try:
             return await self.list(cluster)
         except ClusterNotFound:
@@ -51,11 +51,11 @@ class IsolationPolicyRecords:
         return policies[name]
 
     async def put(self, cluster: str, name: str, policy: IsolationPolicy) -> IsolationPolicy | None:
-        """Create or replace a policy and return the one before; raises as `decide_set_isolation_policy`."""
+        """Create or replace a policy and return the earlier one. Raises the errors of `decide_set_isolation_policy`."""
         return await self._decide(cluster, lambda view: decide_set_isolation_policy(view, name, policy))
 
     async def delete(self, cluster: str, name: str) -> None:
-        """Delete a policy, if there is one; raises as `decide_delete_isolation_policy`."""
+        """Delete a policy if it exists. Raises the errors of `decide_delete_isolation_policy`."""
         await self._decide(cluster, lambda view: decide_delete_isolation_policy(view, name))
 
     async def _decide(

@@ -66,7 +66,7 @@ class Namespaces:
     async def versioned_policies(
         self, namespace: NamespaceName
     ) -> tuple[NamespacePolicies | None, Mapping[str, int | None]]:
-        """Return the stored policies as `find_policies` does, with the version of their record for `unchanged`."""
+        """Return the stored policies, None if the namespace is missing, and their version for `unchanged`."""
         key = keys.namespace_policies(namespace)
         stored = await self._store.get(key)
         return self.parsed(namespace, stored), {key: stored.version if stored else None}
@@ -94,7 +94,7 @@ class Namespaces:
     async def decide(
         self, namespace: NamespaceName, rule: Callable[[NamespaceView], Decision[A]], *, previewed: bool = False
     ) -> Decision[A]:
-        """Decide by a rule that looks at the policies of one namespace, see `Committer.decide`; raises as the rule."""
+        """Decide by a rule on the policies of one namespace. See `Committer.decide`; raises the errors of the rule."""
 
         async def propose(records: Records) -> Decision[A]:
             return rule(await self._view(records, namespace))
@@ -173,7 +173,7 @@ class Namespaces:
         return [SetNamespacePolicies(topic.namespace_name, changed)], {key: stored.version}
 
     async def create(self, namespace: NamespaceName, policies: NamespacePolicies) -> None:
-        """Create a namespace; the caller checks its tenant. Raises as `decide_create_namespace`."""
+        """Create a namespace; the caller checks its tenant. Raises the errors of `decide_create_namespace`."""
         local = self.local_cluster
         await self.decide(namespace, lambda view: decide_create_namespace(view, policies, local_cluster=local))
 
@@ -182,7 +182,7 @@ class Namespaces:
     ) -> Sequence[Change]:
         """Create a namespace on clusters that its tenant may use, and return the changes.
 
-        Raises as `decide_create_namespace_of_tenant`.
+        Raises the errors of `decide_create_namespace_of_tenant`.
         """
         named = {*policies.replication_clusters, *policies.allowed_clusters, self.local_cluster}
 
@@ -191,7 +191,7 @@ class Namespaces:
             view = replace(
                 await self._view(records, namespace),
                 tenant=TenantInfo.load(stored.value) if stored else None,
-                registered=await Clusters(self._store).known(named),
+                registered=await Clusters(self._store).registered(named),
             )
             return decide_create_namespace_of_tenant(view, policies, local_cluster=self.local_cluster)
 
@@ -216,7 +216,7 @@ class Namespaces:
         await self.decide(namespace, decide_delete_namespace, previewed=True)
 
     async def begin_delete(self, namespace: NamespaceName, *, forced: bool = False) -> None:
-        """Mark a namespace as being deleted; raises as `decide_begin_deletion`."""
+        """Mark a namespace as being deleted. Raises the errors of `decide_begin_deletion`."""
         await self.decide(namespace, lambda view: decide_begin_deletion(view, forced=forced))
 
     async def give_up_delete(self, namespace: NamespaceName) -> None:
@@ -224,7 +224,7 @@ class Namespaces:
         await self.decide(namespace, decide_give_up_deletion)
 
     async def end_delete(self, namespace: NamespaceName) -> None:
-        """Remove a namespace that holds nothing any more."""
+        """Remove an empty namespace."""
 
         async def propose(records: Records) -> Decision[None]:
             return Decision(None, (DeleteNamespace(namespace),))

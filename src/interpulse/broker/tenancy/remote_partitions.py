@@ -26,13 +26,13 @@ class RemotePartitions(Protocol):
     """Asks remote clusters."""
 
     async def find(self, name: TopicName, clusters: Sequence[str]) -> int | None:
-        """The partition count on the first of these clusters that has the topic; None if none has it."""
+        """Return the partition count on the first of these clusters that has the topic; None if none has it."""
 
 
 class AdminRemotePartitions:
-    """Asks all clusters at once through their admin API, without creating anything there.
+    """Asks all clusters at the same time through their admin API, without creating anything there.
 
-    A cluster that does not answer in time counts as not having the topic, and is not asked again for some seconds.
+    A cluster that does not answer in time counts as lacking the topic, and is not asked again for some seconds.
     """
 
     def __init__(self, clusters: Clusters, clock: Clock, *, timeout_ms: int) -> None:
@@ -42,8 +42,8 @@ class AdminRemotePartitions:
         self._failed_ms: dict[str, int] = {}
 
     async def find(self, name: TopicName, clusters: Sequence[str]) -> int | None:
-        """See `RemotePartitions`; of clusters that disagree the first in name order counts."""
-        asked = [each for each in sorted(clusters) if not self._failed_lately(each)]
+        """Return the partition count on these clusters. If they disagree, the first one by name counts."""
+        asked = [cluster for cluster in sorted(clusters) if not self._failed_lately(cluster)]
         answers = await asyncio.gather(*(self._ask(each, name) for each in asked))
         found = {each: answer for each, answer in zip(asked, answers, strict=True) if answer is not None}
         if len(set(found.values())) > 1:

@@ -20,7 +20,7 @@ __all__ = ["Tenants"]
 
 
 class Tenants:
-    """Reads and changes tenants. A change returns what it changed, or would change if it is only previewed."""
+    """Reads and changes tenants. Changes return what they changed, previews what they would change."""
 
     def __init__(self, store: MetadataStore) -> None:
         self._store = store
@@ -40,7 +40,7 @@ class Tenants:
         return TenantInfo.load(stored.value)
 
     async def create(self, name: str, tenant: TenantInfo, *, previewed: bool = False) -> Sequence[Change]:
-        """Create a tenant; raises PreconditionFailed for an invalid name, and as `decide_create_tenant`."""
+        """Create a tenant. Raises PreconditionFailed for an invalid name, and the errors of `decide_create_tenant`."""
         check_entity_name("Tenant", name)
 
         async def propose(records: Records) -> Decision[None]:
@@ -58,7 +58,7 @@ class Tenants:
         await self._committer.decide(propose)
 
     async def update(self, name: str, tenant: TenantInfo, *, previewed: bool = False) -> Sequence[Change]:
-        """Replace roles and clusters; raises as `decide_update_tenant`."""
+        """Replace roles and clusters. Raises the errors of `decide_update_tenant`."""
 
         async def propose(records: Records) -> Decision[None]:
             return decide_update_tenant(await self._view(records, name, replacement=tenant), tenant)
@@ -66,7 +66,7 @@ class Tenants:
         return (await self._committer.decide(propose, previewed=previewed)).changes
 
     async def delete(self, name: str, *, with_namespaces: bool = False, previewed: bool = False) -> Sequence[Change]:
-        """Delete a tenant; raises as `decide_delete_tenant`. ``with_namespaces`` is for previews only."""
+        """Delete a tenant. Raises the errors of `decide_delete_tenant`. ``with_namespaces`` is for previews only."""
         assert previewed or not with_namespaces, "namespaces are deleted one by one, with their topics"
 
         async def propose(records: Records) -> Decision[None]:

@@ -1,12 +1,12 @@
-"""Deletes topics, namespaces and tenants with everything that belongs to them.
+"""The deletion of topics, namespaces and tenants with everything that belongs to them.
 
-A topic, partitioned or not, goes in one commit: its partitions, their cursors, metadata, schemas and policies. Before
-it everything is there, after it nothing, whenever the broker dies. Clients that open the topic meanwhile wait.
-Only where its partitions are at several brokers, these go first; then a mark keeps what is deleted by force from coming
-back, and who finds the mark later finishes.
+A topic, partitioned or not, is deleted in one commit, with its partitions, their cursors, metadata, schemas and
+policies. A broker that dies leaves either all of it or nothing. Clients that open the topic meanwhile wait. Partitions
+at other brokers are deleted first; if the deletion is forced, a mark prevents their return, and the broker that later
+finds the mark finishes the deletion.
 
-A namespace is too large for one commit. It is marked first, so that nothing can be created in it, and removed last;
-once something is gone there is no way back, and the next start finishes the deletion.
+A namespace is too large for one commit. It is marked first, so that nothing can be created in it, and removed last.
+Once a part is deleted there is no way back, and the next start finishes the deletion.
 """
 
 from __future__ import annotations
@@ -78,10 +78,10 @@ class Deletion:
         others: OtherOwners | None = None,
         events: PolicyEvents | None = None,
     ) -> None:
-        """Delete in these stores.
+        """Create the deletions on these stores.
 
-        ``config`` says if namespaces and tenants may be deleted by force. ``others``: None for a broker alone.
-        ``events`` report removed policies of topics to other brokers.
+        ``config`` allows or forbids forced deletion of namespaces and tenants. ``others`` is None for a broker alone.
+        ``events`` report removed topic policies to other brokers.
         """
         self._store = store
         self._lifecycle = lifecycle
@@ -97,12 +97,12 @@ class Deletion:
         return nullcontext() if self._others is None else self._others.collected(namespace)
 
     async def topic(self, name: TopicName, *, force: bool) -> None:
-        """Delete one topic or partition; raises PreconditionFailed if it is in use and not forced.
+        """Delete one topic or partition. Raise PreconditionFailed if it is in use and not forced.
 
         Raises Unprocessable if it is replicated and not forced.
 
-        The schemas go with a topic, but stay when one partition of it is deleted, and while a topic of the same name is
-        in the other domain: they are its schemas too.
+        The schemas are deleted with a topic, but not with one of its partitions, nor while the other domain has a topic
+        of that name, which shares the schemas.
         """
 
         async def attempt() -> None:
@@ -114,7 +114,7 @@ class Deletion:
         await retry_on_conflict(attempt)
 
     async def inactive_topic(self, name: TopicName, check: DeleteCheck) -> None:
-        """Delete one inactive topic or partition; ``check`` has the last word (see `TopicRegistry.delete`)."""
+        """Delete one inactive topic or partition; ``check`` decides last (see `TopicRegistry.delete`)."""
         await retry_on_conflict(lambda: self._delete_plain(name, check=check))
 
     async def orphaned_metadata(self, name: TopicName) -> bool:
@@ -123,7 +123,9 @@ class Deletion:
             return await self._lifecycle.delete_orphaned_metadata(name)
 
     async def partitioned_topic(self, name: TopicName, *, force: bool) -> None:
-        """Delete a partitioned topic with its partitions; if one is in use and it is not forced, nothing is deleted.
+        """Delete a partitioned topic with its partitions.
+
+        Nothing is deleted if one is in use and ``force`` is False.
 
         Raises Unprocessable if it is replicated and not forced.
         """
@@ -142,8 +144,8 @@ class Deletion:
     ) -> None:
         """Delete a partitioned topic of several brokers: ``delete_partitions`` makes each delete its own partitions.
 
-        By force it is marked first: clients that are cut off would bring partitions back, which a mark does not let
-        them. Raises PreconditionFailed if a partition came back all the same; some may be gone then.
+        A forced deletion marks the topic first, so that disconnected clients cannot create partitions again. Raises
+        PreconditionFailed if a partition was created again nevertheless; some partitions may be deleted then.
         """
         await self._lifecycle.plan_delete_partitioned(name)  # whether it may go at all
         if not force:
@@ -184,8 +186,8 @@ class Deletion:
     async def tenant(self, name: str, *, force: bool, previewed: bool = False) -> Sequence[MetadataChange]:
         """Delete a tenant, or only preview that, and return the changes.
 
-        Raises NotEmpty if it has namespaces and it is not forced, PreconditionFailed if one of them cannot be deleted,
-        by force neither; then none is.
+        Raises NotEmpty if it has namespaces and ``force`` is False, and PreconditionFailed if a namespace cannot be
+        deleted even by force; then nothing is deleted.
         """
         if force and not self._config().force_delete_tenant_allowed:
             raise OperationNotAllowed("Broker doesn't allow forced deletion of tenants")
@@ -200,9 +202,9 @@ class Deletion:
         return await self._tenants.delete(name, with_namespaces=force and previewed, previewed=previewed)
 
     async def resume(self) -> None:
-        """Finish the deletions that an earlier process began; one that cannot be finished is logged.
+        """Finish the deletions that an earlier process began. Log those that cannot be finished.
 
-        A namespace that was not to be deleted by force and holds topics of its users comes back.
+        The mark of an unforced deletion is removed if the namespace holds topics of its users.
         """
         for namespace, forced in (await self._namespaces.unfinished_deletions()).items():
             try:
@@ -263,7 +265,7 @@ class Deletion:
             await with_waiting_reads(self._delete_marked(namespace, force=force, begun=begun))
 
     async def _delete_marked(self, namespace: NamespaceName, *, force: bool, begun: bool) -> None:
-        """Delete a namespace that is marked; ``begun``: part of it is deleted already."""
+        """Delete a marked namespace; ``begun`` if part of it is deleted already."""
         try:
             check_empty(namespace, holds_topics=not (force or begun) and await self._holds_topics(namespace))
             async with self._collect(namespace):
@@ -278,9 +280,9 @@ class Deletion:
             raise
 
     async def _holds_topics(self, namespace: NamespaceName) -> bool:
-        """Return True for stored topics, and for topics that are not stored while a client is connected to them.
+        """Return True if there are stored topics, or non-persistent topics with a connected client.
 
-        At other brokers the latter count while they are loaded, as in Pulsar.
+        Non-persistent topics of other brokers count while they are loaded, as in Pulsar.
         """
         for domain in _DOMAINS:
             if await self._lifecycle.list_partitioned(namespace, domain, include_system=False):
@@ -295,7 +297,7 @@ class Deletion:
         return loaded is not None and loaded.clients.connected
 
     async def _emptied(self, namespace: NamespaceName) -> AsyncIterator[None]:
-        """Remove everything but the policies, some at a time: loaded topics, stored ones, then what is left."""
+        """Remove everything but the policies, in portions: loaded topics, stored ones, then the rest."""
         loaded = self._registry.names_in(namespace)
         for first in range(0, len(loaded), _KEYS_AT_ONCE):
             await self._registry.delete(*loaded[first : first + _KEYS_AT_ONCE], force=True)

@@ -1,7 +1,7 @@
-"""A partitioned topic is expanded: first on the other clusters of its namespace, then here.
+"""The expansion of a partitioned topic: first on the other clusters of its namespace, then here.
 
-Whatever can be refused is refused before anything is changed. Steps on other clusters are done again harmlessly when
-the call is repeated, so a cluster that fails in the middle leaves nothing to be repaired.
+All refusals come before the first change. Repeating a call repeats its remote steps harmlessly, so a cluster that fails
+midway leaves nothing to repair.
 """
 
 from __future__ import annotations
@@ -37,21 +37,24 @@ __all__ = ["AdminRemotes", "Expansion", "Remotes"]
 T = TypeVar("T")
 _NOT_LET_IN: Final = (401, 403)
 _ATTEMPTS_MAX: Final = 3
-"""Another caller may create or expand the remote topic in between; once that has happened it is there."""
+"""Attempts per cluster. Another caller may create or expand the remote topic in between; it exists afterwards."""
 
 
 class Remotes(Protocol):
-    """The access to other clusters; both raise RemoteClusterUnavailable, and Unprocessable if these refuse."""
+    """Access to other clusters.
+
+    Both methods raise RemoteClusterUnavailable, and Unprocessable if the cluster refuses.
+    """
 
     async def find(self, cluster: str, name: TopicName) -> Existence:
-        """The existence of the name on the cluster; nothing is created. Refused where its namespace is missing."""
+        """Return the existence of the name on the cluster without creating it. Refused if the namespace is missing."""
 
     async def expand(self, cluster: str, change: RemoteExpansion) -> None:
-        """Make it true there, and only there."""
+        """Create or expand the topic on that cluster only."""
 
 
 class Expansion:
-    """See the module."""
+    """Expands partitioned topics here and on other clusters."""
 
     def __init__(
         self,
@@ -68,7 +71,7 @@ class Expansion:
         self._config = config
 
     async def expand(self, name: TopicName, partitions: int, *, force: bool = False, local_only: bool = False) -> None:
-        """Expand the topic to so many partitions; ``local_only`` leaves the other clusters alone."""
+        """Expand the topic to ``partitions``; ``local_only`` leaves the other clusters unchanged."""
         await self._lifecycle.check_expand(name, partitions, force=force)
         if not local_only:
             await self._expand_remotes(name, partitions)
@@ -90,7 +93,7 @@ class Expansion:
         policies = await self._namespaces.find_policies(name.namespace_name)
         effective = effective_replication_clusters(await self._topic_policies.find(name), policies)
         clusters = remote_clusters(self._namespaces.local_cluster, effective)
-        found = await asyncio.gather(*(self._remotes.find(each, name) for each in clusters))
+        found = await asyncio.gather(*(self._remotes.find(cluster, name) for cluster in clusters))
         creation_allowed = self._config().create_topic_to_remote_cluster_for_replication
         remotes = dict(zip(clusters, found, strict=True))
         return plan_remote_expansion(name, partitions, remotes, creation_allowed=creation_allowed)
@@ -103,7 +106,6 @@ class AdminRemotes:
         self._links = links
 
     async def find(self, cluster: str, name: TopicName) -> Existence:
-        """See `Remotes`."""
 
         async def ask(admin: AdminClient) -> Existence:
             try:
@@ -114,7 +116,6 @@ class AdminRemotes:
         return await self._call(cluster, ask)
 
     async def expand(self, cluster: str, change: RemoteExpansion) -> None:
-        """See `Remotes`."""
 
         async def apply(admin: AdminClient) -> None:
             await admin.send(request_of(change, local_only=True))

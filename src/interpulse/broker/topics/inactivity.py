@@ -1,7 +1,7 @@
-"""Deletes inactive topics periodically, as `rules.inactivity` decides.
+"""The periodic deletion of inactive topics by `rules.inactivity`.
 
-Only loaded topics are checked; one that was created and never opened is loaded for it. A topic is checked again in the
-moment of its deletion, when it cannot be opened any more: a client that came meanwhile keeps its topic.
+Only loaded topics are checked; a topic that was created and never opened is loaded for the check. The topic is checked
+again at the moment of its deletion, when it cannot be opened any more, so a client that came meanwhile keeps its topic.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _NAMED_MAX: Final = 20  # in one line of the log; each has a line of its own as 
 
 
 class InactiveTopics:
-    """See the module. `start` begins the periodic check, `stop` ends it; a test calls `check` itself."""
+    """The periodic check. Call `start` to begin and `stop` to end it; tests call `check` themselves."""
 
     def __init__(self, registry: TopicRegistry, deletion: Deletion, config: Callable[[], BrokerConfig]) -> None:
-        """``config`` is asked each time, since it may change while the broker runs."""
+        """Create the check; ``config`` is read each time, because it may change while the broker runs."""
         self._registry = registry
         self._deletion = deletion
         self._config = config
@@ -44,7 +44,7 @@ class InactiveTopics:
         self._task: asyncio.Task[None] | None = None
 
     def note_created(self, topic: TopicName) -> None:
-        """An operator created the topic. The next check loads it, so that it goes again if it is never used."""
+        """Note a topic that an operator created. The next check loads it, so that it is deleted if it is never used."""
         self._created.append(topic)
 
     def start(self) -> None:
@@ -84,7 +84,7 @@ class InactiveTopics:
             await self._registry.open(topic, by=Requester.ADMIN, create=False)
 
     async def _idle(self) -> list[AnyTopic]:
-        """The topics that may go; remembers of the others when they were active."""
+        """Return the topics to delete, and remember the last activity of the others."""
         idle = []
         for count, topic in enumerate(self._registry.topics(), 1):
             if is_active(_activity(topic), topic.settings.inactive_topics.delete_mode):
@@ -96,7 +96,7 @@ class InactiveTopics:
         return idle
 
     async def _deleted(self, topic: AnyTopic) -> str | None:
-        """Delete the topic; the entries that it had without a subscription, in words; None if it stays."""
+        """Delete the topic and describe the entries it held without a subscription; None if it stays."""
         held = ""
 
         def check(found: AnyTopic | None) -> None:
@@ -129,8 +129,9 @@ def _expendable(topic: AnyTopic) -> bool:
 
 
 def _unwanted(topic: AnyTopic) -> str:
-    """How much is in a topic that has no subscription: in messages, or in entries where some are from an earlier life
-    of the topic, whose messages were not counted. Empty if there is nothing.
+    """Describe the content of a topic without subscriptions; empty if there is none.
+
+    Counts are in messages, or in entries if some entries predate the count of messages.
     """
     if isinstance(topic, NonPersistentTopic) or topic.subscriptions:
         return ""
@@ -143,7 +144,7 @@ def _unwanted(topic: AnyTopic) -> str:
 
 
 def _warn_of_messages(held: Mapping[TopicName, str]) -> None:
-    """As in Pulsar they are gone; the log names them, and what would have kept them."""
+    """Log the topics that were deleted with messages, as in Pulsar, and the policy that keeps such messages."""
     if not held:
         return
     named = [f"{topic} ({amount})" for topic, amount in itertools.islice(held.items(), _NAMED_MAX)]
@@ -159,7 +160,7 @@ def _warn_of_messages(held: Mapping[TopicName, str]) -> None:
 def _last_active_ms(topic: AnyTopic) -> int:
     if isinstance(topic, NonPersistentTopic):
         return topic.active_ms
-    return max(topic.active_ms, *(each.idle_since_ms for each in topic.subscriptions.values()), 0)
+    return max(topic.active_ms, *(subscription.idle_since_ms for subscription in topic.subscriptions.values()), 0)
 
 
 def _activity(topic: AnyTopic) -> TopicActivity:
@@ -179,7 +180,7 @@ def _activity(topic: AnyTopic) -> TopicActivity:
 
 @contextlib.contextmanager
 def _logged(what: str, topic: TopicName) -> Iterator[None]:
-    """A topic that cannot be deleted now is checked again next time."""
+    """Log a failed deletion within the context; the next check tries again."""
     try:
         yield
     except PreconditionFailed as refusal:

@@ -90,7 +90,7 @@ class LedgerSchemas:
         stored = await self._store.get(key)
         if stored is not None:
             await self._store.commit([Delete(key)])
-            await self._drop([each.position.ledger for each in self._places(topic, stored.value)])
+            await self._drop([place.position.ledger for place in self._places(topic, stored.value)])
 
     def _places(self, topic: TopicName, value: bytes) -> list[VersionEntry]:
         try:
@@ -114,7 +114,7 @@ class LedgerSchemas:
         return found
 
     async def _drop(self, ledger_ids: Sequence[int]) -> None:
-        """Ledgers that no locator names; one that cannot be deleted stays."""
+        """Delete ledgers that no locator names. Failures are logged and the ledger stays."""
         for ledger_id in ledger_ids:
             try:
                 await self._ledgers.delete(ledger_id)
@@ -123,5 +123,5 @@ class LedgerSchemas:
 
 
 def _custom(topic: TopicName) -> dict[str, bytes]:
-    """What the ledger is for, as operators' tools show it."""
+    """Return the description of the ledger for operators' tools."""
     return {"component": b"schema", "application": b"pulsar", "pulsar/schemaId": topic.schema_id.encode()}

@@ -17,7 +17,7 @@ from interpulse.broker.metadata.committer import Committer, Records
 from interpulse.broker.metadata.layout import ALONE, Layout
 from interpulse.broker.tenancy.namespaces import Namespaces
 from interpulse.broker.tenancy.remote_partitions import RemotePartitions
-from interpulse.broker.topics.known_answers import AnswerBasis, KnownAnswers
+from interpulse.broker.topics.answer_cache import AnswerBasis, AnswerCache
 from interpulse.broker.topics.partition_records import new_cursors
 from interpulse.broker.topics.topic_counts import TopicCounts
 from interpulse.broker.topics.topic_info import internal_info
@@ -83,10 +83,10 @@ class TopicLifecycle:
         remote_partitions: RemotePartitions | None = None,
         layout: Layout = ALONE,
     ) -> None:
-        """``settings`` is asked each time, since it may change while the broker runs.
+        """Create the lifecycle; ``settings`` is read each time, because it may change while the broker runs.
 
-        ``loaded`` is the registry's live view of the names of the topics loaded now: non-persistent topics exist
-        while they are in it.
+        ``loaded`` is the registry's live view of the loaded topics: a non-persistent topic exists while it is in this
+        view.
         """
         self._store = store
         self._namespaces = namespaces
@@ -97,9 +97,9 @@ class TopicLifecycle:
         self._counts = TopicCounts(store)
         self._reader = TopicReader(store, namespaces, settings, loaded, remote_partitions, self._counts)
         basis = AnswerBasis(store, settings, loaded)
-        self._known_partitions = {create: KnownAnswers[int](basis) for create in (False, True)}
-        self._known_metadata = {create: KnownAnswers[PartitionedTopicMetadata](basis) for create in (False, True)}
-        self._known_servable = KnownAnswers[None](basis)
+        self._cached_partitions = {create: AnswerCache[int](basis) for create in (False, True)}
+        self._cached_metadata = {create: AnswerCache[PartitionedTopicMetadata](basis) for create in (False, True)}
+        self._cached_servable = AnswerCache[None](basis)
 
     # --- questions and opening
 
@@ -108,16 +108,18 @@ class TopicLifecycle:
 
         A topic that another cluster of its namespace already has gets that cluster's partition count.
         """
-        return await self._ask(self._known_partitions[create], name, topics.decide_partitions, create=create)
+        return await self._ask(self._cached_partitions[create], name, topics.decide_partitions, create=create)
 
-    def known_partitions(self, name: str, *, create: bool) -> int | None:
+    def cached_partitions(self, name: str, *, create: bool) -> int | None:
         """Return the answer of `partitions` for this complete name from the cache; None if it is not cached."""
-        known = self._known_partitions[create].find(name)
-        return None if known is None else known.answer
+        decision = self._cached_partitions[create].find(name)
+        return None if decision is None else decision.answer
 
     async def partitions_for_operator(self, name: TopicName, *, create: bool) -> PartitionedTopicMetadata:
         """Return the partition metadata, without properties if ``create``; raises PreconditionFailed if not served."""
-        return await self._ask(self._known_metadata[create], name, topics.decide_partitions_for_operator, create=create)
+        return await self._ask(
+            self._cached_metadata[create], name, topics.decide_partitions_for_operator, create=create
+        )
 
     async def open(self, name: TopicName, *, by: Requester, create: bool) -> None:
         """Check that the topic may be loaded, and create its record if it is missing and may be created."""
@@ -128,8 +130,8 @@ class TopicLifecycle:
         return await self._decide(name, topics.decide_partitions_to_subscribe)
 
     async def check_servable(self, name: TopicName) -> None:
-        """Refuse a name that neither exists nor may be created, as HTTP lookup does; raises TopicNotFound."""
-        await self._ask(self._known_servable, name, topics.decide_lookup)
+        """Raise TopicNotFound unless the name exists or may be created, as HTTP lookup does."""
+        await self._ask(self._cached_servable, name, topics.decide_lookup)
 
     async def view(self, name: TopicName) -> TopicView:
         """Return the view that rules would get of the name now, with its partition records, to explain an answer."""
@@ -270,9 +272,9 @@ class TopicLifecycle:
         topic_operations.decide_expand(reading.view, partitions, force=force)
 
     async def expand(self, name: TopicName, partitions: int, *, force: bool = False) -> None:
-        """Expand a partitioned topic; new partitions, their subscriptions and the new count are one commit.
+        """Expand a partitioned topic. New partitions, their subscriptions and the new count are one commit.
 
-        A subscription that comes or goes on the first partition meanwhile changes its record; then all is read again.
+        Everything is read again if a subscription of the first partition is created or deleted meanwhile.
         """
 
         async def propose(records: Records) -> Decision[None]:
@@ -308,9 +310,9 @@ class TopicLifecycle:
         await self._decide(name, topic_operations.decide_delete_plain, force=force)
 
     async def plan_delete_partitioned(self, name: TopicName) -> PartitionedDeletion:
-        """Plan the removal of a partitioned topic with its schemas and policies; nothing is changed yet.
+        """Plan the removal of a partitioned topic with its schemas and policies, without changing anything.
 
-        The schemas stay if there is a topic of the same name beside it, against the rules.
+        The schemas stay if, against the rules, an unpartitioned topic of that name exists.
         """
         decision, expect = await self._decide_delete_partitioned(name)
         return PartitionedDeletion(decision.answer, tuple(await self._committer.writes(decision.changes)), expect)
@@ -335,7 +337,10 @@ class TopicLifecycle:
     async def _decide_delete_partitioned(
         self, name: TopicName
     ) -> tuple[Decision[tuple[TopicName, ...]], dict[str, int | None]]:
-        """Return the deletion with its associated metadata, whose answer are the partitions, and what it rests on."""
+        """Return the decision with its associated metadata, and the versions it rests on.
+
+        Its answer is the partitions.
+        """
         reading = await self._reader.read(name)
         decision = topic_operations.decide_delete_partitioned(reading.view)
         partitions = tuple(name.partition(index) for index in range(decision.answer))
@@ -363,7 +368,7 @@ class TopicLifecycle:
     async def associated_metadata(self, name: TopicName) -> AssociatedMetadata:
         """Return the removal of a topic's policies, permissions and schemas; also for its last partition.
 
-        Its schemas are those of the same name in the other domain too, and stay while there is such a topic.
+        The schemas are shared with the topic of that name in the other domain, and stay while it exists.
         """
         removal, expect = await self._associated_metadata(name)
         return AssociatedMetadata(tuple(await self._committer.writes(removal)), expect)
@@ -379,7 +384,7 @@ class TopicLifecycle:
         return [*removal, DeleteSchema(name)], expect | absent
 
     async def unfinished_deletions(self) -> list[TopicName]:
-        """The partitioned topics that are marked as being deleted; records that cannot be understood are logged."""
+        """Return the partitioned topics that are marked as being deleted. Unreadable records are logged."""
         found: list[TopicName] = []
         async for page in scan_pages(self._store, f"{keys.PARTITIONED_TOPICS}/", limit=_KEYS_PER_PAGE):
             marked = [key for key, stored in page if _is_marked(key, stored.value)]
@@ -410,17 +415,17 @@ class TopicLifecycle:
 
     async def _ask(
         self,
-        known: KnownAnswers[A],
+        cache: AnswerCache[A],
         name: TopicName,
         rule: Callable[Concatenate[TopicView, P], Decision[A] | AskRemotes],
         *arguments: P.args,
         **options: P.kwargs,
     ) -> A:
-        """Decide as `_decide`, by a rule whose answers are cached."""
-        decision = known.find(str(name))
+        """Decide by a rule whose answers are cached."""
+        decision = cache.find(str(name))
         if decision is not None:
             return decision.answer
-        return await self._decide_noting(known.keep, name, rule, *arguments, **options)
+        return await self._decide_noting(cache.add, name, rule, *arguments, **options)
 
     async def _decide(
         self,
@@ -439,7 +444,7 @@ class TopicLifecycle:
         *arguments: P.args,
         **options: P.kwargs,
     ) -> A:
-        """Decide by a rule; ``note`` gets the decision and its reading unless it depends on remote clusters."""
+        """Decide by a rule, and pass the decision and its reading to ``note`` unless remote clusters were asked."""
 
         async def propose(records: Records) -> Decision[A]:
             reading = await self._read(records, name, rule)

@@ -28,7 +28,7 @@ class StoredPartition:
 
 
 async def stored_partitions(store: MetadataStore, name: TopicName) -> dict[int, StoredPartition]:
-    """Every partition of the base name that has a record, whatever its metadata says, by index."""
+    """Return every partition of the base name that has a record, by index, whatever the metadata says."""
     found: dict[int, StoredPartition] = {}
     if not name.is_persistent:
         return found
@@ -53,12 +53,12 @@ def new_cursors(
     replicator_prefix: str,
     layout: Layout = ALONE,
 ) -> list[Put]:
-    """A cursor on each of these partitions for every durable subscription of partition 0.
+    """Return a cursor on each of these partitions for every durable subscription of partition 0.
 
-    What clients set of a subscription goes along; what it acknowledged, and the broker's own cursors, do not: those of
-    replication and of sequence ids begin when the partition is loaded. A new partition is read from its beginning. One
-    that was stored already and is taken over is read from its end, as Pulsar has it; its record is stored once more as
-    it is, so that a deletion under way, which knows its cursors, looks again; unless only its owner may write it.
+    The client-set properties of a subscription are copied. Its acknowledgements are not, nor are the broker's own
+    cursors: those of replication and of sequence ids begin when the partition is loaded. A new partition is read from
+    its beginning. A partition that was stored already is read from its end, as in Pulsar; its record is written again
+    unchanged, so that a deletion under way sees the new cursors, unless only its owner may write it.
     """
     subscriptions = {
         cursor: layout.cursors.decode(decode_local_name(cursor), raw)
@@ -82,6 +82,6 @@ def new_cursors(
 
 
 def _end_of(key: str, record: bytes, layout: Layout) -> Position:
-    """Behind every entry there is: the next ledger has a higher id."""
+    """Return the position after every entry: the next ledger has a higher id."""
     ledgers = decode_record(layout.topic_records, key.removeprefix(f"{keys.TOPIC_RECORDS}/"), record).ledgers
     return Position(ledgers[-1].ledger_id + 1, -1) if ledgers else EARLIEST

@@ -1,4 +1,4 @@
-"""Where the schemas of topics are kept: the seam to it, and how a broker that is alone keeps them.
+"""The storage of topic schemas: the seam, and the store of a broker alone.
 
 One record per base topic, shared by its partitions and by both domains, is JSON at
 ``/schemas/<tenant>/<namespace>/<topic>``::
@@ -31,22 +31,25 @@ class History(NamedTuple):
 
 
 class SchemaStore(Protocol):
-    """All methods raise MetadataError or PersistenceError if they cannot read or store."""
+    """The seam to a store of schemas.
+
+    All methods raise MetadataError or PersistenceError if they cannot read or store.
+    """
 
     async def read(self, topic: TopicName) -> History:
-        """What is stored now."""
+        """Return the stored history."""
 
     async def append(
         self, topic: TopicName, history: History, added: SchemaVersion, expect: Mapping[str, int | None]
     ) -> None:
-        """Store one more version. Raises CommitConflict if the history or what ``expect`` says is another by now."""
+        """Store one more version. Raise CommitConflict if the history or a record of ``expect`` has changed."""
 
     async def forget(self, topic: TopicName) -> None:
         """Erase the history."""
 
 
 class RecordedSchemas:
-    """One record with all versions of a topic. See `SchemaStore`."""
+    """A store with one record for all versions of a topic. See `SchemaStore`."""
 
     def __init__(self, store: MetadataStore) -> None:
         self._store = store

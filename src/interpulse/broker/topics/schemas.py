@@ -69,7 +69,7 @@ class Schemas:
         clock: Clock,
         schema_store: SchemaStore | None = None,
     ) -> None:
-        """``settings`` is asked each time, because the auto-update switch may change while the broker runs."""
+        """Create the schemas; ``settings`` is read each time, because the auto-update switch may change."""
         self.meters: defaultdict[str, SchemaMeter] = defaultdict(SchemaMeter)
         """Counts and times of operations on schemas, by namespace."""
         self._store = store
@@ -133,10 +133,10 @@ class Schemas:
         return None
 
     async def admit_consumer(self, topic: TopicName, schema: SchemaInfo, *, topic_active: bool) -> None:
-        """Check a consumer's schema against the topic's, or make it the first one; raises IncompatibleSchema.
+        """Check a consumer's schema against the topic's, or make it the first one. Raise IncompatibleSchema.
 
-        ``topic_active``: the topic holds messages, or another client produces or consumes; then a consumer cannot
-        decide what the bytes are.
+        ``topic_active`` if the topic holds messages, or another client produces or consumes; then a consumer cannot
+        define the first schema.
         """
         history = (await self._read(topic)).versions
         if live_versions(history):

@@ -1,4 +1,4 @@
-"""The replication clusters of single topics: checked, a partitioned topic brought to them, then stored."""
+"""The replication clusters of single topics: checked, prepared on the other clusters, then stored."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ __all__ = ["TopicClusters", "TopicCursors"]
 log = logging.getLogger(__name__)
 
 _ATTEMPTS_MAX: Final = 3
-"""Another caller may create the remote topic in between; once that has happened it is there."""
+"""Attempts per cluster. Another caller may create the remote topic in between; it exists afterwards."""
 
 
 class TopicCursors(Protocol):
     """The replication cursors of a topic."""
 
     async def follow_topic(self, name: TopicName) -> None:
-        """On return the policies are in force, and every partition keeps all later messages."""
+        """Put the policies in force. When this returns, every partition keeps all later messages."""
 
 
 class TopicClusters:
-    """Sets and takes away the clusters one topic is replicated to, whatever its namespace says."""
+    """Sets and removes the replication clusters of single topics, which override those of the namespace."""
 
     def __init__(
         self,
@@ -64,13 +64,13 @@ class TopicClusters:
         self._config = config
 
     async def set(self, name: TopicName, requested: Iterable[str], *, everywhere: bool = False) -> None:
-        """Replicate the topic to these clusters from the moment this returns.
+        """Replicate the topic to these clusters from the return of this call on.
 
-        With ``everywhere`` that is said for all clusters of the namespace, and one may be told that it is left out; on
-        this cluster it counts where nothing else is set here.
+        With ``everywhere`` the setting is for all clusters of the namespace, and may leave a cluster out; a setting of
+        this cluster overrides it.
 
-        A partitioned topic is there on every one of them then. Raises PreconditionFailed if its count differs there,
-        and RemoteClusterUnavailable; nothing is stored when anything is refused.
+        A partitioned topic exists on each of these clusters afterwards. Raises PreconditionFailed if its partition
+        count differs there, and RemoteClusterUnavailable. Nothing is stored if anything is refused.
         """
         await self._records.record_of_existing(name)
         local, wanted = self._config().cluster_name, tuple(sorted(set(requested)))
@@ -80,17 +80,17 @@ class TopicClusters:
             name,
             wanted,
             needed=None if everywhere else local,
-            registered=await self._clusters.known(wanted),
+            registered=await self._clusters.registered(wanted),
             tenant=await self._tenants.get(name.tenant),
         )
-        await asyncio.gather(*(self._bring(name, each) for each in remote_clusters(local, wanted)))
+        await asyncio.gather(*(self._bring(name, remote_cluster) for remote_cluster in remote_clusters(local, wanted)))
         await self._records.update(
             name, lambda policies: policies.changed(replication_clusters=wanted), everywhere=everywhere
         )
         await self._cursors.follow_topic(name)
 
     async def clear(self, name: TopicName, *, everywhere: bool = False) -> None:
-        """Let what is set for all clusters decide again, or the namespace."""
+        """Remove the setting, so that the one for all clusters, or the namespace, decides again."""
         await self._records.record_of_existing(name)
         await self._records.update(
             name, lambda policies: policies.changed(replication_clusters=None), everywhere=everywhere
@@ -98,12 +98,12 @@ class TopicClusters:
         await self._cursors.follow_topic(name)
 
     async def clear_with_all_policies(self, name: TopicName) -> None:
-        """Let the namespace decide everything again, in one step: no cursor is given up that is still wanted."""
+        """Remove all policies of the topic in one step. Cursors that the namespace still needs stay."""
         await self._records.clear(name)
         await self._cursors.follow_topic(name)
 
     async def _bring(self, name: TopicName, cluster: str) -> None:
-        """Make sure that a partitioned topic is there with as many partitions; others are left to replication."""
+        """Ensure that a partitioned topic exists there with this many partitions. Replication creates other topics."""
         creation_allowed = self._config().create_topic_to_remote_cluster_for_replication
         for attempt in range(1, _ATTEMPTS_MAX + 2):  # the last one only looks
             local = await self._lifecycle.existence(name)
@@ -126,7 +126,7 @@ class TopicClusters:
         raise RemoteClusterUnavailable(f"Cluster {cluster} takes the creation of {name} and has no such topic then")
 
     async def _found(self, name: TopicName, cluster: str, *, needed: bool) -> Existence | None:
-        """What the name stands for there; None if that cannot be said and nothing depends on it."""
+        """Return the existence of the name there; None if it is unavailable and not ``needed``."""
         try:
             return await self._remotes.find(cluster, name)
         except (RemoteClusterUnavailable, Unprocessable) as error:

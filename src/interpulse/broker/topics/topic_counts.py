@@ -1,9 +1,8 @@
 """The number of topics of a namespace, for its limit: counted once, then kept up to date.
 
-The store tells which records were touched; they are looked at again with the next question, so a question costs what
-was changed since the last one, not what the namespace holds. Between a question and the commit that rests on it others
-may create topics too: a commit therefore *claims* its topics, and fails like any other lost race if anything was
-claimed or changed since its question.
+The store reports changed records, and the next call reads those again, so a call costs as much as has changed since the
+last one. Between a call and the commit that rests on it, others may create topics too. A commit therefore *claims* its
+topics, and fails like any lost race if anything was claimed or changed since its count.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _KEYS_PER_PAGE = 1000
 
 @dataclass(frozen=True, slots=True)
 class TopicCount:
-    """So many topics are stored, or on their way there; system topics do not count. ``state`` is for `claim`."""
+    """A number of topics, stored or being stored; system topics do not count. ``state`` is for `claim`."""
 
     topics: int
     state: int
@@ -43,14 +42,14 @@ class _Counted:
 
 
 class TopicCounts:
-    """See the module. Only namespaces that were asked for are kept."""
+    """Counts of topics, only for namespaces that were asked about."""
 
     def __init__(self, store: MetadataStore) -> None:
         self._store = store
         self._counted: dict[str, _Counted] = {}
 
     async def of(self, namespace: NamespaceName) -> TopicCount:
-        """How many there are now."""
+        """Return the present number of topics."""
         counted = self._counted.get(str(namespace))
         if counted is None:
             if not self._counted:
@@ -65,7 +64,7 @@ class TopicCounts:
 
     @contextmanager
     def claim(self, namespace: NamespaceName, topics: Iterable[TopicName], count: TopicCount) -> Iterator[None]:
-        """Count these too while they are being stored; raises CommitConflict if ``count`` is no longer right."""
+        """Count these topics while they are being stored. Raise CommitConflict if ``count`` is out of date."""
         counted = self._counted[str(namespace)]
         if counted.state != count.state:
             raise CommitConflict(keys.namespace_records(namespace))
@@ -79,7 +78,7 @@ class TopicCounts:
             counted.state += 1
 
     async def _list(self, namespace: NamespaceName, counted: _Counted) -> None:
-        """Find every record there is; what changes meanwhile is looked at again afterwards."""
+        """List all records. Records that change meanwhile are read again afterwards."""
         prefix = f"{keys.topic_records(namespace, PERSISTENT)}/"
         while not counted.listed:  # an earlier caller may have done it
             names: set[str] = set()

@@ -1,6 +1,6 @@
-"""The records of a topic in the JSON of Pulsar's admin API (``ManagedLedgerInfo``), read without loading it.
+"""The records of a topic in the JSON of Pulsar's admin API (``ManagedLedgerInfo``), read without loading the topic.
 
-So it can be told of a topic that is refused too. Ledgers that were not closed are recorded without their counts.
+This also works for a topic that is refused. Ledgers that were not closed are recorded without their counts.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ __all__ = ["internal_info"]
 
 
 async def internal_info(store: MetadataStore, name: TopicName, layout: Layout) -> dict[str, Any]:
-    """Ledgers and cursors of one stored topic; raises TopicNotFound."""
+    """Return the ledgers and cursors of one stored topic. Raise TopicNotFound."""
     key = keys.topic_record(name)
     children = [f"{key}/{child}" for child in await store.children(key)]
     found = await store.get_many([key, *children])
     if key not in found:
         raise TopicNotFound(f"Topic {name} not found")
     record = decode_record(layout.topic_records, name.log_name, found[key].value)
-    info: dict[str, Any] = {"version": found[key].version, "ledgers": [_ledger(each) for each in record.ledgers]}
+    info: dict[str, Any] = {"version": found[key].version, "ledgers": [_ledger(ledger) for ledger in record.ledgers]}
     if record.terminated is not None:
         info["terminatedPosition"] = {"ledgerId": record.terminated.ledger, "entryId": record.terminated.entry}
     stored = {decode_local_name(key.rpartition("/")[2]): found[key].value for key in children if key in found}
@@ -39,7 +39,7 @@ def _ledger(ledger: LedgerRecord) -> dict[str, Any]:
 
 
 def _cursor(name: str, value: bytes, codec: CursorCodec) -> dict[str, Any]:
-    """Acknowledgements as they are recorded with the cursor itself; a ledger may have newer ones."""
+    """Return the acknowledgements in the cursor's record; a ledger may have newer ones."""
     record = codec.decode(name, value)
     body: dict[str, Any] = {"cursorsLedgerId": codec.ledger_of(value)}
     if name == DEDUPLICATION_CURSOR:

@@ -22,43 +22,43 @@ _NOTHING_SET = TopicPolicyRecord()
 
 
 async def stored_policies(store: MetadataStore, name: TopicName) -> TopicPolicies:
-    """The topic's own policies, or those of the topic that it is a partition of."""
+    """Return the policies of a topic or, for a partition, of its partitioned topic."""
     return topic_level(await stored_record(store, name))
 
 
 async def stored_record(store: MetadataStore, name: TopicName) -> TopicPolicyRecord:
-    """The same, on both levels."""
+    """Return the policies of `stored_policies` for this cluster and for all clusters, separately."""
     stored = await store.get(keys.topic_policies(name))
     return TopicPolicyRecord.load(stored.value) if stored else _NOTHING_SET
 
 
 class PolicyEvents(Protocol):
-    """What brokers of a cluster tell each other about policies of topics; the records follow it."""
+    """Events by which brokers of a cluster exchange topic policies; the records follow them."""
 
     async def follow(self, namespace: NamespaceName) -> None:
-        """Return when the records say what was told before; raises ServiceNotReady if that cannot be known now."""
+        """Return once the records include all earlier events. Raise ServiceNotReady if they cannot be read now."""
 
     async def refresh(self, namespace: NamespaceName) -> None:
-        """Return when they say all that was told before this call."""
+        """Return once the records include all events before this call."""
 
-    async def tell(self, name: TopicName, before: TopicPolicyRecord, after: TopicPolicyRecord) -> TopicPolicyRecord:
-        """Tell what changed; ``after`` as it is to be stored then."""
+    async def report(self, name: TopicName, before: TopicPolicyRecord, after: TopicPolicyRecord) -> TopicPolicyRecord:
+        """Report a change, and return ``after`` as it is to be stored."""
 
     async def forget(self, name: TopicName, record: TopicPolicyRecord) -> None:
-        """Tell that the topic was deleted, which had these policies."""
+        """Report the deletion of a topic that had these policies."""
 
 
 class TopicPolicyRecords:
-    """One record per topic, under its base name: the partitions share it. Deleted with the topic."""
+    """One record per topic, under its base name, which its partitions share. It is deleted with the topic."""
 
     def __init__(self, store: MetadataStore, lifecycle: TopicLifecycle, events: PolicyEvents | None = None) -> None:
-        """Without ``events`` nobody else changes policies."""
+        """Create the records; without ``events`` no other broker changes policies."""
         self._store = store
         self._lifecycle = lifecycle
         self.events = events
 
     async def find(self, name: TopicName) -> TopicPolicies:
-        """The topic's own policies, or those of the topic that it is a partition of. Raises ServiceNotReady."""
+        """Return the policies of a topic or, for a partition, of its partitioned topic. Raise ServiceNotReady."""
         if not name.is_system:
             await self._follow(name.namespace_name)
         return await stored_policies(self._store, name)
@@ -68,25 +68,25 @@ class TopicPolicyRecords:
             await self.events.follow(namespace)
 
     async def record(self, name: TopicName) -> TopicPolicyRecord:
-        """The same, on this cluster and on all, apart."""
+        """Return the policies for this cluster and for all clusters, separately. Raise ServiceNotReady."""
         return await stored_record(self._store, name)
 
     async def replication_clusters(self, namespace: NamespaceName) -> dict[TopicName, tuple[str, ...]]:
-        """The persistent topics of a namespace that have replication clusters of their own."""
+        """Return the persistent topics of a namespace that have replication clusters of their own."""
         clusters = {
             name: topic_level(record).replication_clusters for name, record in (await self._all(namespace)).items()
         }
         return {name: each for name, each in clusters.items() if each}
 
     async def replicator_dispatch_rates(self, namespace: NamespaceName) -> dict[TopicName, DispatchRate]:
-        """The persistent topics of a namespace that have a rate of replication of their own."""
+        """Return the persistent topics of a namespace that have a replication rate of their own."""
         rates = {
             name: topic_level(record).replicator_dispatch_rate for name, record in (await self._all(namespace)).items()
         }
         return {name: each for name, each in rates.items() if each}
 
     async def set_everywhere(self, namespace: NamespaceName) -> dict[TopicName, TopicPolicies]:
-        """The persistent topics of a namespace with policies for all their clusters, and these."""
+        """Return the persistent topics of a namespace that have policies for all clusters."""
         found = {name: record.everywhere for name, record in (await self._all(namespace)).items()}
         return {name: each for name, each in found.items() if each.to_json()}
 
@@ -99,7 +99,7 @@ class TopicPolicyRecords:
         return {topic: TopicPolicyRecord.load(stored.value) for topic, stored in topics if topic is not None}
 
     async def record_of_existing(self, name: TopicName) -> TopicPolicyRecord:
-        """The policies of the topic; raises PreconditionFailed for a partition, and TopicNotFound."""
+        """Return the policies of an existing topic. Raise PreconditionFailed for a partition, and TopicNotFound."""
         await self._check(name)
         await self._follow(name.namespace_name)
         return await stored_record(self._store, name)
@@ -107,10 +107,10 @@ class TopicPolicyRecords:
     async def update(
         self, name: TopicName, change: Callable[[TopicPolicies], TopicPolicies], *, everywhere: bool = False
     ) -> None:
-        """Store what ``change`` makes of the policies of this cluster, or of those for all clusters.
+        """Store the policies that ``change`` returns, for this cluster or for all clusters.
 
-        It may be called again if another change was faster. Raises PreconditionFailed for a partition, and
-        TopicNotFound; then nothing is stored.
+        ``change`` runs again after a conflict. Raises PreconditionFailed for a partition, and TopicNotFound; then
+        nothing is stored.
         """
         await self._store_changed(
             name,
@@ -118,7 +118,7 @@ class TopicPolicyRecords:
         )
 
     async def clear(self, name: TopicName) -> None:
-        """Take away what is set for the topic, on both levels at once. Raises as `update`."""
+        """Remove all policies of the topic in one step, on both levels. Raises the errors of `update`."""
         await self._store_changed(name, lambda record: _NOTHING_SET)
 
     async def _store_changed(self, name: TopicName, change: Callable[[TopicPolicyRecord], TopicPolicyRecord]) -> None:
@@ -135,9 +135,9 @@ class TopicPolicyRecords:
             changed = change(record)
             if changed != record:
                 if self.events is not None:
-                    changed = await self.events.tell(name, record, changed)
+                    changed = await self.events.report(name, record, changed)
                 update = Put(key, changed.dump()) if changed.to_json() else Delete(key)
-                expect: dict[str, int | None] = {each: found[each].version for each in owners if each in found}
+                expect: dict[str, int | None] = {owner: found[owner].version for owner in owners if owner in found}
                 expect |= await self._lifecycle.expected_versions(name)
                 await self._store.commit([update], expect | {key: found[key].version if key in found else None})
 

@@ -27,7 +27,7 @@ _DEFAULT_AUTO_CREATION = AutoTopicCreation(allowed=True, topic_type=NON_PARTITIO
 
 @dataclass(frozen=True, slots=True)
 class LifecycleSettings:
-    """The broker's own word on topics where the namespace says nothing."""
+    """Settings of the broker for topics whose namespace sets none."""
 
     auto_creation: AutoTopicCreation = _DEFAULT_AUTO_CREATION
     partitions_max: int = 0
@@ -40,7 +40,7 @@ class LifecycleSettings:
 
     @classmethod
     def of(cls, config: BrokerConfig) -> LifecycleSettings:
-        """The part of the broker's settings that rules of topics look at."""
+        """Return the settings that rules of topics depend on."""
         return cls(
             config.auto_topic_creation,
             partitions_max=config.partitions_max,
@@ -54,7 +54,7 @@ class LifecycleSettings:
 
     @classmethod
     def following(cls, config: Callable[[], BrokerConfig]) -> Callable[[], LifecycleSettings]:
-        """The part of settings that change while the broker runs; looked through again only when they did."""
+        """Return a function for the current settings. They are read again only after a change."""
         known = config()
         settings = cls.of(known)
 
@@ -83,7 +83,7 @@ class Reading:
 
 
 class TopicReader:
-    """Reads views; ``settings`` is asked each time, ``loaded`` are the topics loaded now."""
+    """Reads views; ``settings`` is called each time, ``loaded`` are the topics loaded now."""
 
     def __init__(
         self,
@@ -102,10 +102,10 @@ class TopicReader:
         self._counts = counts
 
     async def read(self, name: TopicName, *parts: Part) -> Reading:
-        """The view of a name as it is now, with these of its parts (see `rules.topic_view.looks_at`)."""
+        """Return the current view of a name, with these parts of it (see `rules.topic_view.looks_at`)."""
         stored = await stored_partitions(self._store, name) if Part.PARTITION_RECORDS in parts else {}
         names = metadata_names(name) if Part.RELATED_METADATA in parts else (name.base,)
-        candidates = {keys.partitioned_topic(each): each for each in names}
+        candidates = {keys.partitioned_topic(name): name for name in names}
         policies_key, record_key = keys.namespace_policies(name.namespace_name), keys.topic_record(name)
         wanted = [policies_key, record_key, *candidates]
         found = await self._store.get_many(wanted)
@@ -135,7 +135,7 @@ class TopicReader:
         return self._namespaces.remotes(policies)
 
     async def ask_remotes(self, view: TopicView) -> TopicView:
-        """The view with the partition count that the topic has on remote clusters of its namespace."""
+        """Return the view with the partition count that remote clusters of the namespace have."""
         assert self._remote_partitions is not None
         found = await self._remote_partitions.find(view.name, view.remotes_to_ask)
         return replace(view, remote_partitions=found, remotes_to_ask=())
@@ -153,15 +153,15 @@ def parsed_metadata(key: str, stored: bytes) -> PartitionedTopicMetadata:
 
 
 def count_if_clear(key: str, stored: bytes) -> int | None:
-    """The partition count; None for a topic that is being deleted or whose metadata cannot be understood."""
+    """Return the partition count; None if the topic is being deleted or its metadata is unreadable."""
     try:
         metadata = parsed_metadata(key, stored)
-    except MetadataError:  # a question for this topic is told
+    except MetadataError:  # reported when this topic itself is read
         return None
     return None if metadata.deleted else metadata.partitions
 
 
 @lru_cache(maxsize=1000)
 def _loaded_metadata(stored: bytes) -> PartitionedTopicMetadata:
-    """Partitions are opened one after another, and each asks for the same metadata."""
+    """Parse partition metadata, cached because partitions are opened one after another."""
     return PartitionedTopicMetadata.load(stored)

@@ -1,4 +1,4 @@
-"""From the policies in force to what a loaded topic goes by."""
+"""The settings of a loaded topic, from the policies in force."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ __all__ = ["TopicSettingsReader", "broker_level", "policies_in_force", "topic_se
 
 _Rate = TypeVar("_Rate", PublishRate, DispatchRate, SubscribeRate)
 _CHANGE_EVENTS_BYTES: Final = 1024 * 1024
-"""Policies of topics are compacted from here on, and until then nothing of them is trimmed."""
+"""The size from which topics of policy events are compacted; they are not trimmed before."""
 _NO_POLICIES: Final = TopicPolicies()
 _ALL_TYPES: Final = frozenset(each.label for each in SubType)
 
 
 class TopicSettingsReader:
-    """`topic_settings` of topics after each other; those of a namespace that set no policy of their own share one."""
+    """Caches `topic_settings`: topics without policies of their own share one object per namespace."""
 
     def __init__(self) -> None:
         self._newest: tuple[NamespacePolicies | None, BrokerConfig, TopicSettings] | None = None
@@ -40,7 +40,7 @@ class TopicSettingsReader:
     def read(
         self, name: TopicName, topic: TopicPolicies, namespace: NamespacePolicies | None, config: BrokerConfig
     ) -> TopicSettings:
-        """The same object as long as namespace and config are the same ones."""
+        """Return the settings, the same object while namespace and config are the same objects."""
         if name.is_system or topic != _NO_POLICIES:
             return topic_settings(name, topic, namespace, config)
         if self._newest is None or self._newest[0] is not namespace or self._newest[1] is not config:
@@ -49,7 +49,7 @@ class TopicSettingsReader:
 
 
 def broker_level(config: BrokerConfig) -> TopicPolicies:
-    """The broker's settings, for topics and namespaces without a policy."""
+    """Return the broker's settings for topics and namespaces without policies."""
     quota = (config.backlog_quota_default_limit_bytes, config.backlog_quota_default_limit_second)
     return TopicPolicies(
         inactive_topics=config.inactive_topics,
@@ -106,7 +106,7 @@ def _dispatch_rate(config: BrokerConfig, messages: int, size: int) -> DispatchRa
 
 
 def policies_in_force(topic: TopicPolicies, namespace: NamespacePolicies | None, config: BrokerConfig) -> TopicPolicies:
-    """The policies of a topic after those of its namespace and the broker are taken in."""
+    """Return the policies of a topic, completed by those of its namespace and the broker."""
     level = namespace_level(namespace, cluster=config.cluster_name)
     return effective_policies(topic, level, broker_level(config))
 
@@ -114,7 +114,10 @@ def policies_in_force(topic: TopicPolicies, namespace: NamespacePolicies | None,
 def topic_settings(
     name: TopicName, topic: TopicPolicies, namespace: NamespacePolicies | None, config: BrokerConfig
 ) -> TopicSettings:
-    """What the loaded topic goes by. A system topic takes any number of producers, encrypting or not, as in Pulsar."""
+    """Return the settings of a loaded topic.
+
+    System topics accept any number of producers, encrypting or not, as in Pulsar.
+    """
     policies = policies_in_force(topic, namespace, config)
     encrypted = config.encryption_require_on_producer or bool(namespace and namespace.encryption_required)
     types = policies.subscription_types_enabled or _ALL_TYPES

@@ -1,4 +1,4 @@
-"""An action: one call of the admin API, and the command that does the same."""
+"""Actions: calls of the admin API with their equivalent commands."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """See the module. Functions get every field; an optional one that was not given is empty."""
+    """One action. Functions get every field; an omitted optional one is empty."""
 
     name: str
     title: str

@@ -71,7 +71,7 @@ DELETE_SCHEMA: Final = Action(
 SET_SETTING: Final = Action(
     "update-dynamic-config",
     "Change setting",
-    "All brokers of the cluster follow at once, and after a restart.",
+    "All brokers of the cluster apply it immediately, and after a restart.",
     (Field("key", "Setting"), Field("value", "Value")),
     call=lambda values: AdminCall("POST", admin_path("brokers", "configuration", values["key"], values["value"])),
     command=lambda values: (

@@ -32,7 +32,7 @@ CREATE_PARTITIONED: Final = Action(
 FORCE_COUNT: Final = Action(
     "force-partition-count",
     "Set partition count",
-    "The partition metadata gets this count, which may not be below the present one, and what is missing is created.",
+    "The partition metadata gets this count, which may not be below the present one. Missing partitions are created.",
     (TOPIC, _PARTITIONS),
     call=lambda values: AdminCall(
         "POST", topic_path(topic_of(values), "/partitions", force=True), partitions_of(values)
@@ -56,7 +56,7 @@ CREATE: Final = Action(
 DELETE: Final = Action(
     "delete-topic",
     "Delete topic",
-    "The topic, or this partition, goes with its messages and subscriptions, also if clients use it.",
+    "The topic, or this partition, is deleted with its messages and subscriptions, even if clients use it.",
     (TOPIC,),
     call=lambda values: AdminCall("DELETE", topic_path(topic_of(values), force=True)),
     command=lambda values: ("topics", "delete", values["topic"], "-f"),
@@ -68,7 +68,7 @@ DELETE: Final = Action(
 DELETE_PARTITIONED: Final = Action(
     "delete-partitioned-topic",
     "Delete partitioned topic",
-    "The topic goes with all its partitions, their messages and subscriptions, also if clients use it.",
+    "The topic is deleted with all its partitions, their messages and subscriptions, even if clients use it.",
     (TOPIC,),
     call=lambda values: AdminCall("DELETE", topic_path(topic_of(values), "/partitions", force=True)),
     command=lambda values: ("topics", "delete-partitioned-topic", values["topic"], "-f"),

@@ -75,7 +75,7 @@ SKIP_ALL: Final = Action(
 EXPIRE: Final = Action(
     "expire-messages",
     "Expire messages",
-    "What was published longer ago than this counts as acknowledged: consumers of the subscription never get it.",
+    "Messages published longer ago than this count as acknowledged: consumers of the subscription never get them.",
     (TOPIC, SUBSCRIPTION, _TIME),
     call=lambda values: AdminCall("POST", _path(values, f"/expireMessages/{seconds_of(values)}")),
     command=lambda values: ("topics", "expire-messages", *_on(values, "-t", values["time"])),
@@ -87,8 +87,8 @@ EXPIRE: Final = Action(
 RESET_TO_TIME: Final = Action(
     "reset-to-time",
     "Go back in time",
-    "The subscription goes on with what was published at that time: consumers get later messages once more. They are "
-    "disconnected, and come back by themselves.",
+    "The subscription continues with the messages published at that time: consumers get later messages again. They are "
+    "disconnected, and reconnect by themselves.",
     (TOPIC, SUBSCRIPTION, _TIME),
     call=_reset_to_time,
     command=lambda values: ("topics", "reset-cursor", *_on(values, "-t", values["time"])),
@@ -99,21 +99,21 @@ RESET_TO_TIME: Final = Action(
 RESET_TO_POSITION: Final = Action(
     "reset-to-position",
     "Go to a position",
-    "The subscription goes on with this entry: consumers get later ones, once more if they had them, and earlier ones "
-    "never. They are disconnected, and come back by themselves.",
+    "The subscription continues with this entry: consumers get later ones, even again, and earlier ones never. "
+    "They are disconnected, and reconnect by themselves.",
     (TOPIC, SUBSCRIPTION, Field("position", "Position", hint="ledger:entry")),
     call=_reset_to_position,
     command=lambda values: ("topics", "reset-cursor", *_on(values, "-m", values["position"])),
     back=_back,
-    done="The subscription goes on from there.",
+    done="The subscription continues from there.",
     dangerous=True,
 )
 
 UNSUBSCRIBE: Final = Action(
     "delete-subscription",
     "Delete subscription",
-    "The subscription goes with its backlog; the messages stay as long as others need them. One with consumers is "
-    "refused.",
+    "The subscription is deleted with its backlog; the messages stay as long as others need them. "
+    "A subscription with consumers is refused.",
     (TOPIC, SUBSCRIPTION),
     call=lambda values: AdminCall("DELETE", _path(values)),
     command=lambda values: ("topics", "unsubscribe", *_on(values)),

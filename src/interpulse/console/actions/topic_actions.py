@@ -19,7 +19,7 @@ def _back_to_topic(values: Mapping[str, str]) -> str:
 UNLOAD: Final = Action(
     "unload-topic",
     "Unload topic",
-    "The topic is closed in its broker; its clients are disconnected and come back by themselves. Nothing is lost.",
+    "The topic is closed in its broker; its clients are disconnected and reconnect by themselves. Nothing is lost.",
     (TOPIC,),
     call=lambda values: AdminCall("PUT", topic_path(topic_of(values), "/unload")),
     command=lambda values: ("topics", "unload", values["topic"]),

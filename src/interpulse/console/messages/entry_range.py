@@ -1,6 +1,6 @@
-"""The entries of a topic, counted from the first that is kept. Pure.
+"""The stored entries of a topic, counted from the first. Pure.
 
-Links name positions, because the count of an entry changes when ledgers in front of it are deleted.
+Links name positions, because the number of an entry changes when earlier ledgers are deleted.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class EntryRange:
 
     @classmethod
     def of(cls, internal_stats: Mapping[str, Any]) -> EntryRange:
-        """From the statistics of a topic: of the ledger that is written to, they tell the count beside the list."""
+        """Return the range from the topic's statistics, which list the count of the current ledger separately."""
         ledgers = [(int(each["ledgerId"]), int(each.get("entries", 0))) for each in internal_stats["ledgers"]]
         if ledgers:
             ledger, count = ledgers[-1]

@@ -16,15 +16,15 @@ _MEMORY_BYTES_MAX: Final = 8 * 1024 * 1024
 
 
 class MessageFilter:
-    """A key, a property, a producer, and a text or a pattern of RE2 in the content; what is not given plays no part.
+    """A key, a property, a producer, and a text or RE2 pattern in the content; empty criteria match everything.
 
-    Raises InvalidRequest for a pattern that is none.
+    Raises InvalidRequest for an invalid pattern.
     """
 
     def __init__(
         self, *, key: str = "", property_name: str = "", property_value: str = "", producer: str = "", content: str = ""
     ) -> None:
-        """``content`` is a text, or a pattern between two slashes."""
+        """Create a filter; ``content`` is a text, or a pattern between two slashes."""
         self._key = key
         self._property = property_name, property_value
         self._producer = producer
@@ -33,7 +33,7 @@ class MessageFilter:
 
     @classmethod
     def of(cls, visit: Visit) -> MessageFilter:
-        """From the address. A property is ``name=value``, or a name alone."""
+        """Return the filter of the page's address. A property is ``name=value`` or only a name."""
         name, _, value = visit.text("property").partition("=")
         return cls(
             key=visit.text("key"),
@@ -65,7 +65,7 @@ def _search(text: str) -> Callable[[bytes], bool]:
 
 
 def _matched(pattern: str) -> Callable[[bytes], bool]:
-    """RE2 takes time linear in the content whatever the pattern is."""
+    """Return a match function. RE2 takes time linear in the content for every pattern."""
     import re2
 
     if len(pattern) > _PATTERN_MAX:

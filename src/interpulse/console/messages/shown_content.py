@@ -41,7 +41,7 @@ def show_content(
     encrypted: bool = False,
     most: int = 2_000,
 ) -> ShownContent:
-    """At most ``most`` characters of it."""
+    """Return at most ``most`` characters of the content in one of the views."""
     if content is None:
         return NO_CONTENT
     if encrypted or view == "hex":
@@ -76,7 +76,7 @@ def _dumped(content: bytes, most: int, *, form: str) -> ShownContent:
 
 
 def _plain(content: bytes, most: int) -> ShownContent:
-    """Text if it is one. What is cut in the middle of a character is still one."""
+    """Return text if the content is UTF-8, even if it is cut inside a character."""
     head = content[: most * 4]
     try:
         text = head.decode()
@@ -99,7 +99,7 @@ def _of_value(value: Any, form: str, most: int) -> ShownContent:
 
 
 def _bare(value: Any) -> Any:
-    """Without Java's classes, and with bytes as text where they are one."""
+    """Return the value without Java's classes, and with readable bytes as text."""
     if isinstance(value, TypedValue):
         return _bare(value.value)
     if isinstance(value, bytes):

@@ -1,4 +1,4 @@
-"""The messages of one topic, read entry by entry in the name of a visitor. No cursor moves, and none is made."""
+"""The messages of one topic, read entry by entry with the visitor's permissions. No cursor is created or moved."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _OFF: Final = "Messages are not shown in the console (consoleMessagesEnabled=fal
 
 @dataclass(frozen=True, slots=True)
 class ShownMessage:
-    """One message; of one that cannot be read, what is known of it, and why."""
+    """One message; for an unreadable one, its known fields and the reason."""
 
     id: str
     publish_time_ms: int | None = None
@@ -63,10 +63,10 @@ class Found:
 
 
 class TopicMessages:
-    """See the module. Raises what the admin API refuses, and Forbidden where messages are not shown."""
+    """A reader of one topic. Raises refusals of the admin API, and Forbidden if messages are not shown."""
 
     def __init__(self, visit: Visit, topic: TopicName, *, view: str, most: int = 500) -> None:
-        """``most`` characters of each content are shown."""
+        """Create a reader that shows at most ``most`` characters of each content."""
         if not visit.host.messages_shown():
             raise Forbidden(_OFF)
         if not topic.is_persistent:
@@ -79,7 +79,7 @@ class TopicMessages:
         self._schemas: dict[bytes, SchemaInfo | None] = {}
 
     async def entries(self) -> EntryRange:
-        """Return the stored entries. A visitor who may not read the topic gets the same refusal for an empty one."""
+        """Return the stored entries. An empty topic refuses visitors without permission as any other does."""
         await self._visit.check("GET", topic_path(self.topic, "/ledger/0/entry/0"))
         return EntryRange.of(await self._admin.topics.internal_stats(self.topic))
 
@@ -96,7 +96,7 @@ class TopicMessages:
             messages, size = await self._read(entries[number])
             found.looked_at += 1
             read += size
-            matching = [each for each in messages if isinstance(each, ShownMessage) or wanted.matches(each)]
+            matching = [message for message in messages if isinstance(message, ShownMessage) or wanted.matches(message)]
             matched += len(matching)
             found.messages[:0] = [await self.shown(each) for each in matching[-count:]]
             if matched >= count or found.looked_at >= _ENTRIES_MAX or read >= _BYTES_MAX:
@@ -109,7 +109,7 @@ class TopicMessages:
     async def forward(
         self, entries: EntryRange, begin: MessageId | None, number: int, wanted: MessageFilter, count: int
     ) -> Found:
-        """Messages that match from an entry on; ``begin`` is the first one in it, None for all of it."""
+        """Return matching messages from an entry on, starting at ``begin`` in it, or with all of it for None."""
         found = Found()
         read = 0
         for place in range(number, len(entries)):
@@ -135,7 +135,7 @@ class TopicMessages:
     async def all_from(
         self, entries: EntryRange, number: int, wanted: MessageFilter
     ) -> AsyncIterator[Message | ShownMessage]:
-        """Every message that matches, to the present end."""
+        """Yield every matching message up to the present end."""
         for place in range(number, len(entries)):
             for message in (await self._read(entries[place]))[0]:
                 if isinstance(message, ShownMessage) or wanted.matches(message):
@@ -147,7 +147,7 @@ class TopicMessages:
         messages = await self._admin.topics.message_by_id(self.topic, place.ledger, place.entry)
         if place.batch_index < 0:
             return list(messages)
-        return [each for each in messages if each.id.batch_index in (-1, place.batch_index)]
+        return [message for message in messages if message.id.batch_index in (-1, place.batch_index)]
 
     async def shown(self, message: Message | ShownMessage) -> ShownMessage:
         """Return the message with its content for the page."""
@@ -184,7 +184,7 @@ class TopicMessages:
             messages = await self._admin.topics.message_by_id(self.topic, position.ledger, position.entry)
         except PulsarError as error:
             return [ShownMessage(str(position), problem=str(error))], 0
-        return messages, sum(len(each.content or b"") for each in messages)
+        return messages, sum(len(message.content or b"") for message in messages)
 
     async def _schema(self, version: bytes | None) -> SchemaInfo | None:
         """Return the schema of a version; None if the message names none or the schema was deleted."""
@@ -200,10 +200,7 @@ class TopicMessages:
 
 
 def message_id(text: str | MessageId) -> MessageId:
-    """``ledger:entry``, ``ledger:entry:partition`` or ``ledger:entry:partition:batch index``, without the partition.
-
-    Raises InvalidRequest.
-    """
+    """Parse ``ledger:entry[:partition[:batch index]]``, and drop the partition. Raise InvalidRequest."""
     if isinstance(text, MessageId):
         return MessageId(text.ledger, text.entry, -1, text.batch_index)
     try:

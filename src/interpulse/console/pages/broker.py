@@ -70,13 +70,13 @@ class BrokerModel:
     text: str
     writes: Writes
     holdings: Holdings | None
-    """None while they are counted."""
+    """Topics and clients of the broker; None while they are being counted."""
 
     disk_problem: str
 
 
 async def build(visit: Visit) -> BrokerModel:
-    """Build the page. Raise AuthorizationError for visitors who may not administer brokers."""
+    """Build the page. Raise AuthorizationError unless the visitor may administer brokers."""
     values = await visit.admin.brokers.runtime_configuration()
     stored = await visit.admin.brokers.dynamic_configuration()
     origin, text = visit.choice("origin", _ORIGINS), visit.text("text").strip()

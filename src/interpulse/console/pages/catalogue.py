@@ -34,7 +34,7 @@ class Page:
     name: str
     title: str
     build: Callable[[Visit], Awaitable[Any]]
-    """Makes the model, a frozen dataclass of plain values. Raises what the admin API refuses."""
+    """Returns the model, a frozen dataclass of plain values. Raises refusals of the admin API."""
 
     in_menu: bool = True
     template: str = ""
@@ -73,10 +73,10 @@ STREAMS: Final[dict[str, Callable[[Visit], Awaitable[EventStream]]]] = {
     "topic-rates": topic.rates,
     "messages/tail": messages.tail,
 }
-"""By their place below ``/console``. Raises what a page would."""
+"""Event streams by their path below ``/console``. They raise the errors of pages."""
 
 DOWNLOADS: Final[dict[str, Callable[[Visit], Awaitable[Download]]]] = {
     "messages/export": messages.export,
     "message/content": message.content,
 }
-"""By their place below ``/console``. Raises what a page would."""
+"""Downloads by their path below ``/console``. They raise the errors of pages."""

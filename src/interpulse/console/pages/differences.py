@@ -106,7 +106,7 @@ async def build(visit: Visit) -> DifferencesModel:
         outcome=str(plan.outcome),
         digest=plan.digest,
         clusters=tuple(map(_cluster, plan.clusters)),
-        page=PageOf([_row(*each) for each in page.rows], page.number, page.total),
+        page=PageOf([_row(*row) for row in page.rows], page.number, page.total),
     )
 
 
@@ -121,9 +121,9 @@ class _Compared:
 async def _compared(visit: Visit, namespace: NamespaceName, chosen: tuple[str, ...]) -> _Compared:
     plan = await visit.broker.preview_clusters(namespace, chosen)
     rows: list[_Found] = []
-    for each in plan.clusters:
-        rows += [(each.cluster, conflict) for conflict in each.conflicts]
-        rows += [(each.cluster, change) for change in each.changes]
+    for cluster in plan.clusters:
+        rows += [(cluster.cluster, conflict) for conflict in cluster.conflicts]
+        rows += [(cluster.cluster, change) for change in cluster.changes]
     return _Compared(plan, rows)
 
 

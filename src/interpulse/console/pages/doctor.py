@@ -107,7 +107,7 @@ async def _examined(visit: Visit, namespace: NamespaceName) -> DoctorModel:
 
 def _shown(finding: Finding, contents: Mapping[TopicName, Contents]) -> Shown:
     losses = tuple(_loss(way, contents) for way in finding.deletions)
-    repairs = tuple(_remedy(each) for each in finding.repairs)
+    repairs = tuple(_remedy(repair) for repair in finding.repairs)
     return Shown(str(finding.topic), finding.kind.value.replace("-", " "), finding.sentence, repairs, losses)
 
 
@@ -118,7 +118,7 @@ def _loss(way: Deletion, contents: Mapping[TopicName, Contents]) -> Loss:
 def _contents_text(name: TopicName, found: Contents | None) -> str:
     if found is None or found.entries is None:
         return f"{name}: unknown"
-    backlog = sum(each or 0 for each in found.backlogs.values())
+    backlog = sum(backlog or 0 for backlog in found.backlogs.values())
     about = "" if found.exact else "at least "
     return f"{name}: {about}{found.entries:,} entries, {backlog:,} messages not consumed"
 

@@ -20,7 +20,7 @@ _BATCH_SHOWN: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class MessageModel:
-    """``siblings`` are the first messages of the same entry, of a batch."""
+    """The page of a message; ``siblings`` are the first messages of its batch."""
 
     topic: str
     id: str
@@ -42,10 +42,10 @@ async def build(visit: Visit) -> MessageModel:
     reading = TopicMessages(visit, topic, view=view, most=_CHARACTERS)
     messages = await reading.at(place)
     if not messages:
-        raise NotFound(f"There is no message {visit.text('id')[:100]} in {topic}: compaction may have removed it")
+        raise NotFound(f"{topic} has no message {visit.text('id')[:100]}: compaction may have removed it")
     first = messages[0]
     shown = await reading.shown(first)
-    siblings = tuple(str(each.id) for each in messages[1:_BATCH_SHOWN])
+    siblings = tuple(str(message.id) for message in messages[1:_BATCH_SHOWN])
     if not isinstance(first, Message):
         return MessageModel(str(topic), shown.id, view, VIEWS, shown)
     return MessageModel(
@@ -67,7 +67,9 @@ async def content(visit: Visit) -> Download:
     """Return the content of a message as a file."""
     topic, place = visit.topic(), message_id(visit.text("id"))
     messages = await TopicMessages(visit, topic, view="raw").at(place)
-    found = next((each.content for each in messages if isinstance(each, Message) and each.content is not None), None)
+    found = next(
+        (message.content for message in messages if isinstance(message, Message) and message.content is not None), None
+    )
     if found is None:
         raise NotFound(f"The message {visit.text('id')[:100]} of {topic} has no content")
     return Download(f"{place.ledger}-{place.entry}.bin", "application/octet-stream", _once(found))

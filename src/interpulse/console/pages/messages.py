@@ -55,7 +55,7 @@ class MessagesModel:
     """The count of the entry that reading began with."""
 
     earlier: str = ""
-    """Addresses of what lies before and behind; empty at an end of the topic."""
+    """Addresses of the pages before and after; empty at an end of the topic."""
 
     later: str = ""
     live: str = ""
@@ -96,7 +96,7 @@ async def build(visit: Visit) -> MessagesModel:
 
 
 async def export(visit: Visit) -> Download:
-    """All that matches from the place of the page on, as one JSON object or one row each."""
+    """Return all matching messages from the page's position on, as JSON objects or rows."""
     topic = visit.topic()
     reading = TopicMessages(visit, topic, view=visit.choice("view", VIEWS), most=1 << 24)
     wanted = MessageFilter.of(visit)
@@ -136,7 +136,7 @@ async def _news(reading: TopicMessages, wanted: MessageFilter, last: Position | 
     if come <= 0:
         return last, b": nothing new\n\n"  # the only way to notice that the visitor went
     found = await reading.newest(entries, wanted, _TAIL_MAX, first=len(entries) - min(come, _TAIL_MAX))
-    messages = [_told(each, reading.topic) for each in found.messages]
+    messages = [_told(message, reading.topic) for message in found.messages]
     counts = {"messages": messages, "left_out": found.left_out, "entries_left_out": come - found.looked_at}
     return entries[len(entries) - 1], event(counts)
 
@@ -235,10 +235,7 @@ _DIGITS: Final = re.compile(r"[0-9]{1,19}", re.ASCII)
 
 
 def read_time(text: str) -> int:
-    """Milliseconds since the epoch, of that number or of ISO 8601, which is UTC where it names no zone.
-
-    Raises InvalidRequest.
-    """
+    """Parse milliseconds since the epoch, or ISO 8601, in UTC unless it names a zone. Raise InvalidRequest."""
     if _DIGITS.fullmatch(text) and int(text) <= LONG_MAX:
         return int(text)
     try:

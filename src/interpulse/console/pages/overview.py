@@ -49,7 +49,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class OverviewModel:
-    """The broker, the topics that are loaded in it, and what was searched for."""
+    """The broker, its loaded topics, and the search result."""
 
     version: str
     healthy: bool
@@ -131,7 +131,7 @@ async def _broker(visit: Visit) -> Broker | None:
 
 
 async def _search(visit: Visit, text: str) -> Found:
-    """In steps; names stand in the order of the store."""
+    """Search in steps; names are in the order of the store."""
     wanted, allowed = text.casefold(), VisibleNamespaces(visit, to_list_topics)
     found = Found()
     namespaces = topics = 0
@@ -154,7 +154,7 @@ async def _search(visit: Visit, text: str) -> Found:
 
 
 async def _search_topics(visit: Visit, namespace: NamespaceName, domain: Domain, wanted: str, found: list[str]) -> int:
-    """Return the number of matches, and add the first ones to ``found``."""
+    """Return the number of matches, and append the first ones to ``found``."""
     number, prefix = 0, f"{domain}://{namespace}/"
     in_prefix = wanted in prefix.casefold()
     with suppress(NamespaceNotFound):  # it went meanwhile

@@ -44,7 +44,7 @@ class Trial:
     type: str
     definition: str
     compatible: bool | None = None
-    """None: nothing was tried."""
+    """The result; None if no schema was tried."""
 
     strategy: str = ""
     problem: str = ""
@@ -102,9 +102,9 @@ def _indented(text: str) -> str:
 
 def _compared(visit: Visit, versions: list[Version]) -> tuple[Version | None, Version | None]:
     """Return the two versions that the address names, or the last two; None if there are fewer."""
-    by_number = {each.number: each for each in versions}
+    by_number = {version.number: version for version in versions}
     newer = by_number.get(visit.number("newer", versions[0].number if versions else 0, most=1 << 62))
-    before = [each.number for each in versions if newer and each.number < newer.number]
+    before = [version.number for version in versions if newer and version.number < newer.number]
     older = by_number.get(visit.number("older", before[0] if before else 0, most=1 << 62))
     return (older, newer) if older is not newer else (None, newer)
 

@@ -1,4 +1,4 @@
-"""One subscription: who reads, how far, what is not acknowledged, and where its dead letters are."""
+"""One subscription: its consumers, position, unacknowledged messages and dead letters."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ async def build(visit: Visit) -> SubscriptionModel:
         topic=str(topic),
         subscription=name,
         partitioned=bool(count),
-        kind=found.get("type") or "nobody has subscribed since the topic was loaded",
+        kind=found.get("type") or "no consumer since the topic was loaded",
         durable=bool(found.get("durable", True)),
         replicated=bool(found.get("replicated") or found.get("isReplicated")),
         backlog=int(found.get("msgBacklog", 0)),
@@ -162,7 +162,7 @@ async def _dead_letters(visit: Visit, topic: TopicName, subscription: str) -> De
 
 
 def _behind(position: str) -> str:
-    """Return the position after this one in the same ledger."""
+    """Return the next position in the ledger."""
     ledger, _, entry = position.partition(":")
     try:
         return f"{int(ledger)}:{int(entry) + 1}" if int(ledger) >= 0 else "earliest"

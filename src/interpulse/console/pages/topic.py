@@ -40,7 +40,7 @@ _CHECKED_EVERY_MS: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """Sums over what is loaded, at all brokers that answered."""
+    """Sums over the loaded parts at all brokers that answered."""
 
     parts: int
     producers: int
@@ -111,7 +111,7 @@ class TopicModel:
 
 
 async def build(visit: Visit) -> TopicModel:
-    """Build the page for visitors who may read the partition metadata. Each part needs its own permission."""
+    """Build the page. Requires permission for the partition metadata; each part needs its own permission."""
     name = visit.topic()
     await visit.check("GET", topic_path(name, "/partitions"))
     view = await visit.broker.view(name)
@@ -221,7 +221,7 @@ def _producers_of(topic: str, stats: Mapping[str, Any]) -> Iterator[ConnectedPro
 
 
 async def _producers(visit: Visit, name: TopicName, partitions: int, elsewhere: PartStats) -> list[ConnectedProducer]:
-    rows = [each for topic, stats in elsewhere.stats.items() for each in _producers_of(topic, stats)]
+    rows = [producer for topic, stats in elsewhere.stats.items() for producer in _producers_of(topic, stats)]
     rows += [producer for topic in loaded_parts(visit.broker, name, partitions) for producer in topic.producers()]
     return sorted(rows, key=lambda row: (-row.rate_in, row.topic, row.name))
 
@@ -229,7 +229,7 @@ async def _producers(visit: Visit, name: TopicName, partitions: int, elsewhere: 
 async def _partitions(
     visit: Visit, name: TopicName, partitions: int, recorded: frozenset[int], elsewhere: PartStats | None
 ) -> PageOf[PartitionRow]:
-    """``elsewhere`` None: the visitor may not see statistics."""
+    """Return the partitions; without ``elsewhere`` the visitor may not see statistics."""
     page = page_of(range(partitions), visit.number("page", 0, most=PAGES_MAX))
     rows = []
     for index in page.rows:

@@ -1,4 +1,4 @@
-// Messages as they come, from a stream of events. What the broker leaves out is counted.
+// Live messages from a stream of events, with a count of those that the broker leaves out.
 "use strict";
 
 const MESSAGES_MAX = 200;
@@ -21,8 +21,8 @@ function row(message) {
 
 function leftOutText(messages, entries) {
   const counts = [[messages, "messages"], [entries, "entries with any number of messages"]];
-  const told = counts.filter(([count]) => count).map(([count, noun]) => `${count.toLocaleString("en")} ${noun}`);
-  return told.length ? `${told.join(" and ")} came too fast and are not shown` : "";
+  const texts = counts.filter(([count]) => count).map(([count, noun]) => `${count.toLocaleString("en")} ${noun}`);
+  return texts.length ? `${texts.join(" and ")} arrived too fast and are not shown` : "";
 }
 
 function follow(section) {
@@ -42,10 +42,10 @@ function follow(section) {
     button.textContent = "Stop";
     state.textContent = "waiting for messages";
     source.onmessage = (message) => {
-      const told = JSON.parse(message.data);
-      messages += told.left_out;
-      entries += told.entries_left_out;
-      for (const each of told.messages) list.prepend(row(each));
+      const report = JSON.parse(message.data);
+      messages += report.left_out;
+      entries += report.entries_left_out;
+      for (const item of report.messages) list.prepend(row(item));
       while (list.childElementCount > MESSAGES_MAX) list.lastElementChild.remove();
       state.textContent = "live";
       leftOut.textContent = leftOutText(messages, entries);

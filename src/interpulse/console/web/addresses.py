@@ -73,7 +73,7 @@ def read_query(text: str) -> dict[str, str]:
     try:
         pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=_FIELDS_MAX, errors="strict")
     except UnicodeDecodeError:
-        raise InvalidRequest("What stands behind the question mark is not UTF-8") from None
+        raise InvalidRequest("The query string is not UTF-8") from None
     except ValueError:
         raise InvalidRequest(f"A request may have {_FIELDS_MAX} fields") from None
     return dict(pairs)

@@ -85,17 +85,17 @@ def redirect(place: str, *, status: int = 303) -> Response:
 
 
 def to_json(value: Any) -> str:
-    """In one line, ASCII only."""
+    """Encode as one line of ASCII."""
     return json.dumps(as_plain(value))
 
 
 def event(value: Any) -> bytes:
-    """One server-sent event."""
+    """Encode one server-sent event."""
     return f"data: {to_json(value)}\n\n".encode()
 
 
 def event_of_all(texts: Iterable[str]) -> bytes:
-    """One server-sent event with a list; its items are JSON already."""
+    """Encode one server-sent event with a list of encoded JSON items."""
     return f"data: [{', '.join(texts)}]\n\n".encode()
 
 
@@ -103,7 +103,7 @@ _SIMPLE: Final = (str, int, float, bool, type(None))
 
 
 def as_plain(value: Any) -> Any:
-    """Dataclasses as objects by the names of their fields, and what is in them."""
+    """Convert dataclasses, and their fields, to plain objects."""
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, _SIMPLE):

@@ -43,7 +43,7 @@ class ResultCache:
     """Results by key. Bounded: the least recently used ones go first."""
 
     def __init__(self, now: Callable[[], float]) -> None:
-        """``now`` gives seconds of a clock that never goes back."""
+        """Create a cache; ``now`` returns seconds of a monotonic clock."""
         self._now = now
         self._entries: dict[Hashable, _Entry] = {}
 

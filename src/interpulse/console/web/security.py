@@ -32,9 +32,9 @@ HEADERS: Final[Mapping[str, str]] = {
 
 
 def check_source(method: str, headers: Mapping[str, str], hosts: KnownHosts | None) -> None:
-    """Raise Forbidden for what a page of another origin sends, or what was meant for another host.
+    """Raise Forbidden for requests from a page of another origin or for another host.
 
-    A link on another page may lead here: a person follows it, and a GET changes nothing.
+    Links from other pages are allowed: a person follows them, and a GET changes nothing.
     """
     if not (method == "GET" and _is_followed_link(headers)):
         check_origin(headers)

@@ -1,4 +1,4 @@
-"""Sessions of visitors who signed in, whose browsers have a random name for the credentials, and tokens of forms."""
+"""Sessions of signed-in visitors, whose browsers hold a random name for the credentials, and tokens of forms."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Sessions:
     """Sessions by name. Bounded: beyond the limit the oldest visitor has to sign in again."""
 
     def __init__(self, now: Callable[[], float]) -> None:
-        """``now`` gives seconds of a clock that never goes back."""
+        """Create the sessions; ``now`` returns seconds of a monotonic clock."""
         self._now = now
         self._sessions: dict[str, _Session] = {}
 
@@ -40,7 +40,7 @@ class Sessions:
         return secrets.token_urlsafe(_NAME_BYTES)
 
     def begin(self, authorization: str) -> str:
-        """Keep what stands in the header Authorization; the cookie is new, whatever the browser had before."""
+        """Store the Authorization header and return a new cookie, whatever cookie the browser had."""
         now = self._now()
         for name in [name for name, session in self._sessions.items() if session.ends <= now]:
             del self._sessions[name]
@@ -77,6 +77,6 @@ class FormTokens:
         expected = self.token(browser, address)
         if not browser or not hmac.compare_digest(expected.encode(), token.encode("utf-8", "backslashreplace")):
             raise Forbidden(
-                "This form is not one that the console gave to this browser, or the broker has restarted since; "
+                "This form is not from this browser's session, or the broker has restarted since; "
                 "nothing was done. Go back, load the page again and confirm it there"
             )

@@ -1,4 +1,4 @@
-"""The files of the console that are the same for everybody: styles, scripts, and the libraries of others."""
+"""Static files of the console: styles, scripts and third-party libraries."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from interpulse.model.policies.retention_policies import InactiveTopicPolicies, 
 __all__ = ["TopicPolicies", "TopicPolicyRecord"]
 
 _GLOBAL: Final = "global"
-_TOLD: Final = "told"
+_POSITIONS: Final = "told"
 _LEVELS: Final = {False: "here", True: "everywhere"}
 
 
@@ -91,7 +91,7 @@ class TopicPolicyRecord:
 
     here: TopicPolicies = field(default_factory=TopicPolicies)
     everywhere: TopicPolicies = field(default_factory=TopicPolicies)
-    told: Mapping[str, tuple[int, int]] = field(default_factory=dict, compare=False)
+    positions: Mapping[str, tuple[int, int]] = field(default_factory=dict, compare=False)
     """In a cluster: the position of the event that announced the policies, by level.
 
     Source: docs/reference/cluster-protocol.md#topic-policies.
@@ -105,19 +105,21 @@ class TopicPolicyRecord:
         return replace(self, everywhere=policies) if everywhere else replace(self, here=policies)
 
     def position(self, *, everywhere: bool) -> Position | None:
-        """Where the level was told; None: nowhere."""
-        found = self.told.get(_LEVELS[everywhere])
+        """Return the position of the event that reported the level; None if it was never reported."""
+        found = self.positions.get(_LEVELS[everywhere])
         return None if found is None else Position(*found)
 
-    def told_at(self, position: Position, *, everywhere: bool) -> TopicPolicyRecord:
-        """A copy that knows where one level was told."""
-        return replace(self, told={**self.told, _LEVELS[everywhere]: position})
+    def reported_at(self, position: Position, *, everywhere: bool) -> TopicPolicyRecord:
+        """Return a copy with the position of the event that reported one level."""
+        return replace(self, positions={**self.positions, _LEVELS[everywhere]: position})
 
     @property
-    def untold(self) -> list[bool]:
-        """Whether it is that for all clusters, of each level that is set and was told nowhere."""
+    def unreported(self) -> list[bool]:
+        """Levels that are set and were never reported: False for this cluster, True for all clusters."""
         levels = (False, True)
-        return [each for each in levels if self.level(everywhere=each).to_json() and _LEVELS[each] not in self.told]
+        return [
+            level for level in levels if self.level(everywhere=level).to_json() and _LEVELS[level] not in self.positions
+        ]
 
     def to_json(self) -> dict[str, Any]:
         """What is set; empty if nothing is."""
@@ -125,11 +127,11 @@ class TopicPolicyRecord:
         return self.here.to_json() | ({_GLOBAL: everywhere} if everywhere else {})
 
     def dump(self) -> bytes:
-        return json.dumps(self.to_json() | ({_TOLD: dict(self.told)} if self.told else {})).encode()
+        return json.dumps(self.to_json() | ({_POSITIONS: dict(self.positions)} if self.positions else {})).encode()
 
     @classmethod
     def load(cls, raw: bytes) -> TopicPolicyRecord:
         body = json.loads(raw)
         everywhere = TopicPolicies.from_json(body.pop(_GLOBAL, {}))
-        told = {level: (ledger, entry) for level, (ledger, entry) in body.pop(_TOLD, {}).items()}
-        return cls(TopicPolicies.from_json(body), everywhere, told)
+        positions = {level: (ledger, entry) for level, (ledger, entry) in body.pop(_POSITIONS, {}).items()}
+        return cls(TopicPolicies.from_json(body), everywhere, positions)

@@ -30,8 +30,8 @@ _ROWS_MAX = 50
 def audit() -> None:
     """Compare the topics and policies of two clusters on Spark, and make the target equal by a plan.
 
-    A run is a directory below --dir: what is finished there is not done again. Exit code 0: the same, or done; 1:
-    something differs, or is not done; 2: could not look, at least not everywhere.
+    A run is a directory below --dir; finished steps are not repeated. Exit code 0: equal, or done; 1: differences, or
+    unfinished; 2: incomplete comparison.
     """
 
 
@@ -99,7 +99,7 @@ def inventory(config_path: str, directory: Path, run: str | None, **reading: Any
 def compare(
     config_path: str, directory: Path, run: str | None, no_confirm: bool, against: str | None, **reading: Any
 ) -> None:
-    """Compare both clusters, the source being the standard; inventories that are not there are taken first."""
+    """Compare both clusters, with the source as the standard. Missing inventories are taken first."""
     with _failures():
         name = run or _now()
         with _opened(config_path, directory, name) as audit_run:
@@ -188,9 +188,9 @@ def plan(config_path: str, directory: Path, run: str | None, plan_path: Path | N
 )
 @format_option()
 def apply(config_path: str, plan_path: Path, rate: float) -> None:
-    """Apply a plan. Each item is read again first, and skipped if it is no longer what the plan says.
+    """Apply a plan. Each item is read again first, and skipped if it has changed since the plan.
 
-    An interrupted application continues: finished items are not done again.
+    An interrupted application continues without repeating finished items.
     """
     with _failures():
         import asyncio

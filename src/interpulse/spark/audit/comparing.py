@@ -203,7 +203,7 @@ class Confirm:
                     cluster, there, *await self._both(source, target, name, there, topics)
                 )
             ]
-        keys = [(str(each.kind), each.topic and str(each.topic), each.field) for each in differences]
+        keys = [(str(row.kind), row.topic and str(row.topic), row.field) for row in differences]
         return [
             difference_row(difference, cluster, candidate_names[key], now_ms())
             for difference, key in zip(differences, keys, strict=True)

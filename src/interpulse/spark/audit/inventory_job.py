@@ -158,10 +158,10 @@ def write_inventory(
     topic_map: TopicMap,
     on_progress: OnProgress,
 ) -> None:
-    """Read all namespaces of a cluster, or these, into Parquet. ``on_progress`` gets the number of those that are read.
+    """Write all namespaces of a cluster, or these, to Parquet. ``on_progress`` gets the number of finished ones.
 
-    They are written part after part, and those of a finished part are not read again. Raises what the cluster answers
-    to the request for its namespaces.
+    They are written in parts, and finished parts are not read again. Raises the cluster's refusal to list its
+    namespaces.
     """
     names = sorted(namespaces) or sorted(map(str, asyncio.run(_namespaces(address, rules))))
     path.mkdir(parents=True, exist_ok=True)

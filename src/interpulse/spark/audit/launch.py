@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["Audit", "AuditError", "AuditOptions", "Summary", "audit_session"]
 
 OnStage = Callable[[str, int, int], None]
-"""Takes the stage, and the finished and total number of its namespaces, else of its tasks."""
+"""Callback with the stage, and the finished and total number of its namespaces, else of its tasks."""
 
 _SHOWN_MAX: Final = 1000
 
@@ -149,7 +149,7 @@ class Audit:
         }
 
     def _namespaces_there(self, namespaces: Sequence[str]) -> Sequence[str]:
-        """Return the namespaces of the source, and those that its topics are mapped to."""
+        """Return the namespaces of the source, and the ones its topics are mapped to."""
         if not namespaces:
             return ()
         rows = self._inventory(self._config.source.cluster).where("mapped is not null")

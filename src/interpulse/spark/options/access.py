@@ -31,7 +31,7 @@ class Access:
     """The Java name of another way to authenticate, with ``token`` as its parameters."""
     connect_timeout_ms: int | None = None
     lookup_timeout_ms: int | None = None
-    """None, here and in the other timeouts: the client's default."""
+    """The lookup timeout; None, here and in other timeouts, means the client's default."""
     keep_alive_interval_ms: int | None = None
 
     def __post_init__(self) -> None:
@@ -70,5 +70,5 @@ class Access:
         return self.credentials or other.credentials
 
     def tls_beside(self, other: Access) -> TlsOptions:
-        """Return these settings of TLS, or those of ``other`` if none is set."""
+        """Return these TLS settings, or the ones of ``other`` if this has none."""
         return other.tls if self.tls == Access().tls else self.tls

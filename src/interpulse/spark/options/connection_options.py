@@ -39,8 +39,10 @@ def _parse_seconds(text: str) -> int:
 
 _HIDDEN_KEY: Final = "token"
 _NOT_SHOWN: Final = ("token:", "file:", "env:", "{", "tlsCertFile:", "tlsKeyFile:")
-"""Beginnings of parameters without a secret, or with one that Spark hides: JSON has the word password, secret or url
-in it."""
+"""Prefixes of parameters that hold no secret, or that Spark itself redacts.
+
+Spark redacts JSON that contains the word password, secret or url.
+"""
 
 
 def _shown_secret(key: str, text: str) -> str | None:

@@ -12,7 +12,7 @@ from interpulse.model.extras import pip_install
 __all__ = ["KeyFiles", "parse_key_files", "private_key_reader", "public_key_reader"]
 
 KeyFiles = tuple[tuple[str, str], ...]
-"""Names of keys and their files. The name "" stands for all keys."""
+"""Names of keys and their files. The name "" covers all keys."""
 
 
 def parse_key_files(text: str) -> KeyFiles:

@@ -60,9 +60,9 @@ __all__ = ["command"]
 def command(
     config_path: str | None, directory: Path | None, log_level: str, log_format: LogFormat, **given: Any
 ) -> None:
-    """Compare topics of two clusters: what is missing, extra, duplicated, reordered or different.
+    """Compare topics of two clusters and report missing, extra, duplicate, reordered or changed messages.
 
-    Exit codes: 0 the same, 1 something differs, 2 could not be compared.
+    Exit codes: 0 equal, 1 differences, 2 could not be compared.
     """
     configure_logging("WARNING" if log_level == "INFO" else log_level, log_format)
     with spark_failures("verify"):

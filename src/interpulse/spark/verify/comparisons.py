@@ -58,7 +58,7 @@ class Side:
             except TopicNotFound:
                 found[topic] = []
             else:
-                found[topic] = [str(each) for each in partition_names(name, count)]
+                found[topic] = [str(partition_name) for partition_name in partition_names(name, count)]
         return found
 
 

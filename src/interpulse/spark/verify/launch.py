@@ -31,9 +31,9 @@ def compare(
     settings: SparkSettings,
     on_progress: Callable[[int, int], None],
 ) -> Iterator[Report]:
-    """Yield the reports one by one. Each run has its own directory below ``directory``, which is kept if it is given.
+    """Yield the reports one by one. Each run has its own directory below ``directory``, kept only if one is passed.
 
-    Raises SparkMissing, VerifyError, and what clusters and Spark raise. Threads may be left that wait for Java: the
+    Raises SparkMissing, VerifyError, and errors of clusters and Spark. Threads that wait for Java may remain: the
     caller ends the process with ``os._exit``.
     """
     check_spark_installed()

@@ -83,10 +83,10 @@ class Report:
 
 
 def verify(spark: SparkSession, comparison: Comparison, directory: Path, on_progress: OnProgress) -> Report:
-    """Compare, and leave ``findings`` and ``topics`` as Parquet and ``report.json`` in the directory.
+    """Compare, and write the Parquet files ``findings`` and ``topics`` and ``report.json`` to the directory.
 
-    ``on_progress`` gets the number of partitions of both sides that are read. All of Spark's machines must see the
-    directory. Raises VerifyError, and what clusters and Spark raise.
+    ``on_progress`` gets the number of finished partitions of both sides. All of Spark's machines must see the
+    directory. Raises VerifyError, and errors of clusters and Spark.
     """
     return _Run(spark, comparison, directory, on_progress).report()
 
@@ -136,7 +136,7 @@ class _Run:
             raise VerifyError(f"{self._directory} is not empty: name another directory")
 
     def _groups(self) -> list[_Group]:
-        """Return the groups that the first attempt planned; later attempts read the same ones."""
+        """Return the groups that the first attempt planned, which later attempts reuse."""
         path = self._directory / "plan.json"
         if not path.exists():
             planned = {
@@ -159,7 +159,7 @@ class _Run:
             raise VerifyError(f"{', '.join(absent)}: not found on {cluster}; name topics that exist there")
         size = max(_GROUP_MIN, 4 * self._tasks)
         names = (self._names(pair, here[pair.source], there[pair.target]) for pair in pairs)
-        parts = (part for each in names for part in each)
+        parts = (part for name in names for part in name)
         while group := list(islice(parts, size)):
             source = {name: topic for names, _, topic in group for name in names}
             target = {name: topic for _, names, topic in group for name in names}

@@ -258,7 +258,7 @@ class FakeContext:
             raise TopicNotFound(f"Topic {name} not found")
         return 4
 
-    def known_partitions(self, name: str, *, create: bool) -> int | None:
+    def cached_partitions(self, name: str, *, create: bool) -> int | None:
         return self.known.get(name)
 
     async def versioned_policies(self, namespace: NamespaceName) -> tuple[NamespacePolicies | None, dict[str, Any]]:

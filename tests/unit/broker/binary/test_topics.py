@@ -163,7 +163,7 @@ async def test_lookup_when_authoritative_then_not_told_from_memory(client: Any) 
     client.context.policies_unchanged = True
     first = await client.ask(commands.lookup(3, X))
     client.context.policies_unchanged = False
-    client.context.lookups.known = lambda topic: pytest.fail("it may have another owner")
+    client.context.lookups.cached = lambda topic: pytest.fail("it may have another owner")
     assert await client.ask(commands.lookup(3, X, authoritative=True)) == first
 
 

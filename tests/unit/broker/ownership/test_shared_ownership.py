@@ -185,7 +185,7 @@ async def test_holds_when_the_session_is_suspect_then_is_false_at_once(broker: B
     assert broker.ownership.holds(TOPIC)
     broker.store.cut_off()
     assert not broker.ownership.holds(TOPIC)
-    assert broker.ownership.known() is None
+    assert broker.ownership.cached() is None
     broker.store.reconnect()
     await eventually(lambda: broker.ownership.holds(TOPIC))
     assert (broker.topics.rechecked, broker.topics.forsaken) == ([], [])
@@ -257,7 +257,7 @@ async def test_prepare_when_nobody_is_registered_then_no_broker_can_take_it(brok
 async def test_known_when_the_lock_changes_then_has_to_be_asked_again(broker: Broker, other: Broker) -> None:
     await other.ownership.take(LOWER)
     await broker.ownership.prepare([LOWER], NO_OPTIONS)
-    known = broker.ownership.known()
+    known = broker.ownership.cached()
     assert known is not None
     assert known(*LOWER).broker_id == "other:8080"
     await other.ownership.release(LOWER)

@@ -1,4 +1,4 @@
-"""Calls of the admin API, whoever brings them: the HTTP server, or the console in the name of its visitor."""
+"""Calls of the admin API, from the HTTP server, or from the console for its visitor."""
 
 from __future__ import annotations
 
@@ -33,14 +33,13 @@ IGNORED_FIELDS_HEADER: Final = "X-Interpulse-Ignored-Fields"
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Names that a client made up, as a header may hold them: percent-encoded, and not too many or too long."""
+    """Return names from a client in the form of a header: percent-encoded, and limited in number and length."""
     shown = [quote(name[:_NAME_SHOWN_MAX], safe="") for name in names[:_NAMES_SHOWN_MAX]]
     rest = len(names) - len(shown)
     return ", ".join([*shown, *([f"and {rest} more"] if rest else [])])
 
 
 async def no_body() -> bytes:
-    """Of calls that have none."""
     return b""
 
 
@@ -50,7 +49,7 @@ class SentCall:
 
     method: str
     raw_path: str
-    """With what stands behind the question mark, all of it still encoded."""
+    """The path with its query, still encoded."""
 
     headers: Mapping[str, str] = field(default_factory=dict)
     """Names in any case find their header."""
@@ -64,7 +63,7 @@ class SentCall:
     """Asked only after the call was let through."""
 
     address: str = ""
-    """Of the caller."""
+    """The address of the caller."""
 
     @property
     def path(self) -> str:
@@ -73,7 +72,7 @@ class SentCall:
 
 @dataclass(slots=True)
 class _Caller:
-    """Who makes a call, once that is known."""
+    """The authenticated caller."""
 
     principal: Principal | None = None
 
@@ -87,7 +86,7 @@ class AdminCalls:
         self._filter: Final = AuthorizationFilter(context.access, known_hosts(context))
 
     async def answer(self, sent: SentCall) -> Answer:
-        """The handler's answer. Raises PulsarError, MethodNotAllowed, and whatever the handler raises."""
+        """Return the answer of the handler. Raises PulsarError, MethodNotAllowed, and errors of the handler."""
         caller = _Caller()
         if sent.method in _READING:
             return await self._answer(sent, caller)
@@ -145,7 +144,7 @@ class AdminCalls:
 
 
 def known_hosts(context: RestContext) -> KnownHosts | None:
-    """The names by which callers may call this broker; None where callers without credentials are refused."""
+    """Return the host names of this broker that callers may use; None if callers without credentials are refused."""
     config = context.dynamic.config
     if context.access is not None and not config.anonymous_user_role:
         return None

@@ -37,7 +37,10 @@ Join = Callable[[Mapping[TopicName, Any]], Answer]
 
 
 def at_owner(route: Route, join: Join | None = None) -> Route:
-    """The route, answered by the owner of the topic. ``join`` None: a partitioned topic is answered by any broker."""
+    """Return the route, answered by the owner of the topic.
+
+    Without ``join`` any broker answers for a partitioned topic.
+    """
 
     @wraps(route.handler)
     async def answer(call: Call) -> Answer:
@@ -59,7 +62,7 @@ def at_owner(route: Route, join: Join | None = None) -> Route:
 
 
 def redirect_to(call: Call, target: LookupTarget) -> Answer:
-    """307 to the same path and query at that broker; with its ``authoritative`` while the bundle has no owner."""
+    """Redirect (307) to this path and query at that broker, ``authoritative`` while the bundle has no owner."""
     query = {key: value for key, value in call.query.items() if key != "authoritative"}
     if target.redirect:
         query["authoritative"] = str(target.authoritative).lower()
@@ -68,17 +71,17 @@ def redirect_to(call: Call, target: LookupTarget) -> Answer:
 
 
 def by_partition(values: Mapping[TopicName, Any]) -> Answer:
-    """What was to be done is done at all partitions; there is nothing to say of it."""
+    """Return an empty answer: the operation is done at all partitions."""
     return DONE
 
 
 def joined_lists(values: Mapping[TopicName, Any]) -> Answer:
-    """What any partition has, each once."""
+    """Return the items of all partitions without duplicates."""
     return answer_json(sorted({each for value in values.values() for each in value}))
 
 
 def joined_objects(values: Mapping[TopicName, Any]) -> Answer:
-    """The fields of all partitions in one object."""
+    """Return the fields of all partitions in one object."""
     joined: dict[str, Any] = {}
     for value in values.values():
         joined |= value
@@ -88,9 +91,9 @@ def joined_objects(values: Mapping[TopicName, Any]) -> Answer:
 async def answers_of_partitions(
     call: Call, method: str, path: str, names: Sequence[TopicName], route: Route
 ) -> dict[TopicName, Any]:
-    """What each of these answers to the call of ``route``, sent to ``path`` where it is another broker's.
+    """Return the answer of each partition to the call of ``route``, sent to ``path`` at other brokers.
 
-    Each is asked, then the first failure raised.
+    All partitions are asked before the first failure is raised.
     """
     permits = asyncio.Semaphore(_ASKED_AT_ONCE)
 

@@ -21,7 +21,7 @@ class AuthorizationFilter:
     """Authenticates and authorizes calls; without ``access`` every caller may do everything."""
 
     def __init__(self, access: Access | None, hosts: KnownHosts | None) -> None:
-        """``hosts``: None where callers without credentials are refused."""
+        """Create the filter; ``hosts`` is None if callers without credentials are refused."""
         self._access = access
         self._hosts = hosts
 
@@ -33,7 +33,7 @@ class AuthorizationFilter:
         headers: Mapping[str, str],
         certificate: PeerCertificate | None = None,
     ) -> tuple[Route, dict[str, str]]:
-        """What `Router.find` finds. Only authenticated callers learn which paths there are not."""
+        """Return the result of `Router.find`. Only authenticated callers learn that a path does not exist."""
         try:
             return router.find(method, path)
         except (NotFound, MethodNotAllowed):
@@ -61,5 +61,5 @@ class AuthorizationFilter:
 
 
 def _needs_credentials(access: Access, route: Route) -> bool:
-    """Whether an open route needs credentials all the same (``authenticateMetricsEndpoint``)."""
+    """Return True if an open route needs credentials nevertheless (``authenticateMetricsEndpoint``)."""
     return access.metrics_authenticated and route.path.startswith("/metrics")

@@ -297,7 +297,7 @@ TOPIC_PATH: Final = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}"
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A method and a path; ``{name}`` stands for one part, ``{domain}`` for one of the two topic domains."""
+    """A method and a path. ``{name}`` matches one part, ``{domain}`` one of the two topic domains."""
 
     method: str
     path: str

@@ -69,5 +69,5 @@ class RestContext:
     others: OtherBrokers | None = None
     """The other brokers of the cluster; None: this one is alone."""
     access: Access | None = None
-    """None: every client is let in and may do everything."""
+    """Access control; None if every client may do everything."""
     failed_authentications: FailedAuthentications = field(default_factory=FailedAuthentications)

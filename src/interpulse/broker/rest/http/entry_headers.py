@@ -24,7 +24,7 @@ Headers = dict[str, str | tuple[str, ...]]
 
 
 def entry_headers(position: Position, entry: ParsedEntry, *, entry_bytes: int) -> Headers:
-    """All headers of one entry; ``entry_bytes`` is its stored size. A tuple is a header that comes several times."""
+    """Return the headers of one entry; ``entry_bytes`` is its stored size. A tuple is a repeated header."""
     metadata = entry.metadata
     properties = {_text(pair.key): _text(pair.value) for pair in metadata.properties}
     headers: Headers = {
@@ -56,7 +56,7 @@ def _present(message: Any, fields: Mapping[str, tuple[str, Callable[[Any], str]]
 
 
 def _text(value: str | bytes) -> str:
-    """What a producer wrote as text; one that is not UTF-8 comes as bytes."""
+    """Return a producer's value as text. Values that are not UTF-8 arrive as bytes."""
     return value if isinstance(value, str) else value.decode(errors="replace")
 
 

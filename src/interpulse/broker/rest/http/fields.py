@@ -1,10 +1,9 @@
 """Checks of the body of a call: the type of every field, and the names of unknown fields.
 
-A value of another type is refused, so that no handler meets a string where it expects a number, or stores one. Values
-are read as Jackson reads them for Pulsar, unless something would be lost: a string may stand for a number or a truth
-value, each of these for a string, and a number with a fraction of zero for an integer; 5.5 is no integer here. A null
-means "not set". Unknown fields have no effect, as in Pulsar; the answer names them.
-The bodies themselves are in `interpulse.broker.rest.http.bodies`.
+A value of another type is refused, so that no handler gets or stores a string instead of a number. Values are read as
+Jackson reads them for Pulsar, unless information would be lost: strings pass for numbers and booleans and vice versa,
+and a number with a zero fraction for an integer; 5.5 is no integer here. A null means "not set". Unknown fields have no
+effect, as in Pulsar; the answer names them. The bodies themselves are in `interpulse.broker.rest.http.bodies`.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ class _NoFit(Exception):
 
 
 class SpelledNumber(float):
-    """A JSON number with a fraction or exponent, and its spelling: as a string it is what the caller sent."""
+    """A JSON number with a fraction or exponent, with the caller's spelling, which is its value as a string."""
 
     __slots__ = ("text",)
 

@@ -29,7 +29,7 @@ async def open_topic(call: Call, name: TopicName) -> AnyTopic:
 
 
 async def open_persistent(call: Call, name: TopicName) -> Topic:
-    """As `open_topic`, for what only topics with a log can do; raises OperationNotAllowed for the others."""
+    """Return the topic with a log. Raise OperationNotAllowed if it is non-persistent; see `open_topic`."""
     topic = await open_topic(call, name)
     if not isinstance(topic, Topic):
         raise OperationNotAllowed(f"{name} is not persistent: it keeps no messages")
@@ -37,7 +37,10 @@ async def open_persistent(call: Call, name: TopicName) -> Topic:
 
 
 async def open_single(call: Call, operation: str) -> Topic:
-    """The topic of the path, for what is done to one log; raises OperationNotAllowed naming the operation."""
+    """Return the topic of the path.
+
+    Raise OperationNotAllowed with the operation's name if it has several logs or none.
+    """
     name = call.topic
     if not name.is_persistent:
         raise OperationNotAllowed(f"{operation} on a non-persistent topic is not allowed")
@@ -47,13 +50,13 @@ async def open_single(call: Call, operation: str) -> Topic:
 
 
 async def open_each(call: Call) -> AsyncIterator[AnyTopic]:
-    """What `each_name` names."""
+    """Yield the open topics that `each_name` names."""
     async for name in each_name(call):
         yield await open_topic(call, name)
 
 
 async def each_name(call: Call) -> AsyncIterator[TopicName]:
-    """The topic of the path, or its partitions that exist one after the other, also those that it gets meanwhile."""
+    """Yield the topic of the path, or its existing partitions, including any that are added meanwhile."""
     name = call.topic
     if name.is_partition or await call.context.lifecycle.partitions(name, create=False) == 0:
         yield name
@@ -66,7 +69,7 @@ async def each_name(call: Call) -> AsyncIterator[TopicName]:
 
 
 async def existing_partitions(call: Call, base: TopicName) -> list[TopicName]:
-    """The partitions of a partitioned topic that have a record, or are loaded at any broker."""
+    """Return the partitions that have a record or are loaded at any broker."""
     partitions = await call.context.lifecycle.partitions(base, create=False)
     names = [base.partition(index) for index in range(partitions)]
     if base.is_persistent or call.context.others is None:
@@ -79,7 +82,10 @@ async def existing_partitions(call: Call, base: TopicName) -> list[TopicName]:
 async def listed_topics(
     call: Call, domain: Domain, *, include_system: bool, bundle: str | None = None
 ) -> list[TopicName]:
-    """The topics of the namespace, the non-persistent ones of all brokers; of other brokers those of one ``bundle``."""
+    """Return the topics of the namespace, with non-persistent ones of all brokers.
+
+    With ``bundle``, other brokers are asked for that bundle only.
+    """
     names = await call.context.lifecycle.list_topics(call.namespace, domain, include_system=include_system)
     if domain == PERSISTENT or call.context.others is None:
         return names

@@ -11,9 +11,10 @@ __all__ = ["or_at_peer"]
 
 
 def or_at_peer(handler: Handler, below: str = "") -> Handler:
-    """A handler that redirects (307) where a peer cluster is to be asked; its path ends with the topic and ``below``.
+    """Return a handler that redirects (307) to the peer cluster that serves the namespace.
 
-    Real Pulsar redirects questions, and answers creations 503, which does not say where to go.
+    ``below`` is the part of the path after the topic. Real Pulsar redirects reads, but answers creations with 503 and
+    no address.
     """
 
     @functools.wraps(handler)

@@ -1,7 +1,7 @@
-"""The permissions that routes require, asked once, before the handler runs, and whether the resource exists or not.
+"""The permissions of routes, checked once before the handler runs, whether or not the resource exists.
 
-Statuses and sentences are Pulsar's: 401 where a topic, a tenant or the cluster is concerned, 403 for namespaces and
-policies. The reference of permissions tells them by their ``__name__``.
+Statuses and texts are Pulsar's: 401 for a topic, a tenant or the cluster, 403 for namespaces and policies. The
+reference of permissions identifies these functions by their ``__name__``.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ __all__ = [
 
 
 async def open_to_all(authorization: Authorization, principal: Principal, call: Call) -> None:
-    """For every caller, also without credentials."""
+    """Allow every caller, even without credentials."""
 
 
 async def any_role(authorization: Authorization, principal: Principal, call: Call) -> None:
-    """For every role that is authenticated."""
+    """Allow every authenticated role."""
 
 
 async def super_user(authorization: Authorization, principal: Principal, call: Call) -> None:
@@ -40,7 +40,7 @@ async def tenant_admin(authorization: Authorization, principal: Principal, call:
 
 
 async def tenant_itself(authorization: Authorization, principal: Principal, call: Call) -> None:
-    """For super users and the administrators of the tenant; others do not learn whether it exists."""
+    """Allow super users and administrators of the tenant. Others do not learn if it exists."""
     try:
         await authorization.check_tenant_admin(principal, call.param("tenant"))
     except TenantNotFound:
@@ -66,7 +66,7 @@ def on_topic(operation: TopicOperation) -> RequiredPermission:
 
 
 async def on_policy(authorization: Authorization, principal: Principal, call: Call) -> None:
-    """For administrators of the tenant, with the refusal that Pulsar has for policies of namespaces and topics."""
+    """Allow administrators of the tenant. The refusal is the one of Pulsar for policies of namespaces and topics."""
     name = call.route.path.rpartition("/")[2]
     policy, access = "ALL" if name.startswith("{") else name, "READ" if call.route.method == "GET" else "WRITE"
     if "topic" in call.params:

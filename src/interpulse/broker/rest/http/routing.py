@@ -1,8 +1,8 @@
 """The handler of each path.
 
-The paths form a tree of parts; a literal part wins over one that varies. Paths are matched as they were sent: a topic
-name may hold an encoded slash. A slash at the end makes no difference to reading, as in Pulsar; where something would
-change, it may be the rest of a name that was left out, and the same path without the name stand for everything.
+The paths form a tree of parts; a literal part wins over a variable one. Paths are matched as sent, because a topic name
+may hold an encoded slash. A slash at the end is ignored for reads, as in Pulsar. For writes it is significant: it may
+be the rest of a missing name, and the path without the name would mean every resource.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class MethodNotAllowed(Exception):
 
 
 def spelled_out(route: Route) -> list[tuple[str, dict[str, str]]]:
-    """The paths of a route, with the parts that each stands for: one for each topic domain, or the only one."""
+    """Return the paths of a route with the parts they fix: one per topic domain, or the only one."""
     if "{domain}" not in route.path:
         return [(route.path, {})]
     return [(route.path.replace("{domain}", each), {"domain": each}) for each in (PERSISTENT, NON_PERSISTENT)]
@@ -58,7 +58,7 @@ class Router:
                 self._add(route, path, constants)
 
     def find(self, method: str, path: str) -> tuple[Route, dict[str, str]]:
-        """The route, and the varying parts by name; raises NotFound or MethodNotAllowed."""
+        """Return the route and the variable parts by name. Raise NotFound or MethodNotAllowed."""
         parts = (path.removesuffix("/") if method == "GET" else path).split("/")[1:]
         allowed: set[str] = set()
         found = _find(self._root, method, parts, 0, [], allowed)

@@ -35,7 +35,7 @@ async def get_metrics(call: Call) -> Answer:
 
 
 def _process_metrics() -> bytes:
-    """Of the process: CPU, memory, files. The library is loaded with the first scrape, a broker may have none."""
+    """Return CPU, memory and file metrics of the process. The library is loaded with the first scrape."""
     from prometheus_client import CollectorRegistry, ProcessCollector
     from prometheus_client.exposition import generate_latest
 

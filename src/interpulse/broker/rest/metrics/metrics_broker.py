@@ -71,7 +71,7 @@ def _write_loads(page: Exposition, loads: LatencyMeter, labels: str) -> None:
 
 
 def _write_summary(page: Exposition, name: str, text: str, meter: LatencyMeter, labels: str) -> None:
-    """Quantiles are of the latest thousand; count and sum of everything since the start."""
+    """Write quantiles of the latest thousand values, and count and sum of all values since the start."""
     lines = page.family(name, "summary", text)
     for quantile, ms in meter.quantiles(*_QUANTILES).items():
         lines.append(f'{name}{{{labels},quantile="{quantile}"}} {ms:.3f}\n')

@@ -20,12 +20,12 @@ class Buckets:
     """The families of one kind of histogram. Waits come in ms and are summed in microseconds, as Pulsar's."""
 
     def __init__(self, page: Exposition, name: str, text: str, bounds: tuple[str, ...], *, sum_factor: int = 1) -> None:
-        names = [f"{name}_{each}" for each in (*bounds, *_OVERFLOWS, "count", "sum")]
-        self._families = [(each, page.family(each, "gauge", text)) for each in names]
+        names = [f"{name}_{bound}" for bound in (*bounds, *_OVERFLOWS, "count", "sum")]
+        self._families = [(name, page.family(name, "gauge", text)) for name in names]
         self._sum_factor = sum_factor
 
     def add(self, labels: str, histogram: Histogram) -> None:
-        """One histogram, of what the labels name."""
+        """Add one histogram with these labels."""
         counts = histogram.counts
         values = (*counts, counts[-1], histogram.count, round(histogram.sum * self._sum_factor))
         for (name, lines), value in zip(self._families, values, strict=True):
@@ -33,12 +33,12 @@ class Buckets:
 
 
 def wait_buckets(page: Exposition, name: str, text: str) -> Buckets:
-    """Those of waits in milliseconds, in the bounds of `interpulse.storage.meters.write_meter.WAIT_MS`."""
+    """Return buckets for waits in milliseconds, with the bounds of `interpulse.storage.meters.write_meter.WAIT_MS`."""
     return Buckets(page, name, text, _WAITS, sum_factor=1000)
 
 
 class WriteFamilies:
-    """What became durable, of topics or of namespaces."""
+    """Families of durable entries, of topics or of namespaces."""
 
     def __init__(self, page: Exposition) -> None:
         text = "Entries made durable in the last full minute, by their wait in milliseconds; the sum in microseconds."
@@ -47,6 +47,6 @@ class WriteFamilies:
         self._sizes = Buckets(page, "pulsar_entry_size", text, _SIZES)
 
     def add(self, labels: str, written: WrittenEntries) -> None:
-        """The entries of what the labels name."""
+        """Add the entries with these labels."""
         self._waits.add(labels, written.waits_ms)
         self._sizes.add(labels, written.sizes)

@@ -1,7 +1,7 @@
 """Metrics of replication as a whole.
 
-Every broker of a cluster shows all topics of it, so take the largest of its brokers and not the sum. The names are
-ours: Pulsar has figures of single topics only, which stand in `metrics_topics`.
+Every broker of a cluster shows all topics of it, so take the maximum over its brokers, not the sum. The names are ours:
+Pulsar has metrics of single topics only, which are in `metrics_topics`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _TOPICS: Final = "Topics and partitions by the state of their replication."
 
 
 def write_replication(page: Exposition, replication: ReplicationSurvey, survey: Survey, cluster: str) -> None:
-    """Add what a survey has found, and what the replication job does."""
+    """Add the totals of a survey, and the state of the replication job."""
     local = labelled(cluster=cluster)
     for remote in sorted(survey.remotes):
         for state in STATES:

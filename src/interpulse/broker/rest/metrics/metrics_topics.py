@@ -1,8 +1,8 @@
 """Metrics of topics, subscriptions and replication, and their sums by namespace and broker.
 
-Each topic and subscription has series of its own while there are not too many of them; else, or if
-``exposeTopicLevelMetricsInPrometheus`` is false, the same names stand for whole namespaces. Both are never shown,
-so that sums over a name count everything once.
+Each topic and subscription has series of its own while their number is limited. Beyond that, or if
+``exposeTopicLevelMetricsInPrometheus`` is false, the names are used for whole namespaces. Never both, so that a sum
+over a name counts everything once.
 """
 
 from __future__ import annotations
@@ -163,9 +163,9 @@ async def write_topics(
     consumer_level: bool = False,
     survey: Survey | None = None,
 ) -> None:
-    """Add what is loaded. Gives way to other work between topics, so the figures are of no single moment.
+    """Add the loaded topics. Yields to other work between topics, so the numbers are not of a single moment.
 
-    ``survey`` is that of replication; None for nothing replicated.
+    ``survey`` is that of replication; None if nothing is replicated.
     """
     found = survey or Survey()
     one_by_one = topic_level and await _owners(topics, consumer_level=consumer_level) <= SERIES_OWNERS_MAX
@@ -183,7 +183,7 @@ async def write_topics(
 
 
 async def _owners(topics: Sequence[AnyTopic], *, consumer_level: bool) -> int:
-    """How many would be shown one by one; counted no further than it matters."""
+    """Return the number of series owners, counted only up to the limit."""
     count = len(topics)
     if count > SERIES_OWNERS_MAX:
         return count
@@ -236,7 +236,7 @@ _Family = tuple[int, str, list[str]]
 
 
 def _families(page: Exposition, rows: Sequence[Row]) -> Iterator[_Family]:
-    """For each row that has a name: which figure it is, the name, and where its lines go."""
+    """Yield, for each named row, its field, its name and the family for its lines."""
     return ((index, row[0], page.family(*row)) for index, row in enumerate(rows) if row[0])
 
 

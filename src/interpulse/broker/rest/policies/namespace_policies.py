@@ -21,7 +21,7 @@ _AUTO_UPDATE: Final = "allow_auto_update_schema"
 
 
 async def get_policy(entry: PolicyAtLevel, call: Call) -> Answer:
-    """Return the policy, or with ``applied`` the value in force of those that Pulsar knows it for."""
+    """Return the policy. With ``applied``, return the value in force if Pulsar offers that for the policy."""
     policies = await call.context.namespaces.get_policies(call.namespace)
     value = getattr(policies, entry.attribute)
     if entry.level.plural:

@@ -17,7 +17,7 @@ async def get_all(call: Call) -> Answer:
 
 
 async def add_all(call: Call) -> Answer:
-    """Those that the body does not name stay, as in Pulsar."""
+    """Set the properties of the body. Others stay, as in Pulsar."""
     return await _add(call, call.properties())
 
 
@@ -35,7 +35,7 @@ async def set_one(call: Call) -> Answer:
 
 
 async def remove_one(call: Call) -> Answer:
-    """The answer is the value it had."""
+    """Remove a property and return its value."""
     key, before = call.param("key"), ""
 
     def change(policies: NamespacePolicies) -> NamespacePolicies:
@@ -60,7 +60,7 @@ async def _add(call: Call, added: Mapping[str, str]) -> Answer:
 
 
 def _value(value: str) -> Answer:
-    """The bare text, as Pulsar sends it: its clients read it so. One that is not there is as empty as an empty one."""
+    """Answer with the bare text, as Pulsar's clients expect; a missing property is empty."""
     return answer_text(value, content_type="application/json") if value else UNSET
 
 

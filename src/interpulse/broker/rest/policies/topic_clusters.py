@@ -13,7 +13,7 @@ __all__ = ["ROUTES"]
 
 
 async def get_clusters(call: Call) -> Answer:
-    """What is set for the topic, or with ``applied`` what is in force."""
+    """Return the clusters set for the topic, or with ``applied`` the ones in force."""
     record = await call.context.topic_policies.record_of_existing(call.topic)
     everywhere = call.flag("isGlobal")
     if call.flag("applied"):

@@ -1,12 +1,12 @@
 """Events of topic policies: brokers of both kinds report changes in the topic ``__change_events`` of a namespace.
 
-What it says last is the truth. The records of policies, which everything in a broker of ours reads, follow it: each
-broker reads the events of the namespaces that it has topics of, to their end before it loads the first topic, and on
-from there. A record has the position of the event it came from, and never goes back to an earlier one, so that several
-brokers may follow the same events. A record without a position was never reported: it is, once.
+The last event of a topic is the truth, and the policy records, which our broker reads everywhere, follow it. Each
+broker follows the events of the namespaces it has topics of; it reads them to their end before it loads the first
+topic. A record holds the position of its event and never goes back to an earlier one, so several brokers can follow the
+same events. A record without a position was never reported, and is reported once.
 
-A change of policies reads to the end, writes an event, and then changes the record.
-Source: docs/reference/cluster-protocol.md#topic-policies.
+A change of policies reads to the end, writes an event, and then changes the record. Source:
+docs/reference/cluster-protocol.md#topic-policies.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ log = logging.getLogger(__name__)
 
 _READ_SECONDS_MAX: Final = 30.0
 _RETRY_SECONDS: Final = (0.2, 0.5, 1.0, 2.0, 5.0)
-_LEFT_EVERY_SECONDS: Final = 60.0
+_LEAVE_SECONDS: Final = 60.0
 _DELETION_SECONDS_MAX: Final = 5.0
-_TOLD_AGAIN_SECONDS: Final = (1.0, 5.0, 30.0, 120.0)
+_REPORT_RETRY_SECONDS: Final = (1.0, 5.0, 30.0, 120.0)
 
 
 class _Follower:
@@ -51,11 +51,11 @@ class _Follower:
         self.task: asyncio.Task[None]
         self.caught_up = False
         self.answered = asyncio.Event()
-        """It has caught up, or waiting does not help: this broker is not let in."""
+        """Set once the follower has caught up, or once waiting is useless because this broker is refused."""
 
 
 class ChangeEvents:
-    """See the module. `close` ends it."""
+    """Followers and writers of the events of all namespaces. Call `close` at the end."""
 
     def __init__(
         self,
@@ -66,9 +66,10 @@ class ChangeEvents:
         cluster: str,
         loaded: Collection[TopicName],
     ) -> None:
-        """``versions`` are those of a namespace that exists, for commits; it raises NamespaceNotFound.
+        """Create the events.
 
-        ``open_client`` makes a client of this cluster. ``loaded`` is a live view of the topics of this broker.
+        ``versions`` returns the versions of an existing namespace for commits, or raises NamespaceNotFound.
+        ``open_client`` opens a client of this cluster. ``loaded`` is a live view of the topics of this broker.
         """
         self._store = store
         self._committer = Committer(store)
@@ -79,20 +80,20 @@ class ChangeEvents:
         self._loaded = loaded
         self._followers: dict[NamespaceName, _Follower] = {}
         self._silent: set[NamespaceName] = set()
-        """Namespaces without events, and with nothing to tell."""
+        """Namespaces without events and without policies to report."""
         self._problems: dict[NamespaceName, PulsarError] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._unwatch: Callable[[], None] = lambda: None
 
     def start(self) -> None:
-        """Notice from now on where events begin, and where they are not needed any more."""
+        """Start watching for new topics of events, and for followers that are no longer needed."""
         self._unwatch = self._store.watch(keys.TOPIC_RECORDS, self._on_records_changed)
-        self._spawn(self._leave_now_and_then())
+        self._spawn(self._leave_unused())
 
     async def close(self) -> None:
-        """Follow nothing any more."""
+        """Stop following all events."""
         self._unwatch()
-        tasks = [*(each.task for each in self._followers.values()), *self._tasks]
+        tasks = [*(follower.task for follower in self._followers.values()), *self._tasks]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -100,10 +101,10 @@ class ChangeEvents:
             with suppress(PulsarError):  # nothing is under way any more
                 await self._client.close()
 
-    # --- what the records of policies need
+    # --- for the records of policies
 
     async def follow(self, namespace: NamespaceName) -> None:
-        """Return when the records have all events before the first call; from then on they follow.
+        """Return once the records include all events before the first call; they follow from then on.
 
         Raises ServiceNotReady if the events cannot be read now.
         """
@@ -111,7 +112,7 @@ class ChangeEvents:
             return
         follower = self._followers.get(namespace)
         if follower is None:
-            if not await self._is_told(namespace) and not await self._untold(namespace):
+            if not await self._has_events(namespace) and not await self._unreported(namespace):
                 self._silent.add(namespace)
                 return
             follower = self._begin(namespace)
@@ -125,45 +126,48 @@ class ChangeEvents:
             )
 
     async def refresh(self, namespace: NamespaceName) -> None:
-        """Return when the records have all events before this call."""
+        """Return once the records include all events before this call."""
         await self.follow(namespace)
-        if await self._is_told(namespace):
+        if await self._has_events(namespace):
             await self._read_to_end(namespace)
 
-    async def tell(self, name: TopicName, before: TopicPolicyRecord, after: TopicPolicyRecord) -> TopicPolicyRecord:
-        """Publish what changed; ``after`` with the positions of that. Raises what the owner of the events refuses."""
-        told = after
+    async def report(self, name: TopicName, before: TopicPolicyRecord, after: TopicPolicyRecord) -> TopicPolicyRecord:
+        """Publish the changed policies and return ``after`` with the positions of the events.
+
+        Raise refusals of their owner.
+        """
+        reported = after
         for everywhere in (False, True):
             if before.level(everywhere=everywhere) != after.level(everywhere=everywhere):
                 position = await self._publish(name, after.level(everywhere=everywhere), everywhere=everywhere)
-                told = told.told_at(position, everywhere=everywhere)
+                reported = reported.reported_at(position, everywhere=everywhere)
         self._silent.discard(name.namespace_name)
         if name.namespace_name not in self._followers:
             self._begin(name.namespace_name)
-        return told
+        return reported
 
     async def forget(self, name: TopicName, record: TopicPolicyRecord) -> None:
         """Report that the topic was deleted with these policies, again later if that fails."""
         try:
             async with asyncio.timeout(_DELETION_SECONDS_MAX):
-                await self._tell_deletion(name, record)
+                await self._report_deletion(name, record)
         except (PulsarError, TimeoutError) as error:
-            log.warning("deletion of policies not told yet topic=%s error=%s", name, error)
-            self._spawn(self._tell_deletion_later(name, record))
+            log.warning("deletion of policies not reported yet topic=%s error=%s", name, error)
+            self._spawn(self._retry_deletion(name, record))
 
-    async def _tell_deletion_later(self, name: TopicName, record: TopicPolicyRecord) -> None:
-        for seconds in _TOLD_AGAIN_SECONDS:
+    async def _retry_deletion(self, name: TopicName, record: TopicPolicyRecord) -> None:
+        for seconds in _REPORT_RETRY_SECONDS:
             await asyncio.sleep(seconds)
             with suppress(PulsarError):
-                await self._tell_deletion(name, record)
+                await self._report_deletion(name, record)
                 return
         log.error("policies of a deleted topic stay and would be those of the next one topic=%s", name)
 
-    async def _tell_deletion(self, name: TopicName, record: TopicPolicyRecord) -> None:
-        """Unless policies were set since then, for a topic of the same name."""
+    async def _report_deletion(self, name: TopicName, record: TopicPolicyRecord) -> None:
+        """Report a deletion, unless policies were set since then for a new topic of that name."""
         newest = (await self._records(name.namespace_name)).get(name, TopicPolicyRecord())
-        if newest.told in ({}, record.told) and await self._is_told(name.namespace_name):
-            await self.tell(name, record, TopicPolicyRecord())
+        if newest.positions in ({}, record.positions) and await self._has_events(name.namespace_name):
+            await self.report(name, record, TopicPolicyRecord())
 
     def _spawn(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -173,7 +177,7 @@ class ChangeEvents:
     # --- following
 
     def _on_records_changed(self, key: str) -> None:
-        """Another broker may have created the topic of events, of a namespace that this one has topics of."""
+        """Follow a topic of events that another broker created, if this broker has topics of the namespace."""
         if not key.rstrip("0123456789").endswith((f"/{CHANGE_EVENTS}", f"/{CHANGE_EVENTS}-partition-")) and key != (
             keys.TOPIC_RECORDS
         ):
@@ -190,12 +194,12 @@ class ChangeEvents:
         return follower
 
     async def _follow(self, namespace: NamespaceName, follower: _Follower) -> None:
-        """Until the events are gone, or nothing here needs them."""
+        """Follow events until they are deleted or no topic here needs them."""
         failures = 0
         try:
             while True:
                 try:
-                    if not await self._is_told(namespace) and not await self._untold(namespace):
+                    if not await self._has_events(namespace) and not await self._unreported(namespace):
                         return
                     await self._follow_while_connected(namespace, follower)
                 except NamespaceNotFound:
@@ -217,30 +221,30 @@ class ChangeEvents:
                 del self._followers[namespace]
 
     async def _follow_while_connected(self, namespace: NamespaceName, follower: _Follower) -> None:
-        if not await self._is_told(namespace):
-            await self._tell_untold(namespace)
+        if not await self._has_events(namespace):
+            await self._report_missing(namespace)
         reader = await self._reader(namespace)
         try:
-            told, upto = await read_levels(self._cluster_client(), reader)
-            await self._store_all(told)
-            await self._drop_untold_since(namespace, told, upto)
-            await self._tell_untold(namespace)
+            levels, upto = await read_levels(self._cluster_client(), reader)
+            await self._store_all(levels)
+            await self._drop_compacted(namespace, levels, upto)
+            await self._report_missing(namespace)
             follower.caught_up = True
             follower.answered.set()
             self._problems.pop(namespace, None)
-            log.info("policies of topics are followed namespace=%s events=%d", namespace, len(told))
+            log.info("policies of topics are followed namespace=%s events=%d", namespace, len(levels))
             while True:
                 message = await reader.read_next()
-                told, _ = await read_levels(self._cluster_client(), reader, message)
-                await self._store_all(told)
+                levels, _ = await read_levels(self._cluster_client(), reader, message)
+                await self._store_all(levels)
         finally:
             await reader.close()
 
     async def _read_to_end(self, namespace: NamespaceName) -> None:
         reader = await self._reader(namespace)
         try:
-            told, _ = await read_levels(self._cluster_client(), reader)
-            await self._store_all(told)
+            levels, _ = await read_levels(self._cluster_client(), reader)
+            await self._store_all(levels)
         finally:
             await reader.close()
 
@@ -255,10 +259,10 @@ class ChangeEvents:
                 subscription_prefix="__system_reader",
             )
 
-    async def _leave_now_and_then(self) -> None:
-        """Follow no namespace any more that this broker has no topics of."""
+    async def _leave_unused(self) -> None:
+        """Stop following namespaces that this broker no longer has topics of."""
         while True:
-            await asyncio.sleep(_LEFT_EVERY_SECONDS)
+            await asyncio.sleep(_LEAVE_SECONDS)
             needed = {name.namespace_name for name in self._loaded if not name.is_system}
             for namespace in self._followers.keys() - needed:
                 if self._followers[namespace].caught_up:
@@ -267,7 +271,7 @@ class ChangeEvents:
 
     # --- records
 
-    async def _is_told(self, namespace: NamespaceName) -> bool:
+    async def _has_events(self, namespace: NamespaceName) -> bool:
         """Return True if the namespace has a topic of events."""
         topic = _events_of(namespace)
         return bool(await self._store.get_many([keys.topic_record(topic), keys.partitioned_topic(topic)]))
@@ -283,27 +287,27 @@ class ChangeEvents:
                     found[topic] = TopicPolicyRecord.load(stored.value)
         return found
 
-    async def _untold(self, namespace: NamespaceName) -> dict[TopicName, TopicPolicyRecord]:
-        return {name: each for name, each in (await self._records(namespace)).items() if each.untold}
+    async def _unreported(self, namespace: NamespaceName) -> dict[TopicName, TopicPolicyRecord]:
+        return {name: record for name, record in (await self._records(namespace)).items() if record.unreported}
 
-    async def _tell_untold(self, namespace: NamespaceName) -> None:
+    async def _report_missing(self, namespace: NamespaceName) -> None:
         """Report the records that were never reported, as those of a broker that was alone."""
-        for name, record in (await self._untold(namespace)).items():
-            for everywhere in record.untold:
+        for name, record in (await self._unreported(namespace)).items():
+            for everywhere in record.unreported:
                 policies = record.level(everywhere=everywhere)
                 position = await self._publish(name, policies, everywhere=everywhere)
                 await self._store_level(name, policies, position, everywhere=everywhere)
 
-    async def _drop_untold_since(self, namespace: NamespaceName, told: Levels, upto: Position) -> None:
+    async def _drop_compacted(self, namespace: NamespaceName, levels: Levels, upto: Position) -> None:
         """Remove policies that have no event any more: they were removed, and compaction dropped that message."""
         for name, record in (await self._records(namespace)).items():
             for everywhere in (False, True):
                 position = record.position(everywhere=everywhere)
-                if position is not None and position <= upto and (name, everywhere) not in told:
+                if position is not None and position <= upto and (name, everywhere) not in levels:
                     await self._store_level(name, None, upto, everywhere=everywhere)
 
-    async def _store_all(self, told: Levels) -> None:
-        for (name, everywhere), (policies, position) in told.items():
+    async def _store_all(self, levels: Levels) -> None:
+        for (name, everywhere), (policies, position) in levels.items():
             await self._store_level(name, policies, position, everywhere=everywhere)
 
     async def _store_level(
@@ -321,7 +325,7 @@ class ChangeEvents:
 
         await self._committer.decide(propose)
 
-    # --- telling
+    # --- reporting
 
     async def _publish(self, name: TopicName, policies: TopicPolicies, *, everywhere: bool) -> Position:
         content = (
@@ -330,7 +334,7 @@ class ChangeEvents:
             else None
         )
         topic = str(_events_of(name.namespace_name))
-        with as_this_broker(f"tell policies in {topic}"):
+        with as_this_broker(f"report policies in {topic}"):
             producer = await self._cluster_client().create_producer(topic, schema=EVENT_SCHEMA, batching_enabled=False)
         try:
             receipt: MessageId = await producer.send(

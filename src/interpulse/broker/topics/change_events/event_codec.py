@@ -26,7 +26,7 @@ _NEVER_NULL: Final[Mapping[str, Any]] = {
     "subscriptionPolicies": {},
     "subscriptionTypesEnabled": [],
 }
-"""Brokers of Apache Pulsar look into these without asking whether they are there."""
+"""Fields that brokers of Apache Pulsar read without a null check."""
 
 _CREATION, _CREATION_EVENT = "autoSubscriptionCreation", "autoSubscriptionCreationOverride"
 _DELAYS, _DELAY_EVENTS = (
@@ -41,17 +41,17 @@ _STRATEGY: Final = "schemaCompatibilityStrategy"
 
 
 def event_key(topic: TopicName, *, everywhere: bool) -> str:
-    """The key of the messages about one topic."""
+    """Return the key of the messages about one topic."""
     return f"{_EVERYWHERE if everywhere else ''}{topic.base}"
 
 
 def parse_event_key(key: str) -> tuple[TopicName, bool]:
-    """The inverse of `event_key`; raises InvalidTopicName."""
+    """Parse a key of `event_key`. Raise InvalidTopicName."""
     return TopicName.parse(key.removeprefix(_EVERYWHERE)).base, key.startswith(_EVERYWHERE)
 
 
 def encode_policies(topic: TopicName, policies: TopicPolicies, *, everywhere: bool, cluster: str) -> bytes:
-    """Raises NotAllowed for a policy that the form has no place for."""
+    """Encode policies as a message. Raise NotAllowed for a policy that the form has no field for."""
     body = policies.to_json()
     if (creation := body.pop(_CREATION, None)) is not None:
         body[_CREATION_EVENT] = {"allowAutoSubscriptionCreation": creation}
@@ -82,7 +82,7 @@ def encode_policies(topic: TopicName, policies: TopicPolicies, *, everywhere: bo
 
 
 def decode_policies(content: bytes, definition: bytes) -> tuple[TopicPolicies, bool] | None:
-    """The policies and whether they are for all clusters; None if the message is about something else.
+    """Decode policies, with True if they are for all clusters; None if the message is about something else.
 
     ``definition`` is the schema that the message was written with. Raises MetadataError.
     """
@@ -90,17 +90,17 @@ def decode_policies(content: bytes, definition: bytes) -> tuple[TopicPolicies, b
         event = _avro().schemaless_reader(io.BytesIO(content), _parsed(definition))
         if event["eventType"] != "TOPIC_POLICY":
             return None
-        told = (event["topicPoliciesEvent"] or {}).get("policies")
-        if told is None or event["actionType"] == "DELETE":
+        fields = (event["topicPoliciesEvent"] or {}).get("policies")
+        if fields is None or event["actionType"] == "DELETE":
             return TopicPolicies(), False
-        return TopicPolicies.from_json(_body(told)), bool(told.get("isGlobal"))
+        return TopicPolicies.from_json(_body(fields)), bool(fields.get("isGlobal"))
     except (ValueError, EOFError, KeyError, IndexError, TypeError) as error:
         raise MetadataError(f"not the policies of a topic: {error!r}") from error
 
 
-def _body(told: Mapping[str, Any]) -> dict[str, Any]:
-    """What is set, as the record of a topic has it: empty lists and maps say nothing, as null does."""
-    body = {name: _without_nulls(value) for name, value in told.items() if value not in (None, [], {})}
+def _body(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the policies that are set, as the topic's record has them. Empty lists and maps mean null."""
+    body = {name: _without_nulls(value) for name, value in fields.items() if value not in (None, [], {})}
     body.pop("isGlobal", None)
     if body.get(_STRATEGY) == "UNDEFINED":
         del body[_STRATEGY]
@@ -122,7 +122,7 @@ def _parsed(definition: bytes) -> Any:
 
 
 def _avro() -> Any:
-    """Loaded when the first one is needed: a broker that is alone never needs it for this."""
+    """Import the Avro library on first use: a broker alone never needs it."""
     import fastavro
 
     return fastavro

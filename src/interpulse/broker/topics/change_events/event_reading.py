@@ -1,4 +1,4 @@
-"""What the messages of ``__change_events`` say last of each topic."""
+"""The latest policies of each topic, read from the messages of ``__change_events``."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ log = logging.getLogger(__name__)
 _MESSAGE_MS_MAX: Final = 5_000
 
 Levels = dict[tuple[TopicName, bool], tuple[TopicPolicies | None, Position]]
-"""What was told last of a topic, for this cluster (False) and for all of them, and where."""
+"""The latest event of a topic with its position, for this cluster (False) and for all clusters (True)."""
 
 
 async def read_levels(client: Client, reader: Reader, message: Message | None = None) -> tuple[Levels, Position]:
-    """What is told from ``message`` on up to the end that the topic has now, and the position of the last message.
+    """Return the events from ``message`` on, up to the present end of the topic, and the position of the last message.
 
-    ``client`` is asked for the schemas of messages. One that cannot be understood is logged and left out.
+    ``client`` is asked for the schemas of messages. Unreadable messages are logged and left out.
     """
-    told: Levels = {}
+    levels: Levels = {}
     upto = EARLIEST
     while message is not None or await reader.has_message_available():
         if message is None:
@@ -41,12 +41,12 @@ async def read_levels(client: Client, reader: Reader, message: Message | None = 
             except OperationTimeout:  # the last message was removed by compaction
                 break
         upto = max(upto, message.id.position)
-        await _take(client, message, told)
+        await _take(client, message, levels)
         message = None
-    return told, upto
+    return levels, upto
 
 
-async def _take(client: Client, message: Message, told: Levels) -> None:
+async def _take(client: Client, message: Message, levels: Levels) -> None:
     try:
         topic, everywhere = parse_event_key(message.key or "")
         policies: TopicPolicies | None = None
@@ -56,7 +56,7 @@ async def _take(client: Client, message: Message, told: Levels) -> None:
                 return
             policies, for_all = found
             everywhere |= for_all
-        told[topic, everywhere] = policies, message.id.position
+        levels[topic, everywhere] = policies, message.id.position
     except (InvalidTopicName, MetadataError) as error:
         log.error(
             "change event not understood topic=%s id=%s key=%s error=%s",
@@ -68,7 +68,7 @@ async def _take(client: Client, message: Message, told: Levels) -> None:
 
 
 async def _definition(client: Client, message: Message) -> bytes:
-    """The Avro definition that a message was written with."""
+    """Return the Avro definition that a message was written with."""
     if message.schema_version is None:
         return EVENT_SCHEMA.definition
     found = await client.get_schema(str(TopicName.parse(message.topic).base), message.schema_version)

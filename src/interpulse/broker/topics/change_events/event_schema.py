@@ -1,7 +1,7 @@
 """The Avro definition of the messages in ``__change_events``, as brokers of Apache Pulsar 5.0 register it.
 
-Both kinds of broker register the same text, so they share one schema.
-Source: docs/reference/cluster-protocol.md#topic-policies.
+Both kinds of broker register this text, so they share one schema. Source:
+docs/reference/cluster-protocol.md#topic-policies.
 """
 
 from __future__ import annotations
@@ -240,7 +240,7 @@ _EVENT: Final = _record(
 )
 
 POLICY_FIELDS: Final = frozenset(field["name"] for field in _TOPIC_POLICIES["fields"])
-"""What can be told of a topic."""
+"""Policies that an event can carry."""
 
 EVENT_SCHEMA: Final = SchemaInfo(
     SchemaType.AVRO,

@@ -1,4 +1,4 @@
-"""Where topics are: `lookup` names their broker, `topic_patterns` and `topic_watches` find those of a namespace.
+"""The brokers of topics: `lookup` finds them, `topic_patterns` and `topic_watches` find the topics of a namespace.
 
 `bundles` has the bundles that namespaces are split into.
 """

@@ -46,7 +46,7 @@ class Bundles:
         replicator_prefix: Callable[[], str],
         others: OtherBrokers | None = None,
     ) -> None:
-        """``others`` None: this broker has all bundles."""
+        """Create the bundles; without ``others`` this broker owns them all."""
         self._namespaces = namespaces
         self._lifecycle = lifecycle
         self._registry = registry
@@ -54,7 +54,7 @@ class Bundles:
         self._others = others
 
     async def served(self, namespace: NamespaceName) -> list[str]:
-        """The bundles of a namespace that this broker serves: all of them, or none of one that is on other clusters."""
+        """Return the bundles of a namespace that this broker serves; none if the namespace is not on this cluster."""
         policies = await self._namespaces.get_policies(namespace)
         if self._namespaces.local_cluster not in policies.replication_clusters:
             return []
@@ -65,7 +65,7 @@ class Bundles:
         return [each for each in ranges if each in owned]
 
     async def elsewhere(self, namespace: NamespaceName, bundle: str) -> BundleLock | None:
-        """The owner of a bundle if that is another broker. Raises PreconditionFailed if there is no such bundle."""
+        """Return the owner of a bundle if it is another broker. Raise PreconditionFailed if there is no such bundle."""
         if self._others is None:
             return None
         await self._namespaces.get_policies(namespace)
@@ -74,7 +74,7 @@ class Bundles:
         return (await self._owned_elsewhere(namespace, [chosen])).get(Bundle(namespace, chosen))
 
     async def others_of(self, namespace: NamespaceName) -> dict[Bundle, BundleLock]:
-        """The bundles of a namespace that other brokers own."""
+        """Return the bundles of a namespace that other brokers own."""
         await self._namespaces.get_policies(namespace)
         return await self._owned_elsewhere(namespace, _parts(await self._namespaces.boundaries(namespace)))
 
@@ -123,9 +123,9 @@ class Bundles:
         positions: Sequence[int] = (),
         unload: bool = False,
     ) -> None:
-        """Divide a bundle, or the one with most topics (``LARGEST``); with ``unload`` its topics are closed.
+        """Divide a bundle, or the one with most topics (``LARGEST``). With ``unload`` its topics are closed.
 
-        Topics stay where they are: the broker of the bundle has its parts too, until they are unloaded.
+        The owner of the bundle also owns its parts until they are unloaded.
         """
         topics = await self._topics(namespace)
         await self._namespaces.get_policies(namespace)
@@ -145,7 +145,7 @@ class Bundles:
                 await self._registry.unload(topic)
 
     async def _divide_held(self, bundle: Bundle, added: Sequence[int], others: OtherBrokers) -> None:
-        """The boundaries and the locks change in one commit."""
+        """Change the boundaries and the locks in one commit."""
         ends = split_at(bundle.range.split("_"), added)
 
         async def commit(locks: Sequence[Change], expect: Mapping[str, int | None]) -> None:
@@ -153,7 +153,7 @@ class Bundles:
                 bundle.namespace, lambda old: split_at(old, added), also=locks, expect=expect
             )
 
-        parts = [Bundle(bundle.namespace, each) for each in _parts(ends)]
+        parts = [Bundle(bundle.namespace, part) for part in _parts(ends)]
         await others.ownership.split(bundle, parts, lambda topic: bundle_of(topic, ends), commit)
 
     async def clear_backlog(
@@ -200,7 +200,7 @@ class Bundles:
     async def _on_each(
         self, namespace: NamespaceName, bundle: str | None, act: Callable[[AnyTopic], Awaitable[None]]
     ) -> None:
-        """Every topic is tried, then the first failure raised."""
+        """Apply ``act`` to every topic, then raise the first failure."""
         concerned = await self._concerned(namespace, bundle)
         limit = asyncio.Semaphore(_LOADS_MAX)
         failures: list[PulsarError] = []
@@ -229,7 +229,7 @@ class Bundles:
         return lambda topic: bundle_of(topic, boundaries) == chosen
 
     async def _here(self, namespace: NamespaceName, bundle: str | None) -> Callable[[TopicName], bool]:
-        """Which topics of the namespace, or of one bundle, are this broker's; it takes free bundles for that."""
+        """Return a test for this broker's topics of the namespace or bundle. Free bundles are taken for it."""
         if self._others is None:
             return lambda topic: True
         boundaries = await self._namespaces.boundaries(namespace)

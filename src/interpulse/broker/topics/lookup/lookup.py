@@ -1,7 +1,7 @@
-"""The broker of a topic, for both front ends: of one topic, or of many at once (PIP-35).
+"""The broker of one topic or of many topics (PIP-35), for both front ends.
 
-Reads the namespaces of the topics, asks the rule, and where the caller wants it whether the topics exist. Who owns a
-bundle is `Ownership`'s to say, which is asked once for all bundles of a batch.
+Reads the namespaces of the topics, asks the rule, and checks that the topics exist if the caller wants that.
+`Ownership` names the owners of bundles; it is asked once for all bundles of a batch.
 """
 
 from __future__ import annotations
@@ -62,23 +62,23 @@ class BatchLookup:
     topics: Sequence[str]
     options: LookupOptions = NO_OPTIONS
     create_if_missing: bool = True
-    """Topics need not exist, as in a lookup of one; False: those that do not exist fail."""
+    """True if topics need not exist, as in a lookup of one topic; False to fail those that do not."""
     expand_partitions: bool = False
-    """A partitioned topic stands for all its partitions."""
+    """True if a partitioned topic means all its partitions."""
     refused: Callable[[Mapping[str, TopicName]], Awaitable[Mapping[str, PulsarError]]] | None = None
-    """Which of these topics may not be looked up, and why; None: all may."""
+    """Returns the topics that may not be looked up, with the reasons; None allows all."""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchLimits:
-    """Whether lookups of many topics are offered, and how many topics one may have."""
+    """The switch for lookups of many topics, and the number of topics per lookup."""
 
     supported: bool = True
     topics_max: int = 1000
 
     @classmethod
     def of(cls, config: BrokerConfig) -> BatchLimits:
-        """The part of the broker's settings that lookups look at."""
+        """Return the settings that lookups depend on."""
         return cls(config.supports_batch_lookup, config.max_topics_per_batch_lookup)
 
 
@@ -102,11 +102,14 @@ class Lookups:
         limits: Callable[[], BatchLimits] = BatchLimits,
         ready: Callable[[], bool] = lambda: True,
     ) -> None:
-        """``limits`` and ``ready`` are asked each time; ``permits`` raises TooManyRequests when none is left."""
+        """Create the lookups; ``limits`` and ``ready`` are read each time.
+
+        ``permits`` raises TooManyRequests if no permit is left.
+        """
         self.meter = LatencyMeter()
         """Lookups of single topics."""
         self.redirected = 0
-        """How many of them were answered with another broker to ask."""
+        """The number of lookups that were answered with another broker to ask."""
         self._namespaces = namespaces
         self._clusters = clusters
         self._lifecycle = lifecycle
@@ -120,11 +123,11 @@ class Lookups:
 
     @property
     def batches_supported(self) -> bool:
-        """Whether clients may be told that they can ask for many topics at once."""
+        """True if clients may look up many topics in one request."""
         return self._limits().supported
 
     async def find(self, topic: TopicName, options: LookupOptions) -> LookupTarget:
-        """Where the client of a topic shall go, whether the topic exists or not. Raises what refuses it."""
+        """Return the broker that clients of a topic connect to, even if the topic does not exist. Raise refusals."""
         with self._permits:
             begun, failed = self.meter.begin(), True  # ``timed`` costs as much as finding the target
             try:
@@ -143,14 +146,14 @@ class Lookups:
             finally:
                 self.meter.end(begun, failed=failed)
 
-    def known(self, topic: str) -> LookupTarget | None:
-        """What `find` would answer for this complete name, from memory and at once; None: it has to be asked.
+    def cached(self, topic: str) -> LookupTarget | None:
+        """Return the answer of `find` for this complete name from memory; None if the caller has to call `find`.
 
-        The namespace is remembered, and rests on its policies alone, which are compared with those in force. Who owns
-        the bundle is asked each time. What is refused, or served by a peer cluster, is never known. Takes no permit,
-        and is the caller's to note in `meter`.
+        The namespace is cached, and is used while its policies are unchanged. The owner of the bundle is asked each
+        time. Refusals and answers of peer clusters are never cached. Takes no permit; the caller notes the lookup in
+        `meter`.
         """
-        served, owner = self._served.get(topic), self._ownership.known()
+        served, owner = self._served.get(topic), self._ownership.cached()
         if served is None or owner is None or not self._ready():
             return None
         view, bundle_index, versions = served
@@ -171,10 +174,10 @@ class Lookups:
         self._served[str(topic)] = _Served(view, bundle_index, versions)
 
     async def find_many(self, request: BatchLookup) -> BatchAnswer:
-        """The same for many topics, each with an answer or a failure of its own.
+        """Look up many topics, each with an answer or a failure of its own.
 
-        Raises what refuses the request as a whole: UnsupportedVersion, ServiceNotReady, TooManyRequests,
-        InvalidRequest without topics, RequestTooLarge.
+        Raises errors of the whole request: UnsupportedVersion, ServiceNotReady, TooManyRequests, InvalidRequest without
+        topics, RequestTooLarge.
         """
         limits = self._limits()
         if not limits.supported:
@@ -186,17 +189,17 @@ class Lookups:
             return await self._answer(request, limits)
 
     async def bundle(self, topic: TopicName) -> str:
-        """The hash range of the topic's bundle. As in Pulsar a namespace that does not exist is one bundle."""
+        """Return the hash range of the topic's bundle. As in Pulsar, a missing namespace is one bundle."""
         return bundle_of(topic, await self._namespaces.boundaries(topic.namespace_name))
 
     def check_ready(self) -> None:
-        """Raises ServiceNotReady while this broker starts, or cannot know what is its own."""
+        """Raise ServiceNotReady while this broker starts, or cannot be sure of its bundles."""
         if not self._ready():
             raise ServiceNotReady("Failed due to pulsar service is not ready")
         self._ownership.check_serving()
 
     async def _own_turn(self) -> None:
-        """One batch per turn of the event loop, so that a client with hundreds of them does not stop the others."""
+        """Wait for a turn of the event loop, one batch per turn, so that large batches do not delay other clients."""
         async with self._turn:
             await asyncio.sleep(0)
 
@@ -216,13 +219,13 @@ class Lookups:
         return answer
 
     async def peer(self, namespace: NamespaceName) -> LookupTarget | None:
-        """The peer cluster that serves the namespace in this one's place, if there is one; raises MetadataError."""
+        """Return the peer cluster that serves the namespace in place of this one, if any. Raise MetadataError."""
         return (await self._view(namespace)).peer
 
     # --- namespaces
 
     async def _views_of(self, topics: Iterable[TopicName]) -> dict[NamespaceName, NamespaceView | PulsarError]:
-        """One view for each namespace of these topics; a namespace that cannot be read has its error instead."""
+        """Return a view of each namespace of these topics, or the error if it cannot be read."""
         views: dict[NamespaceName, NamespaceView | PulsarError] = {}
         for topic in {(topic.tenant, topic.namespace): topic for topic in topics}.values():
             name = topic.namespace_name
@@ -236,7 +239,7 @@ class Lookups:
         return (await self._versioned_view(name))[0]
 
     async def _versioned_view(self, name: NamespaceName) -> tuple[NamespaceView, Mapping[str, int | None]]:
-        """Made anew only when the policies have changed; with the version of the policies."""
+        """Return the view with the version of the policies. It is rebuilt only after a change of the policies."""
         known = self._views.get(name)
         if known is not None and self._namespaces.unchanged(known[1]):
             return known
@@ -252,7 +255,7 @@ class Lookups:
         return view, versions
 
     async def _peer(self, policies: NamespacePolicies | None, standing: NamespaceStanding) -> LookupTarget | None:
-        """The first of the local cluster's peers that the namespace lists in its place."""
+        """Return the first peer of the local cluster that the namespace lists in its place."""
         if policies is None or standing is not NamespaceStanding.NOT_SERVED:
             return None
         local = await self._clusters.get(self._namespaces.local_cluster)
@@ -279,7 +282,7 @@ class Lookups:
     async def _existing(
         self, topics: Mapping[str, TopicName], request: BatchLookup, answer: BatchAnswer
     ) -> dict[str, TopicName]:
-        """What is left to look up: without topics that are missing, and with partitions in place of their topics."""
+        """Return the topics to look up: without missing topics, and with partitions in place of partitioned topics."""
         asked = [name for name, topic in topics.items() if not (request.create_if_missing and topic.is_partition)]
         counts: dict[str, int | PulsarError] = {}
         for start in range(0, len(asked), _EXISTENCE_AT_ONCE):
@@ -290,7 +293,7 @@ class Lookups:
         return sort_by_existence(topics, counts, answer, expanded_chars_max=chars_max)
 
     async def _partition_counts(self, topics: Mapping[str, TopicName], *, create: bool) -> dict[str, int | PulsarError]:
-        """How many partitions each of these has; with ``create`` a missing one may become a partitioned topic."""
+        """Return the partition count of each topic. With ``create`` a missing one may become a partitioned topic."""
         try:
             found = await self._lifecycle.existences(topics.values())
         except MetadataError as error:
@@ -305,7 +308,7 @@ class Lookups:
     async def _apart(
         self, topics: Mapping[str, TopicName], error: MetadataError, *, create: bool
     ) -> dict[str, int | PulsarError]:
-        """One of these cannot be read: ask for each by itself, so that the others have their answer."""
+        """Ask for each topic by itself after one of them failed, so that the others get their answers."""
         if len(topics) == 1:
             return dict.fromkeys(topics, error)
         counts: dict[str, int | PulsarError] = {}

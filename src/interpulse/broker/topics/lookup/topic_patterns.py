@@ -18,7 +18,7 @@ _MEMORY_BYTES_MAX: Final = 8 * 1024 * 1024
 
 
 def without_domain(pattern: str) -> str:
-    """What is matched: the domain of a pattern plays no part, ``persistent://a/b/.*`` means the same as ``a/b/.*``."""
+    """Return the pattern without its domain, which plays no part: ``persistent://a/b/.*`` means ``a/b/.*``."""
     _, separator, rest = pattern.partition("://")
     return rest if separator else pattern
 
@@ -27,7 +27,7 @@ class TopicPattern:
     """Matches whole names ``tenant/namespace/topic``, where partitions have the name of their topic."""
 
     def __init__(self, text: str) -> None:
-        """Raises InvalidTopicName, as Pulsar does, for what is not a pattern of RE2."""
+        """Compile a pattern. Raise InvalidTopicName, as Pulsar does, if RE2 does not accept it."""
         import re2  # loaded with the first pattern: most brokers are never asked for one
 
         options = re2.Options()

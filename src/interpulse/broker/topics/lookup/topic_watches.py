@@ -1,7 +1,7 @@
-"""The watchers of the topics of a namespace that match a pattern.
+"""Watchers of the topics of a namespace that match a pattern.
 
-The names of a namespace are kept in memory while a client watches it, once for all its watchers. The metadata store
-tells which records change; only those are looked at again.
+The names of a namespace are cached while a client watches it, once for all its watchers. The metadata store reports the
+records that change; only those are read again.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class TopicWatch:
 
     def __init__(self, pattern: TopicPattern, on_change: Callable[[], None]) -> None:
         self.names: list[str] = []
-        """Sorted, which makes their hash cheap: it is told with every change."""
+        """Matching names in order, which makes their hash cheap; it is sent with every change."""
         self._pattern = pattern
         self._on_change = on_change
         self._new: set[str] = set()
@@ -46,14 +46,17 @@ class TopicWatch:
         return bool(self._new or self._gone)
 
     def take_changes(self) -> tuple[list[str], list[str]]:
-        """New names and gone ones since the last call, sorted. What came and went in between is neither."""
+        """Return added and removed names since the last call, sorted.
+
+        A name that was added and removed again is left out.
+        """
         changes = sorted(self._new), sorted(self._gone)
         self._new.clear()
         self._gone.clear()
         return changes
 
     def update(self, new: Collection[TopicName], gone: Collection[TopicName]) -> None:
-        """The namespace has changed."""
+        """Apply a change of the namespace."""
         for name in map(str, gone):
             if _has(self.names, name):
                 del self.names[bisect_left(self.names, name)]
@@ -65,7 +68,7 @@ class TopicWatch:
             self._on_change()
 
     async def begin(self, topics: set[TopicName]) -> None:
-        """Find what matches, while :meth:`update` is called for what changes meanwhile."""
+        """Find the matching topics. :meth:`update` may be called meanwhile."""
         remaining: Iterator[TopicName] = iter(list(topics))
         while some := list(itertools.islice(remaining, _NAMES_AT_ONCE)):
             self.names += self._unknown(topic for topic in some if topic in topics)
@@ -73,13 +76,13 @@ class TopicWatch:
             await asyncio.sleep(0)
 
     def _unknown(self, topics: Iterable[TopicName]) -> list[str]:
-        """Those that match, and are not among the names."""
+        """Return the matching topics that are not among the names."""
         matching = {str(topic) for topic in topics if self._pattern.matches(topic)}
         return [name for name in matching if not _has(self.names, name)]
 
 
 def _has(names: Sequence[str], name: str) -> bool:
-    """Whether a sorted list has this name."""
+    """Return True if a sorted list has this name."""
     index = bisect_left(names, name)
     return index < len(names) and names[index] == name
 
@@ -120,7 +123,7 @@ class TopicWatches:
         return watch
 
     def end(self, namespace: NamespaceName, watch: TopicWatch) -> None:
-        """Forget the watcher, and the namespace with its last one."""
+        """Remove a watcher, and the namespace with its last one."""
         watched = self._namespaces[namespace]
         watched.watchers.discard(watch)
         if not watched.watchers:
@@ -129,7 +132,7 @@ class TopicWatches:
 
 
 class _WatchedNamespace:
-    """The names of one namespace, kept true as long as it has watchers."""
+    """The names of one namespace, up to date as long as it has watchers."""
 
     def __init__(self, store: MetadataStore, lifecycle: TopicLifecycle, namespace: NamespaceName, spawn: Spawn) -> None:
         self.watchers: set[TopicWatch] = set()
@@ -147,7 +150,7 @@ class _WatchedNamespace:
         self.close = store.watch(self._prefix, self._on_key)
 
     async def list(self) -> None:
-        """Return when the names are known. Raises what keeps them from us."""
+        """Return once the names are loaded. Raise the error that prevents it."""
         async with self._reading:
             if not self._listed:
                 names = await self._lifecycle.list_topics(self._namespace, PERSISTENT, include_system=False)
@@ -166,7 +169,7 @@ class _WatchedNamespace:
             self._spawn(self._look_again())
 
     async def _look_again(self) -> None:
-        """Look at the records that changed until no more did; what comes in between is looked at together."""
+        """Read the changed records, in batches, until none has changed meanwhile."""
         try:
             while (self._unsure or self._changed_keys) and self.watchers:
                 try:
@@ -187,12 +190,12 @@ class _WatchedNamespace:
             self._apply(changed, await self._store.get_many(list(changed)))
 
     async def _all_keys(self) -> set[str]:
-        """The records of all topics that there are, or were."""
+        """Return the keys of all present and former topics."""
         names = await self._lifecycle.list_topics(self._namespace, PERSISTENT, include_system=False)
         return {keys.topic_record(topic) for topic in (*names, *self.topics)}
 
     def _apply(self, changed: Collection[str], present: Collection[str]) -> None:
-        """Not every changed record is a change of the list: it is also written when a ledger is added."""
+        """Apply changed records. Many do not change the list: adding a ledger writes a record too."""
         topics = {key: topic for key in changed if (topic := keys.topic_of_record(key)) and not topic.is_system}
         new = {topic for key, topic in topics.items() if key in present} - self.topics
         gone = {topic for key, topic in topics.items() if key not in present} & self.topics

@@ -59,7 +59,7 @@ async def links_to_others(visit: Visit, page: str) -> tuple[BrokerLink, ...]:
 
 
 async def answers_of(questions: Mapping[str, Callable[[], Awaitable[T]]]) -> Answers[T]:
-    """Return the answers by broker. Some brokers are asked at the same time, each for a bounded time."""
+    """Return the answers by broker. Brokers are asked concurrently, within limits of number and time."""
     permits = asyncio.Semaphore(_ASKED_AT_ONCE)
 
     async def ask(question: Callable[[], Awaitable[T]]) -> T | str:
@@ -79,7 +79,7 @@ async def answers_of(questions: Mapping[str, Callable[[], Awaitable[T]]]) -> Ans
 
 
 async def _others(visit: Visit) -> dict[str, ListenerAddresses]:
-    """By their ids."""
+    """Return the addresses of other brokers by id."""
     own_id = visit.broker.broker_id
     brokers = await visit.broker.brokers()
     return {broker_id: addresses for broker_id, addresses in brokers.items() if broker_id != own_id}

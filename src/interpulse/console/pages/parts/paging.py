@@ -13,7 +13,7 @@ T = TypeVar("T")
 PAGE_ROWS: Final = 50
 PAGES_MAX: Final = 1_000_000
 _CHUNK: Final = 500
-"""Sorted in one go, among those that are sorted already: a millisecond or two."""
+"""Rows that are sorted in one go and merged with the sorted ones: a millisecond or two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class PageOf(Generic[T]):
 
 
 def page_of(rows: Sequence[T], number: int) -> PageOf[T]:
-    """One page; the last one where there are not so many."""
+    """Return one page, or the last page if the number is too high."""
     last = max(0, -(-len(rows) // PAGE_ROWS) - 1)
     number = min(number, last)
     return PageOf(rows[number * PAGE_ROWS : (number + 1) * PAGE_ROWS], number, len(rows))

@@ -44,7 +44,7 @@ def policy_rows(record: TopicPolicyRecord, namespace: TopicPolicies, broker: Top
 
 
 def _said(policies: TopicPolicies) -> dict[str, Any]:
-    """One entry for each policy; quotas are looked at type by type."""
+    """Return one entry per policy; quotas have one per type."""
     body = policies.to_json()
     quotas: Mapping[str, Any] = body.pop(_QUOTAS, None) or {}
     return {name: value for name, value in body.items() if value not in (None, [])} | {

@@ -88,7 +88,7 @@ class Summary:
     throughput_out: float = 0.0
 
     def add(self, record: Mapping[str, Any]) -> None:
-        """One status record."""
+        """Add one status record."""
         state = record["state"]
         self.states[state] = self.states.get(state, 0) + 1
         self.lag_messages += int(_waiting(record) or 0)
@@ -122,14 +122,14 @@ def row_of(record: Mapping[str, Any]) -> Row:
 
 
 def order(row: Row) -> tuple[int, int, float, str, str]:
-    """Held topics first, those that have been so for longest before the others; then what is furthest behind."""
+    """Return the sort key: held topics first, the longest held before others; then the largest delay."""
     urgency = _URGENCY.get(row.state, len(_URGENCY))
     since = 0 if row.state == REPLICATING else row.since or 0
     return urgency, since, -(row.lag_messages or 0), row.topic, row.cluster
 
 
 def catch_up(lag: int | None, rate_out: float | None, rate_in: float | None) -> CatchUp:
-    """From what waits, what is copied and what is published, per second."""
+    """Return the state of catching up, from the backlog and the rates per second of copies and publications."""
     if lag is None or rate_out is None:
         return CatchUp(None, "unknown")
     if lag == 0:
@@ -169,7 +169,7 @@ def batch_of(line: Mapping[str, Any] | None) -> Batch | None:
 
 
 def _waiting(record: Mapping[str, Any]) -> int | None:
-    """Messages are an estimate, and none where only entries are known."""
+    """Return the estimated messages in the backlog; None if only entries are known."""
     found = record["lagMessages"] if record["lagMessages"] is not None else record["lagEntries"]
     return _whole(found)
 

@@ -94,7 +94,9 @@ def _of_partition(view: TopicView) -> Ground:
     if view.deletion_begun:
         return Ground(False, "the topic that it is a partition of is being deleted")
     if view.name.partition_index < view.partitions:
-        return Ground(True, "it is missing, and its partition metadata has it: it comes back whatever policies say")
+        return Ground(
+            True, "it is missing, but its partition metadata has it: it is created again whatever policies say"
+        )
     return Ground(False, f"its topic has {view.partitions:,} partitions, and it would be one beyond them")
 
 
@@ -112,7 +114,7 @@ def _partitions(view: TopicView, auto_creation: AutoCreation) -> Way:
     def words(decision: Any) -> tuple[str, str]:
         if isinstance(decision, AskRemotes):
             names = ", ".join(view.remotes_to_ask)
-            return WARN, f"asks {names} first: what is there is created with the same partition count"
+            return WARN, f"asks {names} first: an existing topic is created with its partition count"
         count = decision.answer
         if decision.changes:
             return WARN, f"creates a partitioned topic of {count:,} partitions"
@@ -123,7 +125,7 @@ def _partitions(view: TopicView, auto_creation: AutoCreation) -> Way:
 
 
 def _client(who: str, view: TopicView, auto_creation: AutoCreation) -> Way:
-    """Asks for the partition metadata first, and opens what that names."""
+    """Return the way of a client, which asks for the partition metadata first and opens the topics it names."""
     try:
         decision = decide_partitions(view, create=True)
     except PulsarError as error:
@@ -168,7 +170,7 @@ def _opens_partitions(who: str, view: TopicView, auto_creation: AutoCreation, de
 
 
 def _replicator(view: TopicView, auto_creation: AutoCreation) -> Way:
-    """One of another cluster: it opens the name as it is, a partition like any other."""
+    """Return the way of another cluster's replicator, which opens each name as it is, partition or not."""
     return _opens("Replicator", view, auto_creation, Requester.REPLICATOR)
 
 

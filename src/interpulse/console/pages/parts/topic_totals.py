@@ -49,7 +49,7 @@ class TopicTotals:
     subscriptions: dict[str, SubscriptionRow] = field(default_factory=dict)
 
     def add(self, topic: LoadedTopic) -> None:
-        """One part."""
+        """Add one part."""
         one, subscriptions = topic.measure()
         self.parts += 1
         self.producers += one.producers
@@ -77,7 +77,7 @@ class TopicTotals:
             row.blocked = row.blocked or each.blocked
 
     def add_stats(self, stats: Mapping[str, Any]) -> None:
-        """One part that another broker has, by its statistics."""
+        """Add one part at another broker, by its statistics."""
         self.parts += 1
         self.producers += len(stats.get("publishers") or ())
         self.rate_in += float(stats.get("msgRateIn", 0))
@@ -133,7 +133,7 @@ class Sample:
 def loaded_parts(broker: BrokerFacts, name: TopicName, partitions: int) -> Iterable[LoadedTopic]:
     """Return the topic or its partitions that are loaded here, without loading others."""
     names = [name.partition(index) for index in range(partitions)] if partitions else [name]
-    return [topic for each in names if (topic := broker.loaded_topic(each)) is not None]
+    return [topic for name in names if (topic := broker.loaded_topic(name)) is not None]
 
 
 async def totals_of(topics: Iterable[LoadedTopic]) -> TopicTotals:

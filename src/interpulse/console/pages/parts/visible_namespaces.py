@@ -1,4 +1,4 @@
-"""The namespaces that a visitor may see, by the REST call that returns the same facts of one."""
+"""The namespaces that a visitor may see. Permission is that of the REST call for one namespace."""
 
 from __future__ import annotations
 

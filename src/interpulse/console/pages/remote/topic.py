@@ -1,4 +1,4 @@
-"""A topic as the admin API tells of it: rates, partitions, subscriptions."""
+"""A topic in the admin API: rates, partitions, subscriptions."""
 
 from __future__ import annotations
 

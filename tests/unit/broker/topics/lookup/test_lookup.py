@@ -357,12 +357,12 @@ class Halves:
     there = LookupTarget("pulsar://there:6650", redirect=True)
 
     async def prepare(self, bundles: Sequence[Bundle], options: LookupOptions) -> Owner:
-        return self.known()
+        return self.cached()
 
     def check_serving(self) -> None:
         return
 
-    def known(self) -> Owner:
+    def cached(self) -> Owner:
         return lambda namespace, bundle: HERE if bundle < "0x8" else self.there
 
 

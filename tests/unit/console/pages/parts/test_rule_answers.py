@@ -129,7 +129,7 @@ TWO = {TopicName.parse("persistent://a/b/c"): PartitionedTopicMetadata(2)}
         (
             "persistent://a/b/c",
             {"remotes_to_ask": ("west",)},
-            ("warn", "asks west first: what is there is created with the same partition count"),
+            ("warn", "asks west first: an existing topic is created with its partition count"),
         ),
     ],
 )

@@ -21,7 +21,7 @@ from interpulse.broker.binary.topics import on_partitions_run
 from interpulse.broker.ownership.ownership import NO_OPTIONS, Bundle, LookupOptions, SoleOwner
 from interpulse.broker.tenancy.clusters import Clusters
 from interpulse.broker.tenancy.namespaces import Namespaces, bootstrap
-from interpulse.broker.topics.known_answers import AnswerBasis, KnownAnswers
+from interpulse.broker.topics.answer_cache import AnswerBasis, AnswerCache
 from interpulse.broker.topics.lifecycle import TopicLifecycle
 from interpulse.broker.topics.lookup import lookup as lookups_module
 from interpulse.broker.topics.lookup.lookup import Lookups
@@ -69,12 +69,12 @@ class Bundles:
         self.target = target
 
     async def prepare(self, bundles: Sequence[Bundle], options: LookupOptions) -> Owner:
-        return self.known()
+        return self.cached()
 
     def check_serving(self) -> None:
         return
 
-    def known(self) -> Owner:
+    def cached(self) -> Owner:
         def owner(namespace: NamespaceName, bundle: str) -> LookupTarget:
             if self.target is None:
                 raise ServiceNotReady(f"{namespace}/{bundle} is being unloaded")
@@ -125,9 +125,9 @@ class Broker:
     def know(self, name: TopicName) -> dict[str, Any]:
         """What is told from memory, each with the question."""
         known = {
-            "partitions": self.lifecycle.known_partitions(str(name), create=False),
-            "with creation": self.lifecycle.known_partitions(str(name), create=True),
-            "lookup": self.lookups.known(str(name)),
+            "partitions": self.lifecycle.cached_partitions(str(name), create=False),
+            "with creation": self.lifecycle.cached_partitions(str(name), create=True),
+            "lookup": self.lookups.cached(str(name)),
         }
         return {question: answer for question, answer in known.items() if answer is not None}
 
@@ -370,16 +370,16 @@ async def test_answer_while_a_commit_is_under_way_then_is_not_known(tmp_path: Pa
     broker = await start(store)
     await broker.lifecycle.create_partitioned(X, 3)
     await broker.lifecycle.partitions(X, create=False)
-    assert broker.lifecycle.known_partitions(str(X), create=False) == 3
+    assert broker.lifecycle.cached_partitions(str(X), create=False) == 3
     grown = Put(keys.partitioned_topic(X), PartitionedTopicMetadata(4).dump())
     growing = asyncio.ensure_future(store.commit([grown]))
     await asyncio.sleep(0)
-    assert broker.lifecycle.known_partitions(str(X), create=False) is None  # it may be stored already
+    assert broker.lifecycle.cached_partitions(str(X), create=False) is None  # it may be stored already
     await growing
     assert await broker.lifecycle.partitions(X, create=False) == 4
-    assert broker.lifecycle.known_partitions(str(X), create=False) == 4
+    assert broker.lifecycle.cached_partitions(str(X), create=False) == 4
     await store.close()
-    assert broker.lifecycle.known_partitions(str(X), create=False) is None
+    assert broker.lifecycle.cached_partitions(str(X), create=False) is None
 
 
 class CountingStore(MemoryMetadataStore):
@@ -422,16 +422,16 @@ async def test_served_namespace_when_looked_up_then_known_and_a_missing_one_not(
 def test_names_when_there_are_too_many_then_all_are_forgotten() -> None:
     store = MemoryMetadataStore()
     known_settings = LifecycleSettings()
-    known = KnownAnswers[int](AnswerBasis(store, lambda: known_settings, ()), names_max=3)
+    cache = AnswerCache[int](AnswerBasis(store, lambda: known_settings, ()), names_max=3)
 
-    def keep(index: int) -> None:
-        known.keep(Reading(TopicView(X.partition(index)), {}, known_settings), Decision(index))
+    def add(index: int) -> None:
+        cache.add(Reading(TopicView(X.partition(index)), {}, known_settings), Decision(index))
 
     for index in range(3):
-        keep(index)
-    assert [known.find(str(X.partition(index))) for index in range(3)] == [Decision(0), Decision(1), Decision(2)]
-    keep(3)
-    assert [known.find(str(X.partition(index))) for index in range(4)] == [None, None, None, Decision(3)]
+        add(index)
+    assert [cache.find(str(X.partition(index))) for index in range(3)] == [Decision(0), Decision(1), Decision(2)]
+    add(3)
+    assert [cache.find(str(X.partition(index))) for index in range(4)] == [None, None, None, Decision(3)]
 
 
 async def test_looked_up_names_when_there_are_too_many_then_all_are_forgotten(
@@ -449,7 +449,7 @@ async def test_lookup_when_the_broker_is_not_ready_then_is_not_known() -> None:
     clusters, owners = Clusters(broker.store), SoleOwner(HERE)
     lookups = Lookups(broker.namespaces, clusters, broker.lifecycle, owners, permits=nullcontext(), ready=lambda: ready)
     assert await lookups.find(X, NO_OPTIONS) is HERE
-    assert lookups.known(str(X)) is HERE
+    assert lookups.cached(str(X)) is HERE
     ready = False
-    assert lookups.known(str(X)) is None
+    assert lookups.cached(str(X)) is None
     assert lookups.meter.ended == 1

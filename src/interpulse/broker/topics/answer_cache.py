@@ -1,16 +1,16 @@
-"""Answers of rules about topics, kept in memory for the next question.
+"""A cache of the answers of rules about topics.
 
-A rule is pure: it gives the same answer for the same view. So a kept answer is right as long as the same view would be
-read again, and that is found out anew with every question, by comparing all that a view rests on:
+A rule is pure: it gives the same answer for the same view. So a cached answer holds while the view is unchanged. Each
+lookup verifies that by comparing everything the view rests on:
 
 * the policies of the namespace (its standing, its creation policy, its clusters), the partition metadata under the base
-  name, and the record of the topic, by the versions that the metadata store has of them now;
+  name, and the record of the topic, by their current versions in the metadata store;
 * the settings of the broker;
 * for a non-persistent topic, which has no record: whether it is loaded.
 
-A change of these needs no notice, and any broker may make it. Answers that rest on
-more are not kept: refusals, what remote clusters said, and answers that come with changes, the only ones for which it
-matters how many topics a namespace may still get. Permissions are the front ends' to check, before they ask here.
+Any broker may change these without notice. Some answers rest on more and are not cached: refusals, answers of remote
+clusters, and answers with changes, the only ones that depend on the topic limit of a namespace. The front ends check
+permissions before they ask here.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from interpulse.model.names import TopicName
 from interpulse.rules.decision import Decision
 from interpulse.storage.api import MetadataStore
 
-__all__ = ["AnswerBasis", "KnownAnswers"]
+__all__ = ["AnswerBasis", "AnswerCache"]
 
 A = TypeVar("A")
 _NAMES_MAX: Final = 20_000
@@ -31,14 +31,14 @@ _NAMES_MAX: Final = 20_000
 
 
 class AnswerBasis(NamedTuple):
-    """Where everything stands that an answer rests on; see the module."""
+    """The versions and settings that an answer rests on; see the module."""
 
     store: MetadataStore
     settings: Callable[[], LifecycleSettings]
     loaded: Collection[TopicName]
 
 
-class _Kept(NamedTuple, Generic[A]):
+class _CachedAnswer(NamedTuple, Generic[A]):
     decision: Decision[A]
     name: TopicName
     versions: Mapping[str, int | None]
@@ -46,30 +46,30 @@ class _Kept(NamedTuple, Generic[A]):
     loaded: bool | None  # None: it does not matter
 
 
-class KnownAnswers(Generic[A]):
-    """The answers to one question, by complete names of topics. With too many names all are forgotten."""
+class AnswerCache(Generic[A]):
+    """The answers to one question, by complete names of topics. With too many names all are dropped."""
 
     def __init__(self, basis: AnswerBasis, *, names_max: int = _NAMES_MAX) -> None:
         self._basis = basis
         self._names_max = names_max
-        self._kept: dict[str, _Kept[A]] = {}
+        self._answers: dict[str, _CachedAnswer[A]] = {}
 
-    def keep(self, reading: Reading, decision: Decision[A]) -> None:
-        """``decision`` is what the rule made of the view of this reading and of nothing else."""
+    def add(self, reading: Reading, decision: Decision[A]) -> None:
+        """Cache a decision that the rule made from this view and nothing else."""
         if decision.changes:
             return
-        if len(self._kept) >= self._names_max:
-            self._kept.clear()
+        if len(self._answers) >= self._names_max:
+            self._answers.clear()
         name, view = reading.view.name, reading.view
         loaded = None if name.is_persistent else view.recorded
-        self._kept[str(name)] = _Kept(decision, name, reading.versions, reading.settings, loaded)
+        self._answers[str(name)] = _CachedAnswer(decision, name, reading.versions, reading.settings, loaded)
 
     def find(self, name: str) -> Decision[A] | None:
-        """The decision, if it is known that it would be the same again; it has no changes."""
-        kept = self._kept.get(name)
-        if kept is None:
+        """Return the cached decision if the rule would still make it; it has no changes."""
+        cached = self._answers.get(name)
+        if cached is None:
             return None
-        decision, topic, versions, settings, loaded = kept
+        decision, topic, versions, settings, loaded = cached
         store, current_settings, loaded_topics = self._basis
         holds = (
             store.unchanged(versions)

@@ -274,7 +274,7 @@ async def test_cluster_that_cannot_be_connected_to_is_shown_and_tried_again_when
     await bench.replicate("east", "west")
     await bench.topics.start()
     await eventually(lambda: bench.reason(X))
-    assert str(bench.reason(X)).startswith("Cannot ask http://www"), bench.reason(X)
+    assert str(bench.reason(X)).startswith("Cannot connect to http://www"), bench.reason(X)
     bench.connect = bench._remote
     await bench.clusters.update("west", ClusterData(service_url="http://west:8080"))
     await eventually(lambda: bench.is_ready(X))

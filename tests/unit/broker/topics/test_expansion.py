@@ -179,7 +179,7 @@ class TestAdminRemotes:
         ("status", "body", "kind", "words"),
         [
             pytest.param(404, {"reason": "Namespace not found"}, Unprocessable, "create namespace", id="namespace"),
-            pytest.param(200, ["ok"], RemoteClusterUnavailable, "something else than an object", id="no-broker"),
+            pytest.param(200, ["ok"], RemoteClusterUnavailable, "something other than an object", id="no-broker"),
         ],
     )
     async def test_find_takes_what_is_no_answer_about_the_topic_for_no_answer(

@@ -23,14 +23,17 @@ __all__ = ["ReportCommit", "report_batch", "reports_in"]
 
 
 def report_batch(reports: Sequence[LaneReport | ResolvedOutage]) -> pa.RecordBatch:
-    """A row for each report, and for each kind of failure that healed meanwhile."""
+    """Return a row for each report, and for each kind of failure that healed."""
     import pyarrow as pa
 
     return pa.RecordBatch.from_pydict({"report": pa.array([pickle.dumps(report) for report in reports], pa.binary())})
 
 
 def reports_in(rows: Iterable[bytes]) -> list[LaneReport | ResolvedOutage]:
-    """The inverse of :func:`report_batch`; the rows come from our own tasks of the same query."""
+    """Return the reports in rows, the inverse of :func:`report_batch`.
+
+    Rows must come from our own tasks: they are unpickled.
+    """
     return [pickle.loads(row) for row in rows]
 
 

@@ -114,9 +114,9 @@ async def session_for(
 
 
 def healed_here() -> list[ResolvedOutage]:
-    """What failed and healed at the clusters of this process since it was asked last: a task asks at its end."""
+    """Return the outages of this process that healed since the last call. Each task calls this at its end."""
     sessions = list(_process_client().sessions.values())
-    return [each for session in sessions if session.outages is not None for each in session.outages.take_resolved()]
+    return [outage for session in sessions if session.outages is not None for outage in session.outages.take_resolved()]
 
 
 async def patiently(session: Session, attempt: Callable[[], Awaitable[Result]]) -> Result:
@@ -135,7 +135,7 @@ async def patiently(session: Session, attempt: Callable[[], Awaitable[Result]]) 
             attempt,
             backoff=session.backoff(),
             timeout_ms=outages.timeout_ms,
-            retriable=outages.may_resolve,
+            retriable=outages.heals,
             patient=True,
             on_pause=lambda error, pause: outages.note(error, loop.time(), began=began, waiter=waiter),
         )

@@ -613,10 +613,10 @@ class StreamPlanner:
         }
         shown = topics if len(topics) <= 2000 else lagging
         report = {"v": 1, "lag": lag, "topics": shown}
-        for each in self._outages.take_resolved():
-            self._healed["count"] += each.times
-            self._healed["ms"] += int(each.seconds * 1000)
-            self._healed |= {"reason": each.reason, "remedy": remedy_for(each.reason) or _REMEDY}
+        for outage in self._outages.take_resolved():
+            self._healed["count"] += outage.times
+            self._healed["ms"] += int(outage.seconds * 1000)
+            self._healed |= {"reason": outage.reason, "remedy": remedy_for(outage.reason) or _REMEDY}
         if self._healed["count"]:
             report["healed"] = dict(self._healed)
         waiting = self._outages.waiting(now)

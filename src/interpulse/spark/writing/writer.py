@@ -49,9 +49,9 @@ _FAILED_ATTEMPT: Final = "an attempt of a task failed and Spark tried it again; 
 class WrittenMessage(WriterCommitMessage):
     """The commit message of one task: its reports, and failures that healed meanwhile."""
 
-    def __init__(self, told: Sequence[LaneReport | ResolvedOutage]) -> None:
-        self.reports = tuple(each for each in told if isinstance(each, LaneReport))
-        self.healed = tuple(each for each in told if isinstance(each, ResolvedOutage))
+    def __init__(self, outcomes: Sequence[LaneReport | ResolvedOutage]) -> None:
+        self.reports = tuple(item for item in outcomes if isinstance(item, LaneReport))
+        self.healed = tuple(item for item in outcomes if isinstance(item, ResolvedOutage))
 
 
 def reports_of(messages: Sequence[WriterCommitMessage | None]) -> list[LaneReport]:
@@ -60,12 +60,14 @@ def reports_of(messages: Sequence[WriterCommitMessage | None]) -> list[LaneRepor
 
 
 def _healed_of(messages: Sequence[WriterCommitMessage | None]) -> list[dict[str, Any]]:
-    """What healed within the tasks, by place and reason."""
-    found: dict[tuple[str, str], ResolvedOutage] = {}
-    for each in [each for message in messages if isinstance(message, WrittenMessage) for each in message.healed]:
-        key = (each.place, each.reason)
-        times, seconds = (found[key].times, found[key].seconds) if key in found else (0, 0.0)
-        found[key] = each._replace(times=times + each.times, seconds=seconds + each.seconds)
+    """Return the failures that healed within the tasks, by place and reason."""
+    totals: dict[tuple[str, str], ResolvedOutage] = {}
+    for failure in [
+        failure for message in messages if isinstance(message, WrittenMessage) for failure in message.healed
+    ]:
+        key = (failure.place, failure.reason)
+        times, seconds = (totals[key].times, totals[key].seconds) if key in totals else (0, 0.0)
+        totals[key] = failure._replace(times=times + failure.times, seconds=seconds + failure.seconds)
     return [
         {
             "place": shown_address(failure.place),
@@ -214,7 +216,7 @@ def stream_task() -> StreamTask:
 
 
 def earlier_attempts() -> list[ResolvedOutage]:
-    """That Spark tries this task again is told too: what failed was in another process."""
+    """Return a record of earlier attempts of this task, whose failure was in another process."""
     from pyspark import TaskContext
 
     context = TaskContext.get()

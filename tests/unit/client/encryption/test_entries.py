@@ -91,7 +91,7 @@ def test_entry_when_it_cannot_be_sealed_then_fails_or_goes_as_it_is(
     reader = CountingReader(orders)
     reader.broken = True
     strict, lenient = (Encryptor(TOPIC, ["k"], reader, action, FakeClock()) for action in ("fail", "send"))
-    said = rf"messages for {TOPIC} cannot be encrypted with the public key 'k': vault is sealed; mend the key$"
+    said = rf"messages for {TOPIC} cannot be encrypted with the public key 'k': vault is sealed; fix the key$"
     for attempt in (strict.open, strict.open, lambda: sealed(strict)):
         with pytest.raises(CryptoError, match=said):
             attempt()

@@ -24,7 +24,8 @@ What a role needs for each command of the binary protocol and each call of the a
 `authorizationEnabled=true`. Super users (`superUserRoles`) may do everything, and the administrators of a tenant
 everything in it that does not say *super users*. A refusal is the same whether the topic exists or not. How to grant:
 [secure a broker](../howto/secure-a-broker.md#4-grant-permissions). Behind
-[a proxy](../howto/run-a-proxy.md#pass-on-credentials) that speaks for its clients both roles need it: that of the client, and that of the proxy (`proxyRoles`).
+[a proxy](../howto/run-a-proxy.md#pass-on-credentials) that speaks for its clients, both roles need it: that of the
+client, and that of the proxy (`proxyRoles`).
 
 """
 

@@ -135,7 +135,7 @@ async def patiently(session: Session, attempt: Callable[[], Awaitable[Result]]) 
             attempt,
             backoff=session.backoff(),
             timeout_ms=outages.timeout_ms,
-            retriable=outages.heals,
+            retriable=outages.may_resolve,
             patient=True,
             on_pause=lambda error, pause: outages.note(error, loop.time(), began=began, waiter=waiter),
         )

@@ -63,11 +63,10 @@ fmt: setup
 
 PROSE_IN_CODE := src/interpulse/*.py src/pyspark_interpulse src/interpulse/storage src/interpulse/wire src/interpulse/authentication \
 	src/interpulse/proxy
-PROSE_PAGES := README.md CHANGELOG.md .github docs/index.md docs/tutorial docs/reference/capabilities.md docs/reference/support.md \
-	docs/reference/cluster-protocol.md docs/reference/spark-pipeline.md
-# Openings of docstrings and words that docs/STYLE.md rules out; the page that lists them is left out.
+PROSE_PAGES := README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md changes .github docs
+# Openings of docstrings and words that docs/STYLE.md rules out; the page that lists them and the decisions are left out.
 OPENINGS := $(BIN)/codespell --dictionary tools/prose/openings.txt --regex '(?<=""")[A-Za-z]+' --skip '*_pb2*'
-WORDS := $(BIN)/codespell --dictionary tools/prose/words.txt --skip '*_pb2*,docs/STYLE.md'
+WORDS := $(BIN)/codespell --dictionary tools/prose/words.txt --skip '*_pb2*,docs/STYLE.md,docs/decisions/*'
 
 check: setup
 	$(BIN)/ruff check

@@ -22,27 +22,27 @@ INTRODUCTION = """\
 
 <!-- Written by tools/generate_cli_reference.py; change the commands, not this page. -->
 
-`interpulse` has all commands. `interpulse-admin` is the same as `interpulse admin`, with the commands, the options and the
-output of `pulsar-admin`. Both work with Interpulse and with Apache Pulsar.
+`interpulse` has all commands. `interpulse-admin` is the same as `interpulse admin`, with the commands, the options
+and the output of `pulsar-admin`. Both work with Interpulse and with Apache Pulsar.
 
 **Settings** come from these sources; earlier ones override later ones:
 
 1. the flag;
 2. an environment variable with the name of the key (`webServiceUrl`, `brokerServiceUrl`, `authPlugin`, `authParams`,
    `tlsTrustCertsFilePath`, `tlsAllowInsecureConnection`, `tlsEnableHostnameVerification`);
-3. the current context, which `interpulse context` stores; `--context` or the variable `INTERPULSE_CONTEXT` chooses one for
-   a single command;
-4. the file in `PULSAR_CLIENT_CONF`, in the format of Pulsar's `client.conf`, without its address and credentials if there
-   is a current context;
+3. the current context, which `interpulse context` stores; `--context` or the variable `INTERPULSE_CONTEXT` chooses
+   one for a single command;
+4. the file in `PULSAR_CLIENT_CONF`, in the format of Pulsar's `client.conf`, without its address and credentials if
+   there is a current context;
 5. the default.
 
 Authentication plug-ins have Pulsar's names: `AuthenticationToken` with `token:...`, `file:...` or `env:NAME`,
 `AuthenticationBasic` with `{"userId":"...","password":"..."}`, `file:...` or `env:NAME`, `AuthenticationTls`, and
-`AuthenticationOAuth2` with `{"issuerUrl":"https://...","privateKey":"file:///...","audience":"..."}`. A URL may name several
-hosts (`http://a:8080,b:8080`); the next host is used if one cannot be reached.
+`AuthenticationOAuth2` with `{"issuerUrl":"https://...","privateKey":"file:///...","audience":"..."}`. A URL may name
+several hosts (`http://a:8080,b:8080`); the next host is used if one cannot be reached.
 
-**Output.** Lists have one item per line, pairs are `key    value`, objects are indented JSON, and a policy that is not set is
-`null`. Errors are one line on standard error: the broker's reason, then the HTTP status in parentheses.
+**Output.** Lists have one item per line, pairs are `key    value`, objects are indented JSON, and a policy that is
+not set is `null`. Errors are one line on standard error: the broker's reason, then the HTTP status in parentheses.
 
 **Other forms.** Every command of the administration takes `-o json`, `-o yaml` or `-o table` and prints the same values
 in that form; `-o name` prints only names, one per line. `-o wide` is a table with more columns for `topics list`,
@@ -66,7 +66,7 @@ quickly. For `interpulse` the variable is `_INTERPULSE_COMPLETE`.
 | --- | --- |
 | 0 | done |
 | 1 | failed, with the reason on standard error; or a comparison found differences |
-| 2 | wrong usage: an option, an argument, a file that one of them names, `client.conf`; or data that could not be read, or a failed start |
+| 2 | wrong usage: an option, an argument, a file that they name, `client.conf`; or a failed read or start |
 | 3 | conflicts that only an operator can resolve, in a plan of `namespaces set-clusters` |
 | 4 | not allowed, or no credentials |
 | 5 | not reachable, or no answer in time |
@@ -89,8 +89,8 @@ TREE_INTRODUCTION = """\
 
 <!-- Written by tools/generate_cli_reference.py from cli/support/pulsar_admin_tree.py. -->
 
-This page lists every command of Apache Pulsar's `pulsar-admin`, and whether `interpulse-admin` has it. The names are those of release
-4.0.6 and the additional ones of 5.0; `properties` is from releases before 4.0. A command that is not
+This page lists every command of Apache Pulsar's `pulsar-admin`, and whether `interpulse-admin` has it. The names are
+those of release 4.0.6 and the additional ones of 5.0; `properties` is from releases before 4.0. A command that is not
 offered prints the reason and ends with exit code 6. [Command line](cli.md) describes the offered commands and
 Interpulse's own.
 """

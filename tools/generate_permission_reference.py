@@ -20,11 +20,12 @@ _HEAD = """# Permissions
 
 Written by `tools/generate_permission_reference.py`; do not edit.
 
-This page lists the permission that a role needs for each command of the binary protocol and each call of the admin API, if
-`authorizationEnabled=true`. Super users (`superUserRoles`) may do everything, and the administrators of a tenant
-everything in it that does not say *super users*. A refusal is the same whether the topic exists or not. To grant permissions, see
-[Grant permissions](../howto/secure-a-broker.md#4-grant-permissions). Behind [a proxy](../howto/run-a-proxy.md#pass-on-credentials)
-that speaks for its clients, both roles need the permission: the client's and the proxy's (`proxyRoles`).
+This page lists the permission that a role needs for each command of the binary protocol and each call of the admin
+API, if `authorizationEnabled=true`. Super users (`superUserRoles`) may do everything, and the administrators of a
+tenant everything in it that does not say *super users*. A refusal is the same whether the topic exists or not. To
+grant permissions, see [Grant permissions](../howto/secure-a-broker.md#4-grant-permissions). Behind [a
+proxy](../howto/run-a-proxy.md#pass-on-credentials) that speaks for its clients, both roles need the permission: the
+client's and the proxy's (`proxyRoles`).
 
 """
 
@@ -35,7 +36,7 @@ _SAID: Final[Mapping[str, str]] = {
     "tenant_admin": "administrators of the tenant",
     "tenant_itself": "administrators of the tenant",
     "on_policy": "administrators of the tenant",
-    "_nothing": "no further permission: it was checked when the producer or consumer was opened, or is checked for each topic",
+    "_nothing": "no further permission: checked when the producer or consumer was opened, or for each topic",
     "_to_produce": "`produce`; with an initial subscription `consume` as well",
     "_to_subscribe": "`consume`",
 }

@@ -20,7 +20,9 @@ TESTED = {
     "connections from one address": f"{BINARY}/test_server.py::test_connections_when_at_the_limit",
     "connections to the web ports": f"{WEB}::test_connections_when_at_the_limit",
     "connections to all ports": f"{UNIT}/serving/test_admission.py::test_quota_when_several_services_share_one",
-    "time until a client of the binary port completes the handshake": f"{UNIT}/wire/test_server.py::test_tick_when_the_greeting",
+    "time until a client of the binary port completes the handshake": (
+        f"{UNIT}/wire/test_server.py::test_tick_when_the_greeting"
+    ),
     "time until a client completes the TLS handshake": f"{UNIT}/serving/test_tls.py::test_handshake_when",
     "time until an HTTP request is complete, and its answer is read": f"{WEB}::test_client_when_it_sends_a_byte",
     "time without progress in a streamed answer: a stream of events, an export, a long list": (

@@ -73,7 +73,7 @@ PROSE_PAGES := README.md CHANGELOG.md .github docs/index.md docs/tutorial docs/r
 	docs/reference/cluster-protocol.md docs/reference/spark-pipeline.md
 # Openings of docstrings and words that docs/STYLE.md rules out; the page that lists them is left out.
 OPENINGS := $(BIN)/codespell --dictionary tools/prose/openings.txt --regex '(?<=""")[A-Za-z]+' --skip '*_pb2*'
-WORDS := $(BIN)/codespell --dictionary tools/prose/words.txt --skip '*_pb2*,docs/STYLE.md'
+WORDS := $(BIN)/codespell --dictionary tools/prose/words.txt --skip '*_pb2*,docs/STYLE.md,docs/decisions/*'
 
 check: setup
 	$(BIN)/ruff check

@@ -22,33 +22,39 @@ INTRODUCTION = """\
 
 <!-- Written by tools/generate_cli_reference.py; change the commands, not this page. -->
 
-`interpulse` is everything; `interpulse-admin` is `interpulse admin` by itself, with the tree, the options and the
-output of `pulsar-admin`. Both work against our own broker and against Apache Pulsar.
+`interpulse` has all commands. `interpulse-admin` is the same as `interpulse admin`, with the commands, the options
+and the output of `pulsar-admin`. Both work with Interpulse and with Apache Pulsar.
 
-**Where settings come from**, strongest first: the flag; an environment variable named like the key (`webServiceUrl`,
-`brokerServiceUrl`, `authPlugin`, `authParams`, `tlsTrustCertsFilePath`, `tlsAllowInsecureConnection`,
-`tlsEnableHostnameVerification`); the context in use, which `interpulse context` keeps, and `--context` or the variable
-`INTERPULSE_CONTEXT` chooses for a single command; the file that `PULSAR_CLIENT_CONF` names, in the form of Pulsar's
-`client.conf`, without its address and credentials where a context is in use; the default. Authentication plug-ins are
-named as in Pulsar: `AuthenticationToken` with `token:...`, `file:...` or `env:NAME`, `AuthenticationBasic` with
-`{"userId":"...","password":"..."}`, `file:...` or `env:NAME`, `AuthenticationTls`, and `AuthenticationOAuth2` with
-`{"issuerUrl":"https://...","privateKey":"file:///...","audience":"..."}`. A URL may name several hosts
-(`http://a:8080,b:8080`): the next one is asked when one cannot be reached.
+**Settings** come from these sources; earlier ones override later ones:
 
-**Output.** Lists come one item per line, pairs as `key    value`, objects as indented JSON, a policy that is not set as
-`null`. Errors are one line on standard error: the broker's reason, then the HTTP status in parentheses.
+1. the flag;
+2. an environment variable with the name of the key (`webServiceUrl`, `brokerServiceUrl`, `authPlugin`, `authParams`,
+   `tlsTrustCertsFilePath`, `tlsAllowInsecureConnection`, `tlsEnableHostnameVerification`);
+3. the current context, which `interpulse context` stores; `--context` or the variable `INTERPULSE_CONTEXT` chooses
+   one for a single command;
+4. the file in `PULSAR_CLIENT_CONF`, in the format of Pulsar's `client.conf`, without its address and credentials if
+   there is a current context;
+5. the default.
+
+Authentication plug-ins have Pulsar's names: `AuthenticationToken` with `token:...`, `file:...` or `env:NAME`,
+`AuthenticationBasic` with `{"userId":"...","password":"..."}`, `file:...` or `env:NAME`, `AuthenticationTls`, and
+`AuthenticationOAuth2` with `{"issuerUrl":"https://...","privateKey":"file:///...","audience":"..."}`. A URL may name
+several hosts (`http://a:8080,b:8080`); the next host is used if one cannot be reached.
+
+**Output.** Lists have one item per line, pairs are `key    value`, objects are indented JSON, and a policy that is
+not set is `null`. Errors are one line on standard error: the broker's reason, then the HTTP status in parentheses.
 
 **Other forms.** Every command of the administration takes `-o json`, `-o yaml` or `-o table` and prints the same values
 in that form; `-o name` prints only names, one per line. `-o wide` is a table with more columns for `topics list`,
 `topics list-partitioned-topics`, `topics subscriptions`, `namespaces topics`, `brokers list` and `brokers namespaces`:
-what one or two more questions tell of all rows, never one for each row. Other lists of names refuse it, objects are
-printed as with `-o table`. The option may also stand in front:
+the values come from one or two more requests for all rows. Other lists of names refuse it; objects are
+printed as with `-o table`. You can also put the option first:
 `interpulse-admin -o json topics list public/default`.
 
-**Completion** of commands, options and choices, and of the tenants, namespaces and topics of the cluster if it answers
-within a moment. For `interpulse` the variable is `_INTERPULSE_COMPLETE`.
+**Completion** covers commands, options and choices, and also tenants, namespaces and topics if the cluster answers
+quickly. For `interpulse` the variable is `_INTERPULSE_COMPLETE`.
 
-| shell | what to add | where |
+| shell | line to add | file |
 | --- | --- | --- |
 | bash | `eval "$(_INTERPULSE_ADMIN_COMPLETE=bash_source interpulse-admin)"` | `~/.bashrc` |
 | zsh | `eval "$(_INTERPULSE_ADMIN_COMPLETE=zsh_source interpulse-admin)"` | `~/.zshrc` |
@@ -60,11 +66,11 @@ within a moment. For `interpulse` the variable is `_INTERPULSE_COMPLETE`.
 | --- | --- |
 | 0 | done |
 | 1 | failed, with the reason on standard error; or a comparison found differences |
-| 2 | wrong usage: an option, an argument, a file that one of them names, `client.conf`; or could not look or start |
-| 3 | conflicts that only an operator can solve, in a plan of `namespaces set-clusters` |
+| 2 | wrong usage: an option, an argument, a file that they name, `client.conf`; or a failed read or start |
+| 3 | conflicts that only an operator can resolve, in a plan of `namespaces set-clusters` |
 | 4 | not allowed, or no credentials |
 | 5 | not reachable, or no answer in time |
-| 6 | not offered: Apache Pulsar has it, Interpulse does not; see [which commands](pulsar-admin.md) |
+| 6 | not offered: Apache Pulsar has the command, Interpulse does not; see [the list of commands](pulsar-admin.md) |
 
 **Values.** Topics are `topic`, `tenant/namespace/topic` or `persistent://tenant/namespace/topic`; namespaces are
 `tenant/namespace`. Sizes take K, M, G, T (`10M`), times take s, m, h, d, w, y (`3h`; seconds without a unit), and -1
@@ -83,10 +89,10 @@ TREE_INTRODUCTION = """\
 
 <!-- Written by tools/generate_cli_reference.py from cli/support/pulsar_admin_tree.py. -->
 
-Every command of Apache Pulsar's `pulsar-admin`, and whether `interpulse-admin` has it. The names are those of release
-4.0.6, and those that the sources of 5.0 have in addition; `properties` is of releases before 4.0. One that is not
-offered says so in a sentence and ends with exit code 6. [The command line](cli.md) describes those that are offered,
-ours among them.
+This page lists every command of Apache Pulsar's `pulsar-admin`, and whether `interpulse-admin` has it. The names are
+those of release 4.0.6 and the additional ones of 5.0; `properties` is from releases before 4.0. A command that is not
+offered prints the reason and ends with exit code 6. [Command line](cli.md) describes the offered commands and
+Interpulse's own.
 """
 
 
@@ -112,7 +118,7 @@ def _group(context: click.Context, name: str) -> str:
         words = "Commands" if group is None else "Not offered"
         lines += [f"{words}: {_names(commands)}{f' ({reason})' if reason else ''}.", ""]
     if ours := sorted(set(offered) - TREE.get(name, frozenset())):
-        lines += [f"Ours in addition: {_names(ours)}.", ""]
+        lines += [f"Only in Interpulse: {_names(ours)}.", ""]
     return "\n".join(lines[:-1]) + "\n"
 
 

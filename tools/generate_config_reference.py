@@ -21,12 +21,12 @@ _HEAD = """# Broker settings
 
 Written by `tools/generate_config_reference.py`; do not edit.
 
-Settings come from a `broker.conf` file (`interpulse standalone --config FILE`), from environment variables named like
-the key (or `PULSAR_PREFIX_<key>`), and from `--set key=value`, each stronger than the one before. *Dynamic* settings
-can be changed while the broker runs (`interpulse admin brokers update-dynamic-config`). A key of Apache Pulsar that is
-not listed here is accepted with a warning and has no effect, so its own files can be used.
-One that asks for protection of another kind is refused, as is any other key. Settings *of a cluster* are those of
-`interpulse broker`; a standalone broker accepts them with a warning.
+Settings come from a `broker.conf` file (`interpulse standalone --config FILE`), from environment variables with the
+name of the key (or `PULSAR_PREFIX_<key>`), and from `--set key=value`; later sources override earlier ones. You can
+change *dynamic* settings while the broker runs (`interpulse admin brokers update-dynamic-config`). A key of Apache
+Pulsar that is not listed here is accepted with a warning and has no effect, so you can use Pulsar's own files. The
+broker refuses such a key if it asks for a protection that is not available here, and it refuses all unknown keys.
+Settings *of a cluster* are those of `interpulse broker`; a standalone broker accepts them with a warning.
 
 | key | default | allowed | dynamic | meaning |
 | --- | --- | --- | --- | --- |
@@ -35,12 +35,12 @@ One that asks for protection of another kind is refused, as is any other key. Se
 _WITHOUT_EFFECT_HEAD = """
 ## Dynamic settings of Apache Pulsar without effect
 
-A broker of Apache Pulsar changes these at run time too. Here they are stored, shown by
-`brokers get-all-dynamic-config`, and reported in the log; brokers of Apache Pulsar in the same cluster act on them.
-{} are read when the broker starts:
-changing them at run time is refused.
+A broker of Apache Pulsar can change these at run time too. An Interpulse broker stores them, shows them in
+`brokers get-all-dynamic-config`, and logs a warning; brokers of Apache Pulsar in the same cluster apply them.
+The broker reads {} only at its start, and
+refuses to change them at run time.
 
-| keys | why they have no effect |
+| keys | reason |
 | --- | --- |
 """
 
@@ -49,9 +49,10 @@ _PROXY_HEAD = """# Proxy settings
 Written by `tools/generate_config_reference.py`; do not edit.
 
 Settings of [the proxy](../howto/run-a-proxy.md) come from a `proxy.conf` file (`interpulse proxy --config FILE`), from
-environment variables named like the key (or `PULSAR_PREFIX_<key>`), and from `--set key=value`, each stronger than the
-one before. A key of Apache Pulsar's proxy that is not listed here is accepted with a warning and has no effect. One
-that asks for protection the proxy does not offer is refused, as is any other key.
+environment variables with the name of the key (or `PULSAR_PREFIX_<key>`), and from `--set key=value`; later sources
+override earlier ones. A key of Apache Pulsar's proxy that is not listed here is accepted with a warning and has no
+effect. The proxy refuses such a key if it asks for a protection that the proxy does not offer, and it refuses all
+unknown keys.
 
 | key | default | allowed | meaning |
 | --- | --- | --- | --- |

@@ -31,12 +31,12 @@ client, and that of the proxy (`proxyRoles`).
 
 _SAID: Final[Mapping[str, str]] = {
     "open_to_all": "nothing, not even credentials",
-    "any_role": "any role that is authenticated",
+    "any_role": "any authenticated role",
     "super_user": "super users",
     "tenant_admin": "administrators of the tenant",
     "tenant_itself": "administrators of the tenant",
     "on_policy": "administrators of the tenant",
-    "_nothing": "nothing more: what it is about was checked when it was opened, or is topic by topic",
+    "_nothing": "no further permission: checked when the producer or consumer was opened, or for each topic",
     "_to_produce": "`produce`; with an initial subscription `consume` as well",
     "_to_subscribe": "`consume`",
 }

@@ -18,13 +18,13 @@ _HEAD = """# The Spark data source
 
 Written by `tools/generate_spark_reference.py`; do not edit.
 
-`format("pulsar")` is there as soon as the package is installed; `interpulse.spark.register(spark)` registers it by
+Installing the package makes `format("pulsar")` available. `interpulse.spark.register(spark)` registers it by
 hand, also under the name `interpulse` for sessions in which a JAR owns the name `pulsar`.
 
 ## Options
 
-Keys are found in any letter case. A key that is not listed here is refused, with the nearest ones named, or with what
-to give instead where it is one of Pulsar's Java client or of Spark's Kafka source. Durations are `500`, `500ms`, `30s`, `15m`; sizes
+Keys ignore letter case. A key that is not listed here is refused, and the error names the nearest keys, or the replacement
+for a key of Pulsar's Java client or of Spark's Kafka source. Durations are `500`, `500ms`, `30s`, `15m`; sizes
 `65536`, `64k`, `64m`, `1g`.
 
 | option | also | for | default | meaning |
@@ -32,31 +32,31 @@ to give instead where it is one of Pulsar's Java client or of Spark's Kafka sour
 """
 
 _OFFSETS = """
-An *entry* is what a broker stores at a time: one message, or a batch of them. Limits count entries, because the number of
-messages is not known before reading. Reading never creates a topic. `mode=entry` gives entries as they are stored, without
-decompressing or splitting them: for copies, backups and replication. A piece of a chunked message is an error in message
-mode.
+An *entry* is the unit that a broker stores: one message, or a batch of them. Limits count entries, because the number of
+messages is not known before reading. Reading never creates a topic. `mode=entry` returns entries as they are stored, without
+decompressing or splitting them: for copies, backups and replication. In message mode, chunks of a chunked message are an
+error.
 
-A stream starts at `latest` unless told otherwise, and its first micro-batch is always empty: it writes the starting
-positions into the checkpoint. The cursor of `predefinedSubscription` follows what is done; without one the broker may delete
+By default a stream starts at `latest`, and its first micro-batch is always empty: it writes the starting
+positions into the checkpoint. The cursor of `predefinedSubscription` follows the progress of the stream; without one the broker may delete
 messages before a stream has read them.
 
-`filterPushdown` makes ranges shorter and leaves rows to Spark, so it never changes a result: comparisons of `__topic`, `__partition`,
-`__ledgerId` (with it `__entryId`), `__messageId =` and `IN`, and `__publishTime`, where five minutes more are read on either side, since
-the clocks of producers differ. Spark 4 pushes filters of batch reads alone, and prunes no columns: name those you need with
+`filterPushdown` shortens the ranges to read and leaves rows to Spark, so it never changes a result. It uses comparisons of `__topic`, `__partition`,
+`__ledgerId` (with it `__entryId`), `__messageId =` and `IN`, and `__publishTime`, with five more minutes on either side, because
+the clocks of producers differ. Spark 4 pushes down filters only for batch reads, and prunes no columns: name the ones you need with
 `includeColumns` or `.schema(...)`.
 
-`deliveryGuarantee=exactly-once` writes entries under a producer name of the lane's and with sequence ids made of the source
-position, so that a target that de-duplicates stores each one once; whether it does is asked at `admin.url` before a topic's
-first entry. After every retry the target itself is read back: an entry
-that the broker would drop as a repeat without holding it is an error, never lost in silence.
+`deliveryGuarantee=exactly-once` writes entries under the producer name of a lane and with sequence ids made of the source
+position, so that a target with de-duplication stores each one once; before a topic's first entry the sink checks at `admin.url` that
+de-duplication is on. After every retry the sink reads back the target: an entry
+that the broker would drop as a repeat without storing it is an error, and never lost silently.
 
 """
 
 _COLUMNS_HEAD = """## Columns
 
-`includeColumns` takes names, or `default`, `all`, `none`; `.schema(...)` with known names does the same. Only what is asked
-for is decoded. In message mode the columns of the topic's schema stand in place of `value BINARY` where it has one:
+`includeColumns` takes names, or `default`, `all`, `none`; `.schema(...)` with known names does the same. Only requested columns
+are decoded. In message mode the columns of the topic's schema, if it has one, replace `value BINARY`:
 
 | schema of the topic | columns |
 | --- | --- |
@@ -66,18 +66,18 @@ for is decoded. In message mode the columns of the topic's schema stand in place
 | TIMESTAMP, INSTANT; LOCAL_DATE_TIME | `value` TIMESTAMP; TIMESTAMP_NTZ |
 | TIME; LOCAL_TIME | `value` BIGINT: microseconds; nanoseconds of the day |
 | AVRO, JSON | one per field; a union of several types is a struct of `member0`, `member1`.. |
-| JSON, fields of `java.util.Date`, `java.sql.Date`, `java.sql.Timestamp`, `OffsetDateTime`, `ZonedDateTime` | TIMESTAMP; what else JSON may hold: [use-spark](../howto/use-spark.md#read-json-payloads) |
+| JSON, fields of `java.util.Date`, `java.sql.Date`, `java.sql.Timestamp`, `OffsetDateTime`, `ZonedDateTime` | TIMESTAMP; other JSON values: [Read JSON payloads](../howto/use-spark.md#read-json-payloads) |
 | KEY_VALUE, INLINE or SEPARATED | `key` and `value`, each as its own schema says, a record as a struct |
 
-Avro is read and written by the rules of Java's client:
+Avro is read and written by the rules of the Java client:
 
-* The branch of a union is that of the payload. A row sets one member of the struct; with two set it is refused.
-* Two widths of one number, such as `int` and `long`, are one column, and are written as the wider.
-* Messages of earlier schemas are resolved as Java does it: by promotion, aliases, defaults of fields and of enumerations, and the
-  first branch of a union that matches. Defaults below the top level count as well.
-* Times and decimals keep their value where a later schema has another unit or scale. Java's client takes the number as it is.
+* A union has the branch of the payload. A row sets one member of the struct; a row with two is refused.
+* Two widths of one number, such as `int` and `long`, are one column, and are written as the wider type.
+* Messages of earlier schemas are resolved as in Java: by promotion, aliases, defaults of fields and of enumerations, and the
+  first branch of a union that matches. Defaults below the top level apply as well.
+* Times and decimals keep their value if a later schema has another unit or scale. The Java client uses the number as it is.
 * A value that a column cannot hold ends the query with the name of the column: a time before the year 1 or after 9999, a decimal of
-  too many digits, bytes that are no UTF-8 in a text. `parseMode=PERMISSIVE` keeps such messages.
+  too many digits, text that is not UTF-8. `parseMode=PERMISSIVE` keeps such messages.
 * Rows that lack a field write its default.
 
 """
@@ -85,7 +85,7 @@ Avro is read and written by the rules of Java's client:
 _CONF_HEAD = """
 ## Settings of Spark
 
-`interpulse.spark.recommended_conf()` gives these; nothing sets them for you, except in the replication job.
+`interpulse.spark.recommended_conf()` returns these settings. Apply them yourself; only the replication job sets them for you.
 
 | key | value | why |
 | --- | --- | --- |
@@ -97,30 +97,31 @@ _WHY = {
     "spark.sql.execution.arrow.maxBytesPerBatch": "smaller Arrow batches into Python sinks are faster",
     "spark.sql.streaming.checkpointFileManagerClass": "on local disks and HDFS without native libraries: a third less "
     "time per micro-batch",
-    "spark.sql.streaming.minBatchesToRetain": "as many as lane files are kept",
-    "spark.sql.python.filterPushdown.enabled": "without it a read with `filterPushdown=true` is refused by Spark",
-    "spark.speculation": "a second attempt beside a living one would wait for its producer name",
+    "spark.sql.streaming.minBatchesToRetain": "the number of lane files that are kept",
+    "spark.sql.python.filterPushdown.enabled": "without it Spark refuses a read with `filterPushdown=true`",
+    "spark.speculation": "a second attempt would wait for the producer name of the first",
     "spark.task.maxFailures": "tasks may be repeated: lanes make that safe",
 }
 
 _JOB = """
 A replication job that starts its own session also sets `spark.hadoop.fs.file.impl=org.apache.hadoop.fs.RawLocalFileSystem`: files of a
-checkpoint on a local disk have no second file with a checksum then, for which Hadoop starts a process each. `[spark.conf]` may say otherwise.
+checkpoint on a local disk then have no checksum files, for which Hadoop would start a process each. `[spark.conf]` can override this.
 
 ## The replication job
 
-A broker whose policies ask for replication runs it by itself (`replicationJob=embedded`). By hand:
-`interpulse replicate --config FILE`, or `spark-submit ... interpulse/spark/__main__.py replicate --config FILE`;
-`--dry-run` prints what would be done: topics, the names they get, what would be created or held, and what waits. Beside it
-`lag` shows how far each topic is behind, `why TOPIC` why one is not copied, and `cursors` the cursors on the source, of which
-`--remove` deletes those that are needed no more: `interpulse replicate lag --config FILE`, or `python -m interpulse.spark lag --config FILE`.
-They ask the checkpoint and both clusters, whether the job runs or not, and need no Spark. All of them end with 0 when there is nothing
-to do, with 1 when something is behind, would be created, is held or left over, with 2 when a cluster gives no answer. On a terminal
-the job shows one screen: what it waits for, state and speed by cluster, what is held and why, what is most behind. Elsewhere it prints
-JSON lines: one when it starts, one per micro-batch, one for each thing that happens. It ends within five seconds of SIGTERM.
-A `cluster` that the cluster there does not call itself by is refused with code 2: messages would carry a wrong origin, and loops go
-unnoticed. A real Pulsar tells its name to super-users alone; to others the names of the clusters it knows, and it is one of them.
-Without Java or the spark extra it says so and ends with code 2.
+If policies ask for replication, the broker runs the job by itself (`replicationJob=embedded`). To run it yourself, use
+`interpulse replicate --config FILE`, or `spark-submit ... interpulse/spark/__main__.py replicate --config FILE`.
+`--dry-run` prints what the job would do: topics, their names on the target, topics to create or hold, and the backlog.
+
+* `lag` shows how far each topic is behind, `why TOPIC` why it is not copied, and `cursors` the cursors on the source;
+  `cursors --remove` deletes those that are no longer needed. Run `interpulse replicate lag --config FILE`, or `python -m interpulse.spark lag --config FILE`.
+  These commands read the checkpoint and ask both clusters, whether the job runs or not, and need no Spark. They end with 0 if nothing needs
+  to be done, with 1 if a topic is behind, would be created, is held or left over, and with 2 if a cluster does not answer.
+* On a terminal the job shows one screen: what it waits for, state and speed by cluster, held topics with the reason, and the topics that are furthest behind.
+  Elsewhere it prints JSON lines: one when it starts, one per micro-batch, one for each event. It ends within five seconds of SIGTERM.
+* The job refuses a `cluster` that is not the cluster's own name, with code 2, because messages would carry a wrong origin and loops would
+  go unnoticed. A real Pulsar reports its name only to super users; to others it reports the names of the clusters that it knows, and its own is one of them.
+* Without Java or the spark extra the job reports what is missing and ends with code 2.
 
 ```toml
 [pipeline]
@@ -186,25 +187,25 @@ driver_memory = "1g"
 conf = { "spark.local.dir" = "/var/tmp" }
 ```
 
-`[source]` and `[target]` also take who the job is there: `token`, best `file:///path`, or `auth_plugin` and `auth_params`, which are those of
-`pulsar.client.authPluginClassName` and `pulsar.client.authParams`; `certificate_file` and `key_file`; and what it trusts: `trust_certs_file`,
-`tls_allow_insecure_connection`. `listener_name` chooses among the addresses of brokers. Examples are in
-[enable-geo-replication](../howto/enable-geo-replication.md#connect-to-a-cluster-that-requires-a-token).
+`[source]` and `[target]` also take credentials: `token`, preferably `file:///path`, or `auth_plugin` and `auth_params`, with the values of
+`pulsar.client.authPluginClassName` and `pulsar.client.authParams`; `certificate_file` and `key_file`. `trust_certs_file` and
+`tls_allow_insecure_connection` say which certificates to trust. `listener_name` chooses among the addresses of brokers. For examples, see
+[Enable geo-replication](../howto/enable-geo-replication.md#connect-to-a-cluster-that-requires-a-token).
 
-A topic whose shape differs on the two sides, or whose namespace is missing there, is *held*: its entries stay on the source,
-the rest goes on, and the status says why and what would end it. The same holds for a topic-partition that the target refuses
-while it is copied (terminated, over quota, another schema), or whose entries the source cannot give out any more: it is tried
-again after 2 s, at last once a minute. Moving its cursor on the source gives up what lies before. The target of a topic that
-is selected by its name or namespace grows when the source grows; with `from_policies` the source cluster does that itself, and
-where it was told not to (`--update-local-only`) the topic is held. Nothing is forwarded that came from another cluster, and
-what `replicate_to` excludes is left out. With `start = "subscription"` the job continues after what its durable cursor has
-acknowledged: `pulsar.repl.<target>` on an Interpulse broker, `interpulse.<name>` on another Pulsar, where a new cursor begins
-at the first entry. `--from-target` moves the cursors behind what the target holds before a pipeline without a checkpoint starts, and
-`--skip-until TOPIC=LEDGER:ENTRY` behind an entry that is named: see [take-over-replication](../howto/take-over-replication.md).
+A topic whose partition count or type differs on the two sides, or whose namespace is missing on the target, is *held*: its entries stay on the source,
+other topics continue, and the status has the reason and the remedy. The job also holds a topic-partition that the target refuses
+during copying (terminated, over quota, another schema), or whose entries the source can no longer deliver. It retries
+after 2 s, then less often, down to once a minute. If you move the cursor on the source, the job skips everything before it. If you select a topic
+by its name or namespace, its target grows when the source grows. With `from_policies` the source cluster expands the target itself, and
+if the source was expanded with `--update-local-only` the topic is held. The job does not forward entries that came from another cluster, and
+leaves out entries that `replicate_to` excludes. With `start = "subscription"` the job continues after the acknowledged position
+of its durable cursor: `pulsar.repl.<target>` on an Interpulse broker, `interpulse.<name>` on another Pulsar, where a new cursor begins
+at the first entry. For a pipeline without a checkpoint, `--from-target` moves the cursors behind the last entry of the target before the start, and
+`--skip-until TOPIC=LEDGER:ENTRY` behind the named entry: see [Move topics to another cluster](../howto/take-over-replication.md).
 
-`start` may be a time, `2026-01-31T08:00:00Z` with its zone or milliseconds since 1970: each topic-partition begins with the first message
-published at or after it, or behind its last one. Or it is a table of positions and times, for topics or for one partition; the message
-named is copied, and the topics that the table leaves out begin at their cursors:
+`start` can be a time, `2026-01-31T08:00:00Z` with its zone or milliseconds since 1970: each topic-partition begins with the first message
+published at or after it, or behind its last message. It can also be a table of positions and times, for topics or for one partition. The job copies the named
+message, and topics that the table leaves out begin at their cursors:
 
 ```toml
 [pipeline.start]
@@ -213,24 +214,24 @@ named is copied, and the topics that the table leaves out begin at their cursors
 "demo/flights/gates" = { 0 = "1043:5", 1 = "earliest" }
 ```
 
-The job puts its cursors there before it copies, and tells so (`"event": "begins"`); a pipeline with a checkpoint goes on from that, whatever
-`start` says. A table that names a topic which is not selected is refused.
+The job moves its cursors there before it copies, and reports that (`"event": "begins"`). A pipeline with a checkpoint continues from the checkpoint and ignores
+`start`. A table that names a topic which is not selected is refused.
 
-With `[provision] namespaces = true` a namespace that is missing there is created with the policies in force on the source that replication
-depends on: auto-creation of topics, schema compatibility, and who may register schemas. A missing tenant holds its topics all the same.
-`on_mismatch = "expand"` lets a target with fewer partitions grow to the count of the source; none ever shrinks, so every other
+With `[provision] namespaces = true` the job creates a missing namespace on the target, with the policies in force on the source that replication
+depends on: auto-creation of topics, schema compatibility, and permission to register schemas. If the tenant is missing, its topics are still held.
+`on_mismatch = "expand"` expands a target with fewer partitions to the count of the source. No topic ever shrinks, so every other
 difference holds the topic. `on_mismatch = "fail"` ends the job with code 1 and the reason.
 
-`forward = "origin"` is for the cluster in the middle of a chain, which passes on what came to it: entries keep the cluster they were published
-on, and go neither there nor back to where they came from. Set it where an entry has one way only: in a chain east - middle - west for
-the two jobs that read from the middle, and for none of the others; where clusters are joined in a ring or a full mesh, for none.
+`forward = "origin"` is for the cluster in the middle of a chain, which passes on entries from other clusters. Entries keep the name of the cluster they were published
+on, and are not sent back to it or to the cluster they came from. Use it only if each entry has a single path: in a chain east - middle - west for
+the two jobs that read from the middle, and for no other job; do not use it if clusters form a ring or a full mesh.
 
-With `[subscriptions] sync = true` the subscriptions of the source are made on the target, and follow forward to the last copy of what was
-acknowledged, for consumers that move there: at least once, without what was acknowledged one by one beyond a gap, and not while a
-consumer is connected there. It is made for one direction: messages that producers of the target published before that copy are passed
-over. With `[heartbeat]` the job sends small messages to the topic `__interpulse_heartbeat-<name>` of that namespace and tells how long
-each took to the target (`"event": "heartbeat"`, `interpulse_spark_heartbeat_seconds`); with `from_policies` the namespace has to be a
-replicated one.
+With `[subscriptions] sync = true` the job creates the subscriptions of the source on the target, and moves them forward to the last copy of an acknowledged
+message, for consumers that move there. This works at least once, without single acknowledgements beyond a gap, and not while a
+consumer is connected on the target. Use it for one direction only: subscriptions skip messages that producers of the target published before that
+copy. With `[heartbeat]` the job sends small messages to the topic `__interpulse_heartbeat-<name>` of that namespace and reports the time
+each took to the target (`"event": "heartbeat"`, `interpulse_spark_heartbeat_seconds`). With `from_policies` the namespace must be
+replicated.
 """
 
 

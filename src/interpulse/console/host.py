@@ -33,7 +33,7 @@ __all__ = [
 
 
 MISSING_EXTRA: Final = f"the console needs its extra: {pip_install('console')}"
-TURNED_OFF: Final = "the console is off (consoleEnabled=false)"
+TURNED_OFF: Final = "the console is disabled (consoleEnabled=false)"
 
 
 class Availability(NamedTuple):

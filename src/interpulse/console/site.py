@@ -315,7 +315,7 @@ class Site:
         back = action.back(values)
         return redirect(f"{back}{'&' if '?' in back else '?'}done={action.name}")
 
-    # --- what went wrong
+    # --- errors
 
     def _elsewhere(self, request: _Request, error: ServedElsewhere) -> Response:
         place = f"{error.web_url}{request.raw_path}"

@@ -129,7 +129,7 @@ class Visit:
     async def send(self, method: str, path: str, body: Any = None) -> Any:
         """Make any call of the admin API; see `read`."""
         answer = await self._answer(method, path, None if body is None else json.dumps(body).encode())
-        if answer.status >= _REFUSED:  # a document that says how far it came; others are raised by their handlers
+        if answer.status >= _REFUSED:  # a partial result; other errors are raised
             raise error_for_http_status(answer.status, _reason(answer))
         if not answer.content:
             return None

@@ -88,7 +88,7 @@ async def build(visit: Visit) -> DifferencesModel:
     now = tuple(await visit.admin.namespaces.replication_clusters(namespace))
     local = visit.host.cluster
     known = tuple(sorted(set(await visit.admin.clusters.list()) - {local, "global"}))
-    wanted = [each.strip() for each in visit.text("clusters").replace(" ", ",").split(",") if each.strip()]
+    wanted = [part.strip() for part in visit.text("clusters").replace(" ", ",").split(",") if part.strip()]
     if not wanted:
         return DifferencesModel(str(namespace), now, known)
     chosen = tuple(sorted({local, *now, *wanted}))

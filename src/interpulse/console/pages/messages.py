@@ -134,7 +134,7 @@ async def _news(reading: TopicMessages, wanted: MessageFilter, last: Position | 
     entries = await reading.entries()
     come = len(entries) - (0 if last is None else entries.number(last) + 1)
     if come <= 0:
-        return last, b": nothing new\n\n"  # the only way to notice that the visitor went
+        return last, b": nothing new\n\n"  # a write is the only way to notice a disconnect
     found = await reading.newest(entries, wanted, _TAIL_MAX, first=len(entries) - min(come, _TAIL_MAX))
     messages = [_told(message, reading.topic) for message in found.messages]
     counts = {"messages": messages, "left_out": found.left_out, "entries_left_out": come - found.looked_at}

@@ -157,7 +157,7 @@ async def _search_topics(visit: Visit, namespace: NamespaceName, domain: Domain,
     """Return the number of matches, and append the first ones to ``found``."""
     number, prefix = 0, f"{domain}://{namespace}/"
     in_prefix = wanted in prefix.casefold()
-    with suppress(NamespaceNotFound):  # it went meanwhile
+    with suppress(NamespaceNotFound):  # deleted meanwhile
         async for local_name, _ in visit.broker.local_names(namespace, domain):
             if in_prefix or wanted in f"{prefix}{local_name}".casefold():
                 number += 1

@@ -162,7 +162,7 @@ def _matches(topic: str, cluster: str, state: str, wanted: Filter) -> bool:
 
 async def _writers(visit: Visit, wanted: Filter, allowed: VisibleNamespaces) -> tuple[list[Writer], bool]:
     """Return the replicators of other clusters, the busiest first, and True if there are more."""
-    foremost: Foremost[Writer] = Foremost(_WRITERS_MAX, lambda each: (-each.rate_in, each.topic, each.producer))
+    foremost: Foremost[Writer] = Foremost(_WRITERS_MAX, lambda writer: (-writer.rate_in, writer.topic, writer.producer))
     async for topic in visit.broker.loaded_topics():
         for producer in topic.producers():
             cluster = producer.remote
@@ -179,7 +179,7 @@ def _completed(visit: Visit, row: Row) -> Row:
     loaded = visit.broker.loaded_topic(TopicName.parse(row.topic))
     rate_in = None if loaded is None else loaded.measure()[0].rate_in
     if loaded is None and visit.broker.shared and row.lag_messages:
-        return replace(row, catch_up=CatchUp(None, "not known here: another broker may have the topic"))
+        return replace(row, catch_up=CatchUp(None, "unknown here: another broker may have the topic"))
     return replace(row, rate_in=rate_in, catch_up=catch_up(row.lag_messages, row.rate_out, rate_in))
 
 

@@ -73,8 +73,8 @@ async def build(visit: Visit) -> SchemasModel:
     if not history:
         metadata = await visit.admin.topics.partitioned_metadata(topic)
         if not metadata.partitions:
-            await visit.admin.topics.stats(topic)  # raises what tells a topic without schemas from none at all
-    versions = [_version(each) for each in reversed(history)]
+            await visit.admin.topics.stats(topic)  # raises if the topic does not exist
+    versions = [_version(entry) for entry in reversed(history)]
     older, newer = _compared(visit, versions)
     return SchemasModel(
         str(topic),

@@ -86,12 +86,12 @@ class _Look:
             self.busiest.add(WorstRow(name, counts.rate_in))
         if counts.storage_bytes:
             self.largest.add(WorstRow(name, counts.storage_bytes))
-        for subscription, each in subscriptions.items():
-            row = WorstSubscription(name, subscription, each.backlog, each.consumers)
-            if each.blocked:
+        for subscription, counted in subscriptions.items():
+            row = WorstSubscription(name, subscription, counted.backlog, counted.consumers)
+            if counted.blocked:
                 self.blocked.add(row)
-            if each.backlog:
-                (self.behind if each.consumers else self.abandoned).add(row)
+            if counted.backlog:
+                (self.behind if counted.consumers else self.abandoned).add(row)
 
 
 async def look_at_loaded(broker: BrokerFacts, allowed: VisibleNamespaces) -> LoadedTopics:

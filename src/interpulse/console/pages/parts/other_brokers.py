@@ -52,7 +52,7 @@ async def links_to_others(visit: Visit, page: str) -> tuple[BrokerLink, ...]:
     except PulsarError:
         return ()
     tls = visit.visitor.tls
-    urls = {name: address_for(each.web_url, each.web_url_tls, tls=tls) for name, each in others.items()}
+    urls = {name: address_for(addresses.web_url, addresses.web_url_tls, tls=tls) for name, addresses in others.items()}
     return tuple(
         BrokerLink(name, f"{url.rstrip('/')}{page_url(page)}" if url else "") for name, url in sorted(urls.items())
     )

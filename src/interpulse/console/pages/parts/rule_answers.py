@@ -70,7 +70,7 @@ def ground(view: TopicView, auto_creation: AutoCreation, *, by: Requester = Requ
     found = existence(view)
     name = view.name
     if name.namespace_name.is_heartbeat:
-        return Ground(True, "topics of brokers' own health checks are always there")
+        return Ground(True, "topics of brokers' own health checks always exist")
     if found.kind is TopicKind.PARTITIONED:
         return Ground(True, f"it exists: its partition metadata has {found.partitions:,} partitions (PIP-344, row 1)")
     if found.kind is not TopicKind.ABSENT:

@@ -131,8 +131,7 @@ class Audit:
             write_atomically(path, json.dumps(asked, indent=2))
         elif other := [key for key, value in json.loads(path.read_text()).items() if asked[key] != value]:
             raise AuditError(
-                f"{self._path('')} was begun with other {', '.join(other)}: give what it was begun with, or name "
-                "another --run"
+                f"{self._path('')} was started with other {', '.join(other)}: repeat those, or name another --run"
             )
 
     def _asked(self, options: AuditOptions) -> dict[str, Any]:

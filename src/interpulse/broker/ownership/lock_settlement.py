@@ -133,8 +133,8 @@ class LockSettlement:
                     await self._brokers.renew()
             except MetadataError as error:
                 if not self._session.holds():
-                    return  # its return begins this again
-                log.warning("locks cannot be read, tried again error=%s", error)
+                    return  # its recovery starts this again
+                log.warning("locks cannot be read, will retry error=%s", error)
                 await asyncio.sleep(_RETRY_SECONDS)
                 self._unsettled = True
                 continue
@@ -154,11 +154,13 @@ class LockSettlement:
             try:
                 await self._release_excluded(namespace)
             except PulsarError as error:
-                log.warning("isolation policies not asked namespace=%s error=%s", namespace, error)
+                log.warning("isolation policies not read namespace=%s error=%s", namespace, error)
 
     async def settle_held(self, held: Sequence[HeldBundle], session_id: int) -> None:
         """Read the doubtful locks of these bundles again, and keep or close their topics. Raise MetadataError."""
-        unsure = [each for each in held if not each.leaving and not (each.sure and each.session_id == session_id)]
+        unsure = [
+            bundle for bundle in held if not bundle.leaving and not (bundle.sure and bundle.session_id == session_id)
+        ]
         stored = await self._store.get_many([bundle.key for bundle in unsure])
         permits = asyncio.Semaphore(TAKEN_AT_ONCE)
 

@@ -208,13 +208,13 @@ class SharedOwnership:
     def _attempt_ended(self, key: str, done: asyncio.Task[BundleLock]) -> None:
         self._attempts.pop(key, None)
         if not done.cancelled():
-            done.exception()  # the callers that wait for it have it
+            done.exception()  # the waiting callers get it
 
     async def _attempt(self, bundle: Bundle, even_excluded: bool) -> BundleLock:
         held = self._held.get(bundle)
         if held is not None:
             if not self._held.holds(held):
-                raise ServiceNotReady(f"Namespace bundle {bundle} is on its way here or elsewhere")
+                raise ServiceNotReady(f"Namespace bundle {bundle} is being moved")
             return self._locks.own
         self._held.check_session()
         if not even_excluded:

@@ -35,8 +35,8 @@ _Reports = dict[TopicName, dict[str, list[Record]]]
 REPLICATING: Final = "REPLICATING"
 STATES: Final = (REPLICATING, "PROVISIONING", "HELD", "DISCONNECTED", "NOT_APPLICABLE", "DISABLED")
 _TOPICS_AT_ONCE: Final = 100  # on a page
-_SYSTEM_TOPIC: Final = "a system topic is made equal there; its messages are copied only with include_system_topics"
-_UNREPORTED: Final = "it comes by itself; if it stays away, see that the job runs (replicationJob) and read its log"
+_SYSTEM_TOPIC: Final = "a system topic is created there; its messages are copied only with include_system_topics"
+_UNREPORTED: Final = "wait for its report; if none comes, check that the job runs (replicationJob) and read its log"
 _FIELDS: Final = (
     "topic",
     "cluster",
@@ -105,9 +105,9 @@ class ReplicationStatus:
         async def attempt() -> None:
             stored = await self._store.get(key)
             before = await parsed_in_turns(stored.value.decode()) if stored else []
-            kept = await self._of_what_exists(before, checked)
+            existing = await self._of_what_exists(before, checked)
             merged: dict[tuple[str, str], Record] = {}
-            async for some in in_turns(chain(kept, checked)):
+            async for some in in_turns(chain(existing, checked)):
                 merged |= {_identity(record): record for record in some}
             content = await dumped_in_turns(merged.values())
             expect = {key: stored.version if stored else None, **await self._namespaces.expected_versions(namespace)}
@@ -121,13 +121,13 @@ class ReplicationStatus:
         Topics that are reported again are not checked, because their records are replaced.
         """
         reported = {record["topic"] async for some in in_turns(newer) for record in some}
-        kept: list[Record] = []
+        existing: list[Record] = []
         async for some in in_turns(stored):
-            asked = {name: TopicName.parse(name) for record in some if (name := record["topic"]) not in reported}
-            found = await self._lifecycle.existences(asked.values()) if asked else {}
-            gone = {name for name, topic in asked.items() if found[topic].kind is TopicKind.ABSENT}
-            kept += [record for record in some if record["topic"] not in gone]
-        return kept
+            names = {name: TopicName.parse(name) for record in some if (name := record["topic"]) not in reported}
+            existences = await self._lifecycle.existences(names.values()) if names else {}
+            gone = {name for name, topic in names.items() if existences[topic].kind is TopicKind.ABSENT}
+            existing += [record for record in some if record["topic"] not in gone]
+        return existing
 
     async def of_namespace(self, namespace: NamespaceName) -> list[Record]:
         """Return the records of all topics of a namespace, sorted by topic. Raise NamespaceNotFound."""
@@ -217,7 +217,7 @@ class ReplicationStatus:
             return [_record(topic, cluster, **_without_identity(stopped), provisioned=change)]
         if known:
             return [{**record, "provisioned": record["provisioned"] or change} for record in known]
-        there = "it is there" if remote is not None and remote.ready else "it is looked for there"
+        there = "the topic exists there" if remote is not None and remote.ready else "the topic is being checked there"
         return [
             _record(
                 topic,

@@ -86,11 +86,11 @@ class ReplicationSurvey:
 
     async def _topics(self) -> dict[NamespaceName, list[TopicName]]:
         """Return the replicated topics by namespace."""
-        found: defaultdict[NamespaceName, list[TopicName]] = defaultdict(list)
+        topics: defaultdict[NamespaceName, list[TopicName]] = defaultdict(list)
         async for some in in_turns(self._remote_topics.topics()):
             for topic in some:
-                found[topic.namespace_name].append(topic)
-        return found
+                topics[topic.namespace_name].append(topic)
+        return topics
 
     def _pairs(self, topics: Iterable[TopicName]) -> Iterator[tuple[TopicName, tuple[str, ...]]]:
         return ((topic, self._remote_topics.clusters_of(topic)) for topic in topics)

@@ -71,7 +71,7 @@ async def _namespaces(call: Call) -> list[str]:
 
 
 async def _unload(call: Call, namespace: NamespaceName) -> None:
-    with suppress(NamespaceNotFound):  # it went meanwhile
+    with suppress(NamespaceNotFound):  # deleted meanwhile
         await call.context.bundles.unload(namespace)
 
 

@@ -56,8 +56,8 @@ class Namespaces:
     async def list(self, tenant: str) -> list[str]:
         """Return ``tenant/namespace`` of every namespace of the tenant, sorted."""
         names = await self._store.children(keys.tenant(tenant))
-        found = await self._store.get_many([keys.namespace_policies(NamespaceName(tenant, name)) for name in names])
-        return [f"{tenant}/{name}" for name in names if keys.namespace_policies(NamespaceName(tenant, name)) in found]
+        records = await self._store.get_many([keys.namespace_policies(NamespaceName(tenant, name)) for name in names])
+        return [f"{tenant}/{name}" for name in names if keys.namespace_policies(NamespaceName(tenant, name)) in records]
 
     async def find_policies(self, namespace: NamespaceName) -> NamespacePolicies | None:
         """Return the stored policies, None if there is no such namespace."""
@@ -233,13 +233,13 @@ class Namespaces:
 
     async def unfinished_deletions(self) -> dict[NamespaceName, bool]:
         """Return the namespaces whose deletion has begun and not ended, with True for a forced one."""
-        found = {}
+        deletions = {}
         for tenant in await self._store.children(keys.POLICIES):
             for name in await self.list(tenant):
                 namespace = NamespaceName.parse(name)
                 if (await self.get_policies(namespace)).deleted:
-                    found[namespace] = await self._store.get(keys.forced_deletion(namespace)) is not None
-        return found
+                    deletions[namespace] = await self._store.get(keys.forced_deletion(namespace)) is not None
+        return deletions
 
     def parsed(self, namespace: NamespaceName, stored: Versioned | None) -> NamespacePolicies | None:
         """Read stored policies; parsing is repeated only for a new version."""
@@ -290,8 +290,8 @@ async def check_cluster(store: MetadataStore, name: str) -> None:
     try:
         await clusters.get(name)
     except ClusterNotFound:
-        known = ", ".join(await clusters.list()) or "none"
+        registered = ", ".join(await clusters.list()) or "none"
         raise PreconditionFailed(
-            f"cluster {name} (clusterName) is not registered in this metadata store, which has {known}: "
+            f"cluster {name} (clusterName) is not registered in this metadata store, which has {registered}: "
             "correct the name, or initialise the cluster with `interpulse cluster init`"
         ) from None

@@ -49,7 +49,7 @@ __all__ = ["Deletion"]
 log = logging.getLogger(__name__)
 
 _DOMAINS: Final[tuple[Domain, ...]] = (PERSISTENT, NON_PERSISTENT)
-_KEYS_AT_ONCE: Final = 500  # per commit and turn of the event loop, which others need too
+_KEYS_AT_ONCE: Final = 500  # per commit and turn of the event loop
 
 
 class OtherOwners(Protocol):
@@ -147,7 +147,7 @@ class Deletion:
         A forced deletion marks the topic first, so that disconnected clients cannot create partitions again. Raises
         PreconditionFailed if a partition was created again nevertheless; some partitions may be deleted then.
         """
-        await self._lifecycle.plan_delete_partitioned(name)  # whether it may go at all
+        await self._lifecycle.plan_delete_partitioned(name)  # raises if it may not be deleted
         if not force:
             await self._check_left_by_others(name)
         marked = force and await self._lifecycle.mark_deleted(name)
@@ -162,7 +162,7 @@ class Deletion:
                 await self._lifecycle.delete_partitioned_metadata(name)
         except BaseException:
             if marked:
-                with suppress(MetadataError):  # the next start goes on with the deletion
+                with suppress(MetadataError):  # the next start continues the deletion
                     await self._lifecycle.mark_deleted(name, deleted=False)
             raise
 
@@ -194,7 +194,7 @@ class Deletion:
         await self._tenants.get(name)
         if force:
             namespaces = [NamespaceName.parse(namespace) for namespace in await self._namespaces.list(name)]
-            for namespace in namespaces:  # before the first of them is gone
+            for namespace in namespaces:  # before the first is deleted
                 await self._namespaces.check_delete(namespace)
             for namespace in namespaces:
                 if not previewed:
@@ -211,9 +211,9 @@ class Deletion:
                 await self._delete_namespace(namespace, force=forced)
                 log.info("unfinished deletion finished namespace=%s", namespace)
             except NotEmpty:
-                log.info("unfinished deletion given up, it holds topics namespace=%s", namespace)
+                log.info("unfinished deletion cancelled, it holds topics namespace=%s", namespace)
             except PulsarError as error:
-                log.error("unfinished deletion not finished namespace=%s error=%s", namespace, error)
+                log.error("unfinished deletion failed namespace=%s error=%s", namespace, error)
         for name in await self._lifecycle.unfinished_deletions():
             try:
                 async with self._collect(name.namespace_name):
@@ -222,7 +222,7 @@ class Deletion:
             except NotFound:
                 continue  # another call has deleted it meanwhile
             except PulsarError as error:
-                log.error("unfinished deletion not finished topic=%s error=%s", name, error)
+                log.error("unfinished deletion failed topic=%s error=%s", name, error)
 
     # --- one topic
 
@@ -274,7 +274,7 @@ class Deletion:
                 await self._namespaces.end_delete(namespace)
         except BaseException as error:
             if begun:
-                log.error("deletion begun, the next start goes on namespace=%s error=%s", namespace, error)
+                log.error("deletion unfinished, the next start continues namespace=%s error=%s", namespace, error)
             else:
                 await self._namespaces.give_up_delete(namespace)
             raise

@@ -83,7 +83,7 @@ class Expansion:
             try:
                 for cluster, change in steps.items():
                     await self._remotes.expand(cluster, change)
-            except Unprocessable:  # another caller may have been faster: read again
+            except Unprocessable:  # another caller may have been faster
                 if attempt == _ATTEMPTS_MAX:
                     raise
             else:
@@ -93,9 +93,9 @@ class Expansion:
         policies = await self._namespaces.find_policies(name.namespace_name)
         effective = effective_replication_clusters(await self._topic_policies.find(name), policies)
         clusters = remote_clusters(self._namespaces.local_cluster, effective)
-        found = await asyncio.gather(*(self._remotes.find(cluster, name) for cluster in clusters))
+        existences = await asyncio.gather(*(self._remotes.find(cluster, name) for cluster in clusters))
         creation_allowed = self._config().create_topic_to_remote_cluster_for_replication
-        remotes = dict(zip(clusters, found, strict=True))
+        remotes = dict(zip(clusters, existences, strict=True))
         return plan_remote_expansion(name, partitions, remotes, creation_allowed=creation_allowed)
 
 

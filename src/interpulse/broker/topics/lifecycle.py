@@ -146,7 +146,9 @@ class TopicLifecycle:
         records = {name: keys.topic_record(name) for name in names}
         candidates = {keys.partitioned_topic(base): base for name in records for base in metadata_names(name)}
         found = await self._store.get_many([*candidates, *records.values()])
-        metadata = {each: parsed_metadata(key, found[key].value) for key, each in candidates.items() if key in found}
+        metadata = {
+            candidate: parsed_metadata(key, found[key].value) for key, candidate in candidates.items() if key in found
+        }
         views = (
             TopicView(name, metadata=metadata, recorded=key in found if name.is_persistent else name in self._loaded)
             for name, key in records.items()
@@ -239,8 +241,10 @@ class TopicLifecycle:
         prefix = f"{keys.partitioned_topics(namespace, domain)}/"
         async for page in scan_pages(self._store, prefix, limit=_NAMES_AT_ONCE):
             async for some in in_turns(page):
-                topics = ((keys.topic_of_partitioned_topic(key), key, each) for key, each in some)
-                counts |= {topic: count_if_clear(key, each.value) for topic, key, each in topics if topic is not None}
+                topics = ((keys.topic_of_partitioned_topic(key), key, stored) for key, stored in some)
+                counts |= {
+                    topic: count_if_clear(key, stored.value) for topic, key, stored in topics if topic is not None
+                }
         listed = await _listed(counts, include_system=include_system)
         return {name: counts[name] async for some in in_turns(listed) for name in some}
 
@@ -287,7 +291,7 @@ class TopicLifecycle:
                 prefix = self._settings().replicator_prefix
                 records.also += new_cursors(name, stored, joined, replicator_prefix=prefix, layout=self._layout)
                 present = {index: stored[index].version for index in (0, *joined) if index in stored}
-                records.versions |= {keys.topic_record(name.partition(at)): each for at, each in present.items()}
+                records.versions |= {keys.topic_record(name.partition(at)): version for at, version in present.items()}
                 self._claim(records, reading, decision.changes)
             return decision
 
@@ -488,7 +492,7 @@ def _is_marked(key: str, stored: bytes) -> bool:
     try:
         return b"true" in stored and parsed_metadata(key, stored).deleted
     except MetadataError as error:
-        log.error("partition metadata passed over error=%s", error)
+        log.error("partition metadata ignored error=%s", error)
         return False
 
 

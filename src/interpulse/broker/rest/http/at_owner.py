@@ -77,7 +77,7 @@ def by_partition(values: Mapping[TopicName, Any]) -> Answer:
 
 def joined_lists(values: Mapping[TopicName, Any]) -> Answer:
     """Return the items of all partitions without duplicates."""
-    return answer_json(sorted({each for value in values.values() for each in value}))
+    return answer_json(sorted({item for value in values.values() for item in value}))
 
 
 def joined_objects(values: Mapping[TopicName, Any]) -> Answer:
@@ -115,8 +115,8 @@ async def answers_of_partitions(
 
 async def _asked(call: Call, target: LookupTarget, method: str, path: str, params: Mapping[str, str]) -> Any:
     others = call.context.others
-    assert others is not None, "asked only where there are others"
-    if not target.broker_id:  # what this broker may do there is not for its callers to use
+    assert others is not None, "only a cluster has partitions elsewhere"
+    if not target.broker_id:  # callers must not use this broker's own permissions
         peer = target.web_url or target.web_url_tls
         raise PreconditionFailed(f"Namespace {call.namespace} is served by a peer cluster, ask that one: {peer}")
     query = {key: value for key, value in call.query.items() if key != "authoritative"}

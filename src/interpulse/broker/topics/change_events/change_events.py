@@ -101,7 +101,7 @@ class ChangeEvents:
             with suppress(PulsarError):  # nothing is under way any more
                 await self._client.close()
 
-    # --- for the records of policies
+    # --- for policy records
 
     async def follow(self, namespace: NamespaceName) -> None:
         """Return once the records include all events before the first call; they follow from then on.
@@ -161,7 +161,7 @@ class ChangeEvents:
             with suppress(PulsarError):
                 await self._report_deletion(name, record)
                 return
-        log.error("policies of a deleted topic stay and would be those of the next one topic=%s", name)
+        log.error("policies of a deleted topic remain for the next topic of this name topic=%s", name)
 
     async def _report_deletion(self, name: TopicName, record: TopicPolicyRecord) -> None:
         """Report a deletion, unless policies were set since then for a new topic of that name."""
@@ -208,9 +208,9 @@ class ChangeEvents:
                     self._problems[namespace] = error
                     if isinstance(error, OwnCredentialsRefused):
                         follower.answered.set()
-                    log.warning("policies of topics not followed namespace=%s error=%s", namespace, error)
+                    log.warning("topic policies not followed namespace=%s error=%s", namespace, error)
                 except Exception:
-                    log.exception("policies of topics not followed namespace=%s", namespace)
+                    log.exception("topic policies not followed namespace=%s", namespace)
                 failures = 0 if follower.caught_up else failures + 1
                 await asyncio.sleep(_RETRY_SECONDS[min(failures, len(_RETRY_SECONDS) - 1)])
         finally:
@@ -232,7 +232,7 @@ class ChangeEvents:
             follower.caught_up = True
             follower.answered.set()
             self._problems.pop(namespace, None)
-            log.info("policies of topics are followed namespace=%s events=%d", namespace, len(levels))
+            log.info("topic policies followed namespace=%s events=%d", namespace, len(levels))
             while True:
                 message = await reader.read_next()
                 levels, _ = await read_levels(self._cluster_client(), reader, message)
@@ -277,15 +277,15 @@ class ChangeEvents:
         return bool(await self._store.get_many([keys.topic_record(topic), keys.partitioned_topic(topic)]))
 
     async def _records(self, namespace: NamespaceName) -> dict[TopicName, TopicPolicyRecord]:
-        found: dict[TopicName, TopicPolicyRecord] = {}
+        records: dict[TopicName, TopicPolicyRecord] = {}
         for domain in (PERSISTENT, NON_PERSISTENT):
             parent = keys.all_topic_policies(namespace, domain)
             paths = [f"{parent}/{child}" for child in await self._store.children(parent)]
             for path, stored in (await self._store.get_many(paths)).items():
                 topic = keys.topic_of_topic_policies(path)
                 if topic is not None:
-                    found[topic] = TopicPolicyRecord.load(stored.value)
-        return found
+                    records[topic] = TopicPolicyRecord.load(stored.value)
+        return records
 
     async def _unreported(self, namespace: NamespaceName) -> dict[TopicName, TopicPolicyRecord]:
         return {name: record for name, record in (await self._records(namespace)).items() if record.unreported}

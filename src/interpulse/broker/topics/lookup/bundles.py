@@ -61,8 +61,8 @@ class Bundles:
         ranges = _parts(await self._namespaces.boundaries(namespace))
         if self._others is None:
             return ranges
-        owned = {each.range for each in self._others.ownership.owned if each.namespace == namespace}
-        return [each for each in ranges if each in owned]
+        owned = {bundle.range for bundle in self._others.ownership.owned if bundle.namespace == namespace}
+        return [part for part in ranges if part in owned]
 
     async def elsewhere(self, namespace: NamespaceName, bundle: str) -> BundleLock | None:
         """Return the owner of a bundle if it is another broker. Raise PreconditionFailed if there is no such bundle."""
@@ -81,7 +81,7 @@ class Bundles:
     async def _owned_elsewhere(self, namespace: NamespaceName, ranges: Sequence[str]) -> dict[Bundle, BundleLock]:
         if self._others is None:
             return {}
-        owners = await self._others.owners([Bundle(namespace, each) for each in ranges])
+        owners = await self._others.owners([Bundle(namespace, part) for part in ranges])
         return {bundle: lock for bundle, lock in owners.items() if lock.broker.broker_id != self._others.own_id}
 
     async def unload(
@@ -111,8 +111,8 @@ class Bundles:
             return
         if bundle is None:
             elsewhere = await self._owned_elsewhere(namespace, ranges)
-            await asyncio.gather(*(others.unload(each, lock) for each, lock in elsewhere.items()))
-        await asyncio.gather(*(others.ownership.release(Bundle(namespace, each)) for each in ranges))
+            await asyncio.gather(*(others.unload(other, lock) for other, lock in elsewhere.items()))
+        await asyncio.gather(*(others.ownership.release(Bundle(namespace, part)) for part in ranges))
 
     async def split(
         self,
@@ -164,7 +164,7 @@ class Bundles:
         What has still to be replicated stays, unless its cursor is named. Raises SubscriptionNotFound if no topic has
         it.
         """
-        found: list[TopicName] = []
+        matching: list[TopicName] = []
         cleared: list[Subscription] = []
 
         async def clear(topic: AnyTopic) -> None:
@@ -173,13 +173,13 @@ class Bundles:
             names = topic.backlog_names() if subscription is None else {subscription} & topic.subscriptions.keys()
             for name in names:
                 backlog_operations.clear(topic, name)
-                found.append(topic.name)
+                matching.append(topic.name)
                 cleared.append(topic.subscription(name))
 
         await self._on_each(namespace, bundle, clear)
-        for each in cleared:
-            await each.settled()
-        if subscription is not None and not found:
+        for cursor in cleared:
+            await cursor.settled()
+        if subscription is not None and not matching:
             where = bundle or namespace
             raise SubscriptionNotFound(f"Subscription {subscription} not found: no topic of {where} has it")
 
@@ -209,7 +209,7 @@ class Bundles:
             async with limit:
                 try:
                     await act(await self._registry.open(name, by=Requester.ADMIN, create=False))
-                except (TopicInconsistent, TopicNotFound):  # no client waits for it, or it is gone already
+                except (TopicInconsistent, TopicNotFound):  # no client waits for it, or it is deleted already
                     return
                 except PulsarError as error:
                     failures.append(error)
@@ -234,8 +234,8 @@ class Bundles:
             return lambda topic: True
         boundaries = await self._namespaces.boundaries(namespace)
         ranges = _parts(boundaries) if bundle is None else [checked_bundle(bundle, boundaries)]
-        locks = {each: await self._others.ownership.take(Bundle(namespace, each)) for each in ranges}
-        own = {each for each, lock in locks.items() if lock.broker.broker_id == self._others.own_id}
+        locks = {part: await self._others.ownership.take(Bundle(namespace, part)) for part in ranges}
+        own = {part for part, lock in locks.items() if lock.broker.broker_id == self._others.own_id}
         return lambda topic: bundle_of(topic, boundaries) in own
 
     async def _topics(self, namespace: NamespaceName) -> list[TopicName]:

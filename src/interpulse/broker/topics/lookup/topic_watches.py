@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 Spawn = Callable[[Coroutine[Any, Any, None]], None]
 _SLASHES_IN_RECORD_KEY = 5  # /managed-ledgers/tenant/namespace/domain/topic; keys of cursors have one more
 _RETRY_SECONDS = 1.0
-_NAMES_AT_ONCE = 1000  # matching more would take the event loop away from others for too long
+_NAMES_AT_ONCE = 1000  # more would hold the event loop for too long
 
 
 class TopicWatch:
@@ -175,7 +175,7 @@ class _WatchedNamespace:
                 try:
                     await with_waiting_reads(self._look())
                 except MetadataError as error:
-                    log.warning("topics cannot be read, tried again namespace=%s error=%s", self._namespace, error)
+                    log.warning("topics cannot be read, will retry namespace=%s error=%s", self._namespace, error)
                     self._unsure = True
                     await asyncio.sleep(_RETRY_SECONDS)
         finally:

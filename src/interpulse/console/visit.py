@@ -103,10 +103,7 @@ class Visit:
 
     @property
     def broker(self) -> BrokerFacts:
-        """Facts of the broker that no single admin call returns; see `refusal`.
-
-        A console with only the API has no pages that need them.
-        """
+        """Facts that no single admin call returns; see `refusal`. Pages of an API-only console do not use them."""
         assert self.host.broker is not None
         return self.host.broker()
 

@@ -112,7 +112,6 @@ class Committer:
             await self._create_missing({write.key: write for write in rest[begin : begin + _RECORDS_AT_ONCE]})
 
     async def _create_missing(self, records: dict[str, StoreChange]) -> None:
-        """Create these records if they do not exist yet."""
         while records:
             try:
                 return await self._store.commit(list(records.values()), dict.fromkeys(records))

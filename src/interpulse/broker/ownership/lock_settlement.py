@@ -59,10 +59,7 @@ class LockSettlement:
         brokers: RegisteredBrokers,
         release_excluded: Callable[[NamespaceName], Awaitable[None]],
     ) -> None:
-        """Create a settlement.
-
-        ``release_excluded`` releases the bundles of a namespace that isolation policies do not allow on this broker.
-        """
+        """Create a settlement. ``release_excluded`` releases bundles of a namespace that policies exclude from here."""
         self.on_resumed: Callable[[], None] = lambda: None
         """Callback for the moment at which the broker serves again."""
         self.on_lost: Callable[[], None] = lambda: None

@@ -158,10 +158,7 @@ class OtherBrokers:
         return reports[broker_id].broker.addresses
 
     async def move(self, bundle: Bundle, broker_id: str) -> None:
-        """Release a bundle of this broker to that one only.
-
-        Raises Conflict if that broker is not registered, or if policies do not allow it the bundle.
-        """
+        """Release a bundle to that broker only. Raise Conflict if it is not registered or not allowed to have it."""
         destination = await self.check_registered(broker_id)
         reason = await self.ownership.exclusion(bundle.namespace, broker_id)
         if reason is not None:

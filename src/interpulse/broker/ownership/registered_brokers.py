@@ -69,10 +69,7 @@ class RegisteredBrokers:
             )
 
     async def register(self, load: Callable[[], Awaitable[BrokerLoad]]) -> None:
-        """Register this broker, or take over the registration of its earlier process.
-
-        ``load`` is called for each report.
-        """
+        """Register this broker, or take its earlier registration over. ``load`` is called for each report."""
         self._load = load
         self.registered = True
         await self._write(await self._load())

@@ -79,10 +79,7 @@ class SharedOwnership:
         on_resumed: Callable[[], None] = lambda: None,
         on_lost: Callable[[], None] = lambda: None,
     ) -> None:
-        """Start watching the session and the locks.
-
-        ``on_resumed`` is called when `serving` is true again, ``on_lost`` when the session is lost.
-        """
+        """Start watching session and locks. ``on_lost`` and ``on_resumed`` are called when `serving` changes."""
         self._topics = topics
         self._settlement.on_resumed = on_resumed
         self._settlement.on_lost = on_lost

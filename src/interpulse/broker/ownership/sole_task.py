@@ -25,10 +25,7 @@ _LOOK_SECONDS: Final = 1.0
 
 
 class SoleTask:
-    """Work that one broker of a cluster does at a time.
-
-    Call `start` once and `stop` at the end, which hands the work over.
-    """
+    """Work of one broker of a cluster at a time. `start` once, and `stop` at the end to hand it over."""
 
     def __init__(
         self,

@@ -71,10 +71,7 @@ class _Pair:
 
 
 class RemoteTopics:
-    """The tasks of all pairs.
-
-    Call `start` once other clusters may be asked, and `stop` before the storage is closed.
-    """
+    """The tasks of all pairs. `start` once other clusters may be asked, `stop` before the storage is closed."""
 
     def __init__(
         self,
@@ -99,10 +96,7 @@ class RemoteTopics:
         self._recheck_seconds = recheck_seconds
         self._pairs: dict[TopicName, dict[str, _Pair]] = {}
         self._away: dict[str, _Pair] = {}
-        """The pair that last failed to reach each cluster.
-
-        While it waits, the other pairs of the cluster wait long too.
-        """
+        """The pair that last failed to reach each cluster. The other pairs of the cluster wait while it waits."""
         self._replicated: set[NamespaceName] = set()
         self._changed_namespaces: set[NamespaceName] = set()
         self._changed_topics: set[TopicName] = set()
@@ -113,10 +107,7 @@ class RemoteTopics:
         self._task: asyncio.Task[None] | None = None
         self._problems = ThrottledLog()
         self.results: Counter[tuple[str, str]] = Counter()
-        """Counts of outcomes by cluster and result.
-
-        A result is ``created``, ``unchanged``, or the state of the obstacle in lower case.
-        """
+        """Outcomes by cluster and result: ``created``, ``unchanged``, or the obstacle in lower case."""
 
     # --- life
 
@@ -266,7 +257,7 @@ class RemoteTopics:
         return topics
 
     async def _follow_topic(self, topic: TopicName) -> None:
-        """Begin the pairs that are wanted, end the others."""
+        """Start the pairs that policies want, and end the others."""
         wanted, pairs = await self._remotes_of(topic), self._pairs.setdefault(topic, {})
         for cluster in [cluster for cluster in pairs if cluster not in wanted]:
             self._end(pairs.pop(cluster))
@@ -305,7 +296,7 @@ class RemoteTopics:
     # --- one pair
 
     async def _keep(self, pair: _Pair) -> None:
-        """Look at it again and again; what its cluster or its policies say new wakes it early."""
+        """Check the pair again and again, early after changes of its cluster or policies."""
         backoff = Backoff()
         await asyncio.sleep(self._links.delay(pair.cluster))
         while True:

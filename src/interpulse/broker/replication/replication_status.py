@@ -173,10 +173,7 @@ class ReplicationStatus:
     async def of_pairs(
         self, namespace: NamespaceName, remotes: Iterable[tuple[TopicName, Collection[str]]]
     ) -> AsyncIterator[Record]:
-        """Yield the records of these topics of one namespace, for the clusters of each.
-
-        The job's reports are read once. Yields to other work between topics.
-        """
+        """Yield the records of these topics of one namespace for their clusters. Yields to other work in between."""
         reports = await self._reports(namespace)
         async for some in in_turns(remotes, _TOPICS_AT_ONCE):
             for record in self._records(dict(some), reports):
@@ -186,7 +183,6 @@ class ReplicationStatus:
         return remote_clusters(self._namespaces.local_cluster, clusters)
 
     def _records(self, remotes: Mapping[TopicName, Collection[str]], reports: _Reports) -> list[Record]:
-        """Return the records for the clusters that each topic is replicated to."""
         halted = [str(topic) for topic, clusters in remotes.items() if clusters and topic.is_persistent]
         stopped = {_identity(record): record for record in self._without_job(halted)} if halted else {}
         records: list[Record] = []

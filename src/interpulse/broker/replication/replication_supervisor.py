@@ -209,7 +209,6 @@ class ReplicationSupervisor:
         await self._end_process()
 
     async def _run(self) -> None:
-        """Run one turn for every change of policies and every end of the child."""
         pause = _BACKOFF_FIRST_S
         while True:
             self._changed.clear()
@@ -282,7 +281,6 @@ class ReplicationSupervisor:
         return tuple(sorted(wanted & registered))
 
     async def _wait_to_try_again(self, timeout_s: float) -> None:
-        """Wait until the timeout, or until the policies change."""
         self._view = replace(self._view, retry_at_ms=self._clock.now_ms() + int(timeout_s * 1000))
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):

@@ -85,7 +85,6 @@ class ReplicationSurvey:
                     yield record
 
     async def _topics(self) -> dict[NamespaceName, list[TopicName]]:
-        """Return the replicated topics by namespace."""
         topics: defaultdict[NamespaceName, list[TopicName]] = defaultdict(list)
         async for some in in_turns(self._remote_topics.topics()):
             for topic in some:

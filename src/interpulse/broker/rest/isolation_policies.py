@@ -52,12 +52,7 @@ async def delete_policy(call: Call) -> Answer:
 
 async def list_brokers(call: Call) -> Answer:
     policies = await call.context.isolation_policies.of_registered(call.param("cluster"))
-    return answer_json(
-        [
-            broker_isolation(policies, registered_broker).to_json()
-            for registered_broker in await registered_brokers(call)
-        ]
-    )
+    return answer_json([broker_isolation(policies, broker).to_json() for broker in await registered_brokers(call)])
 
 
 async def get_broker(call: Call) -> Answer:

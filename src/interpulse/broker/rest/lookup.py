@@ -77,7 +77,6 @@ def _flag(body: dict[str, Any], name: str, default: bool) -> bool:
 
 
 def _listener_name(call: Call) -> str:
-    """Return the listener name of the query, else of the header."""
     return call.query.get("listenerName") or call.request_headers.get(_LISTENER_HEADER, "")
 
 

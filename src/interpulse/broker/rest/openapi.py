@@ -100,13 +100,11 @@ def _operation(route: Route, path: str, tag: str | None) -> dict[str, Any]:
 
 
 def _tag(path: str) -> str:
-    """Return the resource, which follows the version of the API."""
     parts = path.split("/")[1:]
     return parts[2] if parts[0] in ("admin", "lookup") else "broker"
 
 
 def _subject(path: str) -> str:
-    """Return the last fixed part as words."""
     last = [part for part in path.split("/") if not part.startswith("{")][-1]
     return re.sub(r"(?<=[a-z])(?=[A-Z])|[-_]", " ", last).lower()
 

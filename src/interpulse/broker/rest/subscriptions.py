@@ -124,10 +124,7 @@ async def expire_by_position(call: Call) -> Answer:
 
 
 async def expire_all_by_time(call: Call) -> Answer:
-    """Expire messages of all subscriptions.
-
-    Replication cursors stay, because their backlog is still to be replicated.
-    """
+    """Expire messages of all subscriptions. Replication cursors stay, because their backlog is needed."""
     seconds = call.number("seconds")
     topics = [await open_persistent(call, topic.name) async for topic in open_each(call)]
     await expire_everywhere(

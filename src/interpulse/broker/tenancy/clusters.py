@@ -70,10 +70,7 @@ class Clusters:
         return {wanted[key]: ClusterData.load(stored.value) for key, stored in records.items()}
 
     async def create(self, name: str, cluster: ClusterData, *, previewed: bool = False) -> Sequence[Change]:
-        """Register a cluster.
-
-        Raises PreconditionFailed for an invalid name, and the errors of `decide_create_cluster`.
-        """
+        """Register a cluster. Raise PreconditionFailed for an invalid name, or as `decide_create_cluster` does."""
         check_entity_name("Cluster", name)
         return await self._decide(name, partial(decide_create_cluster, cluster=cluster), previewed=previewed)
 

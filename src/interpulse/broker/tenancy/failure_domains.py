@@ -46,10 +46,7 @@ class FailureDomains:
         return FailureDomain.load(stored.value)
 
     async def put(self, cluster: str, name: str, domain: FailureDomain) -> None:
-        """Create or replace a domain.
-
-        Raises InvalidRequest without a name, and the errors of `decide_set_failure_domain`.
-        """
+        """Create or replace a domain. Raise InvalidRequest without a name, or as `decide_set_failure_domain` does."""
         if not name:
             raise InvalidRequest("A failure domain needs a name")
         await self._decide(cluster, name, lambda view: decide_set_failure_domain(view, name, domain))

@@ -180,10 +180,7 @@ class Namespaces:
     async def create_of_tenant(
         self, namespace: NamespaceName, policies: NamespacePolicies, *, previewed: bool = False
     ) -> Sequence[Change]:
-        """Create a namespace on clusters that its tenant may use, and return the changes.
-
-        Raises the errors of `decide_create_namespace_of_tenant`.
-        """
+        """Create a namespace on clusters of its tenant. Raises the errors of `decide_create_namespace_of_tenant`."""
         named = {*policies.replication_clusters, *policies.allowed_clusters, self.local_cluster}
 
         async def propose(records: Records) -> Decision[None]:

@@ -169,10 +169,7 @@ class Deletion:
     async def namespace(
         self, namespace: NamespaceName, *, force: bool, previewed: bool = False
     ) -> Sequence[MetadataChange]:
-        """Delete a namespace, or only preview that, and return the changes.
-
-        Raises NotEmpty if it holds topics of its users and it is not forced.
-        """
+        """Delete a namespace, or preview it, and return the changes. Raise NotEmpty if it is not forced."""
         if force and not self._config().force_delete_namespace_allowed:
             raise OperationNotAllowed("Broker doesn't allow forced deletion of namespaces")
         if not previewed:
@@ -265,7 +262,6 @@ class Deletion:
             await with_waiting_reads(self._delete_marked(namespace, force=force, begun=begun))
 
     async def _delete_marked(self, namespace: NamespaceName, *, force: bool, begun: bool) -> None:
-        """Delete a marked namespace; ``begun`` if part of it is deleted already."""
         try:
             check_empty(namespace, holds_topics=not (force or begun) and await self._holds_topics(namespace))
             async with self._collect(namespace):

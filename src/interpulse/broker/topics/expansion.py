@@ -41,10 +41,7 @@ _ATTEMPTS_MAX: Final = 3
 
 
 class Remotes(Protocol):
-    """Access to other clusters.
-
-    Both methods raise RemoteClusterUnavailable, and Unprocessable if the cluster refuses.
-    """
+    """Access to other clusters. Both methods raise RemoteClusterUnavailable, or Unprocessable for refusals."""
 
     async def find(self, cluster: str, name: TopicName) -> Existence:
         """Return the existence of the name on the cluster without creating it. Refused if the namespace is missing."""

@@ -180,7 +180,6 @@ def _activity(topic: AnyTopic) -> TopicActivity:
 
 @contextlib.contextmanager
 def _logged(what: str, topic: TopicName) -> Iterator[None]:
-    """Log a failed deletion within the context; the next check tries again."""
     try:
         yield
     except PreconditionFailed as refusal:

@@ -123,5 +123,4 @@ class LedgerSchemas:
 
 
 def _custom(topic: TopicName) -> dict[str, bytes]:
-    """Return the description of the ledger for operators' tools."""
     return {"component": b"schema", "application": b"pulsar", "pulsar/schemaId": topic.schema_id.encode()}

@@ -117,9 +117,8 @@ class TopicLifecycle:
 
     async def partitions_for_operator(self, name: TopicName, *, create: bool) -> PartitionedTopicMetadata:
         """Return the partition metadata, without properties if ``create``; raises PreconditionFailed if not served."""
-        return await self._ask(
-            self._cached_metadata[create], name, topics.decide_partitions_for_operator, create=create
-        )
+        cache = self._cached_metadata[create]
+        return await self._ask(cache, name, topics.decide_partitions_for_operator, create=create)
 
     async def open(self, name: TopicName, *, by: Requester, create: bool) -> None:
         """Check that the topic may be loaded, and create its record if it is missing and may be created."""
@@ -146,9 +145,7 @@ class TopicLifecycle:
         records = {name: keys.topic_record(name) for name in names}
         candidates = {keys.partitioned_topic(base): base for name in records for base in metadata_names(name)}
         found = await self._store.get_many([*candidates, *records.values()])
-        metadata = {
-            candidate: parsed_metadata(key, found[key].value) for key, candidate in candidates.items() if key in found
-        }
+        metadata = {topic: parsed_metadata(key, found[key].value) for key, topic in candidates.items() if key in found}
         views = (
             TopicView(name, metadata=metadata, recorded=key in found if name.is_persistent else name in self._loaded)
             for name, key in records.items()
@@ -241,10 +238,8 @@ class TopicLifecycle:
         prefix = f"{keys.partitioned_topics(namespace, domain)}/"
         async for page in scan_pages(self._store, prefix, limit=_NAMES_AT_ONCE):
             async for some in in_turns(page):
-                topics = ((keys.topic_of_partitioned_topic(key), key, stored) for key, stored in some)
-                counts |= {
-                    topic: count_if_clear(key, stored.value) for topic, key, stored in topics if topic is not None
-                }
+                stored = ((keys.topic_of_partitioned_topic(key), key, versioned.value) for key, versioned in some)
+                counts |= {topic: count_if_clear(key, value) for topic, key, value in stored if topic is not None}
         listed = await _listed(counts, include_system=include_system)
         return {name: counts[name] async for some in in_turns(listed) for name in some}
 
@@ -341,10 +336,7 @@ class TopicLifecycle:
     async def _decide_delete_partitioned(
         self, name: TopicName
     ) -> tuple[Decision[tuple[TopicName, ...]], dict[str, int | None]]:
-        """Return the decision with its associated metadata, and the versions it rests on.
-
-        Its answer is the partitions.
-        """
+        """Return the decision, whose answer is the partitions, its associated metadata, and the versions."""
         reading = await self._reader.read(name)
         decision = topic_operations.decide_delete_partitioned(reading.view)
         partitions = tuple(name.partition(index) for index in range(decision.answer))
@@ -355,10 +347,7 @@ class TopicLifecycle:
         return Decision(partitions, (*decision.changes, *removal)), expect | versions
 
     async def mark_deleted(self, name: TopicName, *, deleted: bool = True) -> bool:
-        """Mark a partitioned topic as being deleted, so that no partition of it comes back, or remove the mark.
-
-        Return True if that changed something.
-        """
+        """Mark a topic as being deleted, so that no partition comes back, or unmark it. Return True if changed."""
 
         async def propose(records: Records) -> Decision[bool]:
             key = keys.partitioned_topic(name)
@@ -425,7 +414,6 @@ class TopicLifecycle:
         *arguments: P.args,
         **options: P.kwargs,
     ) -> A:
-        """Decide by a rule whose answers are cached."""
         decision = cache.find(str(name))
         if decision is not None:
             return decision.answer

@@ -27,7 +27,7 @@ async def stored_policies(store: MetadataStore, name: TopicName) -> TopicPolicie
 
 
 async def stored_record(store: MetadataStore, name: TopicName) -> TopicPolicyRecord:
-    """Return the policies of `stored_policies` for this cluster and for all clusters, separately."""
+    """Return the policies of `stored_policies` by level."""
     stored = await store.get(keys.topic_policies(name))
     return TopicPolicyRecord.load(stored.value) if stored else _NOTHING_SET
 

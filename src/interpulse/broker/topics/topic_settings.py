@@ -114,10 +114,7 @@ def policies_in_force(topic: TopicPolicies, namespace: NamespacePolicies | None,
 def topic_settings(
     name: TopicName, topic: TopicPolicies, namespace: NamespacePolicies | None, config: BrokerConfig
 ) -> TopicSettings:
-    """Return the settings of a loaded topic.
-
-    System topics accept any number of producers, encrypting or not, as in Pulsar.
-    """
+    """Return the settings of a topic. System topics accept any number of producers, encrypting or not, as in Pulsar."""
     policies = policies_in_force(topic, namespace, config)
     encrypted = config.encryption_require_on_producer or bool(namespace and namespace.encryption_required)
     types = policies.subscription_types_enabled or _ALL_TYPES

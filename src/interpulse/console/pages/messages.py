@@ -160,7 +160,6 @@ async def _partitions(visit: Visit, topic: TopicName) -> tuple[str, ...]:
 
 
 async def _begin(visit: Visit, reading: TopicMessages, entries: EntryRange) -> tuple[int, MessageId | None]:
-    """Return the number of the first entry, and the first message in it."""
     if time := visit.text("time"):
         return await reading.number_at(entries, read_time(time)), None
     if visit.text("from") == "earliest":

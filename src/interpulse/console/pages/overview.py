@@ -131,7 +131,6 @@ async def _broker(visit: Visit) -> Broker | None:
 
 
 async def _search(visit: Visit, text: str) -> Found:
-    """Search in steps; names are in the order of the store."""
     wanted, allowed = text.casefold(), VisibleNamespaces(visit, to_list_topics)
     found = Found()
     namespaces = topics = 0

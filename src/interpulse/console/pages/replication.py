@@ -175,7 +175,6 @@ async def _writers(visit: Visit, wanted: Filter, allowed: VisibleNamespaces) -> 
 
 
 def _completed(visit: Visit, row: Row) -> Row:
-    """Add the publish rate of the topic to its row."""
     loaded = visit.broker.loaded_topic(TopicName.parse(row.topic))
     rate_in = None if loaded is None else loaded.measure()[0].rate_in
     if loaded is None and visit.broker.shared and row.lag_messages:

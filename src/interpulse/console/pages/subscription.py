@@ -162,7 +162,6 @@ async def _dead_letters(visit: Visit, topic: TopicName, subscription: str) -> De
 
 
 def _behind(position: str) -> str:
-    """Return the next position in the ledger."""
     ledger, _, entry = position.partition(":")
     try:
         return f"{int(ledger)}:{int(entry) + 1}" if int(ledger) >= 0 else "earliest"

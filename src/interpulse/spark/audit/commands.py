@@ -233,7 +233,6 @@ def _now() -> str:
 
 @contextmanager
 def _opened(config_path: str, directory: Path, run: str) -> Iterator[Audit]:
-    """Open an audit with a Spark session."""
     from interpulse.spark.audit.launch import Audit, audit_session
     from interpulse.spark.job.pipeline_config import load_pipeline_config
 

@@ -56,11 +56,7 @@ _OF_TOPIC: Final[tuple[Row, ...]] = (
     ("pulsar_storage_offloaded_size", "gauge", "Always 0: there is no tiered storage."),
     ("pulsar_storage_write_rate", "gauge", "Entries per second made durable, in the last full minute."),
     ("pulsar_storage_read_rate", "gauge", "Entries per second read from storage, in the last full minute."),
-    (
-        "pulsar_storage_read_cache_misses_rate",
-        "gauge",
-        "Entries per second not found in memory, in the last full minute.",
-    ),
+    ("pulsar_storage_read_cache_misses_rate", "gauge", "Entries per second that were not in memory."),
     ("pulsar_delayed_message_index_size_bytes", "gauge", "Memory of messages that wait for their delivery time."),
 )
 _OF_SUBSCRIPTION: Final[tuple[Row, ...]] = (
@@ -80,21 +76,13 @@ _OF_SUBSCRIPTION: Final[tuple[Row, ...]] = (
     ("pulsar_out_messages_total", "counter", "Messages delivered since the topic was loaded."),
     ("pulsar_out_bytes_total", "counter", "Bytes delivered since the topic was loaded."),
     ("pulsar_subscription_delayed", "gauge", "Messages that wait for their delivery time."),
-    (
-        "pulsar_subscription_delayed_message_index_size_bytes",
-        "gauge",
-        "Memory of messages that wait for their delivery time.",
-    ),
+    ("pulsar_subscription_delayed_message_index_size_bytes", "gauge", "Memory of delayed messages."),
     ("pulsar_subscription_in_replay", "gauge", "Entries that wait to be sent outside the order of the topic."),
     ("pulsar_subscription_back_log_no_delayed", "gauge", "Entries not acknowledged that could be delivered now."),
     ("pulsar_subscription_msg_rate_expired", "gauge", "Messages per second that expire."),
     ("pulsar_subscription_msg_drop_rate", "gauge", "Messages per second lost to consumers, of non-persistent topics."),
     ("pulsar_subscription_last_expire_timestamp", "gauge", f"Time of the last expiry of messages; {_TIMES}."),
-    (
-        "pulsar_subscription_last_consumed_flow_timestamp",
-        "gauge",
-        f"Time of the last request of a consumer for messages; {_TIMES}.",
-    ),
+    ("pulsar_subscription_last_consumed_flow_timestamp", "gauge", f"Time of the last request; {_TIMES}."),
     ("pulsar_subscription_last_consumed_timestamp", "gauge", f"Time of the last delivery to a consumer; {_TIMES}."),
     ("pulsar_subscription_last_acked_timestamp", "gauge", f"Time of the last acknowledgement; {_TIMES}."),
     (

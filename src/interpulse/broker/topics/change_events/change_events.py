@@ -104,10 +104,7 @@ class ChangeEvents:
     # --- for policy records
 
     async def follow(self, namespace: NamespaceName) -> None:
-        """Return once the records include all events before the first call; they follow from then on.
-
-        Raises ServiceNotReady if the events cannot be read now.
-        """
+        """Return once the records include all events so far; they follow from then on. Raise ServiceNotReady."""
         if namespace in self._silent:
             return
         follower = self._followers.get(namespace)
@@ -132,10 +129,7 @@ class ChangeEvents:
             await self._read_to_end(namespace)
 
     async def report(self, name: TopicName, before: TopicPolicyRecord, after: TopicPolicyRecord) -> TopicPolicyRecord:
-        """Publish the changed policies and return ``after`` with the positions of the events.
-
-        Raise refusals of their owner.
-        """
+        """Publish the changes, and return ``after`` with the positions. Raise refusals of the events' owner."""
         reported = after
         for everywhere in (False, True):
             if before.level(everywhere=everywhere) != after.level(everywhere=everywhere):
@@ -194,7 +188,6 @@ class ChangeEvents:
         return follower
 
     async def _follow(self, namespace: NamespaceName, follower: _Follower) -> None:
-        """Follow events until they are deleted or no topic here needs them."""
         failures = 0
         try:
             while True:
@@ -272,7 +265,6 @@ class ChangeEvents:
     # --- records
 
     async def _has_events(self, namespace: NamespaceName) -> bool:
-        """Return True if the namespace has a topic of events."""
         topic = _events_of(namespace)
         return bool(await self._store.get_many([keys.topic_record(topic), keys.partitioned_topic(topic)]))
 

@@ -68,7 +68,6 @@ async def _take(client: Client, message: Message, levels: Levels) -> None:
 
 
 async def _definition(client: Client, message: Message) -> bytes:
-    """Return the Avro definition that a message was written with."""
     if message.schema_version is None:
         return EVENT_SCHEMA.definition
     schema = await client.get_schema(str(TopicName.parse(message.topic).base), message.schema_version)

@@ -145,7 +145,6 @@ class Bundles:
                 await self._registry.unload(topic)
 
     async def _divide_held(self, bundle: Bundle, added: Sequence[int], others: OtherBrokers) -> None:
-        """Change the boundaries and the locks in one commit."""
         ends = split_at(bundle.range.split("_"), added)
 
         async def commit(locks: Sequence[Change], expect: Mapping[str, int | None]) -> None:

@@ -102,10 +102,7 @@ class Lookups:
         limits: Callable[[], BatchLimits] = BatchLimits,
         ready: Callable[[], bool] = lambda: True,
     ) -> None:
-        """Create the lookups; ``limits`` and ``ready`` are read each time.
-
-        ``permits`` raises TooManyRequests if no permit is left.
-        """
+        """Create the lookups; ``limits`` and ``ready`` are read each time, ``permits`` raises TooManyRequests."""
         self.meter = LatencyMeter()
         """Lookups of single topics."""
         self.redirected = 0
@@ -293,7 +290,6 @@ class Lookups:
         return sort_by_existence(topics, counts, answer, expanded_chars_max=chars_max)
 
     async def _partition_counts(self, topics: Mapping[str, TopicName], *, create: bool) -> dict[str, int | PulsarError]:
-        """Return the partition count of each topic. With ``create`` a missing one may become a partitioned topic."""
         try:
             found = await self._lifecycle.existences(topics.values())
         except MetadataError as error:

@@ -79,7 +79,6 @@ async def answers_of(questions: Mapping[str, Callable[[], Awaitable[T]]]) -> Ans
 
 
 async def _others(visit: Visit) -> dict[str, ListenerAddresses]:
-    """Return the addresses of other brokers by id."""
     own_id = visit.broker.broker_id
     brokers = await visit.broker.brokers()
     return {broker_id: addresses for broker_id, addresses in brokers.items() if broker_id != own_id}

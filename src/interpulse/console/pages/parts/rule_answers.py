@@ -109,7 +109,6 @@ def _lookup(view: TopicView, auto_creation: AutoCreation) -> Way:
 
 
 def _partitions(view: TopicView, auto_creation: AutoCreation) -> Way:
-    """Return the answer to a question for partition metadata, which clients ask first."""
 
     def words(decision: Any) -> tuple[str, str]:
         if isinstance(decision, AskRemotes):

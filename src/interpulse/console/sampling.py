@@ -50,7 +50,7 @@ class _Series:
         await self.waiting[-1]
 
     async def wake_all(self) -> None:
-        """Wake the current watchers, and give way to other work in between."""
+        """Wake the current watchers. Yields to other work in between."""
         waiting, self.waiting = self.waiting, []
         for number, watcher in enumerate(waiting, 1):
             if not watcher.done():

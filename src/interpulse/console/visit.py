@@ -61,7 +61,7 @@ _JSON: Final = "application/json"
 
 
 class ServedElsewhere(PulsarError):
-    """Another broker of the cluster serves this; ``web_url`` is its address."""
+    """The answer that another broker serves this; ``web_url`` is its address."""
 
     http_status = 421
 
@@ -112,7 +112,7 @@ class Visit:
         return await self.send("GET", path)
 
     async def attempt(self, path: str) -> Part[Any]:
-        """Make a GET whose refusal leaves the rest of the page as it is."""
+        """Make a GET; if it is refused, the rest of the page is shown anyway."""
         try:
             return Part(await self.read(path))
         except PulsarError as error:

@@ -30,7 +30,7 @@ __all__ = ["TAKEN_AT_ONCE", "BundlePlacement"]
 
 TAKEN_AT_ONCE: Final = 32
 _TAKE_SECONDS_MAX: Final = 20.0
-"""Less than the 30 s after which clients give a lookup up."""
+"""A limit below the 30 s after which clients abandon a lookup."""
 _ANSWERS_MAX: Final = 100_000  # some 300 bytes each; beyond that the cache is cleared
 
 

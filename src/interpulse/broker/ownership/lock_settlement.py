@@ -120,7 +120,7 @@ class LockSettlement:
             log.error("locks not settled", exc_info=done.exception())
 
     async def _settle(self) -> None:
-        """Read the locks until none changed meanwhile, or the session is lost once more."""
+        """Read the locks until none has changed meanwhile, or the session is lost again."""
         while self._unsettled and not self._held.leaving:
             self._unsettled = False
             session_id = self._session.id

@@ -101,7 +101,7 @@ class RemoteTopics:
         self._changed_namespaces: set[NamespaceName] = set()
         self._changed_topics: set[TopicName] = set()
         self._unsure = False
-        """Anything may have changed: at the start, and after the store lost sight of its server."""
+        """True if any record may have changed: at the start, and after the store lost its server."""
         self._changed = asyncio.Event()
         self._cancel_watches: list[Callable[[], None]] = []
         self._task: asyncio.Task[None] | None = None

@@ -63,7 +63,7 @@ _RATES: Final = ("msgRateOut", "msgThroughputOut")
 _NUMBERS: Final = ("since", "nextRetryAt", *_LAG, "skippedEntries", *_RATES, "batchId", "batchMs", "healedCount")
 _TEXTS: Final = ("reason", "remedy", "provisioned", "healedReason", "healedRemedy")
 _FIELDS_OF_THE_PAST: Final = ("since", "remedy", "nextRetryAt", *_LAG, *_RATES)
-"""Members of the last report that no longer hold once a topic is not held any more."""
+"""Members of the last report that no longer apply once a topic is not held."""
 _IN_STATS: Final = ("state", "since", "reason", "remedy", "nextRetryAt")
 
 

@@ -95,7 +95,7 @@ class JobCommand:
 
     program: tuple[str, ...] = (sys.executable, "-m", "interpulse.cli", "replicate")
     arguments: tuple[str, ...] = ()
-    """Given to the program besides: how it shows its log."""
+    """Further arguments of the program, such as the format of its log."""
 
     @property
     def directory(self) -> Path:

@@ -64,7 +64,7 @@ class ReplicationSurvey:
 
     @property
     def provisioned(self) -> Mapping[tuple[str, str], int]:
-        """See `RemoteTopics.results`."""
+        """Outcomes of provisioning; see `RemoteTopics.results`."""
         return self._remote_topics.results
 
     async def look(self) -> Survey:

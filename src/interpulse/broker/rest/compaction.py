@@ -1,4 +1,4 @@
-"""REST calls about compaction: begin it, and ask how it goes."""
+"""REST calls about compaction: start it and get its status."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ async def get_policy(call: Call) -> Answer:
 
 
 async def set_policy(call: Call) -> Answer:
-    """Store it, then unload namespaces by its ``unload_scope``: those of this cluster, whose brokers it is about."""
+    """Store a policy, then unload local namespaces according to its ``unload_scope``."""
     if call.json_or_none() is None:
         raise InvalidRequest("a namespace isolation policy is required")
     cluster, name, body = call.param("cluster"), call.param("policy"), call.object(ISOLATION_POLICY)

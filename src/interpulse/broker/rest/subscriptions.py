@@ -194,7 +194,7 @@ async def _move_each(call: Call, move: Callable[[Topic], Awaitable[None]]) -> An
 
 
 async def _when_settled(call: Call, topics: Iterable[Topic]) -> Answer:
-    """Answer when nothing that the cursor was moved past is replicated any more."""
+    """Answer once no skipped message is being replicated any more."""
     for topic in topics:
         if (found := topic.subscriptions.get(call.subscription)) is not None:
             await found.settled()

@@ -24,7 +24,7 @@ __all__ = ["ROUTES"]
 
 
 async def list_topics(call: Call) -> Answer:
-    """List the topics of the namespace or ``bundle``, only those with all ``properties`` if given (PIP-452)."""
+    """List the topics of the namespace or ``bundle``; with ``properties``, only topics that have them all (PIP-452)."""
     properties = _wanted_properties(call)
     await call.context.namespaces.get_policies(call.namespace)
     include_system, domain = call.flag("includeSystemTopic"), _domain(call)

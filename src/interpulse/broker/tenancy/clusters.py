@@ -64,7 +64,7 @@ class Clusters:
         return ClusterData.load(stored.value)
 
     async def registered(self, names: Iterable[str]) -> dict[str, ClusterData]:
-        """Return the records of those names that are registered."""
+        """Return the records of the names that are registered."""
         wanted = {keys.cluster(name): name for name in names if not _HALF_PAIRS.search(name)}
         records = await self._store.get_many(list(wanted))
         return {wanted[key]: ClusterData.load(stored.value) for key, stored in records.items()}

@@ -31,7 +31,7 @@ class FailureDomains:
         self._committer = Committer(store, layout)
 
     async def list(self, cluster: str) -> dict[str, FailureDomain]:
-        """Return all domains of a cluster by name; none of a cluster that is not registered."""
+        """Return all domains of a cluster by name; empty if the cluster is not registered."""
         return await self._read(Records(self._store), cluster)
 
     async def get(self, cluster: str, name: str) -> FailureDomain:

@@ -85,9 +85,9 @@ class Namespaces:
     async def update_policies(
         self, namespace: NamespaceName, change: Callable[[NamespacePolicies], NamespacePolicies]
     ) -> NamespacePolicies:
-        """Store what ``change`` makes of the policies; it may be called again if another change was faster.
+        """Store the policies that ``change`` returns. It runs again after a conflict.
 
-        Raises NamespaceNotFound, and what ``change`` raises; then nothing is stored.
+        Raises NamespaceNotFound and the errors of ``change``; then nothing is stored.
         """
         return (await self.decide(namespace, lambda view: decide_policies(view, change))).answer
 
@@ -142,7 +142,7 @@ class Namespaces:
         also: Sequence[StoreChange] = (),
         expect: Mapping[str, int | None] = _NOTHING,
     ) -> None:
-        """Store what ``change`` makes of the boundaries, in one commit with the locks ``also``.
+        """Store the boundaries that ``change`` returns, in one commit with the locks ``also``.
 
         Raises NamespaceNotFound, and CommitConflict if one of the keys ``expect`` has another version.
         """
@@ -209,7 +209,7 @@ class Namespaces:
         return {key: stored.version}
 
     async def check_delete(self, namespace: NamespaceName) -> None:
-        """Refuse what `begin_delete` would; raises PreconditionFailed, and NamespaceNotFound."""
+        """Raise the errors of `begin_delete`, PreconditionFailed and NamespaceNotFound, without marking."""
         await self.decide(namespace, decide_delete_namespace, previewed=True)
 
     async def begin_delete(self, namespace: NamespaceName, *, forced: bool = False) -> None:

@@ -314,7 +314,7 @@ class Deletion:
 
 
 async def _from_below(pages: AsyncIterator[Sequence[str]]) -> AsyncIterator[list[str]]:
-    """Yield the keys, each after those below it, some of which may come on a later page."""
+    """Yield keys after all keys below them, even when these are on a later page."""
     held: list[str] = []
     async for page in pages:
         seen = [*held, *page]

@@ -175,7 +175,7 @@ class TopicLifecycle:
         return dict(record.other.get("properties") or {})
 
     async def having_properties(self, names: Iterable[TopicName], wanted: Mapping[str, str]) -> list[TopicName]:
-        """Return those of these topics that have all these properties; partitions have those of their topic."""
+        """Return the topics that have all these properties; a partition has the properties of its topic."""
         having: list[TopicName] = []
         async for some in in_turns(names, _NAMES_AT_ONCE):
             metadata = {name: keys.partitioned_topic(name.base) for name in some}
@@ -293,7 +293,7 @@ class TopicLifecycle:
         await self._committer.decide(propose)
 
     async def set_properties(self, name: TopicName, change: Callable[[dict[str, str]], dict[str, str]]) -> None:
-        """Replace the properties of a topic, those of a partitioned topic in its metadata; raises TopicNotFound."""
+        """Replace the properties of a topic, in the metadata if it is partitioned. Raise TopicNotFound."""
 
         async def propose(records: Records) -> Decision[None]:
             reading = await self._read(records, name, topic_operations.decide_set_properties)
@@ -317,7 +317,7 @@ class TopicLifecycle:
         return PartitionedDeletion(decision.answer, tuple(await self._committer.writes(decision.changes)), expect)
 
     async def delete_partitioned_metadata(self, name: TopicName) -> None:
-        """Remove a partitioned topic whose partitions are gone. Raises PreconditionFailed if one came back."""
+        """Remove a partitioned topic whose partitions are deleted. Raise PreconditionFailed if one exists again."""
         absent: dict[str, None] = {}
 
         async def propose(records: Records) -> Decision[tuple[TopicName, ...]]:
@@ -385,10 +385,11 @@ class TopicLifecycle:
         return found
 
     async def delete_orphaned_metadata(self, name: TopicName) -> bool:
-        """Remove a partitioned topic that has no partition left; return True if it was one.
+        """Remove a partitioned topic that has no partition left, with its associated metadata.
 
-        Its associated metadata go along. No partition can come back in between: its record would have to be absent for
-        this commit, and the metadata present for its own.
+        Return True if removed.
+
+        No partition can be created in between: this commit requires its record to be absent, and its own the metadata.
         """
 
         async def propose(records: Records) -> Decision[bool]:

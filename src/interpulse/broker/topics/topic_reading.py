@@ -1,4 +1,4 @@
-"""Reads the view of a topic for a rule, with the versions of all records that it rests on."""
+"""Views of topics for rules, with the versions of all records that they rest on."""
 
 from __future__ import annotations
 

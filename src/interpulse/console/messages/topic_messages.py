@@ -22,7 +22,7 @@ from interpulse.model.schemas import SchemaInfo
 __all__ = ["Found", "ShownMessage", "TopicMessages", "message_id"]
 
 _ENTRIES_MAX: Final = 1_000
-"""Entries that one page looks at while it searches."""
+"""The number of entries that one page reads in a search."""
 _BYTES_MAX: Final = 16 * 1024 * 1024
 _OFF: Final = "Messages are not shown in the console (consoleMessagesEnabled=false)"
 

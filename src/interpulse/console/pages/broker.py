@@ -22,7 +22,7 @@ class Setting:
     value: str
     default: str
     origin: str
-    """``dynamic``: set while brokers run; ``start``: by file, environment or command line; else ``default``."""
+    """``dynamic`` if set while brokers run, ``start`` if from file, environment or command line, else ``default``."""
 
     dynamic: bool
     """True if the page may change it."""

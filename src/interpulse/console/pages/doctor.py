@@ -63,10 +63,10 @@ class DoctorModel:
     """The page."""
 
     namespace: str
-    """Empty: the visitor has not chosen one yet."""
+    """The chosen namespace; empty before a choice."""
 
     known: bool = True
-    """False: the first look at the namespace is under way."""
+    """False while the namespace is examined for the first time."""
 
     age_seconds: float = 0.0
     examined: int = 0

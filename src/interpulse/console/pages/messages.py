@@ -32,7 +32,7 @@ COUNT: Final = 25
 _EXPORTED_MAX: Final = 1_000_000
 _FORMATS: Final = ("ndjson", "csv")
 _TAIL_MAX: Final = 20
-"""Messages that one look at the tail sends, and entries that it reads; what came besides is counted."""
+"""Messages per event of a tail, and entries that it reads; further ones are counted."""
 _COLUMNS: Final = (
     "id", "publish_time_ms", "event_time_ms", "key", "producer", "sequence_id", "replicated_from", "schema_version",
     "properties", "form", "content", "problem",
@@ -59,7 +59,7 @@ class MessagesModel:
 
     later: str = ""
     live: str = ""
-    """The address of the stream of what comes; empty on pages that do not end with the topic."""
+    """The address of the stream of new messages; empty on pages that do not end with the topic."""
 
     exports: tuple[tuple[str, str], ...] = ()
 

@@ -56,7 +56,7 @@ class OverviewModel:
     problem: str
     broker: Broker | None
     known: bool
-    """False: the first look at all topics is under way."""
+    """False while all topics are examined for the first time."""
 
     age_seconds: float
     loaded: LoadedTopics

@@ -81,7 +81,7 @@ class ReplicationModel:
     """The job, each remote cluster, and the topics on their way there and from there."""
 
     known: bool
-    """False: the first look at all topics is under way."""
+    """False while all topics are examined for the first time."""
 
     age_seconds: float
     job: Job
@@ -103,7 +103,7 @@ class ReplicationModel:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """The result of one look at all topics."""
+    """The result of one examination of all topics."""
 
     summaries: dict[str, Summary]
     rows: list[Row]
@@ -140,7 +140,7 @@ async def build(visit: Visit) -> ReplicationModel:
 
 
 async def _look(visit: Visit, wanted: Filter) -> _Found:
-    """Look at every topic that is replicated from here or loaded. Gives way to other work."""
+    """Examine every topic that is replicated from here or loaded. Yields to other work."""
     summaries: dict[str, Summary] = {}
     foremost = Foremost(_ROWS_MAX, order)
     allowed = VisibleNamespaces(visit, to_see_replication)

@@ -1,4 +1,4 @@
-"""The schemas of a topic: every version, what changed between two, and whether another one would be accepted."""
+"""The schemas of a topic: every version, the changes between two, and a check of another one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class DiffLine:
-    """``mark`` is ``+``, ``-`` or a blank."""
+    """One line of a comparison; ``mark`` is ``+``, ``-`` or a blank."""
 
     mark: str
     text: str

@@ -35,7 +35,7 @@ class PartState:
     topic: str
     backlog: int
     delete_position: str = ""
-    """All entries up to this one are acknowledged."""
+    """The position up to which all entries are acknowledged."""
 
     gaps: str = ""
     """Acknowledged ranges of entries after the position."""
@@ -45,7 +45,7 @@ class PartState:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetters:
-    """``messages`` None: the topic is not there, or the visitor may not look into it."""
+    """The dead-letter topic; ``messages`` is None if it is absent or hidden from the visitor."""
 
     topic: str
     messages: int | None = None

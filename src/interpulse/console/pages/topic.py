@@ -61,7 +61,7 @@ class PartitionRow:
     recorded: bool
     loaded: bool
     broker: str
-    """Another broker that has it; empty where it is not loaded, or here."""
+    """The other broker that has loaded it; empty if it is loaded here or not at all."""
 
     rate_in: float
     rate_out: float
@@ -75,7 +75,7 @@ class TopicModel:
 
     name: str
     kind: str
-    """``partitioned``, ``non-partitioned`` or ``absent``."""
+    """The kind: ``partitioned``, ``non-partitioned`` or ``absent``."""
 
     partitions: int
     missing: int
@@ -88,10 +88,10 @@ class TopicModel:
     """The refusal of statistics; empty if the visitor may see them."""
 
     known: bool
-    """False: other brokers are being asked for their parts."""
+    """False while other brokers are asked for their parts."""
 
     silent: tuple[Silent, ...]
-    """Brokers that did not answer: what they have is missing here."""
+    """Brokers that did not answer; their topics are missing here."""
 
     left_out: int
     """Partitions of other brokers that they were not asked about."""

@@ -1,4 +1,4 @@
-"""Results of slow work, such as a look at all topics: made in the background and cached for a while.
+"""Results of slow work, such as examining all topics: computed in the background and cached for a while.
 
 A page shows the cached result with its age, and never waits long. Results that no page asks for are dropped.
 """
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 _FRESH_SECONDS: Final = 2.0
 _SHARE: Final = 20
-"""A result is made again after twenty times what that takes: a watched page costs a twentieth of the processor."""
+"""The age for renewal in units of the computing time: a watched page takes a twentieth of the processor."""
 _WAIT_SECONDS: Final = 0.12
 _KEPT_MAX: Final = 16
 _UNSEEN_SECONDS: Final = 120.0

@@ -105,7 +105,7 @@ class Audit:
     def take_inventories(self, options: AuditOptions) -> None:
         """Read both clusters. Namespaces that were read before are not read again.
 
-        Raises AuditError for a run that was begun with other options, and what a cluster answers that cannot be listed.
+        Raises AuditError for a run that was started with other options, and a cluster's refusal to list its namespaces.
         """
         self._begin(options)
         for address in (self._config.source, self._target):

@@ -44,7 +44,7 @@ class TopicResult:
     older: int = 0
     """Copies whose originals the source no longer has, or that precede ``since_ms``."""
     newer: int = 0
-    """Copies whose originals came while it was read."""
+    """Copies whose originals were published during the run."""
     problems: dict[str, int] = field(default_factory=lambda: dict.fromkeys(map(str, Problem), 0))
 
     @property

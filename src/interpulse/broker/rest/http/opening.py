@@ -1,4 +1,4 @@
-"""Loading what a path names: one topic, or every partition of a partitioned one."""
+"""The loading of topics that a path names: one topic, or every partition of a partitioned one."""
 
 from __future__ import annotations
 

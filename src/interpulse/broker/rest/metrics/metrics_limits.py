@@ -1,4 +1,4 @@
-"""Metrics of what policies limit. Only topics that have such policies have these series."""
+"""Metrics of policies with limits. Only topics with such policies have these series."""
 
 from __future__ import annotations
 

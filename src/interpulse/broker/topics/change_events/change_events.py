@@ -5,8 +5,8 @@ broker follows the events of the namespaces it has topics of; it reads them to t
 topic. A record holds the position of its event and never goes back to an earlier one, so several brokers can follow the
 same events. A record without a position was never reported, and is reported once.
 
-A change of policies reads to the end, writes an event, and then changes the record. Source:
-docs/reference/cluster-protocol.md#topic-policies.
+A change of policies reads to the end, writes an event, and then changes the record.
+Source: docs/reference/cluster-protocol.md#topic-policies.
 """
 
 from __future__ import annotations
@@ -283,7 +283,7 @@ class ChangeEvents:
         return {name: record for name, record in (await self._records(namespace)).items() if record.unreported}
 
     async def _report_missing(self, namespace: NamespaceName) -> None:
-        """Report the records that were never reported, as those of a broker that was alone."""
+        """Report policies that have no event yet, such as those of a broker that was alone."""
         for name, record in (await self._unreported(namespace)).items():
             for everywhere in record.unreported:
                 policies = record.level(everywhere=everywhere)
@@ -291,7 +291,7 @@ class ChangeEvents:
                 await self._store_level(name, policies, position, everywhere=everywhere)
 
     async def _drop_compacted(self, namespace: NamespaceName, levels: Levels, upto: Position) -> None:
-        """Remove policies that have no event any more: they were removed, and compaction dropped that message."""
+        """Remove policies whose event has disappeared: compaction dropped it after their removal."""
         for name, record in (await self._records(namespace)).items():
             for everywhere in (False, True):
                 position = record.position(everywhere=everywhere)

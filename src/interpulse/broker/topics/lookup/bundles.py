@@ -87,10 +87,10 @@ class Bundles:
     async def unload(
         self, namespace: NamespaceName, bundle: str | None = None, *, destination: str | None = None
     ) -> None:
-        """Close every loaded topic; clients come back and load what they need.
+        """Close every loaded topic; clients reconnect and load the topics they need.
 
-        Among several brokers the bundles of this one are given away, to the ``destination`` if a broker is named, which
-        raises Conflict if it is not there; those of others are unloaded by them.
+        In a cluster this broker releases its bundles, to the broker ``destination`` if one is named, and asks the other
+        owners to release theirs. Raises Conflict if the destination is not registered.
         """
         if self._others is not None:
             await self._give_away(namespace, bundle, destination, self._others)
@@ -158,10 +158,9 @@ class Bundles:
     async def clear_backlog(
         self, namespace: NamespaceName, bundle: str | None = None, subscription: str | None = None
     ) -> None:
-        """Acknowledge everything, for one subscription wherever there is one of that name, or for all.
+        """Acknowledge everything for one subscription of each topic, or for all.
 
-        What has still to be replicated stays, unless its cursor is named. Raises SubscriptionNotFound if no topic has
-        it.
+        The backlog of replication stays unless its cursor is named. Raises SubscriptionNotFound if no topic has it.
         """
         matching: list[TopicName] = []
         cleared: list[Subscription] = []
@@ -183,9 +182,9 @@ class Bundles:
             raise SubscriptionNotFound(f"Subscription {subscription} not found: no topic of {where} has it")
 
     async def unsubscribe(self, namespace: NamespaceName, subscription: str, bundle: str | None = None) -> None:
-        """Delete a subscription wherever there is one of that name.
+        """Delete a subscription of every topic that has it.
 
-        Where it has connected consumers it stays, and when all others are gone PreconditionFailed is raised.
+        A subscription with consumers stays; PreconditionFailed is raised after the others are deleted.
         """
         if subscription.startswith(self._replicator_prefix()):
             raise PreconditionFailed("Cannot unsubscribe a replication cursor")

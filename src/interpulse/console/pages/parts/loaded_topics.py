@@ -34,7 +34,7 @@ class WorstSubscription:
 
 @dataclass(frozen=True, slots=True)
 class LoadedTopics:
-    """All of them together, and the worst of each kind."""
+    """Totals of all loaded topics, and the worst topics of each kind."""
 
     topics: int = 0
     rate_in: float = 0.0
@@ -95,7 +95,7 @@ class _Look:
 
 
 async def look_at_loaded(broker: BrokerFacts, allowed: VisibleNamespaces) -> LoadedTopics:
-    """Return the totals and the worst topics of the allowed namespaces. Gives way to other work between topics."""
+    """Return the totals and the worst topics of the allowed namespaces. Yields to other work between topics."""
     look = _Look()
     async for topic in broker.loaded_topics():
         if await allowed(topic.name.namespace_name):

@@ -26,7 +26,7 @@ class BrokerLink:
 
     broker: str
     url: str
-    """Empty: it offers none to browsers that came the way the visitor did."""
+    """The address of its console; empty if it has none that this visitor's browser can use."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ _QUOTAS: Final = "backLogQuotaMap"
 
 @dataclass(frozen=True, slots=True)
 class PolicyRow:
-    """``name`` as Pulsar's JSON has it. ``hidden`` are the levels below that say something else."""
+    """One policy by its name in Pulsar's JSON; ``hidden`` are lower levels with other values."""
 
     name: str
     value: str

@@ -44,7 +44,7 @@ class Way:
 
     who: str
     mood: str
-    """``good``: let in; ``warn``: let in, and something is created; ``bad``: refused."""
+    """``good`` for admitted, ``warn`` for admitted with a creation, ``bad`` for refused."""
 
     answer: str
     error: str

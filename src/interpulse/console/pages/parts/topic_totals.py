@@ -31,7 +31,7 @@ class SubscriptionRow:
 
 @dataclass(slots=True)
 class TopicTotals:
-    """``parts`` of it are loaded."""
+    """Totals of the loaded ``parts`` of a topic."""
 
     parts: int = 0
     producers: int = 0

@@ -119,7 +119,7 @@ async def test_provisioning_that_fails_says_why_creates_nothing_else_and_ends_by
         assert status["state"] == record["state"]
         web.answer("PUT", CREATE, status=204)
         web.answer("GET", METADATA, {"partitions": 0})
-        await record_with(east, TOPIC, "it is there")
+        await record_with(east, TOPIC, "the topic exists there")
         await east.app.parts.replication.remote_topics.stop()
         await east.app.parts.tenancy.links.close()  # the stub waits for its clients
         assert {(asked.method, asked.target.partition("?")[0]) for asked in web.asked} <= {
@@ -137,7 +137,7 @@ async def test_creation_whose_answer_never_comes_is_not_done_twice(east: RestBro
         await join(east, web.url)
         await done(east, "PUT", TOPIC)
         await done(east, "POST", REPLICATION, BOTH)
-        await record_with(east, TOPIC, "it is there")
+        await record_with(east, TOPIC, "the topic exists there")
         await east.app.parts.replication.remote_topics.stop()
         await east.app.parts.tenancy.links.close()
         methods = [asked.method for asked in web.asked]
@@ -186,7 +186,7 @@ async def test_namespace_that_is_deleted_there_is_asked_for_and_not_created(east
     await join_both(east, west)
     await done(east, "POST", REPLICATION, BOTH)
     await done(east, "PUT", TOPIC)
-    await record_with(east, TOPIC, "it is there")
+    await record_with(east, TOPIC, "the topic exists there")
     await done(west, "DELETE", TOPIC)
     await done(west, "DELETE", "namespaces/demo/a")
     await done(east, "PUT", "persistent/demo/a/y")
@@ -194,7 +194,7 @@ async def test_namespace_that_is_deleted_there_is_asked_for_and_not_created(east
     assert (record["state"], record["remedy"]) == ("HELD", "create demo/a there")
     assert (await call(west.web_url, "GET", "namespaces/demo")).json == []
     await done(west, "PUT", "namespaces/demo/a")
-    await record_with(east, "persistent/demo/a/y", "it is there")
+    await record_with(east, "persistent/demo/a/y", "the topic exists there")
 
 
 class Dying:

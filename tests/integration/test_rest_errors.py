@@ -14,9 +14,9 @@ from tests.support.rest_client import call
 @pytest.mark.parametrize(
     ("method", "path", "body", "status", "words"),
     [
-        ("GET", "nowhere", None, 404, "There is nothing at /admin/v2/nowhere"),
-        ("GET", "/", None, 404, "There is nothing"),
-        ("GET", "persistent/public/default//stats", None, 404, "There is nothing"),
+        ("GET", "nowhere", None, 404, "No resource at /admin/v2/nowhere"),
+        ("GET", "/", None, 404, "No resource"),
+        ("GET", "persistent/public/default//stats", None, 404, "No resource"),
         ("POST", "clusters", None, 405, "only GET"),
         ("PUT", "tenants/demo", b"{bad", 400, "not JSON"),
         ("PUT", "tenants/demo", [], 400, "must be an object"),

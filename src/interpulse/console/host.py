@@ -33,11 +33,11 @@ __all__ = [
 
 
 MISSING_EXTRA: Final = f"the console needs its extra: {pip_install('console')}"
-TURNED_OFF: Final = "the console is off (consoleEnabled=false)"
+TURNED_OFF: Final = "the console is disabled (consoleEnabled=false)"
 
 
 class Availability(NamedTuple):
-    """``reason`` is empty where there is a console."""
+    """The availability of the console; ``reason`` is empty if it is available."""
 
     on: bool
     reason: str = ""
@@ -101,7 +101,7 @@ class AdminApi(Protocol):
         ...
 
     async def check(self, call: VisitorCall) -> None:
-        """Raise the refusal of a call, as far as it can be known without making the call."""
+        """Raise the refusal of a call if it is known without making the call."""
         ...
 
 
@@ -131,6 +131,6 @@ class Host:
     """Access control; None if visitors have no credentials of their own."""
 
     broker: Callable[[], BrokerFacts] | None = None
-    """Returns the broker, and loads what that takes. None: there is only the admin API."""
+    """Returns the broker and loads what it needs. None if there is only the admin API."""
 
     failed_authentications: FailedAuthentications = field(default_factory=FailedAuthentications)

@@ -50,19 +50,19 @@ class _Series:
         await self.waiting[-1]
 
     async def wake_all(self) -> None:
-        """Wake the current watchers, and give way to other work in between."""
+        """Wake the current watchers. Yields to other work in between."""
         waiting, self.waiting = self.waiting, []
-        for number, each in enumerate(waiting, 1):
-            if not each.done():
-                each.set_result(None)
+        for number, watcher in enumerate(waiting, 1):
+            if not watcher.done():
+                watcher.set_result(None)
             if number % _WOKEN_AT_ONCE == 0:
                 await asyncio.sleep(0)
 
     def end(self) -> None:
         """Wake all watchers at the end of the series."""
-        for each in self.waiting:
-            if not each.done():
-                each.set_result(None)
+        for watcher in self.waiting:
+            if not watcher.done():
+                watcher.set_result(None)
 
 
 class Samples:
@@ -98,7 +98,7 @@ class Samples:
                         return
                     if series.number == seen and not series.task.done():
                         await series.change()
-                yield b"event: ended\n" + event("the topic cannot be looked at any more")
+                yield b"event: ended\n" + event("the topic is no longer visible")
         finally:
             series.watchers -= 1
             if not series.watchers:
@@ -115,6 +115,6 @@ class Samples:
                 await series.wake_all()
                 await asyncio.sleep(self._rate.seconds)
         except PulsarError:
-            return  # the watchers get the end of the series
+            return  # watchers see the series end
         finally:
             series.end()

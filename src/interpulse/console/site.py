@@ -142,7 +142,6 @@ class Site:
     # --- visitors
 
     async def _visitor(self, request: _Request) -> Visitor:
-        """Authenticate the visitor. Raise BadCredentials."""
         access = self._host.access
         headers = {
             name: request.headers[name] for name in ("Authorization", "X-Original-Principal") if name in request.headers
@@ -315,7 +314,7 @@ class Site:
         back = action.back(values)
         return redirect(f"{back}{'&' if '?' in back else '?'}done={action.name}")
 
-    # --- what went wrong
+    # --- errors
 
     def _elsewhere(self, request: _Request, error: ServedElsewhere) -> Response:
         place = f"{error.web_url}{request.raw_path}"
@@ -352,17 +351,16 @@ def _not_allowed(method: str, allowed: str) -> MethodNotAllowed:
 
 
 def _charts() -> PollingRate:
-    """Two hundred watch each second, a thousand every five: writing to them takes a hundredth of a processor."""
+    """Limit the charts: two hundred each second, or a thousand every five, take a hundredth of a processor."""
     return PollingRate("charts", every_seconds=1.0, per_second_max=200, most=1000)
 
 
 def _tails() -> PollingRate:
-    """Two tails look twice a second, fifty every ten: a look at twenty messages takes some milliseconds."""
+    """Limit the tails: two read twice a second, fifty every ten; reading twenty messages takes some milliseconds."""
     return PollingRate("tails of topics", every_seconds=0.5, per_second_max=5, most=50)
 
 
 def _authorization(form: Mapping[str, str]) -> str:
-    """Return the header Authorization for the credentials of a form."""
     name, password = form.get("name", ""), form.get("password", "")
     if name:
         return f"Basic {base64.b64encode(f'{name}:{password}'.encode()).decode()}"

@@ -61,7 +61,7 @@ _JSON: Final = "application/json"
 
 
 class ServedElsewhere(PulsarError):
-    """Another broker of the cluster serves this; ``web_url`` is its address."""
+    """The answer that another broker serves this; ``web_url`` is its address."""
 
     http_status = 421
 
@@ -103,10 +103,7 @@ class Visit:
 
     @property
     def broker(self) -> BrokerFacts:
-        """Facts of the broker that no single admin call returns; see `refusal`.
-
-        A console with only the API has no pages that need them.
-        """
+        """Facts that no single admin call returns; see `refusal`. Pages of an API-only console do not use them."""
         assert self.host.broker is not None
         return self.host.broker()
 
@@ -115,7 +112,7 @@ class Visit:
         return await self.send("GET", path)
 
     async def attempt(self, path: str) -> Part[Any]:
-        """Make a GET whose refusal leaves the rest of the page as it is."""
+        """Make a GET; if it is refused, the rest of the page is shown anyway."""
         try:
             return Part(await self.read(path))
         except PulsarError as error:
@@ -129,7 +126,7 @@ class Visit:
     async def send(self, method: str, path: str, body: Any = None) -> Any:
         """Make any call of the admin API; see `read`."""
         answer = await self._answer(method, path, None if body is None else json.dumps(body).encode())
-        if answer.status >= _REFUSED:  # a document that says how far it came; others are raised by their handlers
+        if answer.status >= _REFUSED:  # a partial result; other errors are raised
             raise error_for_http_status(answer.status, _reason(answer))
         if not answer.content:
             return None

@@ -53,9 +53,9 @@ class Records:
 
     async def get_many(self, wanted: Sequence[str]) -> dict[str, Versioned]:
         """Return the newest values of several keys from one consistent read; absent keys are left out."""
-        found = await self._store.get_many(wanted)
-        self.versions |= {key: found[key].version if key in found else None for key in wanted}
-        return found
+        records = await self._store.get_many(wanted)
+        self.versions |= {key: records[key].version if key in records else None for key in wanted}
+        return records
 
 
 class Committer:
@@ -112,7 +112,6 @@ class Committer:
             await self._create_missing({write.key: write for write in rest[begin : begin + _RECORDS_AT_ONCE]})
 
     async def _create_missing(self, records: dict[str, StoreChange]) -> None:
-        """Create these records if they do not exist yet."""
         while records:
             try:
                 return await self._store.commit(list(records.values()), dict.fromkeys(records))
@@ -166,8 +165,10 @@ class Committer:
             case changes.DeletePartitionedMetadata(topic):
                 return Delete(keys.partitioned_topic(topic))
             case changes.SetTopicProperties(topic, properties):
-                found = await self._store.get(keys.topic_record(topic))
-                record = self._layout.topic_records.amended(found.value if found else None, properties=dict(properties))
+                existing = await self._store.get(keys.topic_record(topic))
+                record = self._layout.topic_records.amended(
+                    existing.value if existing else None, properties=dict(properties)
+                )
                 return Put(keys.topic_record(topic), record)
             case changes.SetTopicPolicies(topic, policies):
                 key = keys.topic_policies(topic)

@@ -91,7 +91,7 @@ class BundleLocks:
             try:
                 await self._store.commit([put], {key: version})
             except CommitConflict:
-                if version is not None:  # of an earlier session of this broker, which has not ended yet
+                if version is not None:  # from an earlier session of this broker that has not ended yet
                     await self.remove(key, version)
                 continue
             stored = await self._store.get(key)
@@ -115,7 +115,7 @@ class BundleLocks:
         try:
             stored = await self._store.get(key)
         except MetadataError as error:
-            log.warning("lock not read, it goes with the session key=%s error=%s", key, error)
+            log.warning("lock not read, it ends with the session key=%s error=%s", key, error)
             return
         if stored is not None and stored.value == self._disabled:
             await self.remove(key, stored.version)
@@ -127,7 +127,7 @@ class BundleLocks:
         except CommitConflict:
             return
         except MetadataError as error:
-            log.warning("lock not removed, it goes with the session key=%s error=%s", key, error)
+            log.warning("lock not removed, it ends with the session key=%s error=%s", key, error)
 
 
 def lock_key(bundle: Bundle) -> str:
@@ -140,4 +140,4 @@ def parsed_lock(key: str, stored: Versioned) -> BundleLock:
     try:
         return BundleLock.load(stored.value)
     except ValueError as error:
-        raise MetadataError(f"The lock {key} cannot be understood: {error}") from error
+        raise MetadataError(f"The lock {key} is invalid: {error}") from error

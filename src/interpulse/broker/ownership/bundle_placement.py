@@ -30,8 +30,8 @@ __all__ = ["TAKEN_AT_ONCE", "BundlePlacement"]
 
 TAKEN_AT_ONCE: Final = 32
 _TAKE_SECONDS_MAX: Final = 20.0
-"""Less than the 30 s after which clients give a lookup up."""
-_ANSWERS_MAX: Final = 100_000  # some 300 bytes each; one more clears the cache
+"""A limit below the 30 s after which clients abandon a lookup."""
+_ANSWERS_MAX: Final = 100_000  # some 300 bytes each; beyond that the cache is cleared
 
 
 class BundlePlacement:
@@ -58,7 +58,7 @@ class BundlePlacement:
 
     async def prepare(self, bundles: Sequence[Bundle], options: LookupOptions) -> Owner:
         """Return the owners of these bundles; see `Ownership.prepare`."""
-        # with the flag, another broker saw a change that may not have come here yet
+        # the flag: another broker saw a change that may not have arrived here yet
         locks = await self._locks.read(bundles, newest=options.authoritative)
         free = [bundle for bundle in bundles if lock_key(bundle) not in locks]
         brokers, destinations = await self._placing(free, options)
@@ -82,7 +82,7 @@ class BundlePlacement:
         """Return the cached owner. Raise ServiceNotReady if there is none that surely holds."""
         answer = self._answers.get((namespace, bundle))
         if answer is None or not self._store.unchanged(answer[1]):
-            raise ServiceNotReady(f"The owner of {namespace}/{bundle} has to be asked for")
+            raise ServiceNotReady(f"The owner of {namespace}/{bundle} is not cached")
         return answer[0]
 
     async def _placing(

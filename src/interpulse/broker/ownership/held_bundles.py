@@ -32,7 +32,7 @@ class HeldBundles:
         self.settled_id = session.id
         """The session under which all locks were read last."""
         self.leaving = False
-        """True while the broker gives everything away."""
+        """True while the broker releases all bundles."""
         self._metadata = metadata
         self._holders: dict[TopicName, HeldBundle] = {}
 
@@ -86,7 +86,7 @@ class HeldBundles:
         self._metadata.bind(topic.log_name, held.lock)
 
     def forget(self, topic: TopicName) -> None:
-        """End the binding of a topic that is not loaded any more."""
+        """Remove the binding of a closed topic."""
         held = self._holders.pop(topic, None)
         if held is not None:
             held.topics.discard(topic)

@@ -19,7 +19,7 @@ from interpulse.model.names import TopicName
 
 __all__ = ["LoadMeter"]
 
-_AT_ONCE: Final = 200  # topics between two chances for other work
+_AT_ONCE: Final = 200  # topics between two yields
 _MIB: Final = 1 << 20
 _MEMORY_IN_USE: Final = Path("/proc/self/statm")
 

@@ -59,10 +59,7 @@ class LockSettlement:
         brokers: RegisteredBrokers,
         release_excluded: Callable[[NamespaceName], Awaitable[None]],
     ) -> None:
-        """Create a settlement.
-
-        ``release_excluded`` releases the bundles of a namespace that isolation policies do not allow on this broker.
-        """
+        """Create a settlement. ``release_excluded`` releases bundles of a namespace that policies exclude from here."""
         self.on_resumed: Callable[[], None] = lambda: None
         """Callback for the moment at which the broker serves again."""
         self.on_lost: Callable[[], None] = lambda: None
@@ -123,7 +120,7 @@ class LockSettlement:
             log.error("locks not settled", exc_info=done.exception())
 
     async def _settle(self) -> None:
-        """Read the locks until none changed meanwhile, or the session is lost once more."""
+        """Read the locks until none has changed meanwhile, or the session is lost again."""
         while self._unsettled and not self._held.leaving:
             self._unsettled = False
             session_id = self._session.id
@@ -133,8 +130,8 @@ class LockSettlement:
                     await self._brokers.renew()
             except MetadataError as error:
                 if not self._session.holds():
-                    return  # its return begins this again
-                log.warning("locks cannot be read, tried again error=%s", error)
+                    return  # its recovery starts this again
+                log.warning("locks cannot be read, will retry error=%s", error)
                 await asyncio.sleep(_RETRY_SECONDS)
                 self._unsettled = True
                 continue
@@ -154,11 +151,13 @@ class LockSettlement:
             try:
                 await self._release_excluded(namespace)
             except PulsarError as error:
-                log.warning("isolation policies not asked namespace=%s error=%s", namespace, error)
+                log.warning("isolation policies not read namespace=%s error=%s", namespace, error)
 
     async def settle_held(self, held: Sequence[HeldBundle], session_id: int) -> None:
         """Read the doubtful locks of these bundles again, and keep or close their topics. Raise MetadataError."""
-        unsure = [each for each in held if not each.leaving and not (each.sure and each.session_id == session_id)]
+        unsure = [
+            bundle for bundle in held if not bundle.leaving and not (bundle.sure and bundle.session_id == session_id)
+        ]
         stored = await self._store.get_many([bundle.key for bundle in unsure])
         permits = asyncio.Semaphore(TAKEN_AT_ONCE)
 

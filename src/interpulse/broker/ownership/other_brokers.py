@@ -81,27 +81,29 @@ class OtherBrokers:
         Source: docs/reference/cluster-protocol.md#redirects.
         """
         registered = [report.broker.addresses for report in (await self.ownership.brokers.view()).reports.values()]
-        return root in {url.rstrip("/") for each in registered for url in (each.web_url, each.web_url_tls)}
+        return root in {
+            url.rstrip("/") for addresses in registered for url in (addresses.web_url, addresses.web_url_tls)
+        }
 
     async def owners(self, bundles: list[Bundle]) -> dict[Bundle, BundleLock]:
         """Return the locks of these bundles; bundles without an owner are left out."""
-        found = await self._store.get_many([keys.bundle_lock(*bundle) for bundle in bundles])
+        locks = await self._store.get_many([keys.bundle_lock(*bundle) for bundle in bundles])
         owners = {}
         for bundle in bundles:
-            stored = found.get(key := keys.bundle_lock(*bundle))
+            stored = locks.get(key := keys.bundle_lock(*bundle))
             if stored is None:
                 continue
             try:
                 owners[bundle] = BundleLock.load(stored.value)
             except ValueError as error:
-                raise MetadataError(f"The lock {key} cannot be understood: {error}") from error
+                raise MetadataError(f"The lock {key} is invalid: {error}") from error
         return owners
 
     async def loaded_topics(
         self, namespace: NamespaceName, bundle: str | None = None, *, include_system: bool = False
     ) -> list[TopicName]:
         """Return the non-persistent topics of a namespace or bundle that other brokers have loaded."""
-        bundles = [each for each in await self.ownership.bundles_of(namespace) if bundle in (None, each.range)]
+        bundles = [owned for owned in await self.ownership.bundles_of(namespace) if bundle in (None, owned.range)]
         permits = asyncio.Semaphore(_ASKED_AT_ONCE)
 
         async def ask(owned: Bundle, owner: BundleLock) -> Any:
@@ -156,10 +158,7 @@ class OtherBrokers:
         return reports[broker_id].broker.addresses
 
     async def move(self, bundle: Bundle, broker_id: str) -> None:
-        """Release a bundle of this broker to that one only.
-
-        Raises Conflict if that broker is not registered, or if policies do not allow it the bundle.
-        """
+        """Release a bundle to that broker only. Raise Conflict if it is not registered or not allowed to have it."""
         destination = await self.check_registered(broker_id)
         reason = await self.ownership.exclusion(bundle.namespace, broker_id)
         if reason is not None:

@@ -20,7 +20,7 @@ class LookupOptions:
     """The options of a lookup."""
 
     authoritative: bool = False
-    """Another broker sent the client here to have the bundle owned."""
+    """True if another broker redirected the client, so that this one takes the bundle."""
     listener_name: str = ""
 
 

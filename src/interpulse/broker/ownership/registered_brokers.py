@@ -48,14 +48,14 @@ class RegisteredBrokers:
     async def view(self) -> BrokersView:
         """Return the brokers that are registered now. Unreadable reports are left out."""
         names = await self._store.children(keys.LOAD_REPORTS)
-        found = await self._store.get_many([keys.LEADER, *map(keys.load_report, names)])
+        records = await self._store.get_many([keys.LEADER, *map(keys.load_report, names)])
         reports = {}
         for name in names:
-            stored = found.get(keys.load_report(name))
+            stored = records.get(keys.load_report(name))
             report = None if stored is None else self._parse(name, stored)
             if report is not None:
                 reports[name] = report
-        leader = found.get(keys.LEADER)
+        leader = records.get(keys.LEADER)
         return BrokersView(self.own.broker.broker_id, reports, leader_in(leader.value) if leader else None)
 
     async def check_others(self) -> None:
@@ -69,10 +69,7 @@ class RegisteredBrokers:
             )
 
     async def register(self, load: Callable[[], Awaitable[BrokerLoad]]) -> None:
-        """Register this broker, or take over the registration of its earlier process.
-
-        ``load`` is called for each report.
-        """
+        """Register this broker, or take its earlier registration over. ``load`` is called for each report."""
         self._load = load
         self.registered = True
         await self._write(await self._load())
@@ -90,7 +87,7 @@ class RegisteredBrokers:
         self.registered = False
         try:
             await self._store.commit([Delete(self._key)])
-        except MetadataError as error:  # it goes with the session
+        except MetadataError as error:  # it ends with the session
             log.warning("load report not removed broker=%s error=%s", self.own.broker.broker_id, error)
 
     async def keep_fresh(self) -> None:
@@ -120,13 +117,13 @@ class RegisteredBrokers:
 
         async def attempt() -> None:
             stored = await self._store.get(self._key)
-            if not self.registered:  # it left meanwhile
+            if not self.registered:  # it deregistered meanwhile
                 return
             version = stored.version if stored else None
             try:
                 await self._store.commit([Put(self._key, value, ephemeral=True)], {self._key: version})
             except CommitConflict:
-                if version is not None:  # of an earlier life, whose session has not ended yet
+                if version is not None:  # of an earlier process whose session has not ended yet
                     await self._store.commit([Delete(self._key)], {self._key: version})
                 raise
 
@@ -139,7 +136,7 @@ class RegisteredBrokers:
             try:
                 report = LoadReport.load(name, stored.value)
             except ValueError as error:
-                log.warning("load report passed over broker=%s error=%s", name, error)
+                log.warning("load report ignored broker=%s error=%s", name, error)
                 return None
             self._parsed[name] = (stored.version, report)
         return report

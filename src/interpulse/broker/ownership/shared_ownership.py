@@ -79,17 +79,14 @@ class SharedOwnership:
         on_resumed: Callable[[], None] = lambda: None,
         on_lost: Callable[[], None] = lambda: None,
     ) -> None:
-        """Start watching the session and the locks.
-
-        ``on_resumed`` is called when `serving` is true again, ``on_lost`` when the session is lost.
-        """
+        """Start watching session and locks. ``on_lost`` and ``on_resumed`` are called when `serving` changes."""
         self._topics = topics
         self._settlement.on_resumed = on_resumed
         self._settlement.on_lost = on_lost
         self._settlement.start(topics)
 
     async def leave(self) -> None:
-        """Give everything away in order: the load report first, then the bundles, some at a time.
+        """Release everything in order: the load report first, then the bundles, some at a time.
 
         Source: docs/reference/cluster-protocol.md#unloading.
         """
@@ -168,7 +165,7 @@ class SharedOwnership:
         return await self.metadata.is_as_left(topic.log_name)
 
     def forget(self, topic: TopicName) -> None:
-        """Note that the topic is not loaded any more."""
+        """Note that a topic was closed."""
         self._held.forget(topic)
 
     # --- lookups
@@ -208,13 +205,13 @@ class SharedOwnership:
     def _attempt_ended(self, key: str, done: asyncio.Task[BundleLock]) -> None:
         self._attempts.pop(key, None)
         if not done.cancelled():
-            done.exception()  # the callers that wait for it have it
+            done.exception()  # the waiting callers get it
 
     async def _attempt(self, bundle: Bundle, even_excluded: bool) -> BundleLock:
         held = self._held.get(bundle)
         if held is not None:
             if not self._held.holds(held):
-                raise ServiceNotReady(f"Namespace bundle {bundle} is on its way here or elsewhere")
+                raise ServiceNotReady(f"Namespace bundle {bundle} is being moved")
             return self._locks.own
         self._held.check_session()
         if not even_excluded:
@@ -239,7 +236,7 @@ class SharedOwnership:
             raise ServiceNotReady(f"Namespace bundle {bundle} is not taken: {reason}")
 
     async def release(self, bundle: Bundle) -> None:
-        """Give a bundle away in order."""
+        """Release a bundle: close its topics in order, then remove its lock."""
         held = self._held.get(bundle)
         if held is None or held.leaving:
             return
@@ -268,13 +265,13 @@ class SharedOwnership:
             self._held.remove(held)
 
     async def release_missing(self) -> None:
-        """Give away the bundles of deleted namespaces."""
+        """Release the bundles of deleted namespaces."""
         for held in self._held.all():
             if not held.leaving and await self._boundaries(held.bundle.namespace) is None:
                 await self.release(held.bundle)
 
     async def release_excluded(self, namespace: NamespaceName) -> None:
-        """Give away the bundles of a namespace that isolation policies keep from this broker."""
+        """Release the bundles of a namespace that isolation policies exclude from this broker."""
         bundles = [bundle for bundle in self.owned if bundle.namespace == namespace]
         if bundles and await self.exclusion(namespace, self._own_id) is not None:
             await asyncio.gather(*map(self.release, bundles))

@@ -25,10 +25,7 @@ _LOOK_SECONDS: Final = 1.0
 
 
 class SoleTask:
-    """Work that one broker of a cluster does at a time.
-
-    Call `start` once and `stop` at the end, which hands the work over.
-    """
+    """Work of one broker of a cluster at a time. `start` once, and `stop` at the end to hand it over."""
 
     def __init__(
         self,
@@ -47,9 +44,9 @@ class SoleTask:
         self._value = broker_id.encode()
         self._begin = begin
         self._end = end
-        self._created: tuple[int, int] | None = None  # the version of the key and the session, as it was created here
+        self._created: tuple[int, int] | None = None  # version of the key and session at its creation here
         self._changed = asyncio.Event()
-        self._look = asyncio.Event()  # at the session, while it is asked who is chosen
+        self._look = asyncio.Event()  # wakes a pending election check to look at the session
         self._task: asyncio.Task[None] | None = None
         self._cancel: list[Callable[[], None]] = []
 
@@ -104,7 +101,7 @@ class SoleTask:
         """Start or stop the work. `chosen` stays True if stopping is cancelled."""
         if chosen is self.chosen:
             return
-        log.info("work of one broker of the cluster task=%s here=%s", self._name, chosen)
+        log.info("elected for task task=%s here=%s", self._name, chosen)
         if chosen:
             self.chosen = True
             await self._begin()
@@ -126,12 +123,12 @@ class SoleTask:
             try:
                 await self._store.commit([Put(self._key, self._value, ephemeral=True)], {self._key: version})
             except CommitConflict:
-                if version is not None:  # of an earlier life of this broker
+                if version is not None:  # of an earlier process of this broker
                     await self._store.commit([Delete(self._key)], {self._key: version})
                 return False
             created = await self._store.get(self._key)
         except (MetadataError, CommitConflict) as error:
-            log.debug("not known who is chosen task=%s error=%s", self._name, error)
+            log.debug("elected broker unknown task=%s error=%s", self._name, error)
             return self.chosen and session.holds()
         if created is None or created.value != self._value:
             return False

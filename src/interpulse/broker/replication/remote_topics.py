@@ -71,10 +71,7 @@ class _Pair:
 
 
 class RemoteTopics:
-    """The tasks of all pairs.
-
-    Call `start` once other clusters may be asked, and `stop` before the storage is closed.
-    """
+    """The tasks of all pairs. `start` once other clusters may be asked, `stop` before the storage is closed."""
 
     def __init__(
         self,
@@ -99,24 +96,18 @@ class RemoteTopics:
         self._recheck_seconds = recheck_seconds
         self._pairs: dict[TopicName, dict[str, _Pair]] = {}
         self._away: dict[str, _Pair] = {}
-        """The pair that last failed to reach each cluster.
-
-        While it waits, the other pairs of the cluster wait long too.
-        """
+        """The pair that last failed to reach each cluster. The other pairs of the cluster wait while it waits."""
         self._replicated: set[NamespaceName] = set()
         self._changed_namespaces: set[NamespaceName] = set()
         self._changed_topics: set[TopicName] = set()
         self._unsure = False
-        """Anything may have changed: at the start, and after the store lost sight of its server."""
+        """True if any record may have changed: at the start, and after the store lost its server."""
         self._changed = asyncio.Event()
         self._cancel_watches: list[Callable[[], None]] = []
         self._task: asyncio.Task[None] | None = None
         self._problems = ThrottledLog()
         self.results: Counter[tuple[str, str]] = Counter()
-        """Counts of outcomes by cluster and result.
-
-        A result is ``created``, ``unchanged``, or the state of the obstacle in lower case.
-        """
+        """Outcomes by cluster and result: ``created``, ``unchanged``, or the obstacle in lower case."""
 
     # --- life
 
@@ -163,7 +154,7 @@ class RemoteTopics:
             return pair.state
         return self._away[cluster].state._replace(change=None)
 
-    # --- what changes
+    # --- changes
 
     def _on_policies(self, key: str) -> None:
         namespace = keys.namespace_of_policies_key(key)
@@ -243,10 +234,8 @@ class RemoteTopics:
                 for topic in await sorted_in_turns(topics, key=str):
                     await self._follow_topic(topic)
                     await turn.give_way()
-            except Exception as error:  # of the store; and a fault of ours must not end the care for all topics
-                log.error(
-                    "replicated topics not followed, tried again error=%s", error, exc_info=_unless_expected(error)
-                )
+            except Exception as error:  # store errors, and bugs, must not end the loop
+                log.error("replicated topics not read, will retry error=%s", error, exc_info=_unless_expected(error))
                 self._changed_namespaces |= namespaces
                 self._changed_topics |= topics
                 self._changed.set()
@@ -268,20 +257,20 @@ class RemoteTopics:
         return topics
 
     async def _follow_topic(self, topic: TopicName) -> None:
-        """Begin the pairs that are wanted, end the others."""
-        wanted, kept = await self._remotes_of(topic), self._pairs.setdefault(topic, {})
-        for cluster in [each for each in kept if each not in wanted]:
-            self._end(kept.pop(cluster))
+        """Start the pairs that policies want, and end the others."""
+        wanted, pairs = await self._remotes_of(topic), self._pairs.setdefault(topic, {})
+        for cluster in [cluster for cluster in pairs if cluster not in wanted]:
+            self._end(pairs.pop(cluster))
         for cluster in wanted:
-            if cluster not in kept:
+            if cluster not in pairs:
                 pair = _Pair(topic, cluster, RemoteState(self._clock.now_ms()), asyncio.Event())
                 pair.task = asyncio.create_task(self._keep(pair), name=f"provisioning {topic} on {cluster}")
-                kept[cluster] = pair
-        if not kept:
+                pairs[cluster] = pair
+        if not pairs:
             del self._pairs[topic]
 
     def _end(self, pair: _Pair) -> None:
-        assert pair.task is not None, "a pair is kept from its beginning"
+        assert pair.task is not None, "a pair has a task once it is stored"
         pair.task.cancel()
         if self._away.get(pair.cluster) is pair:
             del self._away[pair.cluster]
@@ -307,7 +296,7 @@ class RemoteTopics:
     # --- one pair
 
     async def _keep(self, pair: _Pair) -> None:
-        """Look at it again and again; what its cluster or its policies say new wakes it early."""
+        """Check the pair again and again, early after changes of its cluster or policies."""
         backoff = Backoff()
         await asyncio.sleep(self._links.delay(pair.cluster))
         while True:
@@ -341,7 +330,7 @@ class RemoteTopics:
         self.results[pair.cluster, problem.state.lower()] += 1
         if before.reason != problem.reason:
             self._problems.note(pair.cluster, pair.topic, problem)
-            if not isinstance(error, PulsarError):  # a fault of ours
+            if not isinstance(error, PulsarError):  # a bug
                 log.error("topic not provisioned cluster=%s topic=%s", pair.cluster, pair.topic, exc_info=error)
         pair.state = RemoteState(
             before.since_ms if before.state == problem.state else now_ms,

@@ -125,9 +125,9 @@ class ReplicationClusters:
 
 
 class RegistryReplicationCursors:
-    """Opens and closes the cursors through the loaded topics, which follow their policies.
+    """Opens and closes cursors through the loaded topics, which follow their policies.
 
-    A topic that is not loaded does so when it is, before it takes a message: nothing has to be done for it.
+    Other topics do so when they are loaded, before they accept a message.
     """
 
     def __init__(self, registry: TopicRegistry) -> None:

@@ -35,8 +35,8 @@ _Reports = dict[TopicName, dict[str, list[Record]]]
 REPLICATING: Final = "REPLICATING"
 STATES: Final = (REPLICATING, "PROVISIONING", "HELD", "DISCONNECTED", "NOT_APPLICABLE", "DISABLED")
 _TOPICS_AT_ONCE: Final = 100  # on a page
-_SYSTEM_TOPIC: Final = "a system topic is made equal there; its messages are copied only with include_system_topics"
-_UNREPORTED: Final = "it comes by itself; if it stays away, see that the job runs (replicationJob) and read its log"
+_SYSTEM_TOPIC: Final = "a system topic is created there; its messages are copied only with include_system_topics"
+_UNREPORTED: Final = "wait for its report; if none comes, check that the job runs (replicationJob) and read its log"
 _FIELDS: Final = (
     "topic",
     "cluster",
@@ -63,7 +63,7 @@ _RATES: Final = ("msgRateOut", "msgThroughputOut")
 _NUMBERS: Final = ("since", "nextRetryAt", *_LAG, "skippedEntries", *_RATES, "batchId", "batchMs", "healedCount")
 _TEXTS: Final = ("reason", "remedy", "provisioned", "healedReason", "healedRemedy")
 _FIELDS_OF_THE_PAST: Final = ("since", "remedy", "nextRetryAt", *_LAG, *_RATES)
-"""Members of the last report that no longer hold once a topic is not held any more."""
+"""Members of the last report that no longer apply once a topic is not held."""
 _IN_STATS: Final = ("state", "since", "reason", "remedy", "nextRetryAt")
 
 
@@ -105,9 +105,9 @@ class ReplicationStatus:
         async def attempt() -> None:
             stored = await self._store.get(key)
             before = await parsed_in_turns(stored.value.decode()) if stored else []
-            kept = await self._of_what_exists(before, checked)
+            existing = await self._of_what_exists(before, checked)
             merged: dict[tuple[str, str], Record] = {}
-            async for some in in_turns(chain(kept, checked)):
+            async for some in in_turns(chain(existing, checked)):
                 merged |= {_identity(record): record for record in some}
             content = await dumped_in_turns(merged.values())
             expect = {key: stored.version if stored else None, **await self._namespaces.expected_versions(namespace)}
@@ -121,13 +121,13 @@ class ReplicationStatus:
         Topics that are reported again are not checked, because their records are replaced.
         """
         reported = {record["topic"] async for some in in_turns(newer) for record in some}
-        kept: list[Record] = []
+        existing: list[Record] = []
         async for some in in_turns(stored):
-            asked = {name: TopicName.parse(name) for record in some if (name := record["topic"]) not in reported}
-            found = await self._lifecycle.existences(asked.values()) if asked else {}
-            gone = {name for name, topic in asked.items() if found[topic].kind is TopicKind.ABSENT}
-            kept += [record for record in some if record["topic"] not in gone]
-        return kept
+            names = {name: TopicName.parse(name) for record in some if (name := record["topic"]) not in reported}
+            existences = await self._lifecycle.existences(names.values()) if names else {}
+            gone = {name for name, topic in names.items() if existences[topic].kind is TopicKind.ABSENT}
+            existing += [record for record in some if record["topic"] not in gone]
+        return existing
 
     async def of_namespace(self, namespace: NamespaceName) -> list[Record]:
         """Return the records of all topics of a namespace, sorted by topic. Raise NamespaceNotFound."""
@@ -173,10 +173,7 @@ class ReplicationStatus:
     async def of_pairs(
         self, namespace: NamespaceName, remotes: Iterable[tuple[TopicName, Collection[str]]]
     ) -> AsyncIterator[Record]:
-        """Yield the records of these topics of one namespace, for the clusters of each.
-
-        The job's reports are read once. Yields to other work between topics.
-        """
+        """Yield the records of these topics of one namespace for their clusters. Yields to other work in between."""
         reports = await self._reports(namespace)
         async for some in in_turns(remotes, _TOPICS_AT_ONCE):
             for record in self._records(dict(some), reports):
@@ -186,7 +183,6 @@ class ReplicationStatus:
         return remote_clusters(self._namespaces.local_cluster, clusters)
 
     def _records(self, remotes: Mapping[TopicName, Collection[str]], reports: _Reports) -> list[Record]:
-        """Return the records for the clusters that each topic is replicated to."""
         halted = [str(topic) for topic, clusters in remotes.items() if clusters and topic.is_persistent]
         stopped = {_identity(record): record for record in self._without_job(halted)} if halted else {}
         records: list[Record] = []
@@ -217,7 +213,7 @@ class ReplicationStatus:
             return [_record(topic, cluster, **_without_identity(stopped), provisioned=change)]
         if known:
             return [{**record, "provisioned": record["provisioned"] or change} for record in known]
-        there = "it is there" if remote is not None and remote.ready else "it is looked for there"
+        there = "the topic exists there" if remote is not None and remote.ready else "the topic is being checked there"
         return [
             _record(
                 topic,

@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 _BACKOFF_FIRST_S: Final = 1.0
 _BACKOFF_MAX_S: Final = 300.0
 _STEADY_S: Final = 60.0
-_STOP_S: Final = 2.0  # the end of the broker waits for it, and must not take 5 s; a killed job loses nothing
+_STOP_S: Final = 2.0  # stopping the broker waits for it; killing the job loses nothing
 _KILL_S: Final = 2.0
 _LAST_LINES_S: Final = 0.5
 _RECHECK_S: Final = 30.0
@@ -50,9 +50,9 @@ _LINE_BYTES_MAX: Final = 4 * 1024 * 1024
 class JobState:
     """Names of the states of the job."""
 
-    IDLE = "IDLE"  # no policy asks
-    EXTERNAL = "EXTERNAL"  # it runs elsewhere
-    UNAVAILABLE = "UNAVAILABLE"  # something is not installed
+    IDLE = "IDLE"  # no policy needs it
+    EXTERNAL = "EXTERNAL"  # the job runs elsewhere
+    UNAVAILABLE = "UNAVAILABLE"  # a package is missing
     RUNNING = "RUNNING"
     RESTARTING = "RESTARTING"
 
@@ -95,7 +95,7 @@ class JobCommand:
 
     program: tuple[str, ...] = (sys.executable, "-m", "interpulse.cli", "replicate")
     arguments: tuple[str, ...] = ()
-    """Given to the program besides: how it shows its log."""
+    """Further arguments of the program, such as the format of its log."""
 
     @property
     def directory(self) -> Path:
@@ -108,15 +108,15 @@ class JobCommand:
     @property
     def _identity(self) -> dict[str, str | None]:
         """The credentials and trusted certificates of the job, as configuration keys."""
-        found: dict[str, str | None] = {}
+        identity: dict[str, str | None] = {}
         if self.credentials is not None:
-            found = {"auth_plugin": self.credentials.plugin, "auth_params": self.credentials.source}
+            identity = {"auth_plugin": self.credentials.plugin, "auth_params": self.credentials.source}
         encrypted = [self.service_url.startswith("pulsar+ssl:"), self.web_url.startswith("https:")]
         if any(encrypted):
-            found["trust_certs_file"] = self.trust_certs_file
+            identity["trust_certs_file"] = self.trust_certs_file
         if all(encrypted):
-            found |= {"certificate_file": self.certificate_file, "key_file": self.key_file}
-        return found
+            identity |= {"certificate_file": self.certificate_file, "key_file": self.key_file}
+        return identity
 
     def config_text(self) -> str:
         """Return the job's configuration. Topics and remote clusters come from the admin API."""
@@ -204,12 +204,11 @@ class ReplicationSupervisor:
         self._cancel_watches.clear()
         if self._task is not None:
             self._task.cancel()
-            await asyncio.wait([self._task])  # whose cancellation is not that of who waits here
+            await asyncio.wait([self._task])  # its cancellation must not cancel the caller
             self._task = None
         await self._end_process()
 
     async def _run(self) -> None:
-        """Run one turn for every change of policies and every end of the child."""
         pause = _BACKOFF_FIRST_S
         while True:
             self._changed.clear()
@@ -223,7 +222,7 @@ class ReplicationSupervisor:
                 await self._start_process()
                 if not await self._supervise():
                     continue
-            except (OSError, ValueError, PulsarError) as failure:  # no room, no process, a policy that cannot be read
+            except (OSError, ValueError, PulsarError) as failure:  # full disk, no process, unreadable policy
                 await self._end_process()
                 self._view = replace(self._view, last_error=f"the job cannot be run: {failure}")
             ran_s = (self._clock.now_ms() - started) / 1000
@@ -282,7 +281,6 @@ class ReplicationSupervisor:
         return tuple(sorted(wanted & registered))
 
     async def _wait_to_try_again(self, timeout_s: float) -> None:
-        """Wait until the timeout, or until the policies change."""
         self._view = replace(self._view, retry_at_ms=self._clock.now_ms() + int(timeout_s * 1000))
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
@@ -341,7 +339,7 @@ class ReplicationSupervisor:
             try:
                 line = json.loads(raw)
             except ValueError:
-                log.info("replication job says line=%s", raw.decode(errors="replace").rstrip())
+                log.info("replication job output line=%s", raw.decode(errors="replace").rstrip())
                 continue
             if isinstance(line, dict):
                 self._take_line(line)
@@ -353,11 +351,11 @@ class ReplicationSupervisor:
             self._view = replace(self._view, last_error=str(line.get("error")))
             log.warning("replication job cluster=%s error=%s", line.get("cluster"), line.get("error"))
         else:
-            log.info("replication job says line=%s", json.dumps(line))
+            log.info("replication job output line=%s", json.dumps(line))
 
     async def _end_process(self) -> None:
         """Ask the process to end, then kill it. No process of its group survives."""
-        process = self._process  # kept until it is gone: a caller that is cancelled here leaves the rest to `stop`
+        process = self._process  # stays set until it has ended: after a cancellation `stop` finishes
         if process is None:
             return
         try:

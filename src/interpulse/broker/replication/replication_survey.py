@@ -64,7 +64,7 @@ class ReplicationSurvey:
 
     @property
     def provisioned(self) -> Mapping[tuple[str, str], int]:
-        """See `RemoteTopics.results`."""
+        """Outcomes of provisioning; see `RemoteTopics.results`."""
         return self._remote_topics.results
 
     async def look(self) -> Survey:
@@ -85,12 +85,11 @@ class ReplicationSurvey:
                     yield record
 
     async def _topics(self) -> dict[NamespaceName, list[TopicName]]:
-        """Return the replicated topics by namespace."""
-        found: defaultdict[NamespaceName, list[TopicName]] = defaultdict(list)
+        topics: defaultdict[NamespaceName, list[TopicName]] = defaultdict(list)
         async for some in in_turns(self._remote_topics.topics()):
             for topic in some:
-                found[topic.namespace_name].append(topic)
-        return found
+                topics[topic.namespace_name].append(topic)
+        return topics
 
     def _pairs(self, topics: Iterable[TopicName]) -> Iterator[tuple[TopicName, tuple[str, ...]]]:
         return ((topic, self._remote_topics.clusters_of(topic)) for topic in topics)

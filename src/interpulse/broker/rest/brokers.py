@@ -70,7 +70,7 @@ async def get_owned(call: Call) -> Answer:
     isolation = await call.context.isolation_policies.in_force(call.param("cluster"))
     for tenant in await call.context.tenants.list():
         for name in await call.context.namespaces.list(tenant):
-            with suppress(NamespaceNotFound):  # it went meanwhile
+            with suppress(NamespaceNotFound):  # deleted meanwhile
                 bundles = await call.context.bundles.served(NamespaceName.parse(name))
                 owned |= {f"{name}/{bundle}": _ownership(isolation, name, own) for bundle in bundles}
     return answer_json(owned)

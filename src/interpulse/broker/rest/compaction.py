@@ -1,4 +1,4 @@
-"""REST calls about compaction: begin it, and ask how it goes."""
+"""REST calls about compaction: start it and get its status."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ async def compact(call: Call) -> Answer:
     if disk_space is not None:
         disk_space.check()
     conflicts: list[Conflict] = []
-    async for each in open_each(call):
-        topic = await open_persistent(call, each.name)
+    async for opened in open_each(call):
+        topic = await open_persistent(call, opened.name)
         try:
             topic.compaction.begin()
         except Conflict as conflict:

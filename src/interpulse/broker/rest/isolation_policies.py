@@ -30,7 +30,7 @@ async def get_policy(call: Call) -> Answer:
 
 
 async def set_policy(call: Call) -> Answer:
-    """Store it, then unload namespaces by its ``unload_scope``: those of this cluster, whose brokers it is about."""
+    """Store a policy, then unload local namespaces according to its ``unload_scope``."""
     if call.json_or_none() is None:
         raise InvalidRequest("a namespace isolation policy is required")
     cluster, name, body = call.param("cluster"), call.param("policy"), call.object(ISOLATION_POLICY)
@@ -52,12 +52,7 @@ async def delete_policy(call: Call) -> Answer:
 
 async def list_brokers(call: Call) -> Answer:
     policies = await call.context.isolation_policies.of_registered(call.param("cluster"))
-    return answer_json(
-        [
-            broker_isolation(policies, registered_broker).to_json()
-            for registered_broker in await registered_brokers(call)
-        ]
-    )
+    return answer_json([broker_isolation(policies, broker).to_json() for broker in await registered_brokers(call)])
 
 
 async def get_broker(call: Call) -> Answer:
@@ -71,7 +66,7 @@ async def _namespaces(call: Call) -> list[str]:
 
 
 async def _unload(call: Call, namespace: NamespaceName) -> None:
-    with suppress(NamespaceNotFound):  # it went meanwhile
+    with suppress(NamespaceNotFound):  # deleted meanwhile
         await call.context.bundles.unload(namespace)
 
 

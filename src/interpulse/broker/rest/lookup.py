@@ -23,7 +23,7 @@ _LISTENER_HEADER: Final = "X-Pulsar-ListenerName"
 async def look_up(call: Call) -> Answer:
     """Return the broker of a topic that exists or may be created. A non-persistent topic needs no record."""
     topic = call.topic
-    call.context.lookups.check_ready()  # before anything is read: that waits while metadata is away
+    call.context.lookups.check_ready()  # before reads, which wait while metadata is unavailable
     if topic.is_persistent:
         await call.context.lifecycle.check_servable(topic)
     options = LookupOptions(call.flag("authoritative"), _listener_name(call))
@@ -40,7 +40,7 @@ async def look_up_many(call: Call) -> Answer:
     """Look up many topics. A valid request gets 200 with the result of each topic in groups and failures."""
     try:
         answer = await call.context.lookups.find_many(_batch(call))
-    except UnsupportedVersion as error:  # clients ask topic by topic where there is nothing at this path
+    except UnsupportedVersion as error:  # on 404 clients ask topic by topic
         raise NotFound(str(error)) from error
     groups = [_group(target, topics) for target, topics in answer.groups.items()]
     failures = [_failure(failure) for failure in answer.failures]
@@ -77,7 +77,6 @@ def _flag(body: dict[str, Any], name: str, default: bool) -> bool:
 
 
 def _listener_name(call: Call) -> str:
-    """Return the listener name of the query, else of the header."""
     return call.query.get("listenerName") or call.request_headers.get(_LISTENER_HEADER, "")
 
 

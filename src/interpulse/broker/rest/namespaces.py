@@ -99,7 +99,7 @@ async def get_bundles(call: Call) -> Answer:
 
 
 async def unload(call: Call) -> Answer:
-    """Close topics and give the bundles away. A destination needs a bundle, as in Pulsar."""
+    """Close topics and release the bundles. As in Pulsar, a destination requires a bundle."""
     bundle, destination = call.param_or_none("bundle"), call.query.get("destinationBroker")
     broker = call.context.this_broker.broker_id
     if call.context.others is None and bundle is not None and destination not in (None, broker):

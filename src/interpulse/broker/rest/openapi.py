@@ -26,8 +26,8 @@ _WITH_BODY: Final = ("POST", "PUT")
 _NOT_OFFERED: Final = "not offered"
 _REASON: Final = {"application/json": {"schema": {"$ref": "#/components/schemas/Refusal"}}}
 _ANSWERS: Final[Mapping[str, Any]] = {
-    "2XX": {"description": "Done. What is asked for comes as JSON, or as the content type says."},
-    "307": {"description": "Another broker of the cluster answers this, see Location."},
+    "2XX": {"description": "Done. The result is JSON, or has the content type of the header."},
+    "307": {"description": "Ask the broker in Location."},
     "4XX": {"description": "Refused, with the reason.", "content": _REASON},
     "5XX": {"description": "Not possible, now or ever, with the reason.", "content": _REASON},
 }
@@ -91,22 +91,20 @@ def _operation(route: Route, path: str, tag: str | None) -> dict[str, Any]:
         "responses": _ANSWERS,
         "security": [] if route.required is open_to_all else _CREDENTIALS,
     }
-    told = getdoc(route.handler)
-    if told:
-        operation["description"] = told
+    description = getdoc(route.handler)
+    if description:
+        operation["description"] = description
     if route.method in _WITH_BODY:
         operation["requestBody"] = {"content": {"application/json": {"schema": {}}}}
     return operation
 
 
 def _tag(path: str) -> str:
-    """Return the resource, which follows the version of the API."""
     parts = path.split("/")[1:]
     return parts[2] if parts[0] in ("admin", "lookup") else "broker"
 
 
 def _subject(path: str) -> str:
-    """Return the last fixed part as words."""
     last = [part for part in path.split("/") if not part.startswith("{")][-1]
     return re.sub(r"(?<=[a-z])(?=[A-Z])|[-_]", " ", last).lower()
 

@@ -49,7 +49,7 @@ async def get_dispatch_rates(call: Call) -> Answer:
     """Return the rate limits for a replication job: the one for all topics, and those of single topics."""
     namespace = await call.context.namespaces.get_policies(call.namespace)
     in_force = policies_in_force(TopicPolicies(), namespace, call.context.dynamic.config).replicator_dispatch_rate
-    assert in_force is not None  # the broker has a word on everything
+    assert in_force is not None  # broker settings cover every policy
     own = await call.context.topic_policies.replicator_dispatch_rates(call.namespace)
     topics = {str(topic): own[topic].to_json() for topic in sorted(own, key=str)}
     return answer_json({"default": in_force.to_json(), "topics": topics})

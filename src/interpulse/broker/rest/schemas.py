@@ -74,7 +74,7 @@ async def test_compatibility(call: Call) -> Answer:
 def _schema(call: Call) -> SchemaInfo:
     body = call.object(SCHEMA)
     kind, definition, properties = body.get("type"), body.get("schema", ""), body.get("properties", {})
-    if kind == "BYTES":  # what Java's clients call having none; real Pulsar keeps it as that
+    if kind == "BYTES":  # Java clients send it for no schema; real Pulsar stores it
         kind = SchemaType.NONE.name
     if kind not in SchemaType.__members__:
         raise Unprocessable(f"Unknown schema type {kind}; known are {', '.join(SchemaType.__members__)}")

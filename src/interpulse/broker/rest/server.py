@@ -171,7 +171,7 @@ class RestServer:
             async with asyncio.timeout(self._idle_seconds):
                 await self._turns.acquire()
         except TimeoutError:
-            reason = f"maxConcurrentHttpRequests={self._calls_max} calls are under way, and none ended in time"
+            reason = f"maxConcurrentHttpRequests={self._calls_max} calls are under way, and none has ended in time"
             return await _sent(request, _refusal(503, f"{reason}; call again later"))
         try:
             return await _sent(request, await self._answer(request))
@@ -240,7 +240,7 @@ class RestServer:
         except web.HTTPRequestEntityTooLarge as error:
             return _refusal(413, f"The body is too large: {error.text}")
         except _BodyTooLate:
-            return _refusal(408, f"The body has not come within {self._idle_seconds:g} s (httpServerIdleTimeout)")
+            return _refusal(408, f"The body did not arrive within {self._idle_seconds:g} s (httpServerIdleTimeout)")
         except Exception as error:
             logger.exception("request failed method=%s path=%s", request.method, path)
             return _refusal(500, f"{type(error).__name__}: {error}")

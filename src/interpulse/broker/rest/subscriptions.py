@@ -61,7 +61,7 @@ async def create_subscription(call: Call) -> Answer:
     await create([name.partition(index) for index in range(count)] or [name])
     while (grown := await call.context.lifecycle.partitions(name, create=False)) > count:
         for index in range(count, grown):
-            with suppress(AlreadyExists):  # an expansion that saw it on the first partition brought it along
+            with suppress(AlreadyExists):  # a concurrent expansion created it
                 await create([name.partition(index)])
         count = grown
     return DONE
@@ -71,7 +71,7 @@ async def delete_subscription(call: Call) -> Answer:
     force = call.flag("force")
     count = await call.context.lifecycle.partitions(call.topic, create=False)
     async for topic in open_each(call):
-        came_meanwhile = 0 < count <= topic.name.partition_index  # with the subscription or without
+        came_meanwhile = 0 < count <= topic.name.partition_index  # created with or without the subscription
         with suppress(SubscriptionNotFound) if came_meanwhile else nullcontext():
             await topic.delete_subscription(call.subscription, force=force)
     return DONE
@@ -124,10 +124,7 @@ async def expire_by_position(call: Call) -> Answer:
 
 
 async def expire_all_by_time(call: Call) -> Answer:
-    """Expire messages of all subscriptions.
-
-    Replication cursors stay, because their backlog is still to be replicated.
-    """
+    """Expire messages of all subscriptions. Replication cursors stay, because their backlog is needed."""
     seconds = call.number("seconds")
     topics = [await open_persistent(call, topic.name) async for topic in open_each(call)]
     await expire_everywhere(
@@ -197,7 +194,7 @@ async def _move_each(call: Call, move: Callable[[Topic], Awaitable[None]]) -> An
 
 
 async def _when_settled(call: Call, topics: Iterable[Topic]) -> Answer:
-    """Answer when nothing that the cursor was moved past is replicated any more."""
+    """Answer once no skipped message is being replicated any more."""
     for topic in topics:
         if (found := topic.subscriptions.get(call.subscription)) is not None:
             await found.settled()

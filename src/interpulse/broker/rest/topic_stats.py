@@ -68,19 +68,19 @@ async def get_internal_info(call: Call) -> Answer:
 async def get_partitioned_stats(call: Call) -> Answer:
     """Return the sum over all partitions, and each partition unless ``perPartition`` is false."""
     metadata = await _partitioned(call)
-    each = await _of_partitions(call, _STATS, partial(_stats, call))
-    body: dict[str, Any] = summed(each.values()) | {"metadata": metadata.to_json()}
-    if each:
+    by_name = await _of_partitions(call, _STATS, partial(_stats, call))
+    body: dict[str, Any] = summed(by_name.values()) | {"metadata": metadata.to_json()}
+    if by_name:
         await _with_status(call, call.topic, body)
-    shown = each if call.flag("perPartition", True) else {}
+    shown = by_name if call.flag("perPartition", True) else {}
     body["partitions"] = {str(name): await _with_status(call, name, stats) for name, stats in shown.items()}
     return answer_json(body)
 
 
 async def get_partitioned_internal_stats(call: Call) -> Answer:
     metadata = await _partitioned(call)
-    each = await _of_partitions(call, _INTERNAL_STATS, _internal_stats)
-    partitions = {str(name): stats for name, stats in each.items()}
+    by_name = await _of_partitions(call, _INTERNAL_STATS, _internal_stats)
+    partitions = {str(name): stats for name, stats in by_name.items()}
     return answer_json({"metadata": metadata.to_json(), "partitions": partitions})
 
 

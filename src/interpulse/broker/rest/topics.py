@@ -7,11 +7,10 @@ from typing import Any, Final
 from urllib.parse import unquote_plus
 
 from interpulse.broker.live.registry import backlog_operations, upkeep
-from interpulse.broker.rest.http.at_owner import answers_of_partitions, at_owner, by_partition
+from interpulse.broker.rest.http.at_owner import answers_of_partitions, at_owner, by_partition, or_at_peer
 from interpulse.broker.rest.http.bodies import PARTITIONED_TOPIC
 from interpulse.broker.rest.http.call import DONE, TOPIC_PATH, Answer, Call, Route, answer_json, answer_many
 from interpulse.broker.rest.http.opening import existing_partitions, listed_topics, open_each, open_persistent
-from interpulse.broker.rest.http.peers import or_at_peer
 from interpulse.broker.rest.http.required_permissions import on_namespace, on_policy, on_topic, tenant_admin
 from interpulse.in_turns import in_turns
 from interpulse.model.errors import InvalidRequest, OperationNotAllowed, PreconditionFailed
@@ -25,7 +24,7 @@ __all__ = ["ROUTES"]
 
 
 async def list_topics(call: Call) -> Answer:
-    """List the topics of the namespace or ``bundle``, only those with all ``properties`` if given (PIP-452)."""
+    """List the topics of the namespace or ``bundle``; with ``properties``, only topics that have them all (PIP-452)."""
     properties = _wanted_properties(call)
     await call.context.namespaces.get_policies(call.namespace)
     include_system, domain = call.flag("includeSystemTopic"), _domain(call)
@@ -82,10 +81,7 @@ async def delete_topic(call: Call) -> Answer:
 
 
 async def get_partitions(call: Call) -> Answer:
-    """Return partition metadata.
-
-    Creates the topic only with ``checkAllowAutoCreation`` (PIP-344), without properties.
-    """
+    """Return partition metadata. With ``checkAllowAutoCreation`` (PIP-344), create and omit properties."""
     create = call.flag("checkAllowAutoCreation")
     if create:
         check_source_of_creation(call.request_headers)
@@ -102,7 +98,6 @@ async def create_partitioned(call: Call) -> Answer:
 
 
 def _partitions(call: Call) -> tuple[int, dict[str, str]]:
-    """Parse the body: a number, or an object with properties."""
     if not isinstance(call.json(), dict):
         return call.integer(), {}
     given = call.object(PARTITIONED_TOPIC)

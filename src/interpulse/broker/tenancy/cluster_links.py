@@ -57,13 +57,13 @@ class ClusterLinks:
         except NotFound as error:
             await self._replace(cluster)
             raise RemoteClusterUnavailable(f"{error}; register it with clusters create") from error
-        known = self._links.get(cluster)
-        if known is not None and known.data != data:
+        link = self._links.get(cluster)
+        if link is not None and link.data != data:
             await self._replace(cluster)
-            known = self._links.get(cluster)  # another caller may have been faster
-        if known is None:
-            known = self._links[cluster] = _Link(data, self._connect(cluster, data))
-        return await self._ask(known, call)
+            link = self._links.get(cluster)  # another caller may have been faster
+        if link is None:
+            link = self._links[cluster] = _Link(data, self._connect(cluster, data))
+        return await self._ask(link, call)
 
     async def _ask(self, link: _Link, call: Callable[[AdminClient], Awaitable[T]]) -> T:
         link.users += 1

@@ -148,7 +148,6 @@ def _policies(cluster: str, bundles: int) -> dict[str, Any]:
 
 
 def _stream_metadata(containers: int) -> bytes:
-    """Return a protobuf with field 1, the number of storage containers."""
     number = bytearray(b"\x08")
     while containers > 0x7F:
         number.append(containers & 0x7F | 0x80)

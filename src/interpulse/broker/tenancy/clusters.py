@@ -30,7 +30,7 @@ from interpulse.storage.api import MetadataStore, scan_pages
 
 __all__ = ["Clusters"]
 
-_HALF_PAIRS: Final = re.compile("[\ud800-\udfff]")  # JSON may hold them, a key cannot
+_HALF_PAIRS: Final = re.compile("[\ud800-\udfff]")  # valid in JSON, invalid in a key
 _KEYS_PER_PAGE: Final = 500
 _NO_POLICIES: Final = (b"", b"{}")
 
@@ -64,16 +64,13 @@ class Clusters:
         return ClusterData.load(stored.value)
 
     async def registered(self, names: Iterable[str]) -> dict[str, ClusterData]:
-        """Return the records of those names that are registered."""
+        """Return the records of the names that are registered."""
         wanted = {keys.cluster(name): name for name in names if not _HALF_PAIRS.search(name)}
-        found = await self._store.get_many(list(wanted))
-        return {wanted[key]: ClusterData.load(stored.value) for key, stored in found.items()}
+        records = await self._store.get_many(list(wanted))
+        return {wanted[key]: ClusterData.load(stored.value) for key, stored in records.items()}
 
     async def create(self, name: str, cluster: ClusterData, *, previewed: bool = False) -> Sequence[Change]:
-        """Register a cluster.
-
-        Raises PreconditionFailed for an invalid name, and the errors of `decide_create_cluster`.
-        """
+        """Register a cluster. Raise PreconditionFailed for an invalid name, or as `decide_create_cluster` does."""
         check_entity_name("Cluster", name)
         return await self._decide(name, partial(decide_create_cluster, cluster=cluster), previewed=previewed)
 

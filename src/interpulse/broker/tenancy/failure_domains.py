@@ -31,7 +31,7 @@ class FailureDomains:
         self._committer = Committer(store, layout)
 
     async def list(self, cluster: str) -> dict[str, FailureDomain]:
-        """Return all domains of a cluster by name; none of a cluster that is not registered."""
+        """Return all domains of a cluster by name; empty if the cluster is not registered."""
         return await self._read(Records(self._store), cluster)
 
     async def get(self, cluster: str, name: str) -> FailureDomain:
@@ -46,10 +46,7 @@ class FailureDomains:
         return FailureDomain.load(stored.value)
 
     async def put(self, cluster: str, name: str, domain: FailureDomain) -> None:
-        """Create or replace a domain.
-
-        Raises InvalidRequest without a name, and the errors of `decide_set_failure_domain`.
-        """
+        """Create or replace a domain. Raise InvalidRequest without a name, or as `decide_set_failure_domain` does."""
         if not name:
             raise InvalidRequest("A failure domain needs a name")
         await self._decide(cluster, name, lambda view: decide_set_failure_domain(view, name, domain))

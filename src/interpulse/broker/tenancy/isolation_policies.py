@@ -84,6 +84,6 @@ class IsolationPolicyRecords:
                 policies = load_policies(stored.value)
             except ValueError as error:
                 key = keys.isolation_policies(cluster)
-                raise MetadataError(f"The isolation policies {key} cannot be understood: {error}") from error
+                raise MetadataError(f"The isolation policies {key} are invalid: {error}") from error
             self._parsed[cluster] = (stored.value, policies)
         return policies

@@ -56,8 +56,8 @@ class Namespaces:
     async def list(self, tenant: str) -> list[str]:
         """Return ``tenant/namespace`` of every namespace of the tenant, sorted."""
         names = await self._store.children(keys.tenant(tenant))
-        found = await self._store.get_many([keys.namespace_policies(NamespaceName(tenant, name)) for name in names])
-        return [f"{tenant}/{name}" for name in names if keys.namespace_policies(NamespaceName(tenant, name)) in found]
+        records = await self._store.get_many([keys.namespace_policies(NamespaceName(tenant, name)) for name in names])
+        return [f"{tenant}/{name}" for name in names if keys.namespace_policies(NamespaceName(tenant, name)) in records]
 
     async def find_policies(self, namespace: NamespaceName) -> NamespacePolicies | None:
         """Return the stored policies, None if there is no such namespace."""
@@ -85,9 +85,9 @@ class Namespaces:
     async def update_policies(
         self, namespace: NamespaceName, change: Callable[[NamespacePolicies], NamespacePolicies]
     ) -> NamespacePolicies:
-        """Store what ``change`` makes of the policies; it may be called again if another change was faster.
+        """Store the policies that ``change`` returns. It runs again after a conflict.
 
-        Raises NamespaceNotFound, and what ``change`` raises; then nothing is stored.
+        Raises NamespaceNotFound and the errors of ``change``; then nothing is stored.
         """
         return (await self.decide(namespace, lambda view: decide_policies(view, change))).answer
 
@@ -142,7 +142,7 @@ class Namespaces:
         also: Sequence[StoreChange] = (),
         expect: Mapping[str, int | None] = _NOTHING,
     ) -> None:
-        """Store what ``change`` makes of the boundaries, in one commit with the locks ``also``.
+        """Store the boundaries that ``change`` returns, in one commit with the locks ``also``.
 
         Raises NamespaceNotFound, and CommitConflict if one of the keys ``expect`` has another version.
         """
@@ -180,10 +180,7 @@ class Namespaces:
     async def create_of_tenant(
         self, namespace: NamespaceName, policies: NamespacePolicies, *, previewed: bool = False
     ) -> Sequence[Change]:
-        """Create a namespace on clusters that its tenant may use, and return the changes.
-
-        Raises the errors of `decide_create_namespace_of_tenant`.
-        """
+        """Create a namespace on clusters of its tenant. Raises the errors of `decide_create_namespace_of_tenant`."""
         named = {*policies.replication_clusters, *policies.allowed_clusters, self.local_cluster}
 
         async def propose(records: Records) -> Decision[None]:
@@ -212,7 +209,7 @@ class Namespaces:
         return {key: stored.version}
 
     async def check_delete(self, namespace: NamespaceName) -> None:
-        """Refuse what `begin_delete` would; raises PreconditionFailed, and NamespaceNotFound."""
+        """Raise the errors of `begin_delete`, PreconditionFailed and NamespaceNotFound, without marking."""
         await self.decide(namespace, decide_delete_namespace, previewed=True)
 
     async def begin_delete(self, namespace: NamespaceName, *, forced: bool = False) -> None:
@@ -233,13 +230,13 @@ class Namespaces:
 
     async def unfinished_deletions(self) -> dict[NamespaceName, bool]:
         """Return the namespaces whose deletion has begun and not ended, with True for a forced one."""
-        found = {}
+        deletions = {}
         for tenant in await self._store.children(keys.POLICIES):
             for name in await self.list(tenant):
                 namespace = NamespaceName.parse(name)
                 if (await self.get_policies(namespace)).deleted:
-                    found[namespace] = await self._store.get(keys.forced_deletion(namespace)) is not None
-        return found
+                    deletions[namespace] = await self._store.get(keys.forced_deletion(namespace)) is not None
+        return deletions
 
     def parsed(self, namespace: NamespaceName, stored: Versioned | None) -> NamespacePolicies | None:
         """Read stored policies; parsing is repeated only for a new version."""
@@ -290,8 +287,8 @@ async def check_cluster(store: MetadataStore, name: str) -> None:
     try:
         await clusters.get(name)
     except ClusterNotFound:
-        known = ", ".join(await clusters.list()) or "none"
+        registered = ", ".join(await clusters.list()) or "none"
         raise PreconditionFailed(
-            f"cluster {name} (clusterName) is not registered in this metadata store, which has {known}: "
+            f"cluster {name} (clusterName) is not registered in this metadata store, which has {registered}: "
             "correct the name, or initialise the cluster with `interpulse cluster init`"
         ) from None

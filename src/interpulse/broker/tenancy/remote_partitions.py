@@ -44,11 +44,13 @@ class AdminRemotePartitions:
     async def find(self, name: TopicName, clusters: Sequence[str]) -> int | None:
         """Return the partition count on these clusters. If they disagree, the first one by name counts."""
         asked = [cluster for cluster in sorted(clusters) if not self._failed_lately(cluster)]
-        answers = await asyncio.gather(*(self._ask(each, name) for each in asked))
-        found = {each: answer for each, answer in zip(asked, answers, strict=True) if answer is not None}
-        if len(set(found.values())) > 1:
-            logger.warning("clusters disagree about a topic topic=%s answers=%s", name, found)
-        return next(iter(found.values()), None)
+        answers = await asyncio.gather(*(self._ask(cluster, name) for cluster in asked))
+        answers_by_cluster = {
+            cluster: answer for cluster, answer in zip(asked, answers, strict=True) if answer is not None
+        }
+        if len(set(answers_by_cluster.values())) > 1:
+            logger.warning("clusters disagree about a topic topic=%s answers=%s", name, answers_by_cluster)
+        return next(iter(answers_by_cluster.values()), None)
 
     def _failed_lately(self, cluster: str) -> bool:
         failed_ms = self._failed_ms.get(cluster)

@@ -29,8 +29,8 @@ class Tenants:
     async def list(self) -> list[str]:
         """Return the names of all tenants, sorted."""
         names = await self._store.children(keys.POLICIES)
-        found = await self._store.get_many([keys.tenant(name) for name in names])
-        return [name for name in names if keys.tenant(name) in found]
+        records = await self._store.get_many([keys.tenant(name) for name in names])
+        return [name for name in names if keys.tenant(name) in records]
 
     async def get(self, name: str) -> TenantInfo:
         """Return the administrators of the tenant, and its clusters; raises TenantNotFound."""
@@ -82,7 +82,7 @@ class Tenants:
         policies = {}
         if tenant and replacement and not set(tenant.allowed_clusters) <= set(replacement.allowed_clusters):
             places = {keys.namespace_policies(namespace): namespace for namespace in namespaces}
-            found = await self._store.get_many(list(places))
-            records.versions |= {key: stored.version for key, stored in found.items()}
-            policies = {places[key]: NamespacePolicies.load(stored.value) for key, stored in found.items()}
+            stored_policies = await self._store.get_many(list(places))
+            records.versions |= {key: stored.version for key, stored in stored_policies.items()}
+            policies = {places[key]: NamespacePolicies.load(stored.value) for key, stored in stored_policies.items()}
         return TenantView(name, tenant, await self._store.children(keys.CLUSTERS), namespaces, policies)

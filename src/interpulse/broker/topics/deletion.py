@@ -49,7 +49,7 @@ __all__ = ["Deletion"]
 log = logging.getLogger(__name__)
 
 _DOMAINS: Final[tuple[Domain, ...]] = (PERSISTENT, NON_PERSISTENT)
-_KEYS_AT_ONCE: Final = 500  # per commit and turn of the event loop, which others need too
+_KEYS_AT_ONCE: Final = 500  # per commit and turn of the event loop
 
 
 class OtherOwners(Protocol):
@@ -147,7 +147,7 @@ class Deletion:
         A forced deletion marks the topic first, so that disconnected clients cannot create partitions again. Raises
         PreconditionFailed if a partition was created again nevertheless; some partitions may be deleted then.
         """
-        await self._lifecycle.plan_delete_partitioned(name)  # whether it may go at all
+        await self._lifecycle.plan_delete_partitioned(name)  # raises if it may not be deleted
         if not force:
             await self._check_left_by_others(name)
         marked = force and await self._lifecycle.mark_deleted(name)
@@ -162,17 +162,14 @@ class Deletion:
                 await self._lifecycle.delete_partitioned_metadata(name)
         except BaseException:
             if marked:
-                with suppress(MetadataError):  # the next start goes on with the deletion
+                with suppress(MetadataError):  # the next start continues the deletion
                     await self._lifecycle.mark_deleted(name, deleted=False)
             raise
 
     async def namespace(
         self, namespace: NamespaceName, *, force: bool, previewed: bool = False
     ) -> Sequence[MetadataChange]:
-        """Delete a namespace, or only preview that, and return the changes.
-
-        Raises NotEmpty if it holds topics of its users and it is not forced.
-        """
+        """Delete a namespace, or preview it, and return the changes. Raise NotEmpty if it is not forced."""
         if force and not self._config().force_delete_namespace_allowed:
             raise OperationNotAllowed("Broker doesn't allow forced deletion of namespaces")
         if not previewed:
@@ -194,7 +191,7 @@ class Deletion:
         await self._tenants.get(name)
         if force:
             namespaces = [NamespaceName.parse(namespace) for namespace in await self._namespaces.list(name)]
-            for namespace in namespaces:  # before the first of them is gone
+            for namespace in namespaces:  # before the first is deleted
                 await self._namespaces.check_delete(namespace)
             for namespace in namespaces:
                 if not previewed:
@@ -211,9 +208,9 @@ class Deletion:
                 await self._delete_namespace(namespace, force=forced)
                 log.info("unfinished deletion finished namespace=%s", namespace)
             except NotEmpty:
-                log.info("unfinished deletion given up, it holds topics namespace=%s", namespace)
+                log.info("unfinished deletion cancelled, it holds topics namespace=%s", namespace)
             except PulsarError as error:
-                log.error("unfinished deletion not finished namespace=%s error=%s", namespace, error)
+                log.error("unfinished deletion failed namespace=%s error=%s", namespace, error)
         for name in await self._lifecycle.unfinished_deletions():
             try:
                 async with self._collect(name.namespace_name):
@@ -222,7 +219,7 @@ class Deletion:
             except NotFound:
                 continue  # another call has deleted it meanwhile
             except PulsarError as error:
-                log.error("unfinished deletion not finished topic=%s error=%s", name, error)
+                log.error("unfinished deletion failed topic=%s error=%s", name, error)
 
     # --- one topic
 
@@ -265,7 +262,6 @@ class Deletion:
             await with_waiting_reads(self._delete_marked(namespace, force=force, begun=begun))
 
     async def _delete_marked(self, namespace: NamespaceName, *, force: bool, begun: bool) -> None:
-        """Delete a marked namespace; ``begun`` if part of it is deleted already."""
         try:
             check_empty(namespace, holds_topics=not (force or begun) and await self._holds_topics(namespace))
             async with self._collect(namespace):
@@ -274,7 +270,7 @@ class Deletion:
                 await self._namespaces.end_delete(namespace)
         except BaseException as error:
             if begun:
-                log.error("deletion begun, the next start goes on namespace=%s error=%s", namespace, error)
+                log.error("deletion unfinished, the next start continues namespace=%s error=%s", namespace, error)
             else:
                 await self._namespaces.give_up_delete(namespace)
             raise
@@ -318,7 +314,7 @@ class Deletion:
 
 
 async def _from_below(pages: AsyncIterator[Sequence[str]]) -> AsyncIterator[list[str]]:
-    """Yield the keys, each after those below it, some of which may come on a later page."""
+    """Yield keys after all keys below them, even when these are on a later page."""
     held: list[str] = []
     async for page in pages:
         seen = [*held, *page]

@@ -41,10 +41,7 @@ _ATTEMPTS_MAX: Final = 3
 
 
 class Remotes(Protocol):
-    """Access to other clusters.
-
-    Both methods raise RemoteClusterUnavailable, and Unprocessable if the cluster refuses.
-    """
+    """Access to other clusters. Both methods raise RemoteClusterUnavailable, or Unprocessable for refusals."""
 
     async def find(self, cluster: str, name: TopicName) -> Existence:
         """Return the existence of the name on the cluster without creating it. Refused if the namespace is missing."""
@@ -83,7 +80,7 @@ class Expansion:
             try:
                 for cluster, change in steps.items():
                     await self._remotes.expand(cluster, change)
-            except Unprocessable:  # another caller may have been faster: read again
+            except Unprocessable:  # another caller may have been faster
                 if attempt == _ATTEMPTS_MAX:
                     raise
             else:
@@ -93,9 +90,9 @@ class Expansion:
         policies = await self._namespaces.find_policies(name.namespace_name)
         effective = effective_replication_clusters(await self._topic_policies.find(name), policies)
         clusters = remote_clusters(self._namespaces.local_cluster, effective)
-        found = await asyncio.gather(*(self._remotes.find(cluster, name) for cluster in clusters))
+        existences = await asyncio.gather(*(self._remotes.find(cluster, name) for cluster in clusters))
         creation_allowed = self._config().create_topic_to_remote_cluster_for_replication
-        remotes = dict(zip(clusters, found, strict=True))
+        remotes = dict(zip(clusters, existences, strict=True))
         return plan_remote_expansion(name, partitions, remotes, creation_allowed=creation_allowed)
 
 

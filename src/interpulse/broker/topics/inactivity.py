@@ -27,9 +27,9 @@ __all__ = ["InactiveTopics"]
 
 log = logging.getLogger(__name__)
 
-_LOOKED_AT_AT_ONCE: Final = 50  # so that clients do not wait while thousands of topics are looked at
-_AT_ONCE: Final = 32  # so that they share what they have to wait for on the disk
-_NAMED_MAX: Final = 20  # in one line of the log; each has a line of its own as well
+_LOOKED_AT_AT_ONCE: Final = 50  # so that clients do not wait for thousands of topics
+_AT_ONCE: Final = 32  # concurrent deletions share the waits for the disk
+_NAMED_MAX: Final = 20  # in the summary line; each also has its own line
 
 
 class InactiveTopics:
@@ -167,7 +167,7 @@ def _activity(topic: AnyTopic) -> TopicActivity:
     if isinstance(topic, NonPersistentTopic):
         return TopicActivity(in_use=topic.clients.connected)
     last = topic.positions.durable
-    waiting = {name for name, each in topic.subscriptions.items() if each.cursor.backlog(last) > 0}
+    waiting = {name for name, subscription in topic.subscriptions.items() if subscription.cursor.backlog(last) > 0}
     replications = {name for name in topic.subscriptions if topic.remote_of(name) is not None}
     return TopicActivity(
         in_use=topic.clients.connected or topic.publishing.pending_count > 0,
@@ -180,10 +180,9 @@ def _activity(topic: AnyTopic) -> TopicActivity:
 
 @contextlib.contextmanager
 def _logged(what: str, topic: TopicName) -> Iterator[None]:
-    """Log a failed deletion within the context; the next check tries again."""
     try:
         yield
     except PreconditionFailed as refusal:
-        log.debug("nothing done for now what=%s topic=%s reason=%s", what, topic, refusal)
+        log.debug("inactive topic kept for now what=%s topic=%s reason=%s", what, topic, refusal)
     except PulsarError as error:
         log.warning("check of a topic failed what=%s topic=%s error=%s", what, topic, error)

@@ -60,8 +60,8 @@ class LedgerSchemas:
             return History()
         versions = []
         for place in self._places(topic, stored.value):
-            found = await self._schema(topic, place)
-            versions.append(SchemaVersion(place.version, found.schema, found.created_ms))
+            schema = await self._schema(topic, place)
+            versions.append(SchemaVersion(place.version, schema.schema, schema.created_ms))
         return History(versions, stored.version)
 
     async def append(
@@ -96,22 +96,22 @@ class LedgerSchemas:
         try:
             return decode_locator(value)
         except ValueError as error:
-            raise MetadataUnavailable(f"the schemas of {topic.base} cannot be understood: {error}") from error
+            raise MetadataUnavailable(f"the schemas of {topic.base} are invalid: {error}") from error
 
     async def _schema(self, topic: TopicName, place: VersionEntry) -> StoredSchema:
-        found = self._read.get(place.position)
-        if found is None:
+        schema = self._read.get(place.position)
+        if schema is None:
             ledger = await self._ledgers.open(place.position.ledger)
             (entry,) = await ledger.read(place.position.entry, entries_max=1, bytes_max=_ENTRY_BYTES_MAX)
             try:
-                found = decode_schema(entry)
+                schema = decode_schema(entry)
             except ValueError as error:
-                problem = f"version {place.version} of the schema of {topic.base} cannot be understood: {error}"
+                problem = f"version {place.version} of the schema of {topic.base} is invalid: {error}"
                 raise MetadataUnavailable(problem) from error
-            self._read[place.position] = found
+            self._read[place.position] = schema
             if len(self._read) > _SCHEMAS_KEPT:
                 self._read.popitem(last=False)
-        return found
+        return schema
 
     async def _drop(self, ledger_ids: Sequence[int]) -> None:
         """Delete ledgers that no locator names. Failures are logged and the ledger stays."""
@@ -119,9 +119,8 @@ class LedgerSchemas:
             try:
                 await self._ledgers.delete(ledger_id)
             except (MetadataError, PersistenceError) as error:
-                log.warning("ledger of a schema stays ledger=%d error=%s", ledger_id, error)
+                log.warning("schema ledger not deleted ledger=%d error=%s", ledger_id, error)
 
 
 def _custom(topic: TopicName) -> dict[str, bytes]:
-    """Return the description of the ledger for operators' tools."""
     return {"component": b"schema", "application": b"pulsar", "pulsar/schemaId": topic.schema_id.encode()}

@@ -117,9 +117,8 @@ class TopicLifecycle:
 
     async def partitions_for_operator(self, name: TopicName, *, create: bool) -> PartitionedTopicMetadata:
         """Return the partition metadata, without properties if ``create``; raises PreconditionFailed if not served."""
-        return await self._ask(
-            self._cached_metadata[create], name, topics.decide_partitions_for_operator, create=create
-        )
+        cache = self._cached_metadata[create]
+        return await self._ask(cache, name, topics.decide_partitions_for_operator, create=create)
 
     async def open(self, name: TopicName, *, by: Requester, create: bool) -> None:
         """Check that the topic may be loaded, and create its record if it is missing and may be created."""
@@ -146,7 +145,7 @@ class TopicLifecycle:
         records = {name: keys.topic_record(name) for name in names}
         candidates = {keys.partitioned_topic(base): base for name in records for base in metadata_names(name)}
         found = await self._store.get_many([*candidates, *records.values()])
-        metadata = {each: parsed_metadata(key, found[key].value) for key, each in candidates.items() if key in found}
+        metadata = {topic: parsed_metadata(key, found[key].value) for key, topic in candidates.items() if key in found}
         views = (
             TopicView(name, metadata=metadata, recorded=key in found if name.is_persistent else name in self._loaded)
             for name, key in records.items()
@@ -176,7 +175,7 @@ class TopicLifecycle:
         return dict(record.other.get("properties") or {})
 
     async def having_properties(self, names: Iterable[TopicName], wanted: Mapping[str, str]) -> list[TopicName]:
-        """Return those of these topics that have all these properties; partitions have those of their topic."""
+        """Return the topics that have all these properties; a partition has the properties of its topic."""
         having: list[TopicName] = []
         async for some in in_turns(names, _NAMES_AT_ONCE):
             metadata = {name: keys.partitioned_topic(name.base) for name in some}
@@ -239,8 +238,8 @@ class TopicLifecycle:
         prefix = f"{keys.partitioned_topics(namespace, domain)}/"
         async for page in scan_pages(self._store, prefix, limit=_NAMES_AT_ONCE):
             async for some in in_turns(page):
-                topics = ((keys.topic_of_partitioned_topic(key), key, each) for key, each in some)
-                counts |= {topic: count_if_clear(key, each.value) for topic, key, each in topics if topic is not None}
+                stored = ((keys.topic_of_partitioned_topic(key), key, versioned.value) for key, versioned in some)
+                counts |= {topic: count_if_clear(key, value) for topic, key, value in stored if topic is not None}
         listed = await _listed(counts, include_system=include_system)
         return {name: counts[name] async for some in in_turns(listed) for name in some}
 
@@ -287,14 +286,14 @@ class TopicLifecycle:
                 prefix = self._settings().replicator_prefix
                 records.also += new_cursors(name, stored, joined, replicator_prefix=prefix, layout=self._layout)
                 present = {index: stored[index].version for index in (0, *joined) if index in stored}
-                records.versions |= {keys.topic_record(name.partition(at)): each for at, each in present.items()}
+                records.versions |= {keys.topic_record(name.partition(at)): version for at, version in present.items()}
                 self._claim(records, reading, decision.changes)
             return decision
 
         await self._committer.decide(propose)
 
     async def set_properties(self, name: TopicName, change: Callable[[dict[str, str]], dict[str, str]]) -> None:
-        """Replace the properties of a topic, those of a partitioned topic in its metadata; raises TopicNotFound."""
+        """Replace the properties of a topic, in the metadata if it is partitioned. Raise TopicNotFound."""
 
         async def propose(records: Records) -> Decision[None]:
             reading = await self._read(records, name, topic_operations.decide_set_properties)
@@ -318,7 +317,7 @@ class TopicLifecycle:
         return PartitionedDeletion(decision.answer, tuple(await self._committer.writes(decision.changes)), expect)
 
     async def delete_partitioned_metadata(self, name: TopicName) -> None:
-        """Remove a partitioned topic whose partitions are gone. Raises PreconditionFailed if one came back."""
+        """Remove a partitioned topic whose partitions are deleted. Raise PreconditionFailed if one exists again."""
         absent: dict[str, None] = {}
 
         async def propose(records: Records) -> Decision[tuple[TopicName, ...]]:
@@ -337,10 +336,7 @@ class TopicLifecycle:
     async def _decide_delete_partitioned(
         self, name: TopicName
     ) -> tuple[Decision[tuple[TopicName, ...]], dict[str, int | None]]:
-        """Return the decision with its associated metadata, and the versions it rests on.
-
-        Its answer is the partitions.
-        """
+        """Return the decision, whose answer is the partitions, its associated metadata, and the versions."""
         reading = await self._reader.read(name)
         decision = topic_operations.decide_delete_partitioned(reading.view)
         partitions = tuple(name.partition(index) for index in range(decision.answer))
@@ -351,10 +347,7 @@ class TopicLifecycle:
         return Decision(partitions, (*decision.changes, *removal)), expect | versions
 
     async def mark_deleted(self, name: TopicName, *, deleted: bool = True) -> bool:
-        """Mark a partitioned topic as being deleted, so that no partition of it comes back, or remove the mark.
-
-        Return True if that changed something.
-        """
+        """Mark a topic as being deleted, so that no partition comes back, or unmark it. Return True if changed."""
 
         async def propose(records: Records) -> Decision[bool]:
             key = keys.partitioned_topic(name)
@@ -392,10 +385,11 @@ class TopicLifecycle:
         return found
 
     async def delete_orphaned_metadata(self, name: TopicName) -> bool:
-        """Remove a partitioned topic that has no partition left; return True if it was one.
+        """Remove a partitioned topic that has no partition left, with its associated metadata.
 
-        Its associated metadata go along. No partition can come back in between: its record would have to be absent for
-        this commit, and the metadata present for its own.
+        Return True if removed.
+
+        No partition can be created in between: this commit requires its record to be absent, and its own the metadata.
         """
 
         async def propose(records: Records) -> Decision[bool]:
@@ -421,7 +415,6 @@ class TopicLifecycle:
         *arguments: P.args,
         **options: P.kwargs,
     ) -> A:
-        """Decide by a rule whose answers are cached."""
         decision = cache.find(str(name))
         if decision is not None:
             return decision.answer
@@ -488,7 +481,7 @@ def _is_marked(key: str, stored: bytes) -> bool:
     try:
         return b"true" in stored and parsed_metadata(key, stored).deleted
     except MetadataError as error:
-        log.error("partition metadata passed over error=%s", error)
+        log.error("partition metadata ignored error=%s", error)
         return False
 
 

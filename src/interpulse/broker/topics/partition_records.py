@@ -37,7 +37,7 @@ async def stored_partitions(store: MetadataStore, name: TopicName) -> dict[int, 
         for key, stored in page:
             index, _, cursor = key.removeprefix(prefix).partition("/")
             if not index.isdecimal() or str(int(index)) != index:
-                continue  # another topic whose name begins alike
+                continue  # another topic with this prefix
             if not cursor:
                 found[int(index)] = StoredPartition(stored.value, stored.version)
             elif int(index) in found:
@@ -66,7 +66,9 @@ def new_cursors(
         if cursor != DEDUPLICATION_CURSOR and not cursor.startswith(f"{replicator_prefix}.")
     }
     encode = layout.cursors.encode
-    from_beginning = {each: encode(each, of.of_new_partition(EARLIEST)) for each, of in subscriptions.items()}
+    from_beginning = {
+        subscription: encode(subscription, of.of_new_partition(EARLIEST)) for subscription, of in subscriptions.items()
+    }
     puts = []
     for index in indices:
         key, present = keys.topic_record(name.partition(index)), stored.get(index)

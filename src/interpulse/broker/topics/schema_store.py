@@ -31,10 +31,7 @@ class History(NamedTuple):
 
 
 class SchemaStore(Protocol):
-    """The seam to a store of schemas.
-
-    All methods raise MetadataError or PersistenceError if they cannot read or store.
-    """
+    """The seam to a store of schemas. All methods raise MetadataError or PersistenceError on failure."""
 
     async def read(self, topic: TopicName) -> History:
         """Return the stored history."""

@@ -105,7 +105,7 @@ class TopicClusters:
     async def _bring(self, name: TopicName, cluster: str) -> None:
         """Ensure that a partitioned topic exists there with this many partitions. Replication creates other topics."""
         creation_allowed = self._config().create_topic_to_remote_cluster_for_replication
-        for attempt in range(1, _ATTEMPTS_MAX + 2):  # the last one only looks
+        for attempt in range(1, _ATTEMPTS_MAX + 2):  # the last one only checks
             local = await self._lifecycle.existence(name)
             if local.kind is not TopicKind.PARTITIONED:
                 return
@@ -120,10 +120,12 @@ class TopicClusters:
                 break
             try:
                 await self._remotes.expand(cluster, CreatePartitionedMetadata(name, local.partitions))
-            except Unprocessable:  # another caller may have been faster: read again
+            except Unprocessable:  # another caller may have been faster
                 if attempt == _ATTEMPTS_MAX:
                     raise
-        raise RemoteClusterUnavailable(f"Cluster {cluster} takes the creation of {name} and has no such topic then")
+        raise RemoteClusterUnavailable(
+            f"Cluster {cluster} accepts the creation of {name}, but the topic does not exist afterwards"
+        )
 
     async def _found(self, name: TopicName, cluster: str, *, needed: bool) -> Existence | None:
         """Return the existence of the name there; None if it is unavailable and not ``needed``."""
@@ -132,7 +134,7 @@ class TopicClusters:
         except (RemoteClusterUnavailable, Unprocessable) as error:
             if needed:
                 raise
-            log.warning("partitions not compared topic=%s cluster=%s error=%s", name, cluster, error)
+            log.warning("partition counts not compared topic=%s cluster=%s error=%s", name, cluster, error)
             return None
 
 

@@ -33,7 +33,7 @@ class TopicCount:
 @dataclass(slots=True)
 class _Counted:
     names: set[str] = field(default_factory=set)  # keys of records that count
-    touched: set[str] = field(default_factory=set)  # keys of records to look at again
+    touched: set[str] = field(default_factory=set)  # keys of records to read again
     claimed: Counter[str] = field(default_factory=Counter)  # keys of records that are being stored
     state: int = 0  # grows with every change
     listing: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -90,16 +90,16 @@ class TopicCounts:
     async def _look_again(self, counted: _Counted) -> None:
         while counted.touched:
             touched = list(counted.touched)
-            found = await self._store.get_many(touched)
+            stored = await self._store.get_many(touched)
             counted.touched.difference_update(touched)
             counted.names.difference_update(touched)
-            counted.names.update(filter(_counts, found))
+            counted.names.update(filter(_counts, stored))
 
     def _on_changed(self, key: str) -> None:
         if key == f"{keys.TOPIC_RECORDS}/":
-            for each in self._counted.values():
-                each.listed, each.unsure = False, True
-                each.state += 1
+            for counts in self._counted.values():
+                counts.listed, counts.unsure = False, True
+                counts.state += 1
         parts = key.split("/", 6)
         counted = self._counted.get("/".join(parts[2:4])) if len(parts) == 6 else None
         if counted is not None:

@@ -22,14 +22,14 @@ async def internal_info(store: MetadataStore, name: TopicName, layout: Layout) -
     """Return the ledgers and cursors of one stored topic. Raise TopicNotFound."""
     key = keys.topic_record(name)
     children = [f"{key}/{child}" for child in await store.children(key)]
-    found = await store.get_many([key, *children])
-    if key not in found:
+    records = await store.get_many([key, *children])
+    if key not in records:
         raise TopicNotFound(f"Topic {name} not found")
-    record = decode_record(layout.topic_records, name.log_name, found[key].value)
-    info: dict[str, Any] = {"version": found[key].version, "ledgers": [_ledger(ledger) for ledger in record.ledgers]}
+    record = decode_record(layout.topic_records, name.log_name, records[key].value)
+    info: dict[str, Any] = {"version": records[key].version, "ledgers": [_ledger(ledger) for ledger in record.ledgers]}
     if record.terminated is not None:
         info["terminatedPosition"] = {"ledgerId": record.terminated.ledger, "entryId": record.terminated.entry}
-    stored = {decode_local_name(key.rpartition("/")[2]): found[key].value for key in children if key in found}
+    stored = {decode_local_name(key.rpartition("/")[2]): records[key].value for key in children if key in records}
     return info | {"cursors": {cursor: _cursor(cursor, value, layout.cursors) for cursor, value in stored.items()}}
 
 

@@ -27,7 +27,7 @@ async def stored_policies(store: MetadataStore, name: TopicName) -> TopicPolicie
 
 
 async def stored_record(store: MetadataStore, name: TopicName) -> TopicPolicyRecord:
-    """Return the policies of `stored_policies` for this cluster and for all clusters, separately."""
+    """Return the policies of `stored_policies` by level."""
     stored = await store.get(keys.topic_policies(name))
     return TopicPolicyRecord.load(stored.value) if stored else _NOTHING_SET
 
@@ -76,26 +76,26 @@ class TopicPolicyRecords:
         clusters = {
             name: topic_level(record).replication_clusters for name, record in (await self._all(namespace)).items()
         }
-        return {name: each for name, each in clusters.items() if each}
+        return {name: clusters_of for name, clusters_of in clusters.items() if clusters_of}
 
     async def replicator_dispatch_rates(self, namespace: NamespaceName) -> dict[TopicName, DispatchRate]:
         """Return the persistent topics of a namespace that have a replication rate of their own."""
         rates = {
             name: topic_level(record).replicator_dispatch_rate for name, record in (await self._all(namespace)).items()
         }
-        return {name: each for name, each in rates.items() if each}
+        return {name: rate for name, rate in rates.items() if rate}
 
     async def set_everywhere(self, namespace: NamespaceName) -> dict[TopicName, TopicPolicies]:
         """Return the persistent topics of a namespace that have policies for all clusters."""
-        found = {name: record.everywhere for name, record in (await self._all(namespace)).items()}
-        return {name: each for name, each in found.items() if each.to_json()}
+        levels = {name: record.everywhere for name, record in (await self._all(namespace)).items()}
+        return {name: policies for name, policies in levels.items() if policies.to_json()}
 
     async def _all(self, namespace: NamespaceName) -> dict[TopicName, TopicPolicyRecord]:
         await self._follow(namespace)
         parent = keys.all_topic_policies(namespace, PERSISTENT)
         paths = [f"{parent}/{name}" for name in await self._store.children(parent)]
-        found = (await self._store.get_many(paths)).items()
-        topics = ((keys.topic_of_topic_policies(path), stored) for path, stored in found)
+        records = (await self._store.get_many(paths)).items()
+        topics = ((keys.topic_of_topic_policies(path), stored) for path, stored in records)
         return {topic: TopicPolicyRecord.load(stored.value) for topic, stored in topics if topic is not None}
 
     async def record_of_existing(self, name: TopicName) -> TopicPolicyRecord:
@@ -129,17 +129,17 @@ class TopicPolicyRecords:
             await self.events.refresh(name.namespace_name)
 
         async def attempt() -> None:
-            found = await self._store.get_many([key, *owners])
+            stored = await self._store.get_many([key, *owners])
             await self._check(name)
-            record = TopicPolicyRecord.load(found[key].value) if key in found else _NOTHING_SET
+            record = TopicPolicyRecord.load(stored[key].value) if key in stored else _NOTHING_SET
             changed = change(record)
             if changed != record:
                 if self.events is not None:
                     changed = await self.events.report(name, record, changed)
                 update = Put(key, changed.dump()) if changed.to_json() else Delete(key)
-                expect: dict[str, int | None] = {owner: found[owner].version for owner in owners if owner in found}
+                expect: dict[str, int | None] = {owner: stored[owner].version for owner in owners if owner in stored}
                 expect |= await self._lifecycle.expected_versions(name)
-                await self._store.commit([update], expect | {key: found[key].version if key in found else None})
+                await self._store.commit([update], expect | {key: stored[key].version if key in stored else None})
 
         await retry_on_conflict(attempt)
 

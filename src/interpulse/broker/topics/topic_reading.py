@@ -1,4 +1,4 @@
-"""Reads the view of a topic for a rule, with the versions of all records that it rests on."""
+"""Views of topics for rules, with the versions of all records that they rest on."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ class LifecycleSettings:
     @classmethod
     def following(cls, config: Callable[[], BrokerConfig]) -> Callable[[], LifecycleSettings]:
         """Return a function for the current settings. They are read again only after a change."""
-        known = config()
-        settings = cls.of(known)
+        latest = config()
+        settings = cls.of(latest)
 
         def current() -> LifecycleSettings:
-            nonlocal known, settings
-            if config() is not known:
-                known = config()
-                settings = cls.of(known)
+            nonlocal latest, settings
+            if config() is not latest:
+                latest = config()
+                settings = cls.of(latest)
             return settings
 
         return current
@@ -108,16 +108,18 @@ class TopicReader:
         candidates = {keys.partitioned_topic(name): name for name in names}
         policies_key, record_key = keys.namespace_policies(name.namespace_name), keys.topic_record(name)
         wanted = [policies_key, record_key, *candidates]
-        found = await self._store.get_many(wanted)
-        policies = self._namespaces.parsed(name.namespace_name, found.get(policies_key))
+        records = await self._store.get_many(wanted)
+        policies = self._namespaces.parsed(name.namespace_name, records.get(policies_key))
         settings = self._settings()
         topics_max = effective_topics_max(policies, settings.topics_max)
         count = await self._counts.of(name.namespace_name) if topics_max > 0 else None
         view = TopicView(
             name,
             namespace=self._namespaces.standing(policies),
-            metadata={candidates[key]: parsed_metadata(key, found[key].value) for key in candidates if key in found},
-            recorded=record_key in found if name.is_persistent else name in self._loaded,
+            metadata={
+                candidates[key]: parsed_metadata(key, records[key].value) for key in candidates if key in records
+            },
+            recorded=record_key in records if name.is_persistent else name in self._loaded,
             partition_records=frozenset(stored),
             auto_creation=effective_auto_creation(name, policies, settings.auto_creation),
             partitions_max=settings.partitions_max,
@@ -126,7 +128,7 @@ class TopicReader:
             domain_enabled=settings.persistent_enabled if name.is_persistent else settings.non_persistent_enabled,
             system_topics_enabled=settings.system_topics_enabled,
         )
-        versions = {key: found[key].version if key in found else None for key in wanted}
+        versions = {key: records[key].version if key in records else None for key in wanted}
         return Reading(view, versions, settings, stored, count)
 
     def _remotes_to_ask(self, policies: NamespacePolicies | None, settings: LifecycleSettings) -> tuple[str, ...]:
@@ -137,8 +139,8 @@ class TopicReader:
     async def ask_remotes(self, view: TopicView) -> TopicView:
         """Return the view with the partition count that remote clusters of the namespace have."""
         assert self._remote_partitions is not None
-        found = await self._remote_partitions.find(view.name, view.remotes_to_ask)
-        return replace(view, remote_partitions=found, remotes_to_ask=())
+        count = await self._remote_partitions.find(view.name, view.remotes_to_ask)
+        return replace(view, remote_partitions=count, remotes_to_ask=())
 
 
 def parsed_metadata(key: str, stored: bytes) -> PartitionedTopicMetadata:
@@ -156,7 +158,7 @@ def count_if_clear(key: str, stored: bytes) -> int | None:
     """Return the partition count; None if the topic is being deleted or its metadata is unreadable."""
     try:
         metadata = parsed_metadata(key, stored)
-    except MetadataError:  # reported when this topic itself is read
+    except MetadataError:  # reported when the topic itself is read
         return None
     return None if metadata.deleted else metadata.partitions
 

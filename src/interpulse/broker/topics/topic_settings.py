@@ -28,7 +28,7 @@ _Rate = TypeVar("_Rate", PublishRate, DispatchRate, SubscribeRate)
 _CHANGE_EVENTS_BYTES: Final = 1024 * 1024
 """The size from which topics of policy events are compacted; they are not trimmed before."""
 _NO_POLICIES: Final = TopicPolicies()
-_ALL_TYPES: Final = frozenset(each.label for each in SubType)
+_ALL_TYPES: Final = frozenset(subscription_type.label for subscription_type in SubType)
 
 
 class TopicSettingsReader:
@@ -58,8 +58,8 @@ def broker_level(config: BrokerConfig) -> TopicPolicies:
         message_ttl_seconds=config.ttl_duration_default_in_seconds,
         subscription_expiration_minutes=config.subscription_expiration_time_minutes,
         backlog_quotas={
-            each: BacklogQuota(*quota, config.backlog_quota_default_retention_policy)
-            for each in (DESTINATION_STORAGE, MESSAGE_AGE)
+            kind: BacklogQuota(*quota, config.backlog_quota_default_retention_policy)
+            for kind in (DESTINATION_STORAGE, MESSAGE_AGE)
         },
         publish_rate=PublishRate(
             config.max_publish_rate_per_topic_in_messages, config.max_publish_rate_per_topic_in_bytes
@@ -114,16 +114,13 @@ def policies_in_force(topic: TopicPolicies, namespace: NamespacePolicies | None,
 def topic_settings(
     name: TopicName, topic: TopicPolicies, namespace: NamespacePolicies | None, config: BrokerConfig
 ) -> TopicSettings:
-    """Return the settings of a loaded topic.
-
-    System topics accept any number of producers, encrypting or not, as in Pulsar.
-    """
+    """Return the settings of a topic. System topics accept any number of producers, encrypting or not, as in Pulsar."""
     policies = policies_in_force(topic, namespace, config)
     encrypted = config.encryption_require_on_producer or bool(namespace and namespace.encryption_required)
     types = policies.subscription_types_enabled or _ALL_TYPES
     delayed = policies.delayed_delivery
     quotas = policies.backlog_quotas or {}
-    assert policies.retention is not None  # the broker has a word on everything
+    assert policies.retention is not None  # broker settings cover every policy
     assert policies.inactive_topics is not None
     return TopicSettings(
         deduplication_enabled=bool(policies.deduplication_enabled),

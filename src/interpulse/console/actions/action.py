@@ -25,12 +25,12 @@ class AdminCall:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A value that the action needs. What a page does not give, the visitor is asked for."""
+    """A value that the action needs. The visitor is asked for a value that the page does not set."""
 
     name: str
     label: str
     choices: tuple[str, ...] = ()
-    """Empty: any text."""
+    """The allowed values; empty for any text."""
 
     optional: bool = False
     hint: str = ""
@@ -60,7 +60,7 @@ class Action:
     """A real Pulsar would take the call for another one."""
 
     dangerous: bool = False
-    """Something is lost that does not come back."""
+    """True if something is lost for good."""
 
     def values(self, given: Values) -> dict[str, str]:
         """Return the values of the fields. Raise InvalidRequest for a value that is not among the choices."""

@@ -15,7 +15,7 @@ _ADJUST: Final = "--adjust-namespace-level-policies-automatically"
 
 
 def _clusters(values: Mapping[str, str]) -> list[str]:
-    return [each for each in values["clusters"].split(",") if each]
+    return [name for name in values["clusters"].split(",") if name]
 
 
 def _schema_path(values: Mapping[str, str]) -> str:
@@ -35,7 +35,7 @@ ADJUST: Final = Action(
     (
         Field("namespace", "Namespace"),
         Field("clusters", "Clusters"),
-        Field("digest", "Digest of the plan", hint="the page of differences tells it"),
+        Field("digest", "Digest of the plan", hint="see the page of differences"),
     ),
     call=lambda values: AdminCall(
         "POST",
@@ -53,7 +53,7 @@ ADJUST: Final = Action(
     ),
     back=lambda values: page_url("replication"),
     ours_only=True,
-    done="The plan was carried out, and the namespace is replicated.",
+    done="The plan was applied, and the namespace is replicated.",
 )
 
 DELETE_SCHEMA: Final = Action(
@@ -84,13 +84,13 @@ SET_SETTING: Final = Action(
 
 CLEAR_SETTING: Final = Action(
     "delete-dynamic-config",
-    "Go back to the value of the start",
-    "The value that was set while brokers run is dropped; each broker uses that of its start again.",
+    "Restore the value of the start",
+    "The dynamic value is removed; each broker uses the value of its start again.",
     (Field("key", "Setting"),),
     call=lambda values: AdminCall("DELETE", admin_path("brokers", "configuration", values["key"])),
     command=lambda values: ("brokers", "delete-dynamic-config", "--config", values["key"]),
     back=_to_settings,
-    done="The setting has the value of the start again.",
+    done="The setting has its value of the start again.",
 )
 
 ACTIONS: Final = (ADJUST, DELETE_SCHEMA, SET_SETTING, CLEAR_SETTING)

@@ -43,7 +43,7 @@ EXPAND: Final = Action(
     "Expand topic",
     "A partitioned topic gets more partitions, first on the clusters it is replicated to, then here. It never shrinks "
     "again, and keys may go to other partitions from then on.",
-    (TOPIC, Field("partitions", "Partitions", hint="how many there are to be")),
+    (TOPIC, Field("partitions", "Partitions", hint="total number of partitions")),
     call=lambda values: AdminCall("POST", topic_path(topic_of(values), "/partitions"), partitions_of(values)),
     command=lambda values: ("topics", "update-partitioned-topic", values["topic"], "-p", values["partitions"]),
     back=_back_to_topic,

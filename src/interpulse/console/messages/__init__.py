@@ -1,1 +1,1 @@
-"""Messages as pages show them: where a topic's entries are, what a message holds, and which of them are looked for."""
+"""Messages for pages: the entries of a topic, the content of a message, and the filter of a search."""

@@ -25,7 +25,7 @@ class EntryRange:
     @classmethod
     def of(cls, internal_stats: Mapping[str, Any]) -> EntryRange:
         """Return the range from the topic's statistics, which list the count of the current ledger separately."""
-        ledgers = [(int(each["ledgerId"]), int(each.get("entries", 0))) for each in internal_stats["ledgers"]]
+        ledgers = [(int(ledger["ledgerId"]), int(ledger.get("entries", 0))) for ledger in internal_stats["ledgers"]]
         if ledgers:
             ledger, count = ledgers[-1]
             ledgers[-1] = ledger, max(count, int(internal_stats.get("currentLedgerEntries", 0)))

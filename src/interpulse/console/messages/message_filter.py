@@ -77,5 +77,5 @@ def _matched(pattern: str) -> Callable[[bytes], bool]:
     try:
         search = re2.compile(pattern.encode(), options).search
     except re2.error as error:
-        raise InvalidRequest(f"The pattern /{pattern}/ is none of RE2: {error}") from None
+        raise InvalidRequest(f"The pattern /{pattern}/ is not valid in RE2: {error}") from None
     return lambda content: search(content) is not None

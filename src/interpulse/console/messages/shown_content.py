@@ -18,7 +18,7 @@ _ROW: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class ShownContent:
-    """``problem`` says why a content is not shown as its schema says; empty if it is."""
+    """A content as text; ``problem`` is the reason if its schema could not be used, else empty."""
 
     text: str
     form: str
@@ -26,7 +26,7 @@ class ShownContent:
 
     problem: str = ""
     cut: bool = False
-    """There is more of it."""
+    """True if only the beginning is included."""
 
 
 NO_CONTENT: Final = ShownContent("", "null")
@@ -57,7 +57,7 @@ def show_content(
 
 
 def hex_dump(content: bytes) -> str:
-    """Sixteen bytes to a line, with their offset and what of them is ASCII."""
+    """Return sixteen bytes per line, with their offset and their ASCII characters."""
     rows = range(0, len(content), _ROW)
     return "\n".join(f"{at:08x}  {_hex(content[at : at + _ROW])}  {_ascii(content[at : at + _ROW])}" for at in rows)
 

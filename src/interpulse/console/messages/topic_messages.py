@@ -22,7 +22,7 @@ from interpulse.model.schemas import SchemaInfo
 __all__ = ["Found", "ShownMessage", "TopicMessages", "message_id"]
 
 _ENTRIES_MAX: Final = 1_000
-"""Entries that one page looks at while it searches."""
+"""The number of entries that one page reads in a search."""
 _BYTES_MAX: Final = 16 * 1024 * 1024
 _OFF: Final = "Messages are not shown in the console (consoleMessagesEnabled=false)"
 
@@ -70,7 +70,7 @@ class TopicMessages:
         if not visit.host.messages_shown():
             raise Forbidden(_OFF)
         if not topic.is_persistent:
-            raise InvalidRequest("A non-persistent topic keeps no messages to look at")
+            raise InvalidRequest("A non-persistent topic stores no messages")
         self.topic = topic
         self._visit = visit
         self._admin = visit.admin
@@ -98,7 +98,7 @@ class TopicMessages:
             read += size
             matching = [message for message in messages if isinstance(message, ShownMessage) or wanted.matches(message)]
             matched += len(matching)
-            found.messages[:0] = [await self.shown(each) for each in matching[-count:]]
+            found.messages[:0] = [await self.shown(message) for message in matching[-count:]]
             if matched >= count or found.looked_at >= _ENTRIES_MAX or read >= _BYTES_MAX:
                 break
             await asyncio.sleep(0)
@@ -194,7 +194,7 @@ class TopicMessages:
             try:
                 found = await self._admin.schemas.get(self.topic, int.from_bytes(version, "big"))
                 self._schemas[version] = found.schema
-            except PulsarError:  # the content is shown as it is, with the version beside it
+            except PulsarError:  # the raw content is shown with the version
                 self._schemas[version] = None
         return self._schemas[version]
 

@@ -111,4 +111,4 @@ async def _new_subscription(visit: Visit, name: TopicName) -> str:
     elif namespace is not None and namespace.auto_subscription_creation_allowed is not None:
         level = f"namespace {name.namespace_name}"
     verb = "is created" if in_force else "is refused"
-    return f"A subscription that is missing {verb} ({level}: autoSubscriptionCreation {str(bool(in_force)).lower()})."
+    return f"A missing subscription {verb} ({level}: autoSubscriptionCreation {str(bool(in_force)).lower()})."

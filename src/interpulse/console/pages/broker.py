@@ -22,7 +22,7 @@ class Setting:
     value: str
     default: str
     origin: str
-    """``dynamic``: set while brokers run; ``start``: by file, environment or command line; else ``default``."""
+    """``dynamic`` if set while brokers run, ``start`` if from file, environment or command line, else ``default``."""
 
     dynamic: bool
     """True if the page may change it."""
@@ -81,11 +81,11 @@ async def build(visit: Visit) -> BrokerModel:
     stored = await visit.admin.brokers.dynamic_configuration()
     origin, text = visit.choice("origin", _ORIGINS), visit.text("text").strip()
     broker = visit.broker
-    found = [_setting(broker, key, value, stored) for key, value in sorted(values.items()) if key in broker.settings]
+    settings = [_setting(broker, key, value, stored) for key, value in sorted(values.items()) if key in broker.settings]
     return BrokerModel(
         broker.broker_id,
         await visit.admin.brokers.version(),
-        tuple(each for each in found if _wanted(each, origin, text)),
+        tuple(setting for setting in settings if _wanted(setting, origin, text)),
         origin,
         _ORIGINS,
         text,

@@ -1,4 +1,4 @@
-"""The plan of PIP-433: what another cluster lacks before a namespace is replicated there."""
+"""The plan of PIP-433: changes that another cluster needs before a namespace is replicated there."""
 
 from __future__ import annotations
 
@@ -64,13 +64,13 @@ class DifferencesModel:
     """The page."""
 
     namespace: str
-    """Empty: the visitor has not chosen one yet."""
+    """The chosen namespace; empty before a choice."""
 
     replicated_to: tuple[str, ...] = ()
     known_clusters: tuple[str, ...] = ()
     chosen: tuple[str, ...] = ()
     known: bool = True
-    """False: the clusters are being compared."""
+    """False while the clusters are being compared."""
 
     age_seconds: float = 0.0
     outcome: str = ""
@@ -88,7 +88,7 @@ async def build(visit: Visit) -> DifferencesModel:
     now = tuple(await visit.admin.namespaces.replication_clusters(namespace))
     local = visit.host.cluster
     known = tuple(sorted(set(await visit.admin.clusters.list()) - {local, "global"}))
-    wanted = [each.strip() for each in visit.text("clusters").replace(" ", ",").split(",") if each.strip()]
+    wanted = [part.strip() for part in visit.text("clusters").replace(" ", ",").split(",") if part.strip()]
     if not wanted:
         return DifferencesModel(str(namespace), now, known)
     chosen = tuple(sorted({local, *now, *wanted}))
@@ -112,7 +112,7 @@ async def build(visit: Visit) -> DifferencesModel:
 
 @dataclass(frozen=True, slots=True)
 class _Compared:
-    """``rows`` are those of all pages."""
+    """A finished comparison; ``rows`` are the rows of all pages."""
 
     plan: AdjustmentPlan
     rows: list[_Found]

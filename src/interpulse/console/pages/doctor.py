@@ -63,10 +63,10 @@ class DoctorModel:
     """The page."""
 
     namespace: str
-    """Empty: the visitor has not chosen one yet."""
+    """The chosen namespace; empty before a choice."""
 
     known: bool = True
-    """False: the first look at the namespace is under way."""
+    """False while the namespace is examined for the first time."""
 
     age_seconds: float = 0.0
     examined: int = 0
@@ -91,17 +91,17 @@ async def build(visit: Visit) -> DoctorModel:
 
 async def _examined(visit: Visit, namespace: NamespaceName) -> DoctorModel:
     doctor = TopicDoctor(visit.admin, domains=(PERSISTENT, NON_PERSISTENT))
-    found = await doctor.examine(namespace)
-    shown = found.findings[:_FINDINGS_MAX]
-    lost = {name: way.refused for each in shown for way in each.deletions for name in way.lost}
+    report = await doctor.examine(namespace)
+    shown = report.findings[:_FINDINGS_MAX]
+    lost = {name: way.refused for finding in shown for way in finding.deletions for name in way.lost}
     contents = await doctor.contents(dict(list(lost.items())[:_CONTENTS_MAX]))
     return DoctorModel(
         str(namespace),
-        examined=found.topics_count,
-        findings=tuple(_shown(each, contents) for each in shown),
-        left_out=max(0, len(found.findings) - _FINDINGS_MAX),
-        unreadable=found.unreadable[:_FINDINGS_MAX],
-        unanswered={str(name): str(error) for name, error in islice(found.unanswered.items(), _FINDINGS_MAX)},
+        examined=report.topics_count,
+        findings=tuple(_shown(finding, contents) for finding in shown),
+        left_out=max(0, len(report.findings) - _FINDINGS_MAX),
+        unreadable=report.unreadable[:_FINDINGS_MAX],
+        unanswered={str(name): str(error) for name, error in islice(report.unanswered.items(), _FINDINGS_MAX)},
     )
 
 

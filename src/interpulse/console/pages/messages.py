@@ -32,7 +32,7 @@ COUNT: Final = 25
 _EXPORTED_MAX: Final = 1_000_000
 _FORMATS: Final = ("ndjson", "csv")
 _TAIL_MAX: Final = 20
-"""Messages that one look at the tail sends, and entries that it reads; what came besides is counted."""
+"""Messages per event of a tail, and entries that it reads; further ones are counted."""
 _COLUMNS: Final = (
     "id", "publish_time_ms", "event_time_ms", "key", "producer", "sequence_id", "replicated_from", "schema_version",
     "properties", "form", "content", "problem",
@@ -59,7 +59,7 @@ class MessagesModel:
 
     later: str = ""
     live: str = ""
-    """The address of the stream of what comes; empty on pages that do not end with the topic."""
+    """The address of the stream of new messages; empty on pages that do not end with the topic."""
 
     exports: tuple[tuple[str, str], ...] = ()
 
@@ -134,7 +134,7 @@ async def _news(reading: TopicMessages, wanted: MessageFilter, last: Position | 
     entries = await reading.entries()
     come = len(entries) - (0 if last is None else entries.number(last) + 1)
     if come <= 0:
-        return last, b": nothing new\n\n"  # the only way to notice that the visitor went
+        return last, b": nothing new\n\n"  # a write is the only way to notice a disconnect
     found = await reading.newest(entries, wanted, _TAIL_MAX, first=len(entries) - min(come, _TAIL_MAX))
     messages = [_told(message, reading.topic) for message in found.messages]
     counts = {"messages": messages, "left_out": found.left_out, "entries_left_out": come - found.looked_at}
@@ -160,7 +160,6 @@ async def _partitions(visit: Visit, topic: TopicName) -> tuple[str, ...]:
 
 
 async def _begin(visit: Visit, reading: TopicMessages, entries: EntryRange) -> tuple[int, MessageId | None]:
-    """Return the number of the first entry, and the first message in it."""
     if time := visit.text("time"):
         return await reading.number_at(entries, read_time(time)), None
     if visit.text("from") == "earliest":

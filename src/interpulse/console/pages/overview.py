@@ -56,7 +56,7 @@ class OverviewModel:
     problem: str
     broker: Broker | None
     known: bool
-    """False: the first look at all topics is under way."""
+    """False while all topics are examined for the first time."""
 
     age_seconds: float
     loaded: LoadedTopics
@@ -131,7 +131,6 @@ async def _broker(visit: Visit) -> Broker | None:
 
 
 async def _search(visit: Visit, text: str) -> Found:
-    """Search in steps; names are in the order of the store."""
     wanted, allowed = text.casefold(), VisibleNamespaces(visit, to_list_topics)
     found = Found()
     namespaces = topics = 0
@@ -157,7 +156,7 @@ async def _search_topics(visit: Visit, namespace: NamespaceName, domain: Domain,
     """Return the number of matches, and append the first ones to ``found``."""
     number, prefix = 0, f"{domain}://{namespace}/"
     in_prefix = wanted in prefix.casefold()
-    with suppress(NamespaceNotFound):  # it went meanwhile
+    with suppress(NamespaceNotFound):  # deleted meanwhile
         async for local_name, _ in visit.broker.local_names(namespace, domain):
             if in_prefix or wanted in f"{prefix}{local_name}".casefold():
                 number += 1

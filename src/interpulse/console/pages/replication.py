@@ -81,7 +81,7 @@ class ReplicationModel:
     """The job, each remote cluster, and the topics on their way there and from there."""
 
     known: bool
-    """False: the first look at all topics is under way."""
+    """False while all topics are examined for the first time."""
 
     age_seconds: float
     job: Job
@@ -103,7 +103,7 @@ class ReplicationModel:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """The result of one look at all topics."""
+    """The result of one examination of all topics."""
 
     summaries: dict[str, Summary]
     rows: list[Row]
@@ -140,7 +140,7 @@ async def build(visit: Visit) -> ReplicationModel:
 
 
 async def _look(visit: Visit, wanted: Filter) -> _Found:
-    """Look at every topic that is replicated from here or loaded. Gives way to other work."""
+    """Examine every topic that is replicated from here or loaded. Yields to other work."""
     summaries: dict[str, Summary] = {}
     foremost = Foremost(_ROWS_MAX, order)
     allowed = VisibleNamespaces(visit, to_see_replication)
@@ -162,7 +162,7 @@ def _matches(topic: str, cluster: str, state: str, wanted: Filter) -> bool:
 
 async def _writers(visit: Visit, wanted: Filter, allowed: VisibleNamespaces) -> tuple[list[Writer], bool]:
     """Return the replicators of other clusters, the busiest first, and True if there are more."""
-    foremost: Foremost[Writer] = Foremost(_WRITERS_MAX, lambda each: (-each.rate_in, each.topic, each.producer))
+    foremost: Foremost[Writer] = Foremost(_WRITERS_MAX, lambda writer: (-writer.rate_in, writer.topic, writer.producer))
     async for topic in visit.broker.loaded_topics():
         for producer in topic.producers():
             cluster = producer.remote
@@ -175,11 +175,10 @@ async def _writers(visit: Visit, wanted: Filter, allowed: VisibleNamespaces) -> 
 
 
 def _completed(visit: Visit, row: Row) -> Row:
-    """Add the publish rate of the topic to its row."""
     loaded = visit.broker.loaded_topic(TopicName.parse(row.topic))
     rate_in = None if loaded is None else loaded.measure()[0].rate_in
     if loaded is None and visit.broker.shared and row.lag_messages:
-        return replace(row, catch_up=CatchUp(None, "not known here: another broker may have the topic"))
+        return replace(row, catch_up=CatchUp(None, "unknown here: another broker may have the topic"))
     return replace(row, rate_in=rate_in, catch_up=catch_up(row.lag_messages, row.rate_out, rate_in))
 
 

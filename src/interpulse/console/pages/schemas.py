@@ -1,4 +1,4 @@
-"""The schemas of a topic: every version, what changed between two, and whether another one would be accepted."""
+"""The schemas of a topic: every version, the changes between two, and a check of another one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class DiffLine:
-    """``mark`` is ``+``, ``-`` or a blank."""
+    """One line of a comparison; ``mark`` is ``+``, ``-`` or a blank."""
 
     mark: str
     text: str
@@ -73,8 +73,8 @@ async def build(visit: Visit) -> SchemasModel:
     if not history:
         metadata = await visit.admin.topics.partitioned_metadata(topic)
         if not metadata.partitions:
-            await visit.admin.topics.stats(topic)  # raises what tells a topic without schemas from none at all
-    versions = [_version(each) for each in reversed(history)]
+            await visit.admin.topics.stats(topic)  # raises if the topic does not exist
+    versions = [_version(entry) for entry in reversed(history)]
     older, newer = _compared(visit, versions)
     return SchemasModel(
         str(topic),

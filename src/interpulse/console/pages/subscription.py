@@ -35,7 +35,7 @@ class PartState:
     topic: str
     backlog: int
     delete_position: str = ""
-    """All entries up to this one are acknowledged."""
+    """The position up to which all entries are acknowledged."""
 
     gaps: str = ""
     """Acknowledged ranges of entries after the position."""
@@ -45,7 +45,7 @@ class PartState:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetters:
-    """``messages`` None: the topic is not there, or the visitor may not look into it."""
+    """The dead-letter topic; ``messages`` is None if it is absent or hidden from the visitor."""
 
     topic: str
     messages: int | None = None
@@ -85,40 +85,40 @@ async def build(visit: Visit) -> SubscriptionModel:
     """Build the page. Raise TopicNotFound, and NotFound for a subscription that the topic does not have."""
     topic, name = visit.topic(), visit.text("subscription")
     if not name:
-        raise InvalidRequest("The address needs subscription: the name of one")
+        raise InvalidRequest("The address needs a subscription name")
     admin = visit.admin
     count = 0 if topic.is_partition else (await admin.topics.partitioned_metadata(topic)).partitions
     if count:
         stats = await admin.topics.partitioned_stats(topic, earliest_time_in_backlog=True)
         inside = (await admin.topics.partitioned_internal_stats(topic)).get("partitions", {})
-        parts = [_part(each, name, inside.get(each, {}), of) for each, of in sorted(stats["partitions"].items())]
+        parts = [_part(part, name, inside.get(part, {}), of) for part, of in sorted(stats["partitions"].items())]
     else:
         stats = await admin.topics.stats(topic, earliest_time_in_backlog=True)
         inside = await admin.topics.internal_stats(topic) if topic.is_persistent else {}
         parts = [_part(str(topic), name, inside, stats)]
     if name not in stats["subscriptions"]:
         raise NotFound(f"{topic} has no subscription {name[:200]}")
-    found = stats["subscriptions"][name]
+    subscription_stats = stats["subscriptions"][name]
     return SubscriptionModel(
         topic=str(topic),
         subscription=name,
         partitioned=bool(count),
-        kind=found.get("type") or "no consumer since the topic was loaded",
-        durable=bool(found.get("durable", True)),
-        replicated=bool(found.get("replicated") or found.get("isReplicated")),
-        backlog=int(found.get("msgBacklog", 0)),
-        backlog_size=_or_none(found.get("backlogSize")),
-        delayed=int(found.get("msgDelayed", 0)),
-        unacked=int(found.get("unackedMessages", 0)),
-        blocked=bool(found.get("blockedSubscriptionOnUnackedMsgs")),
-        rate_out=float(found.get("msgRateOut", 0)),
-        rate_expired=float(found.get("msgRateExpired", 0)),
-        rate_redelivered=float(found.get("msgRateRedeliver", 0)),
-        last_consumed_ms=int(found.get("lastConsumedTimestamp", 0)),
-        last_acknowledged_ms=int(found.get("lastAckedTimestamp", 0)),
-        oldest_ms=_or_none(found.get("earliestMsgPublishTimeInBacklog")),
-        properties=dict(found.get("subscriptionProperties") or {}),
-        consumers=tuple(_consumer(each) for each in found.get("consumers", ())),
+        kind=subscription_stats.get("type") or "no consumer since the topic was loaded",
+        durable=bool(subscription_stats.get("durable", True)),
+        replicated=bool(subscription_stats.get("replicated") or subscription_stats.get("isReplicated")),
+        backlog=int(subscription_stats.get("msgBacklog", 0)),
+        backlog_size=_or_none(subscription_stats.get("backlogSize")),
+        delayed=int(subscription_stats.get("msgDelayed", 0)),
+        unacked=int(subscription_stats.get("unackedMessages", 0)),
+        blocked=bool(subscription_stats.get("blockedSubscriptionOnUnackedMsgs")),
+        rate_out=float(subscription_stats.get("msgRateOut", 0)),
+        rate_expired=float(subscription_stats.get("msgRateExpired", 0)),
+        rate_redelivered=float(subscription_stats.get("msgRateRedeliver", 0)),
+        last_consumed_ms=int(subscription_stats.get("lastConsumedTimestamp", 0)),
+        last_acknowledged_ms=int(subscription_stats.get("lastAckedTimestamp", 0)),
+        oldest_ms=_or_none(subscription_stats.get("earliestMsgPublishTimeInBacklog")),
+        properties=dict(subscription_stats.get("subscriptionProperties") or {}),
+        consumers=tuple(_consumer(consumer) for consumer in subscription_stats.get("consumers", ())),
         parts=tuple(parts),
         dead_letters=await _dead_letters(visit, topic, name),
         browse_from="" if count else _behind(parts[0].delete_position),
@@ -156,13 +156,12 @@ async def _dead_letters(visit: Visit, topic: TopicName, subscription: str) -> De
         return DeadLetters("")
     try:
         stats = await visit.admin.topics.stats(name)
-    except PulsarError:  # not there, or not for this visitor: the page is about the subscription
+    except PulsarError:  # missing or forbidden: the page shows the subscription anyway
         return DeadLetters(str(name))
     return DeadLetters(str(name), int(stats.get("msgInCounter", 0)), int(stats.get("storageSize", 0)))
 
 
 def _behind(position: str) -> str:
-    """Return the next position in the ledger."""
     ledger, _, entry = position.partition(":")
     try:
         return f"{int(ledger)}:{int(entry) + 1}" if int(ledger) >= 0 else "earliest"

@@ -61,7 +61,7 @@ class PartitionRow:
     recorded: bool
     loaded: bool
     broker: str
-    """Another broker that has it; empty where it is not loaded, or here."""
+    """The other broker that has loaded it; empty if it is loaded here or not at all."""
 
     rate_in: float
     rate_out: float
@@ -75,7 +75,7 @@ class TopicModel:
 
     name: str
     kind: str
-    """``partitioned``, ``non-partitioned`` or ``absent``."""
+    """The kind: ``partitioned``, ``non-partitioned`` or ``absent``."""
 
     partitions: int
     missing: int
@@ -88,10 +88,10 @@ class TopicModel:
     """The refusal of statistics; empty if the visitor may see them."""
 
     known: bool
-    """False: other brokers are being asked for their parts."""
+    """False while other brokers are asked for their parts."""
 
     silent: tuple[Silent, ...]
-    """Brokers that did not answer: what they have is missing here."""
+    """Brokers that did not answer; their topics are missing here."""
 
     left_out: int
     """Partitions of other brokers that they were not asked about."""
@@ -120,7 +120,7 @@ async def build(visit: Visit) -> TopicModel:
     refusal = await visit.refusal("GET", topic_path(name, "/stats"))
     if not refusal and existence.kind is TopicKind.NON_PARTITIONED:
         try:
-            await visit.read(topic_path(name, "/stats"))  # it is loaded, as for any statistics
+            await visit.read(topic_path(name, "/stats"))  # loads the topic, like any statistics
         except ServedElsewhere:
             pass  # that broker is asked below
         except PulsarError as error:
@@ -132,7 +132,7 @@ async def build(visit: Visit) -> TopicModel:
     loaded_here = totals.parts
     for stats in parts.stats.values():
         totals.add_stats(stats)
-    subscriptions = sorted(totals.subscriptions.values(), key=lambda each: (-each.backlog, each.name))
+    subscriptions = sorted(totals.subscriptions.values(), key=lambda row: (-row.backlog, row.name))
     producers = [] if refusal else await _producers(visit, name, partitions, parts)
     policies, policies_refusal = await _policies(visit, name)
     return TopicModel(
@@ -214,9 +214,9 @@ async def _elsewhere(visit: Visit, name: TopicName, partitions: int) -> CachedRe
 
 
 def _producers_of(topic: str, stats: Mapping[str, Any]) -> Iterator[ConnectedProducer]:
-    for each in stats.get("publishers") or ():
-        name, address = str(each.get("producerName", "")), str(each.get("address", ""))
-        rates = float(each.get("msgRateIn", 0)), float(each.get("msgThroughputIn", 0))
+    for publisher in stats.get("publishers") or ():
+        name, address = str(publisher.get("producerName", "")), str(publisher.get("address", ""))
+        rates = float(publisher.get("msgRateIn", 0)), float(publisher.get("msgThroughputIn", 0))
         yield ConnectedProducer(topic, name, address, *rates, "")
 
 

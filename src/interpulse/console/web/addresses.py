@@ -80,7 +80,7 @@ def read_query(text: str) -> dict[str, str]:
 
 
 def safe_next(place: str) -> str:
-    """Return the page after signing in: the given one if it is of the console, or the first."""
+    """Return the page after signing in: the requested one if it is in the console, else the first."""
     path = place.partition("?")[0]
     try:
         decoded = unquote_to_bytes(path).decode()

@@ -1,4 +1,4 @@
-"""Models into HTML. Every value a template shows is escaped, and what cannot be seen in it is spelled out."""
+"""Rendering of models as HTML. Every value is escaped, and invisible characters are spelled out."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TEMPLATES: Final = Path(__file__).parent.parent / "templates"
 
 
 class Renderer:
-    """All templates, compiled when it is made."""
+    """The compiled templates."""
 
     def __init__(self, static_url: Callable[[str], str], directory: Path = TEMPLATES) -> None:
         self._environment = Environment(

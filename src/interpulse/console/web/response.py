@@ -111,5 +111,5 @@ def as_plain(value: Any) -> Any:
     if is_dataclass(value):
         return {item.name: as_plain(getattr(value, item.name)) for item in fields(value)}
     if isinstance(value, Mapping):
-        return {str(key): as_plain(each) for key, each in value.items()}
-    return [as_plain(each) for each in value]
+        return {str(key): as_plain(item) for key, item in value.items()}
+    return [as_plain(item) for item in value]

@@ -1,4 +1,4 @@
-"""Results of slow work, such as a look at all topics: made in the background and cached for a while.
+"""Results of slow work, such as examining all topics: computed in the background and cached for a while.
 
 A page shows the cached result with its age, and never waits long. Results that no page asks for are dropped.
 """
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 _FRESH_SECONDS: Final = 2.0
 _SHARE: Final = 20
-"""A result is made again after twenty times what that takes: a watched page costs a twentieth of the processor."""
+"""The age for renewal in units of the computing time: a watched page takes a twentieth of the processor."""
 _WAIT_SECONDS: Final = 0.12
 _KEPT_MAX: Final = 16
 _UNSEEN_SECONDS: Final = 120.0
@@ -61,7 +61,7 @@ class ResultCache:
             await asyncio.wait({entry.task}, timeout=_WAIT_SECONDS)
         if entry.task is not None and entry.task.done():
             task, entry.task = entry.task, None
-            if task.cancelled():  # something was changed meanwhile
+            if task.cancelled():  # invalidated meanwhile
                 return CachedResult(None)
             task.result()
         age = 0.0 if entry.made_at is None else self._now() - entry.made_at
@@ -81,11 +81,13 @@ class ResultCache:
 
     def _forget(self, now: float) -> None:
         for key in [
-            key for key, each in self._entries.items() if each.task is None and now - each.seen_at > _UNSEEN_SECONDS
+            key for key, entry in self._entries.items() if entry.task is None and now - entry.seen_at > _UNSEEN_SECONDS
         ]:
             del self._entries[key]
         idle = sorted(
-            (each.seen_at, index, key) for index, (key, each) in enumerate(self._entries.items()) if each.task is None
+            (entry.seen_at, index, key)
+            for index, (key, entry) in enumerate(self._entries.items())
+            if entry.task is None
         )
         for _, _, key in idle[: max(0, len(self._entries) - _KEPT_MAX)]:
             del self._entries[key]

@@ -44,7 +44,7 @@ _dir = click.option(
     "directory",
     required=True,
     type=click.Path(file_okay=False, path_type=Path),
-    help="Where runs are kept, as Parquet; Spark's workers need it too.",
+    help="Directory of runs, as Parquet; Spark's workers need it too.",
 )
 
 
@@ -56,14 +56,14 @@ _run_options = option_group(
 
 
 _reading_options = option_group(
-    click.option("--namespaces", metavar="NAMES", help="Comma list; without it all of both clusters."),
+    click.option("--namespaces", metavar="NAMES", help="Comma list; all of both clusters by default."),
     click.option(
         "--exact",
         type=click.Choice(("changed", "all", "none")),
         default="changed",
         show_default=True,
-        help="Whose partition counts are asked for, where a broker lists names only: of topics that lack "
-        "partitions and one in a hundred of the others, of all, of none.",
+        help="Topics whose partition counts are read if a broker lists only names: those that lack "
+        "partitions and one in a hundred of the others, all, or none.",
     ),
     click.option("--schemas", is_flag=True, help="Compare schemas too: one request more for each topic."),
     click.option("--subscriptions", is_flag=True, help="Compare subscriptions too: one request more for each topic."),
@@ -219,7 +219,7 @@ async def _apply(config_path: str, plan_path: Path, rate: float) -> list[dict[st
     return results
 
 
-# ---- What they share
+# ---- Shared parts
 
 
 def _failures() -> AbstractContextManager[None]:
@@ -233,7 +233,6 @@ def _now() -> str:
 
 @contextmanager
 def _opened(config_path: str, directory: Path, run: str) -> Iterator[Audit]:
-    """Open an audit with a Spark session."""
     from interpulse.spark.audit.launch import Audit, audit_session
     from interpulse.spark.job.pipeline_config import load_pipeline_config
 

@@ -31,7 +31,7 @@ def read_findings(directory: Path, *, namespaces: Collection[str] = (), kinds: C
 
     path = directory / "differences"
     if not (path / "_SUCCESS").exists():
-        raise RunError(f"{path} is not there: run audit compare first")
+        raise RunError(f"{path} does not exist: run audit compare first")
     wanted = c.scalar(True)
     for name, values in (("namespace", namespaces), ("kind", kinds)):
         if values:

@@ -105,7 +105,7 @@ class Audit:
     def take_inventories(self, options: AuditOptions) -> None:
         """Read both clusters. Namespaces that were read before are not read again.
 
-        Raises AuditError for a run that was begun with other options, and what a cluster answers that cannot be listed.
+        Raises AuditError for a run that was started with other options, and a cluster's refusal to list its namespaces.
         """
         self._begin(options)
         for address in (self._config.source, self._target):
@@ -131,8 +131,7 @@ class Audit:
             write_atomically(path, json.dumps(asked, indent=2))
         elif other := [key for key, value in json.loads(path.read_text()).items() if asked[key] != value]:
             raise AuditError(
-                f"{self._path('')} was begun with other {', '.join(other)}: give what it was begun with, or name "
-                "another --run"
+                f"{self._path('')} was started with other {', '.join(other)}: repeat those, or name another --run"
             )
 
     def _asked(self, options: AuditOptions) -> dict[str, Any]:

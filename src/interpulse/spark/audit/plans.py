@@ -37,10 +37,7 @@ class PlanError(Exception):
 
 
 def plan_of_run(directory: Path, config: PipelineConfig) -> dict[str, Any]:
-    """Return the plan of the differences that a run of audit compare wrote there. It is read without Spark.
-
-    Raises RunError if there are none.
-    """
+    """Return the plan of a run's differences, read without Spark. Raise RunError if there are none."""
     found = read_findings(directory)
     return make_plan(found, run=directory.name, source=config.source.cluster, target=_target(config))
 
@@ -146,7 +143,6 @@ async def _apply(item: Item, source: ClusterReading, target: ClusterReading, con
 
 
 async def _differences(item: Item, source: ClusterReading, target: ClusterReading, cluster: str) -> list[Difference]:
-    """Return the present differences of the item's topic or namespace."""
     here = item["source_name"]
     if item["topic"] is None:
         there = NamespaceName.parse(item["namespace"])

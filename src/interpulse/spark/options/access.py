@@ -37,7 +37,7 @@ class Access:
     def __post_init__(self) -> None:
         """Raise ValueError for an unknown authentication plug-in, or for two ways to authenticate."""
         if self.token_file is not None and (self.token is not None or self.plugin is not None):
-            raise ValueError("authTokenFile excludes authToken and authentication plug-ins: give one of them")
+            raise ValueError("authTokenFile excludes authToken and authentication plug-ins: use one of them")
         _ = self.credentials
 
     @property

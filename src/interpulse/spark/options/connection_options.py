@@ -39,10 +39,7 @@ def _parse_seconds(text: str) -> int:
 
 _HIDDEN_KEY: Final = "token"
 _NOT_SHOWN: Final = ("token:", "file:", "env:", "{", "tlsCertFile:", "tlsKeyFile:")
-"""Prefixes of parameters that hold no secret, or that Spark itself redacts.
-
-Spark redacts JSON that contains the word password, secret or url.
-"""
+"""Prefixes of parameters without a secret, or redacted by Spark because of password, secret or url in JSON."""
 
 
 def _shown_secret(key: str, text: str) -> str | None:

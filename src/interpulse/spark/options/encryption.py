@@ -30,7 +30,7 @@ def parse_key_files(text: str) -> KeyFiles:
     if not files or not all(path for _, path in files):
         raise ValueError("names no file")
     if any(path.startswith("data:") or "BEGIN " in path for _, path in files):
-        raise ValueError("a key itself would be seen in plans: give the name of its file")
+        raise ValueError("a key would be visible in plans: use the name of its file")
     return files
 
 

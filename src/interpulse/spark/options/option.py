@@ -113,7 +113,7 @@ def _option_slots(cls: type[Any]) -> Iterator[_OptionSlot]:
 
 
 def read_values(cls: type[Any], mapping: Mapping[str, str], purpose: Purpose, problems: list[str]) -> dict[str, Any]:
-    """Return the values of a query's options by the fields of ``cls``. Add what cannot be used to ``problems``."""
+    """Return the values of a query's options by the fields of ``cls``. Add unusable options to ``problems``."""
     known = {key.lower(): slot for slot in _option_slots(cls) for key in (slot.option.name, *slot.option.aliases)}
     values: dict[str, Any] = {}
     groups: dict[str, dict[str, Any]] = {}

@@ -95,7 +95,7 @@ def parse_creation(text: str) -> str | int:
 def parse_routing_mode(text: str) -> str:
     """Read a routing mode by its name in Pulsar's Java client."""
     if text.strip().lower() == "custompartition":
-        raise ValueError("CustomPartition: say in the column __partition where each row goes")
+        raise ValueError("CustomPartition: put the partition of each row into the column __partition")
     modes = {"roundrobinpartition": "round-robin", "singlepartition": "single"}
     return modes[one_of(*modes)(text)]
 

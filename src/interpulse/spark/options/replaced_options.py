@@ -8,7 +8,7 @@ from typing import Final
 __all__ = ["replacement_of"]
 
 _OPERATION: Final = "give operationTimeoutMs"
-_TASKS: Final = "give fetchBufferBytes, the memory of one task"
+_TASKS: Final = "set fetchBufferBytes, the memory of one task"
 _LOOP: Final = "leave it out, a worker needs one thread for all connections"
 
 _REPLACED: Final[Mapping[str, str]] = {

@@ -38,16 +38,16 @@ __all__ = ["command"]
 )
 @click.option("--target-option", metavar="KEY=VALUE", multiple=True, help="An option for the second one.")
 @click.option("--topics", metavar="NAMES", help="Comma list of topics; of --config only these.")
-@click.option("--target-topics", metavar="NAMES", help="Their names on the target, where these are other ones.")
+@click.option("--target-topics", metavar="NAMES", help="Names of these topics on the target, if different.")
 @click.option(
     "--match",
     type=click.Choice(("position", "content")),
     default="position",
     show_default=True,
-    help="By what an original and its copy are found: the source position that replicators write into copies, or key "
-    "and payload, which any other tool leaves as well.",
+    help="The match of an original and its copy: the source position that replicators write into copies, or key "
+    "and payload, which every tool preserves.",
 )
-@click.option("--last", metavar="DURATION", help="Only what was published in this time, such as 1h.")
+@click.option("--last", metavar="DURATION", help="Only messages published in this time, such as 1h.")
 @click.option(
     "--dir",
     "directory",
@@ -119,7 +119,7 @@ def _comparison(topics: Sequence[str], last_ms: int | None, given: dict[str, Any
         raise click.UsageError(f"{', '.join(absent)} needed, or --config")
     there = _names(given["target_topics"]) or topics
     if len(there) != len(topics):
-        raise click.UsageError(f"--topics has {len(topics)} names and --target-topics {len(there)}: give pairs")
+        raise click.UsageError(f"--topics has {len(topics)} names and --target-topics {len(there)}: name them in pairs")
     if last_ms is not None and given["match"] != POSITION:
         raise click.UsageError("--last needs --match position: other tools give copies publish times of their own")
     at_ms = now_ms()
@@ -144,7 +144,7 @@ def _side(name: str, given: dict[str, Any]) -> Side:
     for pair in given[f"{name}_option"]:
         key, separator, value = pair.partition("=")
         if not separator or key in options:
-            reason = f"{key} is given twice" if separator else f"expected KEY=VALUE, found {key!r}"
+            reason = f"{key} is repeated" if separator else f"expected KEY=VALUE, found {key!r}"
             raise click.UsageError(f"--{name}-option: {reason}")
         options[key] = value
     try:
@@ -188,13 +188,13 @@ def _text(report: dict[str, Any]) -> str:
     if rows:
         lines += ["", to_table(rows)]
     if report["examples"]:
-        lines += ["", "Some of what was found:", to_table([_example(each) for each in report["examples"]])]
+        lines += ["", "Some of what was found:", to_table([_example(example) for example in report["examples"]])]
     return "\n".join(lines)
 
 
 def _verdict(result: str, total: dict[str, int], unit: str) -> str:
     if result == "same":
-        return f"the same: all {total['originals']} {unit} are there once, in order and unchanged"
+        return f"equal: all {total['originals']} {unit} exist once, in order and unchanged"
     found = ", ".join(f"{total[key]} {key}" for key in _PROBLEMS if total[key])
     return f"different: {found}, of {total['originals']} {unit}"
 

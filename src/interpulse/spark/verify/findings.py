@@ -57,7 +57,7 @@ class Findings:
 
     def _where_missing(self, topic: str, position: int) -> str:
         if topic not in self.copied:
-            return "nothing of the topic is there"
+            return "the topic is empty"
         first, last = self.copied[topic]
         if position > last:
             return "behind the last copy: perhaps still on its way"

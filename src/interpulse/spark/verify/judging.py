@@ -50,7 +50,7 @@ def judge(rows: DataFrame) -> DataFrame:
     uneven = _without_same(_met(rows.repartition(*_GROUP)))
     original, copy = f.col("original"), f.col("copy")
     alone = f.col("became").isin(_ORIGINAL, _COPY)
-    # The first original that is left over and the first such copy, the second ones, and so on.
+    # Pairs leftover originals and copies in order.
     paired = uneven.groupBy(*_GROUP, f.when(alone, "alone").otherwise(f.col("became")).alias("became"), "turn").agg(
         *(f.first(name, ignorenulls=True).alias(name) for name in ("original", "copy", "is_different", "is_reordered"))
     )

@@ -44,7 +44,7 @@ class TopicResult:
     older: int = 0
     """Copies whose originals the source no longer has, or that precede ``since_ms``."""
     newer: int = 0
-    """Copies whose originals came while it was read."""
+    """Copies whose originals were published during the run."""
     problems: dict[str, int] = field(default_factory=lambda: dict.fromkeys(map(str, Problem), 0))
 
     @property
@@ -58,10 +58,7 @@ class TopicResult:
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """The result of a comparison.
-
-    ``examples`` are some of the findings; the directory of the run has all of them.
-    """
+    """The result of a comparison. ``examples`` are some of the findings; the directory of the run has all of them."""
 
     comparison: Comparison
     topics: Mapping[str, TopicResult]
@@ -121,7 +118,6 @@ class _Run:
     # ---- The plan
 
     def _begin(self) -> None:
-        """Raise VerifyError if the directory belongs to another run."""
         plan = self._directory / "plan.json"
         if (self._directory / "report.json").exists():
             raise VerifyError(f"{self._directory} holds the result of a finished run: name another directory")
@@ -194,7 +190,6 @@ class _Run:
                 self._on_progress(done, total)
 
     def _share(self, done: int, share: int, total: int) -> OnProgress:
-        """Report finished tasks as their share of the partitions."""
         return lambda finished, tasks: self._on_progress(done + share * finished // tasks, total)
 
     def _digests(self, is_target: bool) -> Path:

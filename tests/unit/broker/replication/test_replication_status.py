@@ -68,9 +68,13 @@ async def bench() -> StatusBench:
 @pytest.mark.parametrize(
     ("remote", "reported", "stopped", "expected"),
     [
-        pytest.param(None, None, False, ("PROVISIONING", "it is looked for there"), id="nothing-known"),
-        pytest.param(LOOKING, None, False, ("PROVISIONING", "it is looked for there"), id="not-looked-at-yet"),
-        pytest.param(READY, None, False, ("PROVISIONING", "it is there; the replication job has not"), id="job-silent"),
+        pytest.param(None, None, False, ("PROVISIONING", "the topic is being checked there"), id="nothing-known"),
+        pytest.param(
+            LOOKING, None, False, ("PROVISIONING", "the topic is being checked there"), id="not-looked-at-yet"
+        ),
+        pytest.param(
+            READY, None, False, ("PROVISIONING", "the topic exists there; the replication job has not"), id="job-silent"
+        ),
         pytest.param(READY, ("REPLICATING", 50), False, ("REPLICATING", None), id="job-goes"),
         pytest.param(READY, ("HELD", 50), False, ("HELD", "said by the job"), id="job-holds"),
         pytest.param(HELD, None, False, ("HELD", "counts differ"), id="problem-seen-first"),

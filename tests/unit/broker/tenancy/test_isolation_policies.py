@@ -64,7 +64,7 @@ async def test_record_when_it_is_of_another_form_then_is_left_as_it_is(
     store: MemoryMetadataStore, records: IsolationPolicyRecords, value: bytes
 ) -> None:
     await store.commit([Put(KEY, value)])
-    with pytest.raises(MetadataError, match="namespaceIsolationPolicies cannot be understood"):
+    with pytest.raises(MetadataError, match="namespaceIsolationPolicies are invalid"):
         await records.put("east", "q", POLICY)
     found = await store.get(KEY)
     assert found is not None

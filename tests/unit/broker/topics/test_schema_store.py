@@ -132,8 +132,8 @@ async def test_locator_or_entry_that_cannot_be_understood_is_refused_with_the_to
     await schemas.append(X, History(), FIRST, {})
     (ledger,) = ledgers.there.values()
     ledger.entries = [b"{}"]
-    with pytest.raises(MetadataUnavailable, match="version 0 of the schema of persistent://t/n/x cannot be understood"):
+    with pytest.raises(MetadataUnavailable, match="version 0 of the schema of persistent://t/n/x is invalid"):
         await schemas.read(X)
     await metadata.commit([Put(keys.schema(X), b"{}")])
-    with pytest.raises(MetadataUnavailable, match="the schemas of persistent://t/n/x cannot be understood"):
+    with pytest.raises(MetadataUnavailable, match="the schemas of persistent://t/n/x are invalid"):
         await schemas.read(X)

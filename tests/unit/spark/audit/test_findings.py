@@ -51,5 +51,5 @@ def test_findings_when_written_then_another_program_reads_them(run: Path) -> Non
 
 
 def test_findings_when_nothing_was_compared_then_says_what_to_do(tmp_path: Path) -> None:
-    with pytest.raises(RunError, match="absent/differences is not there: run audit compare first"):
+    with pytest.raises(RunError, match="absent/differences does not exist: run audit compare first"):
         next(read_findings(tmp_path / "absent"))

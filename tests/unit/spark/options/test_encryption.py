@@ -26,8 +26,8 @@ def test_key_files_when_one_or_several_then_are_read_by_name() -> None:
         ("", "names no file"),
         ('{"a": ""}', "names no file"),
         ("{no json", "no JSON that names a file for each key"),
-        ("data:application/x-pem-file;base64,AAAA", "a key itself would be seen in plans"),
-        ('{"a": "-----BEGIN PRIVATE KEY-----"}', "a key itself would be seen in plans"),
+        ("data:application/x-pem-file;base64,AAAA", "a key would be visible in plans"),
+        ('{"a": "-----BEGIN PRIVATE KEY-----"}', "a key would be visible in plans"),
     ],
 )
 def test_key_files_when_they_are_none_then_are_refused(text: str, said: str) -> None:

@@ -16,7 +16,7 @@ URL = {"service.url": "pulsar://127.0.0.1:6650", "topic": "x"}
         ("kafka.bootstrap.servers", "unknown option 'kafka.bootstrap.servers': give service.url"),
         ("kafka.security.protocol", "settings of the connection begin with pulsar.client."),
         ("pulsar.client.useTls", r"give service\.url as pulsar\+ssl://"),
-        ("PULSAR.READER.RECEIVERQUEUESIZE", "give fetchBufferBytes"),
+        ("PULSAR.READER.RECEIVERQUEUESIZE", "set fetchBufferBytes"),
     ],
 )
 def test_foreign_options_name_their_replacement(key, said):

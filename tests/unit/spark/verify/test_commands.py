@@ -72,7 +72,7 @@ def report_of(**problems: int) -> Any:
         ([*NAMED, "--target-option", "tlsKeyFiles=k"], "--target-option: unknown option 'tlsKeyFiles'; did you mean"),
         (
             [*NAMED, "--source-token", "t", "--source-option", "authToken=u"],
-            "authToken is given twice",
+            "authToken is repeated",
         ),
         ([*NAMED, "--source-option", "pulsar.client.authPluginClassName=X"], "plug-in X is not supported, only"),
         ([*NAMED, "--target-topics", "u,v"], "--topics has 1 names and --target-topics 2"),
@@ -92,7 +92,7 @@ def test_command_when_both_sides_are_the_same_then_ends_with_0(monkeypatch: pyte
     monkeypatch.setattr(launch, "compare", lambda *_, **__: iter([report_of()]))
     code, output = run(*NAMED)
     assert code == 0
-    assert "east -> west: the same: all 10 entries are there once, in order and unchanged" in output
+    assert "east -> west: equal: all 10 entries exist once, in order and unchanged" in output
     assert "2 entries on the source are not to be copied" in output
 
 

@@ -36,7 +36,7 @@ def problems(*rows: tuple[Problem, bytes, str | None, str | None]) -> pa.RecordB
 @pytest.mark.parametrize(
     ("copied", "detail"),
     [
-        ((), "nothing of the topic is there"),
+        ((), "the topic is empty"),
         ((1, 3), "between copies"),
         ((3, 9), "before the first copy"),
         ((0, 1), "behind the last copy: perhaps still on its way"),

@@ -102,7 +102,7 @@ class AdminCalls:
         return answer
 
     async def check(self, sent: SentCall) -> None:
-        """Raise what keeps the call from its handler; the handler is not asked."""
+        """Raise the refusal of the call without calling its handler."""
         await self._let_through(sent, _Caller())
 
     async def _answer(self, sent: SentCall, caller: _Caller) -> Answer:

@@ -1,6 +1,7 @@
 """Calls about one topic, answered by the broker that owns its bundle. Other brokers redirect to the owner.
 
 A call about a partitioned topic asks the owner of each partition and joins the answers. A broker alone answers itself.
+Calls about a namespace that a peer cluster serves are redirected to that cluster.
 Source: docs/reference/cluster-protocol.md#redirects.
 """
 
@@ -15,7 +16,7 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from interpulse.broker.ownership.ownership import NO_OPTIONS, LookupOptions
-from interpulse.broker.rest.http.call import DONE, Answer, Call, Route, answer_json
+from interpulse.broker.rest.http.call import DONE, Answer, Call, Handler, Route, answer_json
 from interpulse.broker.rest.http.opening import existing_partitions
 from interpulse.model.errors import NotFound, PreconditionFailed
 from interpulse.model.names import TopicName, encode_local_name
@@ -27,6 +28,7 @@ __all__ = [
     "by_partition",
     "joined_lists",
     "joined_objects",
+    "or_at_peer",
     "redirect_to",
 ]
 
@@ -37,10 +39,7 @@ Join = Callable[[Mapping[TopicName, Any]], Answer]
 
 
 def at_owner(route: Route, join: Join | None = None) -> Route:
-    """Return the route, answered by the owner of the topic.
-
-    Without ``join`` any broker answers for a partitioned topic.
-    """
+    """Return the route at the owner of the topic. Without ``join`` any broker answers for a partitioned topic."""
 
     @wraps(route.handler)
     async def answer(call: Call) -> Answer:
@@ -61,6 +60,25 @@ def at_owner(route: Route, join: Join | None = None) -> Route:
     return replace(route, handler=answer)
 
 
+def or_at_peer(handler: Handler, below: str = "") -> Handler:
+    """Return a handler that redirects (307) to the peer cluster that serves the namespace.
+
+    ``below`` is the part of the path after the topic. Real Pulsar redirects reads, but answers creations with 503 and
+    no address.
+    """
+
+    @wraps(handler)
+    async def answer(call: Call) -> Answer:
+        peer = await call.context.lookups.peer(call.namespace)
+        if peer is None or not (peer.web_url or peer.web_url_tls):
+            return await handler(call)
+        query = f"?{urlencode(call.query)}" if call.query else ""
+        location = f"{peer.web_address(tls=call.tls)}/admin/v2/{call.topic.rest_path}{below}{query}"
+        return Answer(307, headers={"Location": location})
+
+    return answer
+
+
 def redirect_to(call: Call, target: LookupTarget) -> Answer:
     """Redirect (307) to this path and query at that broker, ``authoritative`` while the bundle has no owner."""
     query = {key: value for key, value in call.query.items() if key != "authoritative"}
@@ -77,7 +95,7 @@ def by_partition(values: Mapping[TopicName, Any]) -> Answer:
 
 def joined_lists(values: Mapping[TopicName, Any]) -> Answer:
     """Return the items of all partitions without duplicates."""
-    return answer_json(sorted({each for value in values.values() for each in value}))
+    return answer_json(sorted({item for value in values.values() for item in value}))
 
 
 def joined_objects(values: Mapping[TopicName, Any]) -> Answer:
@@ -115,8 +133,8 @@ async def answers_of_partitions(
 
 async def _asked(call: Call, target: LookupTarget, method: str, path: str, params: Mapping[str, str]) -> Any:
     others = call.context.others
-    assert others is not None, "asked only where there are others"
-    if not target.broker_id:  # what this broker may do there is not for its callers to use
+    assert others is not None, "only a cluster has partitions elsewhere"
+    if not target.broker_id:  # callers must not use this broker's own permissions
         peer = target.web_url or target.web_url_tls
         raise PreconditionFailed(f"Namespace {call.namespace} is served by a peer cluster, ask that one: {peer}")
     query = {key: value for key, value in call.query.items() if key != "authoritative"}

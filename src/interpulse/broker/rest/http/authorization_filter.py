@@ -1,4 +1,4 @@
-"""Lets calls reach their handler: none of a web page from elsewhere, and none without the required permission."""
+"""The admission of calls to their handlers: none from another site's pages, none without permission."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class AuthorizationFilter:
             raise
 
     async def check(self, call: Call) -> None:
-        """Give the call its principal; raises BadCredentials, or the refusal of the required permission."""
+        """Set the principal of the call. Raise BadCredentials, or the refusal of the required permission."""
         access, required = self._access, call.route.required
         if required is not open_to_all:
             self._check_no_web_page(call)

@@ -165,7 +165,7 @@ _UNOFFERED_POLICIES: Final[Mapping[str, Unoffered]] = {
     "deleted": Unoffered(_OWN_STATE, (False,)),
     "migrated": Unoffered(NotOffered.CLUSTER_MIGRATION, (False,)),
     "offload_policies": Unoffered(NotOffered.OFFLOADING),
-    "offload_threshold": Unoffered(NotOffered.OFFLOADING, (-1, 0)),  # 0: not set in Go's struct
+    "offload_threshold": Unoffered(NotOffered.OFFLOADING, (-1, 0)),  # 0 is unset in Go's struct
     "offload_threshold_in_seconds": Unoffered(NotOffered.OFFLOADING, (-1,)),
     "offload_deletion_lag_ms": Unoffered(NotOffered.OFFLOADING),
     "antiAffinityGroup": Unoffered(NotOffered.BUNDLE_PLACEMENT),

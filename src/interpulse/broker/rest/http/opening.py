@@ -1,4 +1,4 @@
-"""Loading what a path names: one topic, or every partition of a partitioned one."""
+"""The loading of topics that a path names: one topic, or every partition of a partitioned one."""
 
 from __future__ import annotations
 
@@ -37,10 +37,7 @@ async def open_persistent(call: Call, name: TopicName) -> Topic:
 
 
 async def open_single(call: Call, operation: str) -> Topic:
-    """Return the topic of the path.
-
-    Raise OperationNotAllowed with the operation's name if it has several logs or none.
-    """
+    """Return the topic of the path. Raise OperationNotAllowed if it has several logs or none."""
     name = call.topic
     if not name.is_persistent:
         raise OperationNotAllowed(f"{operation} on a non-persistent topic is not allowed")
@@ -82,10 +79,7 @@ async def existing_partitions(call: Call, base: TopicName) -> list[TopicName]:
 async def listed_topics(
     call: Call, domain: Domain, *, include_system: bool, bundle: str | None = None
 ) -> list[TopicName]:
-    """Return the topics of the namespace, with non-persistent ones of all brokers.
-
-    With ``bundle``, other brokers are asked for that bundle only.
-    """
+    """Return the topics of the namespace at all brokers; with ``bundle``, other brokers list only that bundle."""
     names = await call.context.lifecycle.list_topics(call.namespace, domain, include_system=include_system)
     if domain == PERSISTENT or call.context.others is None:
         return names

@@ -31,7 +31,7 @@ def spelled_out(route: Route) -> list[tuple[str, dict[str, str]]]:
     """Return the paths of a route with the parts they fix: one per topic domain, or the only one."""
     if "{domain}" not in route.path:
         return [(route.path, {})]
-    return [(route.path.replace("{domain}", each), {"domain": each}) for each in (PERSISTENT, NON_PERSISTENT)]
+    return [(route.path.replace("{domain}", domain), {"domain": domain}) for domain in (PERSISTENT, NON_PERSISTENT)]
 
 
 @dataclass(slots=True)
@@ -67,7 +67,7 @@ class Router:
             return leaf.route, leaf.constants | dict(zip(leaf.names, values, strict=True))
         if allowed:
             raise MethodNotAllowed(method, allowed)
-        raise NotFound(f"There is nothing at {path}")
+        raise NotFound(f"No resource at {path}")
 
     def _add(self, route: Route, path: str, constants: dict[str, str]) -> None:
         node, names = self._root, []

@@ -1,4 +1,4 @@
-"""``/metrics``: what Prometheus asks for, under Pulsar's names where Pulsar has them."""
+"""The page ``/metrics`` for Prometheus, with Pulsar's names where Pulsar has them."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def write_broker(page: Exposition, instruments: Instruments, cluster: str, broke
     _write_journal(page, instruments, labels)
     _write_metadata(page, instruments.metadata, labels)
     _write_schemas(page, instruments.schemas, cluster)
-    text = "How late the event loop came to what was due; clients wait for as long."
+    text = "Delay of the event loop; clients wait that long too."
     _add_histogram(page, "interpulse_event_loop_lag_seconds", text, labels, instruments.loop_lag)
     if instruments.disk_space is not None:
         _write_disk_space(page, instruments.disk_space, labels)
@@ -117,7 +117,7 @@ def _write_metadata(page: Exposition, meter: MetadataMeter | None, labels: str) 
     if meter is None:
         return
     of_store = f"{labels},{labelled(name='metadata-store')}"
-    name, text = "pulsar_metadata_store_ops_latency_ms", "Keys read, set and removed, by the milliseconds it took."
+    name, text = "pulsar_metadata_store_ops_latency_ms", "Keys read, set and removed, by duration in milliseconds."
     for status, counted in (("success", meter.succeeded), ("fail", meter.failed)):
         for operation, histogram in counted.items():
             which = labelled(type=operation, status=status)
@@ -135,11 +135,11 @@ def _write_schemas(page: Exposition, meters: Mapping[str, SchemaMeter], cluster:
             ("del", "Time of deleting the schemas of a topic, in milliseconds.", meter.deletions),
         ):
             _write_summary(page, f"pulsar_schema_{name}_ops_latency", text, latency, labels)
-            text = "How often that failed."
+            text = "Failed operations on schemas."
             page.add(f"pulsar_schema_{name}_ops_failed_total", "counter", text, labels, latency.failed)
-        text = "New schemas that fitted the earlier ones."
+        text = "New schemas that are compatible with the earlier ones."
         page.add("pulsar_schema_compatible_total", "counter", text, labels, meter.compatible)
-        text = "New schemas that did not fit the earlier ones."
+        text = "New schemas that are incompatible with the earlier ones."
         page.add("pulsar_schema_incompatible_total", "counter", text, labels, meter.incompatible)
 
 
@@ -147,22 +147,22 @@ def _write_journal(page: Exposition, instruments: Instruments, labels: str) -> N
     counts = instruments.journal
     for name, text, value in (
         ("groups", "Group commits to the segment log: one write with one sync each.", counts.groups),
-        ("bytes", "Bytes written by them.", counts.group_bytes),
+        ("bytes", "Bytes written by group commits.", counts.group_bytes),
         ("seconds", "Time they took.", round(counts.group_seconds.sum, 6)),
         ("failed_groups", "Group commits that failed; their topics were fenced.", counts.failed_groups),
     ):
         page.add(f"interpulse_log_{name}_total", "counter", text, labels, value)
-    text = "Group commits by the time they took, which is that of the disk's sync."
+    text = "Duration of group commits, mostly the disk's sync."
     _add_histogram(page, "interpulse_log_sync_seconds", text, labels, counts.group_seconds)
 
 
 def _write_disk_space(page: Exposition, disk_space: DiskSpace, labels: str) -> None:
     for name, text, value in (
-        ("free_bytes", "Room left on the file system of the data directory.", disk_space.free_bytes),
+        ("free_bytes", "Free space on the file system of the data directory.", disk_space.free_bytes),
         ("size_bytes", "Size of the file system of the data directory.", disk_space.size_bytes),
         (
             "full",
-            "1 while the broker is out of room and refuses producers, else 0.",
+            "1 while the disk is full and the broker refuses producers, else 0.",
             int(disk_space.problem is not None),
         ),
     ):

@@ -17,7 +17,7 @@ _OVERFLOWS: Final = ("overflow", "le_overflow")
 
 
 class Buckets:
-    """The families of one kind of histogram. Waits come in ms and are summed in microseconds, as Pulsar's."""
+    """The families of one kind of histogram. As in Pulsar, waits are in ms and their sum in microseconds."""
 
     def __init__(self, page: Exposition, name: str, text: str, bounds: tuple[str, ...], *, sum_factor: int = 1) -> None:
         names = [f"{name}_{bound}" for bound in (*bounds, *_OVERFLOWS, "count", "sum")]

@@ -1,4 +1,4 @@
-"""Metrics of what policies limit. Only topics that have such policies have these series."""
+"""Metrics of policies with limits. Only topics with such policies have these series."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ __all__ = ["QUOTA_TYPES", "write_limits"]
 Row = tuple[str, Kind, str]
 
 _OF_TOPIC: Final[tuple[Row, ...]] = (
-    ("pulsar_publish_rate_limit_times", "gauge", "How often a client was not read from because of the publish rate."),
+    ("pulsar_publish_rate_limit_times", "gauge", "Pauses in reading from clients because of the publish rate."),
     ("pulsar_storage_backlog_quota_limit", "gauge", "Bytes that may be unacknowledged; -1 = no limit."),
     ("pulsar_storage_backlog_quota_limit_time", "gauge", "Age in seconds that a backlog may have; -1 = no limit."),
-    ("pulsar_storage_backlog_age_seconds", "gauge", "Age of the oldest unacknowledged message; -1 = there is none."),
+    ("pulsar_storage_backlog_age_seconds", "gauge", "Age of the oldest unacknowledged message; -1 = none."),
 )
 _EVICTIONS: Final[Row] = (
     "pulsar_storage_backlog_quota_exceeded_evictions_total",
@@ -31,7 +31,7 @@ _THROTTLED: Final[tuple[tuple[str, Row], ...]] = (
         (
             "pulsar_subscription_dispatch_throttled_msg_events",
             "gauge",
-            "How often nothing was sent because of a dispatch rate in messages.",
+            "Pauses in sending because of a dispatch rate in messages.",
         ),
     ),
     (
@@ -39,7 +39,7 @@ _THROTTLED: Final[tuple[tuple[str, Row], ...]] = (
         (
             "pulsar_subscription_dispatch_throttled_bytes_events",
             "gauge",
-            "How often nothing was sent because of a dispatch rate in bytes.",
+            "Pauses in sending because of a dispatch rate in bytes.",
         ),
     ),
 )

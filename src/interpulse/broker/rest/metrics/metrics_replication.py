@@ -26,14 +26,14 @@ def write_replication(page: Exposition, replication: ReplicationSurvey, survey: 
             labels = f"{local},{labelled(remote=remote, state=state)}"
             page.add("interpulse_replication_topics", "gauge", _TOPICS, labels, survey.states[remote, state])
     for name, text, figures in (
-        ("entries", "Entries that wait for a remote cluster.", survey.lag_entries),
-        ("messages", "About how many messages they hold.", survey.lag_messages),
-        ("seconds", "Age of the oldest message that waits.", survey.lag_seconds),
+        ("entries", "Entries not yet copied to a remote cluster.", survey.lag_entries),
+        ("messages", "Estimated messages in these entries.", survey.lag_messages),
+        ("seconds", "Age of the oldest message not yet copied.", survey.lag_seconds),
     ):
         for (remote, namespace), value in figures.items():
             labels = f"{local},{labelled(remote=remote, namespace=namespace)}"
             page.add(f"interpulse_replication_lag_{name}", "gauge", text, labels, value)
-    text = "Topics looked for on a remote cluster, by what came of it."
+    text = "Topics checked on a remote cluster, by outcome."
     for (remote, result), count in replication.provisioned.items():
         labels = f"{local},{labelled(remote=remote, result=result)}"
         page.add("interpulse_replication_provisioning_total", "counter", text, labels, count)
@@ -42,11 +42,11 @@ def write_replication(page: Exposition, replication: ReplicationSurvey, survey: 
 
 def _write_job(page: Exposition, replication: ReplicationSurvey, local: str) -> None:
     job = replication.job
-    text = "1 for what the replication job of this broker does, 0 for what it does not."
+    text = "1 for the state of this broker's replication job, 0 for other states."
     for state in _JOB_STATES:
         labels = f"{local},{labelled(state=state)}"
         page.add("interpulse_replication_job", "gauge", text, labels, int(state == job.state))
-    text = "How often the job ended and was started again."
+    text = "Restarts of the replication job."
     page.add("interpulse_replication_job_restarts_total", "counter", text, local, job.restarts)
     text = "Time of the newest micro-batch, by Spark's phases."
     for remote, progress in job.progress.items():

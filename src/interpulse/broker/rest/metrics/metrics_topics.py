@@ -47,7 +47,7 @@ _OF_TOPIC: Final[tuple[Row, ...]] = (
     ("pulsar_throughput_out", "gauge", "Bytes per second that consumers get."),
     ("pulsar_in_messages_total", "counter", "Messages published since the topic was loaded."),
     ("pulsar_in_bytes_total", "counter", "Bytes published since the topic was loaded."),
-    ("", "counter", ""),  # what subscriptions got is a figure of theirs
+    ("", "counter", ""),  # deliveries are metrics of subscriptions
     ("", "counter", ""),
     ("pulsar_msg_backlog", "gauge", "Entries not acknowledged, summed over subscriptions."),
     ("pulsar_storage_backlog_size", "gauge", "Bytes that some subscription still waits for."),
@@ -56,7 +56,7 @@ _OF_TOPIC: Final[tuple[Row, ...]] = (
     ("pulsar_storage_offloaded_size", "gauge", "Always 0: there is no tiered storage."),
     ("pulsar_storage_write_rate", "gauge", "Entries per second made durable, in the last full minute."),
     ("pulsar_storage_read_rate", "gauge", "Entries per second read from storage, in the last full minute."),
-    ("pulsar_storage_read_cache_misses_rate", "gauge", "The same: what memory has is not read from storage."),
+    ("pulsar_storage_read_cache_misses_rate", "gauge", "Entries per second that were not in memory."),
     ("pulsar_delayed_message_index_size_bytes", "gauge", "Memory of messages that wait for their delivery time."),
 )
 _OF_SUBSCRIPTION: Final[tuple[Row, ...]] = (
@@ -76,25 +76,25 @@ _OF_SUBSCRIPTION: Final[tuple[Row, ...]] = (
     ("pulsar_out_messages_total", "counter", "Messages delivered since the topic was loaded."),
     ("pulsar_out_bytes_total", "counter", "Bytes delivered since the topic was loaded."),
     ("pulsar_subscription_delayed", "gauge", "Messages that wait for their delivery time."),
-    ("pulsar_subscription_delayed_message_index_size_bytes", "gauge", "Memory that these take."),
+    ("pulsar_subscription_delayed_message_index_size_bytes", "gauge", "Memory of delayed messages."),
     ("pulsar_subscription_in_replay", "gauge", "Entries that wait to be sent outside the order of the topic."),
     ("pulsar_subscription_back_log_no_delayed", "gauge", "Entries not acknowledged that could be delivered now."),
     ("pulsar_subscription_msg_rate_expired", "gauge", "Messages per second that expire."),
     ("pulsar_subscription_msg_drop_rate", "gauge", "Messages per second lost to consumers, of non-persistent topics."),
-    ("pulsar_subscription_last_expire_timestamp", "gauge", f"When messages last expired; {_TIMES}."),
-    ("pulsar_subscription_last_consumed_flow_timestamp", "gauge", f"When a consumer last asked for more; {_TIMES}."),
-    ("pulsar_subscription_last_consumed_timestamp", "gauge", f"When something was last sent to a consumer; {_TIMES}."),
-    ("pulsar_subscription_last_acked_timestamp", "gauge", f"When a consumer last acknowledged; {_TIMES}."),
+    ("pulsar_subscription_last_expire_timestamp", "gauge", f"Time of the last expiry of messages; {_TIMES}."),
+    ("pulsar_subscription_last_consumed_flow_timestamp", "gauge", f"Time of the last request; {_TIMES}."),
+    ("pulsar_subscription_last_consumed_timestamp", "gauge", f"Time of the last delivery to a consumer; {_TIMES}."),
+    ("pulsar_subscription_last_acked_timestamp", "gauge", f"Time of the last acknowledgement; {_TIMES}."),
     (
         "pulsar_subscription_last_mark_delete_advanced_timestamp",
         "gauge",
-        f"When the subscription was last moved forward by expiry or by an operator; {_TIMES}.",
+        f"Time of the last move forward by expiry or by an operator; {_TIMES}.",
     ),
 )
 _BACKLOG_AGE: Final[Row] = (
     "pulsar_subscription_storage_backlog_age_seconds",
     "gauge",
-    "Age of the oldest unacknowledged message, as of the last look.",
+    "Age of the oldest unacknowledged message at the last check.",
 )
 _OF_CONSUMER: Final[tuple[Row, ...]] = (
     ("pulsar_consumer_msg_rate_redeliver", "gauge", "Messages per second sent again."),
@@ -130,7 +130,7 @@ _OF_COMPACTION: Final[tuple[Row, ...]] = (
     ("pulsar_compaction_compacted_entries_count", "gauge", "Entries that the last compaction kept."),
     ("pulsar_compaction_compacted_entries_size", "gauge", "Bytes that the last compaction kept."),
 )
-_COMPACTION_WAITS: Final = "Entries of the last compaction, by the milliseconds they took to be written; the sum in us."
+_COMPACTION_WAITS: Final = "Entries of the last compaction, by write time in milliseconds; the sum in us."
 _OF_NAMESPACE: Final[tuple[Row, ...]] = (
     *_OF_TOPIC[:9],
     ("pulsar_out_messages_total", "counter", "Messages delivered since their topics were loaded."),
@@ -178,7 +178,7 @@ async def write_topics(
             lines.add(topic, measured)
     sums.write(one_by_one=one_by_one)
     left_out = 0 if one_by_one or not topic_level else len(topics)
-    text = "Topics shown by their namespaces only, because there are too many."
+    text = "Topics shown only as part of their namespaces, because of their number."
     page.add(_LEFT_OUT, "gauge", text, labelled(cluster=cluster), left_out)
 
 

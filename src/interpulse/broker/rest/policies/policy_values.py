@@ -26,7 +26,7 @@ def policy_limits(call: Call) -> Limits:
 
 
 def policy_value(call: Call, entry: PolicyAtLevel) -> Any:
-    """Return the policy that the call sets; None if it removes the policy. Raise what its check raises."""
+    """Return the policy that the call sets; None if it removes the policy. Raise the errors of its check."""
     value = _in_query(call, entry.name) if entry.level.in_query else _in_body(call, entry)
     return None if value is None else check_value(entry.policy.kind, entry.name, value, policy_limits(call))
 

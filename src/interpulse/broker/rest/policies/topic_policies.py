@@ -47,7 +47,6 @@ def _everywhere(entry: PolicyAtLevel, call: Call) -> bool:
 
 
 async def _policies(call: Call, *, everywhere: bool) -> TopicPolicies:
-    """Return the topic's own policies, or with ``applied`` the policies in force."""
     record = await call.context.topic_policies.record_of_existing(call.topic)
     if not call.flag("applied"):
         return record.level(everywhere=everywhere)

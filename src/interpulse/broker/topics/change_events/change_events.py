@@ -5,8 +5,8 @@ broker follows the events of the namespaces it has topics of; it reads them to t
 topic. A record holds the position of its event and never goes back to an earlier one, so several brokers can follow the
 same events. A record without a position was never reported, and is reported once.
 
-A change of policies reads to the end, writes an event, and then changes the record. Source:
-docs/reference/cluster-protocol.md#topic-policies.
+A change of policies reads to the end, writes an event, and then changes the record.
+Source: docs/reference/cluster-protocol.md#topic-policies.
 """
 
 from __future__ import annotations
@@ -101,13 +101,10 @@ class ChangeEvents:
             with suppress(PulsarError):  # nothing is under way any more
                 await self._client.close()
 
-    # --- for the records of policies
+    # --- for policy records
 
     async def follow(self, namespace: NamespaceName) -> None:
-        """Return once the records include all events before the first call; they follow from then on.
-
-        Raises ServiceNotReady if the events cannot be read now.
-        """
+        """Return once the records include all events so far; they follow from then on. Raise ServiceNotReady."""
         if namespace in self._silent:
             return
         follower = self._followers.get(namespace)
@@ -132,10 +129,7 @@ class ChangeEvents:
             await self._read_to_end(namespace)
 
     async def report(self, name: TopicName, before: TopicPolicyRecord, after: TopicPolicyRecord) -> TopicPolicyRecord:
-        """Publish the changed policies and return ``after`` with the positions of the events.
-
-        Raise refusals of their owner.
-        """
+        """Publish the changes, and return ``after`` with the positions. Raise refusals of the events' owner."""
         reported = after
         for everywhere in (False, True):
             if before.level(everywhere=everywhere) != after.level(everywhere=everywhere):
@@ -161,7 +155,7 @@ class ChangeEvents:
             with suppress(PulsarError):
                 await self._report_deletion(name, record)
                 return
-        log.error("policies of a deleted topic stay and would be those of the next one topic=%s", name)
+        log.error("policies of a deleted topic remain for the next topic of this name topic=%s", name)
 
     async def _report_deletion(self, name: TopicName, record: TopicPolicyRecord) -> None:
         """Report a deletion, unless policies were set since then for a new topic of that name."""
@@ -194,7 +188,6 @@ class ChangeEvents:
         return follower
 
     async def _follow(self, namespace: NamespaceName, follower: _Follower) -> None:
-        """Follow events until they are deleted or no topic here needs them."""
         failures = 0
         try:
             while True:
@@ -208,9 +201,9 @@ class ChangeEvents:
                     self._problems[namespace] = error
                     if isinstance(error, OwnCredentialsRefused):
                         follower.answered.set()
-                    log.warning("policies of topics not followed namespace=%s error=%s", namespace, error)
+                    log.warning("topic policies not followed namespace=%s error=%s", namespace, error)
                 except Exception:
-                    log.exception("policies of topics not followed namespace=%s", namespace)
+                    log.exception("topic policies not followed namespace=%s", namespace)
                 failures = 0 if follower.caught_up else failures + 1
                 await asyncio.sleep(_RETRY_SECONDS[min(failures, len(_RETRY_SECONDS) - 1)])
         finally:
@@ -232,7 +225,7 @@ class ChangeEvents:
             follower.caught_up = True
             follower.answered.set()
             self._problems.pop(namespace, None)
-            log.info("policies of topics are followed namespace=%s events=%d", namespace, len(levels))
+            log.info("topic policies followed namespace=%s events=%d", namespace, len(levels))
             while True:
                 message = await reader.read_next()
                 levels, _ = await read_levels(self._cluster_client(), reader, message)
@@ -272,26 +265,25 @@ class ChangeEvents:
     # --- records
 
     async def _has_events(self, namespace: NamespaceName) -> bool:
-        """Return True if the namespace has a topic of events."""
         topic = _events_of(namespace)
         return bool(await self._store.get_many([keys.topic_record(topic), keys.partitioned_topic(topic)]))
 
     async def _records(self, namespace: NamespaceName) -> dict[TopicName, TopicPolicyRecord]:
-        found: dict[TopicName, TopicPolicyRecord] = {}
+        records: dict[TopicName, TopicPolicyRecord] = {}
         for domain in (PERSISTENT, NON_PERSISTENT):
             parent = keys.all_topic_policies(namespace, domain)
             paths = [f"{parent}/{child}" for child in await self._store.children(parent)]
             for path, stored in (await self._store.get_many(paths)).items():
                 topic = keys.topic_of_topic_policies(path)
                 if topic is not None:
-                    found[topic] = TopicPolicyRecord.load(stored.value)
-        return found
+                    records[topic] = TopicPolicyRecord.load(stored.value)
+        return records
 
     async def _unreported(self, namespace: NamespaceName) -> dict[TopicName, TopicPolicyRecord]:
         return {name: record for name, record in (await self._records(namespace)).items() if record.unreported}
 
     async def _report_missing(self, namespace: NamespaceName) -> None:
-        """Report the records that were never reported, as those of a broker that was alone."""
+        """Report policies that have no event yet, such as those of a broker that was alone."""
         for name, record in (await self._unreported(namespace)).items():
             for everywhere in record.unreported:
                 policies = record.level(everywhere=everywhere)
@@ -299,7 +291,7 @@ class ChangeEvents:
                 await self._store_level(name, policies, position, everywhere=everywhere)
 
     async def _drop_compacted(self, namespace: NamespaceName, levels: Levels, upto: Position) -> None:
-        """Remove policies that have no event any more: they were removed, and compaction dropped that message."""
+        """Remove policies whose event has disappeared: compaction dropped it after their removal."""
         for name, record in (await self._records(namespace)).items():
             for everywhere in (False, True):
                 position = record.position(everywhere=everywhere)

@@ -112,7 +112,7 @@ def _body(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 def _without_nulls(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: _without_nulls(each) for name, each in value.items() if each is not None}
+        return {name: _without_nulls(item) for name, item in value.items() if item is not None}
     return value
 
 

@@ -51,15 +51,15 @@ async def _take(client: Client, message: Message, levels: Levels) -> None:
         topic, everywhere = parse_event_key(message.key or "")
         policies: TopicPolicies | None = None
         if message.content:
-            found = decode_policies(message.content, await _definition(client, message))
-            if found is None:
+            decoded = decode_policies(message.content, await _definition(client, message))
+            if decoded is None:
                 return
-            policies, for_all = found
+            policies, for_all = decoded
             everywhere |= for_all
         levels[topic, everywhere] = policies, message.id.position
     except (InvalidTopicName, MetadataError) as error:
         log.error(
-            "change event not understood topic=%s id=%s key=%s error=%s",
+            "change event invalid topic=%s id=%s key=%s error=%s",
             message.topic,
             message.id,
             message.key,
@@ -68,10 +68,9 @@ async def _take(client: Client, message: Message, levels: Levels) -> None:
 
 
 async def _definition(client: Client, message: Message) -> bytes:
-    """Return the Avro definition that a message was written with."""
     if message.schema_version is None:
         return EVENT_SCHEMA.definition
-    found = await client.get_schema(str(TopicName.parse(message.topic).base), message.schema_version)
-    if found is None:
-        raise MetadataError(f"its schema of version {message.schema_version.hex()} is not there")
-    return found.schema.definition
+    schema = await client.get_schema(str(TopicName.parse(message.topic).base), message.schema_version)
+    if schema is None:
+        raise MetadataError(f"its schema version {message.schema_version.hex()} does not exist")
+    return schema.schema.definition

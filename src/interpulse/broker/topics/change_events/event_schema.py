@@ -1,7 +1,7 @@
 """The Avro definition of the messages in ``__change_events``, as brokers of Apache Pulsar 5.0 register it.
 
-Both kinds of broker register this text, so they share one schema. Source:
-docs/reference/cluster-protocol.md#topic-policies.
+Both kinds of broker register this text, so they share one schema.
+Source: docs/reference/cluster-protocol.md#topic-policies.
 """
 
 from __future__ import annotations

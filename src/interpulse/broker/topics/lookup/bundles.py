@@ -61,8 +61,8 @@ class Bundles:
         ranges = _parts(await self._namespaces.boundaries(namespace))
         if self._others is None:
             return ranges
-        owned = {each.range for each in self._others.ownership.owned if each.namespace == namespace}
-        return [each for each in ranges if each in owned]
+        owned = {bundle.range for bundle in self._others.ownership.owned if bundle.namespace == namespace}
+        return [part for part in ranges if part in owned]
 
     async def elsewhere(self, namespace: NamespaceName, bundle: str) -> BundleLock | None:
         """Return the owner of a bundle if it is another broker. Raise PreconditionFailed if there is no such bundle."""
@@ -81,16 +81,16 @@ class Bundles:
     async def _owned_elsewhere(self, namespace: NamespaceName, ranges: Sequence[str]) -> dict[Bundle, BundleLock]:
         if self._others is None:
             return {}
-        owners = await self._others.owners([Bundle(namespace, each) for each in ranges])
+        owners = await self._others.owners([Bundle(namespace, part) for part in ranges])
         return {bundle: lock for bundle, lock in owners.items() if lock.broker.broker_id != self._others.own_id}
 
     async def unload(
         self, namespace: NamespaceName, bundle: str | None = None, *, destination: str | None = None
     ) -> None:
-        """Close every loaded topic; clients come back and load what they need.
+        """Close every loaded topic; clients reconnect and load the topics they need.
 
-        Among several brokers the bundles of this one are given away, to the ``destination`` if a broker is named, which
-        raises Conflict if it is not there; those of others are unloaded by them.
+        In a cluster this broker releases its bundles, to the broker ``destination`` if one is named, and asks the other
+        owners to release theirs. Raises Conflict if the destination is not registered.
         """
         if self._others is not None:
             await self._give_away(namespace, bundle, destination, self._others)
@@ -111,8 +111,8 @@ class Bundles:
             return
         if bundle is None:
             elsewhere = await self._owned_elsewhere(namespace, ranges)
-            await asyncio.gather(*(others.unload(each, lock) for each, lock in elsewhere.items()))
-        await asyncio.gather(*(others.ownership.release(Bundle(namespace, each)) for each in ranges))
+            await asyncio.gather(*(others.unload(other, lock) for other, lock in elsewhere.items()))
+        await asyncio.gather(*(others.ownership.release(Bundle(namespace, part)) for part in ranges))
 
     async def split(
         self,
@@ -145,7 +145,6 @@ class Bundles:
                 await self._registry.unload(topic)
 
     async def _divide_held(self, bundle: Bundle, added: Sequence[int], others: OtherBrokers) -> None:
-        """Change the boundaries and the locks in one commit."""
         ends = split_at(bundle.range.split("_"), added)
 
         async def commit(locks: Sequence[Change], expect: Mapping[str, int | None]) -> None:
@@ -159,12 +158,11 @@ class Bundles:
     async def clear_backlog(
         self, namespace: NamespaceName, bundle: str | None = None, subscription: str | None = None
     ) -> None:
-        """Acknowledge everything, for one subscription wherever there is one of that name, or for all.
+        """Acknowledge everything for one subscription of each topic, or for all.
 
-        What has still to be replicated stays, unless its cursor is named. Raises SubscriptionNotFound if no topic has
-        it.
+        The backlog of replication stays unless its cursor is named. Raises SubscriptionNotFound if no topic has it.
         """
-        found: list[TopicName] = []
+        matching: list[TopicName] = []
         cleared: list[Subscription] = []
 
         async def clear(topic: AnyTopic) -> None:
@@ -173,20 +171,20 @@ class Bundles:
             names = topic.backlog_names() if subscription is None else {subscription} & topic.subscriptions.keys()
             for name in names:
                 backlog_operations.clear(topic, name)
-                found.append(topic.name)
+                matching.append(topic.name)
                 cleared.append(topic.subscription(name))
 
         await self._on_each(namespace, bundle, clear)
-        for each in cleared:
-            await each.settled()
-        if subscription is not None and not found:
+        for cursor in cleared:
+            await cursor.settled()
+        if subscription is not None and not matching:
             where = bundle or namespace
             raise SubscriptionNotFound(f"Subscription {subscription} not found: no topic of {where} has it")
 
     async def unsubscribe(self, namespace: NamespaceName, subscription: str, bundle: str | None = None) -> None:
-        """Delete a subscription wherever there is one of that name.
+        """Delete a subscription of every topic that has it.
 
-        Where it has connected consumers it stays, and when all others are gone PreconditionFailed is raised.
+        A subscription with consumers stays; PreconditionFailed is raised after the others are deleted.
         """
         if subscription.startswith(self._replicator_prefix()):
             raise PreconditionFailed("Cannot unsubscribe a replication cursor")
@@ -209,7 +207,7 @@ class Bundles:
             async with limit:
                 try:
                     await act(await self._registry.open(name, by=Requester.ADMIN, create=False))
-                except (TopicInconsistent, TopicNotFound):  # no client waits for it, or it is gone already
+                except (TopicInconsistent, TopicNotFound):  # no client waits for it, or it is deleted already
                     return
                 except PulsarError as error:
                     failures.append(error)
@@ -234,8 +232,8 @@ class Bundles:
             return lambda topic: True
         boundaries = await self._namespaces.boundaries(namespace)
         ranges = _parts(boundaries) if bundle is None else [checked_bundle(bundle, boundaries)]
-        locks = {each: await self._others.ownership.take(Bundle(namespace, each)) for each in ranges}
-        own = {each for each, lock in locks.items() if lock.broker.broker_id == self._others.own_id}
+        locks = {part: await self._others.ownership.take(Bundle(namespace, part)) for part in ranges}
+        own = {part for part, lock in locks.items() if lock.broker.broker_id == self._others.own_id}
         return lambda topic: bundle_of(topic, boundaries) in own
 
     async def _topics(self, namespace: NamespaceName) -> list[TopicName]:

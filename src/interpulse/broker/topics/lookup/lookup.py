@@ -48,9 +48,9 @@ from interpulse.rules.topic_view import NamespaceStanding
 
 __all__ = ["BatchLimits", "BatchLookup", "Lookups"]
 
-# Topics whose existence is asked at once; between two such turns other clients get their turn.
+# Topics checked in one turn of the event loop; other clients run between turns.
 _EXISTENCE_AT_ONCE: Final = 64
-_NAMES_MAX: Final = 20_000  # some 300 bytes each; with more all are forgotten
+_NAMES_MAX: Final = 20_000  # some 300 bytes each; beyond that the cache is cleared
 _EXPANDED_CHARS_MAX: Final = 4 * 2**20
 """The names of partitions in one answer: less than the 5 MiB that a frame may have."""
 
@@ -102,10 +102,7 @@ class Lookups:
         limits: Callable[[], BatchLimits] = BatchLimits,
         ready: Callable[[], bool] = lambda: True,
     ) -> None:
-        """Create the lookups; ``limits`` and ``ready`` are read each time.
-
-        ``permits`` raises TooManyRequests if no permit is left.
-        """
+        """Create the lookups; ``limits`` and ``ready`` are read each time, ``permits`` raises TooManyRequests."""
         self.meter = LatencyMeter()
         """Lookups of single topics."""
         self.redirected = 0
@@ -129,7 +126,7 @@ class Lookups:
     async def find(self, topic: TopicName, options: LookupOptions) -> LookupTarget:
         """Return the broker that clients of a topic connect to, even if the topic does not exist. Raise refusals."""
         with self._permits:
-            begun, failed = self.meter.begin(), True  # ``timed`` costs as much as finding the target
+            begun, failed = self.meter.begin(), True  # ``timed`` costs as much as the lookup
             try:
                 self.check_ready()
                 view, versions = await self._versioned_view(topic.namespace_name)
@@ -161,7 +158,7 @@ class Lookups:
             return None
         try:
             return find_owner(view, bundle_index, owner)
-        except PulsarError:  # `find` tells
+        except PulsarError:  # `find` raises it
             return None
 
     def _remember(
@@ -240,9 +237,9 @@ class Lookups:
 
     async def _versioned_view(self, name: NamespaceName) -> tuple[NamespaceView, Mapping[str, int | None]]:
         """Return the view with the version of the policies. It is rebuilt only after a change of the policies."""
-        known = self._views.get(name)
-        if known is not None and self._namespaces.unchanged(known[1]):
-            return known
+        cached = self._views.get(name)
+        if cached is not None and self._namespaces.unchanged(cached[1]):
+            return cached
         policies, versions = await self._namespaces.versioned_policies(name)
         standing = self._namespaces.standing(policies)
         if policies is None or standing is not NamespaceStanding.SERVED:
@@ -277,7 +274,7 @@ class Lookups:
             redirect=True,
         )
 
-    # --- which topics exist
+    # --- existing topics
 
     async def _existing(
         self, topics: Mapping[str, TopicName], request: BatchLookup, answer: BatchAnswer
@@ -293,7 +290,6 @@ class Lookups:
         return sort_by_existence(topics, counts, answer, expanded_chars_max=chars_max)
 
     async def _partition_counts(self, topics: Mapping[str, TopicName], *, create: bool) -> dict[str, int | PulsarError]:
-        """Return the partition count of each topic. With ``create`` a missing one may become a partitioned topic."""
         try:
             found = await self._lifecycle.existences(topics.values())
         except MetadataError as error:

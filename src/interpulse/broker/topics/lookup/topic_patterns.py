@@ -31,7 +31,7 @@ class TopicPattern:
         import re2  # loaded with the first pattern: most brokers are never asked for one
 
         options = re2.Options()
-        options.log_errors = False  # the answer says it; the library would write to stderr
+        options.log_errors = False  # the error has the message; the library would write to stderr
         options.max_mem = _MEMORY_BYTES_MAX
         try:
             self._matched = re2.compile(without_domain(text), options).fullmatch

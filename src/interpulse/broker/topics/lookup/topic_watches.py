@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 Spawn = Callable[[Coroutine[Any, Any, None]], None]
 _SLASHES_IN_RECORD_KEY = 5  # /managed-ledgers/tenant/namespace/domain/topic; keys of cursors have one more
 _RETRY_SECONDS = 1.0
-_NAMES_AT_ONCE = 1000  # matching more would take the event loop away from others for too long
+_NAMES_AT_ONCE = 1000  # more would hold the event loop for too long
 
 
 class TopicWatch:
@@ -46,10 +46,7 @@ class TopicWatch:
         return bool(self._new or self._gone)
 
     def take_changes(self) -> tuple[list[str], list[str]]:
-        """Return added and removed names since the last call, sorted.
-
-        A name that was added and removed again is left out.
-        """
+        """Return names added and names removed since the last call, sorted; without those that were both."""
         changes = sorted(self._new), sorted(self._gone)
         self._new.clear()
         self._gone.clear()
@@ -76,13 +73,11 @@ class TopicWatch:
             await asyncio.sleep(0)
 
     def _unknown(self, topics: Iterable[TopicName]) -> list[str]:
-        """Return the matching topics that are not among the names."""
         matching = {str(topic) for topic in topics if self._pattern.matches(topic)}
         return [name for name in matching if not _has(self.names, name)]
 
 
 def _has(names: Sequence[str], name: str) -> bool:
-    """Return True if a sorted list has this name."""
     index = bisect_left(names, name)
     return index < len(names) and names[index] == name
 
@@ -175,7 +170,7 @@ class _WatchedNamespace:
                 try:
                     await with_waiting_reads(self._look())
                 except MetadataError as error:
-                    log.warning("topics cannot be read, tried again namespace=%s error=%s", self._namespace, error)
+                    log.warning("topics cannot be read, will retry namespace=%s error=%s", self._namespace, error)
                     self._unsure = True
                     await asyncio.sleep(_RETRY_SECONDS)
         finally:
@@ -190,7 +185,6 @@ class _WatchedNamespace:
             self._apply(changed, await self._store.get_many(list(changed)))
 
     async def _all_keys(self) -> set[str]:
-        """Return the keys of all present and former topics."""
         names = await self._lifecycle.list_topics(self._namespace, PERSISTENT, include_system=False)
         return {keys.topic_record(topic) for topic in (*names, *self.topics)}
 

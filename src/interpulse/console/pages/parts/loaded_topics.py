@@ -34,7 +34,7 @@ class WorstSubscription:
 
 @dataclass(frozen=True, slots=True)
 class LoadedTopics:
-    """All of them together, and the worst of each kind."""
+    """Totals of all loaded topics, and the worst topics of each kind."""
 
     topics: int = 0
     rate_in: float = 0.0
@@ -86,16 +86,16 @@ class _Look:
             self.busiest.add(WorstRow(name, counts.rate_in))
         if counts.storage_bytes:
             self.largest.add(WorstRow(name, counts.storage_bytes))
-        for subscription, each in subscriptions.items():
-            row = WorstSubscription(name, subscription, each.backlog, each.consumers)
-            if each.blocked:
+        for subscription, counted in subscriptions.items():
+            row = WorstSubscription(name, subscription, counted.backlog, counted.consumers)
+            if counted.blocked:
                 self.blocked.add(row)
-            if each.backlog:
-                (self.behind if each.consumers else self.abandoned).add(row)
+            if counted.backlog:
+                (self.behind if counted.consumers else self.abandoned).add(row)
 
 
 async def look_at_loaded(broker: BrokerFacts, allowed: VisibleNamespaces) -> LoadedTopics:
-    """Return the totals and the worst topics of the allowed namespaces. Gives way to other work between topics."""
+    """Return the totals and the worst topics of the allowed namespaces. Yields to other work between topics."""
     look = _Look()
     async for topic in broker.loaded_topics():
         if await allowed(topic.name.namespace_name):

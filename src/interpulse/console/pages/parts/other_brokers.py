@@ -26,7 +26,7 @@ class BrokerLink:
 
     broker: str
     url: str
-    """Empty: it offers none to browsers that came the way the visitor did."""
+    """The address of its console; empty if it has none that this visitor's browser can use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ async def links_to_others(visit: Visit, page: str) -> tuple[BrokerLink, ...]:
     except PulsarError:
         return ()
     tls = visit.visitor.tls
-    urls = {name: address_for(each.web_url, each.web_url_tls, tls=tls) for name, each in others.items()}
+    urls = {name: address_for(addresses.web_url, addresses.web_url_tls, tls=tls) for name, addresses in others.items()}
     return tuple(
         BrokerLink(name, f"{url.rstrip('/')}{page_url(page)}" if url else "") for name, url in sorted(urls.items())
     )
@@ -79,7 +79,6 @@ async def answers_of(questions: Mapping[str, Callable[[], Awaitable[T]]]) -> Ans
 
 
 async def _others(visit: Visit) -> dict[str, ListenerAddresses]:
-    """Return the addresses of other brokers by id."""
     own_id = visit.broker.broker_id
     brokers = await visit.broker.brokers()
     return {broker_id: addresses for broker_id, addresses in brokers.items() if broker_id != own_id}

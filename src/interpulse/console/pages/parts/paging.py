@@ -18,7 +18,7 @@ _CHUNK: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class PageOf(Generic[T]):
-    """``number`` counts from 0; ``total`` are the rows of all pages."""
+    """One page of rows; ``number`` counts from 0, ``total`` counts the rows of all pages."""
 
     rows: Sequence[T]
     number: int
@@ -46,7 +46,7 @@ def page_of(rows: Sequence[T], number: int) -> PageOf[T]:
 
 
 class Foremost(Generic[T]):
-    """The foremost ``most`` of many, in order, while they come one by one. Costs little memory and no pause."""
+    """The foremost ``most`` of many rows, in order, while rows are added. Costs little memory and no pause."""
 
     def __init__(self, most: int, key: Callable[[T], Any]) -> None:
         self._most = most
@@ -54,7 +54,7 @@ class Foremost(Generic[T]):
         self._cache: list[T] = []
         self._new: list[T] = []
         self._last: T | None = None
-        """Return the last row in memory. Rows that do not come before it can be skipped."""
+        """The last row in memory; rows that sort after it are skipped."""
         self.total = 0
 
     def add(self, row: T) -> None:

@@ -21,7 +21,7 @@ _QUOTAS: Final = "backLogQuotaMap"
 
 @dataclass(frozen=True, slots=True)
 class PolicyRow:
-    """``name`` as Pulsar's JSON has it. ``hidden`` are the levels below that say something else."""
+    """One policy by its name in Pulsar's JSON; ``hidden`` are lower levels with other values."""
 
     name: str
     value: str
@@ -54,14 +54,14 @@ def _said(policies: TopicPolicies) -> dict[str, Any]:
 
 def _row(name: str, value: Any, levels: list[tuple[str, dict[str, Any]]]) -> PolicyRow:
     settings = [(level, said[name]) for level, said in levels if name in said]
-    level = next((level for level, each in settings if each == value), BROKER)
-    hidden = [f"{other}: {_text(each)}" for other, each in settings if other != level and each != value]
+    level = next((level for level, setting in settings if setting == value), BROKER)
+    hidden = [f"{other}: {_text(setting)}" for other, setting in settings if other != level and setting != value]
     return PolicyRow(name, _text(value), level, hidden)
 
 
 def _text(value: Any) -> str:
     if isinstance(value, Mapping):
-        return ", ".join(f"{name} {_text(each)}" for name, each in value.items() if each is not None)
+        return ", ".join(f"{name} {_text(item)}" for name, item in value.items() if item is not None)
     if isinstance(value, list | tuple):
         return ", ".join(map(str, value))
     return value if isinstance(value, str) else json.dumps(value)

@@ -18,9 +18,9 @@ _PHASES: Final = {
     "getBatch": "take the range",
     "queryPlanning": "plan",
     "addBatch": "copy",
-    "walCommit": "write down the range",
-    "commitOffsets": "write down the end",
-    "commitBatch": "write down the end",
+    "walCommit": "record the range",
+    "commitOffsets": "record the end",
+    "commitBatch": "record the end",
 }
 """Spark's words, and ours."""
 _WHOLE: Final = "triggerExecution"
@@ -136,9 +136,9 @@ def catch_up(lag: int | None, rate_out: float | None, rate_in: float | None) -> 
         return CatchUp(0.0, "caught up")
     gain = rate_out - (rate_in or 0.0)
     if rate_out == 0:
-        return CatchUp(None, "nothing is copied now")
+        return CatchUp(None, "nothing is being copied")
     if gain <= 0:
-        return CatchUp(None, "not at this rate: as much is published as is copied")
+        return CatchUp(None, "not at this rate: publications equal copies")
     return CatchUp(lag / gain, "")
 
 
@@ -164,7 +164,7 @@ def batch_of(line: Mapping[str, Any] | None) -> Batch | None:
         if name != _WHOLE and spent:
             word = _PHASES.get(name, name)
             steps[word] = steps.get(word, 0) + int(spent)
-    longest_first = sorted(steps.items(), key=lambda each: (-each[1], each[0]))
+    longest_first = sorted(steps.items(), key=lambda step: (-step[1], step[0]))
     return Batch(line["batchId"], int(line.get("batchMs") or 0), longest_first)
 
 

@@ -44,7 +44,7 @@ class Way:
 
     who: str
     mood: str
-    """``good``: let in; ``warn``: let in, and something is created; ``bad``: refused."""
+    """``good`` for admitted, ``warn`` for admitted with a creation, ``bad`` for refused."""
 
     answer: str
     error: str
@@ -70,7 +70,7 @@ def ground(view: TopicView, auto_creation: AutoCreation, *, by: Requester = Requ
     found = existence(view)
     name = view.name
     if name.namespace_name.is_heartbeat:
-        return Ground(True, "topics of brokers' own health checks are always there")
+        return Ground(True, "topics of brokers' own health checks always exist")
     if found.kind is TopicKind.PARTITIONED:
         return Ground(True, f"it exists: its partition metadata has {found.partitions:,} partitions (PIP-344, row 1)")
     if found.kind is not TopicKind.ABSENT:
@@ -109,7 +109,6 @@ def _lookup(view: TopicView, auto_creation: AutoCreation) -> Way:
 
 
 def _partitions(view: TopicView, auto_creation: AutoCreation) -> Way:
-    """Return the answer to a question for partition metadata, which clients ask first."""
 
     def words(decision: Any) -> tuple[str, str]:
         if isinstance(decision, AskRemotes):

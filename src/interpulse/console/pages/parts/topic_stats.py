@@ -58,7 +58,7 @@ async def stats_elsewhere(visit: Visit, names: Sequence[TopicName]) -> PartStats
         for name in owned[owner]:
             try:
                 found[str(name)] = await visit.broker.ask_owner(owners[owner], topic_path(name, "/stats"))
-            except NotFound:  # a partition without a record, or one that went
+            except NotFound:  # a partition without a record, or deleted meanwhile
                 continue
         return found
 

@@ -31,7 +31,7 @@ class SubscriptionRow:
 
 @dataclass(slots=True)
 class TopicTotals:
-    """``parts`` of it are loaded."""
+    """Totals of the loaded ``parts`` of a topic."""
 
     parts: int = 0
     producers: int = 0
@@ -64,17 +64,17 @@ class TopicTotals:
         self.bytes_out += one.bytes_out
         self.backlog += one.backlog
         self.storage += one.storage_bytes
-        for name, each in subscriptions.items():
+        for name, subscription in subscriptions.items():
             row = self.subscriptions.setdefault(name, SubscriptionRow(name))
             row.kind = topic.subscription_kind(name) or row.kind
-            row.backlog += each.backlog
-            row.unacknowledged += each.unacknowledged
-            row.delayed += each.delayed
-            row.consumers += each.consumers
-            row.rate_out += each.rate_out
-            row.rate_redelivered += each.rate_redelivered
-            row.last_acknowledged = max(row.last_acknowledged, each.last_acknowledged_ms)
-            row.blocked = row.blocked or each.blocked
+            row.backlog += subscription.backlog
+            row.unacknowledged += subscription.unacknowledged
+            row.delayed += subscription.delayed
+            row.consumers += subscription.consumers
+            row.rate_out += subscription.rate_out
+            row.rate_redelivered += subscription.rate_redelivered
+            row.last_acknowledged = max(row.last_acknowledged, subscription.last_acknowledged_ms)
+            row.blocked = row.blocked or subscription.blocked
 
     def add_stats(self, stats: Mapping[str, Any]) -> None:
         """Add one part at another broker, by its statistics."""
@@ -85,20 +85,20 @@ class TopicTotals:
         self.throughput_in += float(stats.get("msgThroughputIn", 0))
         self.throughput_out += float(stats.get("msgThroughputOut", 0))
         self.storage += int(stats.get("storageSize", 0))
-        for name, each in stats.get("subscriptions", {}).items():
+        for name, subscription in stats.get("subscriptions", {}).items():
             row = self.subscriptions.setdefault(name, SubscriptionRow(name))
-            consumers = len(each.get("consumers") or ())
-            row.kind = str(each.get("type") or row.kind)
-            row.backlog += int(each.get("msgBacklog", 0))
-            row.unacknowledged += int(each.get("unackedMessages", 0))
-            row.delayed += int(each.get("msgDelayed", 0))
+            consumers = len(subscription.get("consumers") or ())
+            row.kind = str(subscription.get("type") or row.kind)
+            row.backlog += int(subscription.get("msgBacklog", 0))
+            row.unacknowledged += int(subscription.get("unackedMessages", 0))
+            row.delayed += int(subscription.get("msgDelayed", 0))
             row.consumers += consumers
-            row.rate_out += float(each.get("msgRateOut", 0))
-            row.rate_redelivered += float(each.get("msgRateRedeliver", 0))
-            row.last_acknowledged = max(row.last_acknowledged, int(each.get("lastAckedTimestamp", 0)))
-            row.blocked = row.blocked or bool(each.get("blockedSubscriptionOnUnackedMsgs"))
+            row.rate_out += float(subscription.get("msgRateOut", 0))
+            row.rate_redelivered += float(subscription.get("msgRateRedeliver", 0))
+            row.last_acknowledged = max(row.last_acknowledged, int(subscription.get("lastAckedTimestamp", 0)))
+            row.blocked = row.blocked or bool(subscription.get("blockedSubscriptionOnUnackedMsgs"))
             self.consumers += consumers
-            self.backlog += int(each.get("msgBacklog", 0))
+            self.backlog += int(subscription.get("msgBacklog", 0))
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,6 +97,8 @@ def _subscription(name: str, found: Mapping[str, Any]) -> SubscriptionRow:
 
 
 def _part(name: str, found: Mapping[str, Any]) -> PartRow:
-    backlog = sum(int(each.get("msgBacklog", 0)) for each in (found.get("subscriptions") or {}).values())
+    backlog = sum(
+        int(subscription.get("msgBacklog", 0)) for subscription in (found.get("subscriptions") or {}).values()
+    )
     rates = float(found.get("msgRateIn", 0)), float(found.get("msgRateOut", 0))
     return PartRow(name, *rates, backlog, int(found.get("storageSize", 0)))

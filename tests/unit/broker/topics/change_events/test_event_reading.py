@@ -75,11 +75,11 @@ async def test_levels_when_a_message_is_not_understood_then_is_logged_and_left_o
 ) -> None:
     levels, upto = await Events((key, None), told(A, 1)).levels()
     assert (set(levels), upto) == ({(A, False)}, Position(1, 1))
-    assert [record.getMessage().partition(" topic=")[0] for record in caplog.records] == ["change event not understood"]
+    assert [record.getMessage().partition(" topic=")[0] for record in caplog.records] == ["change event invalid"]
 
 
 async def test_levels_when_its_schema_is_not_there_then_the_message_is_logged_and_left_out(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     assert (await Events(told(A, 1), version=b"\7").levels())[0] == {}
-    assert "its schema of version 07 is not there" in caplog.text
+    assert "its schema version 07 does not exist" in caplog.text

@@ -270,7 +270,7 @@ async def test_batches_when_many_come_at_once_then_others_get_their_turn_between
     assert longest == 1
 
 
-# --- which topics exist
+# --- existing topics
 
 
 async def test_existence_when_it_is_asked_for_then_missing_topics_fail_and_nothing_is_created(broker: Broker) -> None:

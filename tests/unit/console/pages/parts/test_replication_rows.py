@@ -63,7 +63,7 @@ def test_remedy_when_it_is_no_single_call_then_is_none(text: str) -> None:
         (None, 1.0, 1.0, CatchUp(None, "unknown")),
         (10, None, 1.0, CatchUp(None, "unknown")),
         (0, 0.0, 5.0, CatchUp(0.0, "caught up")),
-        (10, 0.0, 0.0, CatchUp(None, "nothing is copied now")),
+        (10, 0.0, 0.0, CatchUp(None, "nothing is being copied")),
         (100, 15.0, 5.0, CatchUp(10.0, "")),
         (100, 10.0, None, CatchUp(10.0, "")),
     ],
@@ -110,6 +110,6 @@ def test_batch_tells_the_longest_phase_first() -> None:
     phases = {"triggerExecution": 100, "addBatch": 60, "walCommit": 10, "commitOffsets": 7, "commitBatch": 5, "new": 0}
     batch = batch_of({"batchId": 7, "batchMs": 100, "phasesMs": phases})
     assert batch is not None
-    assert batch.phases == [("copy", 60), ("write down the end", 12), ("write down the range", 10)]
+    assert batch.phases == [("copy", 60), ("record the end", 12), ("record the range", 10)]
     assert batch_of(None) is None
     assert batch_of({}) is None

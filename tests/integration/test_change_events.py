@@ -64,7 +64,7 @@ async def test_policies_when_set_then_are_told_once_for_each_level_that_changed(
             event_key(NAME, everywhere=True): True,
         }
         stored = await record(brokers[1])
-        assert (stored.here.max_producers, stored.everywhere.max_consumers, stored.untold) == (5, 6, [])
+        assert (stored.here.max_producers, stored.everywhere.max_consumers, stored.unannounced) == (5, 6, [])
         assert stored.position(everywhere=False) < stored.position(everywhere=True)  # type: ignore[operator]
         await admin.topics.delete(T)
     await eventually_told_nothing(brokers[0])
@@ -112,7 +112,7 @@ async def test_policies_when_nobody_was_told_of_them_then_are_told_when_a_topic_
     await brokers[0].store.commit([Put(keys.topic_policies(NAME), raw)])
     async with Client(brokers[0].service_url) as client:
         await client.create_producer(T)
-    assert (await record(brokers[0])).untold == []
+    assert (await record(brokers[0])).unannounced == []
     assert (await told(brokers[0]))[event_key(NAME, everywhere=False)] is not None
 
 

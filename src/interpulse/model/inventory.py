@@ -1,4 +1,4 @@
-"""One topic as the lists of a cluster show it: a row of an inventory."""
+"""Topic as the lists of a cluster show it: a row of an inventory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["ListedKind", "TopicRow"]
 
 
 class ListedKind(StrEnum):
-    """The kinds of base names in the lists of a cluster."""
+    """Kinds of base names in the lists of a cluster."""
 
     PARTITIONED = "PARTITIONED"
     NON_PARTITIONED = "NON_PARTITIONED"
@@ -22,10 +22,10 @@ class ListedKind(StrEnum):
 
 
 class TopicRow(NamedTuple):
-    """One base name.
+    """Base name in the lists of a cluster.
 
     ``indexes`` are those of the stored partitions if they are not 0 to ``partitions`` - 1; PLAIN of `rules.inventory`
-    stands for a plain topic of the same name. ``exact``: the count is the recorded one, else it follows from the
+    marks a plain topic of the same name. ``exact``: the count is the stored one, otherwise it follows from the
     partitions. ``schema_hash`` covers all ``schema_versions`` versions; None if there are none, or they were not read.
     ``subscriptions``: None if they were not read. ``error`` is the reason why the row is incomplete. ``deleted``: the
     metadata says that a deletion has begun.
@@ -50,7 +50,7 @@ class TopicRow(NamedTuple):
 
     @property
     def names_count(self) -> int:
-        """The number of listed names, those of partitions included."""
+        """Number of listed names, including those of partitions."""
         if self.kind in (ListedKind.NON_PARTITIONED, ListedKind.ORPHAN_PARTITION):
             return 1 if self.indexes is None else len(self.indexes)
         if self.indexes is None:

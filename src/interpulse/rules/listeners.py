@@ -53,8 +53,10 @@ def plan_listeners(advertised: str, internal_name: str) -> Listeners:
     internal = internal_name or next(iter(urls), "")
     if internal not in urls and (urls or internal):
         raise ValueError(f"internalListenerName={internal} is none of the listeners {', '.join(urls) or '(none)'}")
-    by_name = {name: ListenerAddresses(*(each.get(scheme, "") for scheme in _SCHEMES)) for name, each in urls.items()}
-    without = [name for name, each in by_name.items() if not (each.service_url or each.service_url_tls)]
+    by_name = {
+        name: ListenerAddresses(*(addresses.get(scheme, "") for scheme in _SCHEMES)) for name, addresses in urls.items()
+    }
+    without = [name for name, addresses in by_name.items() if not (addresses.service_url or addresses.service_url_tls)]
     if without:
         raise ValueError(f"the listener {without[0]} has no address of pulsar:// or pulsar+ssl://")
     return Listeners(internal, by_name)

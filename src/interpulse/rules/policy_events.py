@@ -28,7 +28,9 @@ def decide_reported_policies(
     seen = old.position(everywhere=everywhere)
     if seen is not None and seen >= position:
         return Decision(None)
-    changed = old.changed(policies or TopicPolicies(), everywhere=everywhere).told_at(position, everywhere=everywhere)
+    changed = old.changed(policies or TopicPolicies(), everywhere=everywhere).announced_at(
+        position, everywhere=everywhere
+    )
     if record is None and not changed.to_json():
         return Decision(None)
     return Decision(None, (SetTopicPolicies(name, changed),))

@@ -20,7 +20,7 @@ RECORDS = [
     None,
     TopicPolicyRecord(),
     TopicPolicyRecord(LONG),
-    TopicPolicyRecord(LONG, LONG).told_at(FIRST, everywhere=True),
+    TopicPolicyRecord(LONG, LONG).announced_at(FIRST, everywhere=True),
 ]
 
 

@@ -136,7 +136,7 @@ class ChangeEvents:
         for everywhere in (False, True):
             if before.level(everywhere=everywhere) != after.level(everywhere=everywhere):
                 position = await self._publish(name, after.level(everywhere=everywhere), everywhere=everywhere)
-                told = told.told_at(position, everywhere=everywhere)
+                told = told.announced_at(position, everywhere=everywhere)
         self._silent.discard(name.namespace_name)
         if name.namespace_name not in self._followers:
             self._begin(name.namespace_name)
@@ -162,7 +162,7 @@ class ChangeEvents:
     async def _tell_deletion(self, name: TopicName, record: TopicPolicyRecord) -> None:
         """Unless policies were set since then, for a topic of the same name."""
         newest = (await self._records(name.namespace_name)).get(name, TopicPolicyRecord())
-        if newest.told in ({}, record.told) and await self._is_told(name.namespace_name):
+        if newest.announced in ({}, record.announced) and await self._is_told(name.namespace_name):
             await self.tell(name, record, TopicPolicyRecord())
 
     def _spawn(self, work: Coroutine[None, None, None]) -> None:
@@ -284,12 +284,12 @@ class ChangeEvents:
         return found
 
     async def _untold(self, namespace: NamespaceName) -> dict[TopicName, TopicPolicyRecord]:
-        return {name: each for name, each in (await self._records(namespace)).items() if each.untold}
+        return {name: each for name, each in (await self._records(namespace)).items() if each.unannounced}
 
     async def _tell_untold(self, namespace: NamespaceName) -> None:
         """Report the records that were never reported, as those of a broker that was alone."""
         for name, record in (await self._untold(namespace)).items():
-            for everywhere in record.untold:
+            for everywhere in record.unannounced:
                 policies = record.level(everywhere=everywhere)
                 position = await self._publish(name, policies, everywhere=everywhere)
                 await self._store_level(name, policies, position, everywhere=everywhere)

@@ -1,4 +1,4 @@
-"""The differences between two clusters, and the plan that removes them before a namespace is replicated (PIP-433)."""
+"""Differences between two clusters, and the plan that removes them before a namespace is replicated (PIP-433)."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ __all__ = [
 ]
 
 PLAN_LEVELS: Final = 4
-"""The depth at which the long arrays begin in the document of a plan: a plan has clusters, and a cluster its topics."""
+"""Depth at which the long arrays begin in the document of a plan: a plan has clusters, and a cluster its topics."""
 
 
 class Severity(StrEnum):
-    """The effect of a difference on replication; INFO asks for no action."""
+    """Effect of a difference on replication. INFO requires no action."""
 
     ERROR = "ERROR"
     WARNING = "WARNING"
@@ -37,7 +37,7 @@ class Severity(StrEnum):
 
 
 class DifferenceKind(StrEnum):
-    """The kinds of differences; those with a change are in the order in which a plan applies them."""
+    """Kinds of differences. Those with a change are in the order in which a plan applies them."""
 
     NAMESPACE_MISSING = "NAMESPACE_MISSING"
     AUTO_TOPIC_CREATION = "AUTO_TOPIC_CREATION"
@@ -61,15 +61,15 @@ class DifferenceKind(StrEnum):
     REPLICATION_CLUSTERS = "REPLICATION_CLUSTERS"
     REMOTE_ONLY_TOPIC = "REMOTE_ONLY_TOPIC"
     CLUSTER_UNREACHABLE = "CLUSTER_UNREACHABLE"
-    """The cluster cannot be compared. An audit does not have it."""
+    """The cluster cannot be compared. Not part of an audit."""
 
 
 AUDITED_KINDS: Final = tuple(kind for kind in DifferenceKind if kind is not DifferenceKind.CLUSTER_UNREACHABLE)
-"""The kinds of differences that an audit reports."""
+"""Kinds of differences that an audit reports."""
 
 
 class ChangeStatus(StrEnum):
-    """The progress of a change."""
+    """Progress of a change."""
 
     PENDING = "PENDING"
     DONE = "DONE"
@@ -78,14 +78,13 @@ class ChangeStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One difference, with the state of both sides as JSON.
+    """Difference, with the state of both sides as JSON.
 
-    ``change`` removes it on the target without a decision of an operator. Without one, ``choices`` are the changes of
-    which an operator makes one: the first on the source, the other on the target. ``field`` is the differing field, by
-    its name in the documents of the admin API; None: the whole. The origins say where each side's policy is set,
-    ``namespace`` or ``broker``; None if it is no policy. ``fault`` is the sentence about records of one side that
-    disagree, or the reason why the cluster cannot be compared. ``status`` and ``error`` belong to a change that is
-    being applied.
+    ``change`` removes it on the target without a decision of an operator. Without it, the operator makes one of the
+    ``choices``: the first on the source, the other on the target. ``field`` is the differing field, by its name in the
+    documents of the admin API; None: the whole. The origins say at which level each side's policy is set, ``namespace``
+    or ``broker``; None if it is not a policy. ``fault`` is the sentence about records of one side that disagree, or the
+    reason why the cluster cannot be compared. ``status`` and ``error`` belong to a change that is being applied.
     """
 
     severity: Severity
@@ -105,7 +104,7 @@ class Difference:
 
 
 class Outcome(StrEnum):
-    """The result of comparing a namespace before its replication."""
+    """Result of comparing a namespace before its replication."""
 
     READY = "READY"
     NEEDS_ADJUSTMENT = "NEEDS_ADJUSTMENT"
@@ -114,7 +113,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AdminRequest:
-    """A call of the admin API; ``path`` is encoded and has its query, ``body`` is sent as JSON."""
+    """Request to the admin API. ``path`` is encoded and has its query, ``body`` is sent as JSON."""
 
     method: str
     path: str
@@ -126,7 +125,7 @@ class AdminRequest:
 
 @dataclass(frozen=True, slots=True)
 class ClusterPlan:
-    """The differences of one cluster.
+    """Differences of one cluster.
 
     ``changes`` are in the order in which they are applied, ``conflicts`` need a decision of an operator, and
     ``remote_only`` are topics that only this cluster has. ``skip_reason``: the cluster was not compared.
@@ -141,7 +140,7 @@ class ClusterPlan:
 
 @dataclass(frozen=True, slots=True)
 class AdjustmentPlan:
-    """The plan for all clusters that are new for a namespace.
+    """Plan for all clusters that are new for a namespace.
 
     ``digest`` covers the differences before anything is applied, so equal plans have equal digests, whatever their
     progress. ``applied`` is None in a preview; ``reason`` says why something was not applied.

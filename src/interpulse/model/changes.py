@@ -78,7 +78,7 @@ class CreateTopicRecord:
 
 @dataclass(frozen=True, slots=True)
 class SetPartitionCount:
-    """Growth of a partitioned topic to ``partitions``. ``force`` takes over partitions stored beyond its count."""
+    """Growth of a partitioned topic to ``partitions``. ``force`` adopts partitions stored beyond its count."""
 
     topic: TopicName
     partitions: int
@@ -161,7 +161,7 @@ class DeleteTenant:
 
 @dataclass(frozen=True, slots=True)
 class ClaimMetadata:
-    """Claim of the metadata by this cluster, for ever."""
+    """Permanent claim of the metadata by this cluster."""
 
     cluster: str
 
@@ -226,7 +226,7 @@ class SetNamespacePolicies:
 
 @dataclass(frozen=True, slots=True)
 class SetBundles:
-    """New bundle boundaries of a namespace, in a record of their own."""
+    """New bundle boundaries of a namespace, in a separate record."""
 
     namespace: NamespaceName
     boundaries: tuple[str, ...]

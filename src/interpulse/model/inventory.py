@@ -1,4 +1,4 @@
-"""One topic as the lists of a cluster show it: a row of an inventory."""
+"""Topic as the lists of a cluster show it: a row of an inventory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PLAIN: Final = -1
 
 
 class ListedKind(StrEnum):
-    """The kinds of base names in the lists of a cluster."""
+    """Kinds of base names in the lists of a cluster."""
 
     PARTITIONED = "PARTITIONED"
     NON_PARTITIONED = "NON_PARTITIONED"
@@ -25,7 +25,7 @@ class ListedKind(StrEnum):
 
 
 class TopicRow(NamedTuple):
-    """One base name.
+    """Base name in the lists of a cluster.
 
     * ``indexes``: indexes of the stored partitions unless they are 0 to ``partitions`` - 1; PLAIN is a plain topic of
       the same name.
@@ -55,7 +55,7 @@ class TopicRow(NamedTuple):
 
     @property
     def names_count(self) -> int:
-        """The number of listed names, those of partitions included."""
+        """Number of listed names, including those of partitions."""
         if self.kind in (ListedKind.NON_PARTITIONED, ListedKind.ORPHAN_PARTITION):
             return 1 if self.indexes is None else len(self.indexes)
         if self.indexes is None:

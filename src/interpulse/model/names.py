@@ -352,7 +352,7 @@ def _checked(text: str, domain: str, tenant: str, namespace: str, local_name: st
             raise InvalidTopicName(f"Invalid topic name: {text}: {part!r} must be letters, digits and _-=:. only")
     if not local_name.strip(_WHITESPACE) or "/" in local_name:
         raise InvalidTopicName(f"Invalid topic name: {text}: the topic part must not be blank or contain '/'")
-    # Many names share these parts, and then hold one string of each.
+    # Names that share these parts also share the strings.
     name = TopicName(intern(domain), intern(tenant), intern(namespace), local_name)  # type: ignore[arg-type]
     if "://" in text and text.startswith(domain):
         object.__setattr__(name, "_text", text)  # the complete name, which most callers hold anyway

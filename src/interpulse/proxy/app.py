@@ -92,7 +92,7 @@ class ProxyApp:
 
     async def _start(self) -> None:
         config = self.config
-        host = advertised_host(config.advertised_address, listening=config.bind_address, told_to_clients=False)
+        host = advertised_host(config.advertised_address, listening=config.bind_address, shown_to_clients=False)
         tls = ServerTls(
             config.tls_certificate_file_path,
             config.tls_key_file_path,

@@ -1,9 +1,9 @@
-"""Remove the differences between two clusters by a plan, or show the plan (PIP-433).
+"""Plan that removes the differences between two clusters, its preview and its application (PIP-433).
 
-The source is the standard. A preview and a real run make the same plan; a conflict anywhere changes nothing anywhere.
-Changes are applied one after the other, each by the very request that the plan shows. The first failure stops the run:
-the changes so far stay, the replication clusters are not stored, and the call can be repeated, since every change may
-be made twice. `apply` is also what makes the changes of an audit's plan.
+The source is the reference. A preview and a real run make the same plan; a conflict anywhere prevents all changes.
+Changes are applied one after the other, each by the request that the plan shows. The first failure stops the run: the
+changes made so far remain, the replication clusters are not stored, and the call can be repeated, because every change
+is idempotent. `apply` also makes the changes of an audit's plan.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _SHARED: Final = "both clusters share one configuration store, so there is nothi
 
 @dataclass(frozen=True, slots=True)
 class Enabling:
-    """The request; ``added`` are the clusters that are new for the namespace, without the local one."""
+    """Request to replicate a namespace. ``added`` are its new clusters, without the local one."""
 
     namespace: NamespaceName
     local_cluster: str
@@ -53,7 +53,7 @@ class Enabling:
 
 
 async def preview(enabling: Enabling, local: NamespaceReading, connect: Connect) -> AdjustmentPlan:
-    """Return the plan for all added clusters; nothing is changed. Raises what the local cluster answers."""
+    """Return the plan for all added clusters. Change nothing. Raise the errors of the local cluster."""
     clusters: list[ClusterPlan] = []
     if enabling.added:
         here = await read_namespace(local, enabling.namespace)
@@ -89,7 +89,7 @@ async def adjust(
             return plan
     try:
         return await _finish(enabling, plan, local, connect, store)
-    except PulsarError as error:  # here, where the clusters are stored; the plan has to say what was done there
+    except PulsarError as error:  # storing failed locally; the plan must report the changes made remotely
         reason = f"The clusters could not be stored and put in force here: {error}; the command can be repeated"
         return _refused(plan, reason, error.http_status)
 
@@ -130,7 +130,7 @@ def _conflict_reasons(plan: AdjustmentPlan) -> Iterable[str]:
     )
 
 
-# ---- The plan of one cluster
+# ---- Plan of one cluster
 
 
 async def _plan_cluster(enabling: Enabling, cluster: str, local: NamespaceInventory, connect: Connect) -> ClusterPlan:
@@ -169,7 +169,7 @@ async def compare(
 ) -> tuple[list[Difference], list[Difference]]:
     """Return the differences of policies, and those of partition counts by topic, of a namespace of both clusters.
 
-    Other tasks have their turn meanwhile.
+    Lets other tasks run meanwhile.
     """
     assert local.state is not None
     assert remote.state is not None
@@ -183,7 +183,7 @@ async def compare(
     return list(policies), await sorted_in_turns(topics, key=lambda difference: str(difference.topic))
 
 
-# ---- The application
+# ---- Application
 
 
 async def _apply(enabling: Enabling, plan: AdjustmentPlan, connect: Connect) -> AdjustmentPlan:
@@ -217,10 +217,10 @@ async def _apply_all(
 
 
 async def apply(admin: AdminClient, difference: Difference) -> None:
-    """Send the request of the difference's change to the target. Raises what the cluster answers.
+    """Send the request of the difference's change to the target. Raise the cluster's error.
 
-    A refusal to grow counts only if the topic does not have the wanted count: the answer to an earlier request may have
-    been lost, or another change may have been faster.
+    A refused expansion counts only if the topic does not have the wanted count: the answer to an earlier request may
+    have been lost, or another change may have been faster.
     """
     assert difference.change is not None, "a conflict is not applied"
     try:
@@ -241,10 +241,10 @@ async def _has_grown(admin: AdminClient, difference: Difference) -> bool:
     return metadata.partitions == change.partitions
 
 
-# ---- The document
+# ---- Document
 
 Array = Callable[[Iterable[Any]], Any]
-"""The form of arrays that may be long: `list`, or `iter` for a caller that writes them in turns."""
+"""Type of arrays that may be long: `list`, or `iter` for a caller that writes them in turns."""
 
 
 def plan_document(plan: AdjustmentPlan, array: Array = list) -> dict[str, Any]:

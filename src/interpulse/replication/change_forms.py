@@ -1,4 +1,4 @@
-"""Changes and differences as calls of the admin API, as commands for a shell, and as sentences.
+"""Changes and differences as requests of the admin API, as shell commands, and as sentences.
 
 Rules return changes and differences; these are their only other forms. `broker.topics.lifecycle` applies changes to the
 metadata store.
@@ -42,11 +42,11 @@ _POLICIES: Final = {
     "message_ttl_seconds": ("POST", "messageTTL"),
     "backlog_quotas": ("POST", "backlogQuota"),
 }
-"""The method that sets a policy of a namespace, and the end of its path."""
+"""Methods that set a policy of a namespace, with the end of their paths."""
 
 
 def request_of(change: AdminChange, *, local_only: bool) -> AdminRequest:
-    """Return the call that makes the change. ``local_only`` keeps the broker from passing it to other clusters."""
+    """Return the request that makes the change. With ``local_only`` the broker does not pass it to other clusters."""
     match change:
         case CreatePartitionedMetadata(topic, partitions):
             return _request("PUT", topic, "/partitions", partitions, createLocalTopicOnly=local_only)
@@ -74,7 +74,10 @@ def _request(method: str, topic: TopicName, path_end: str, body: Any = None, **q
 
 
 def _policy_request(change: SetNamespacePolicy) -> AdminRequest:
-    """Both switches of schema updates are set in one call, as they are stored together."""
+    """Return the request for a policy.
+
+    Both switches of schema updates are one request, because they are stored together.
+    """
     method, name = _POLICIES[change.policy]
     path, value = f"/admin/v2/namespaces/{change.namespace}/{name}", change.value
     if change.policy == "allow_auto_update_schema":
@@ -89,7 +92,7 @@ def _policy_request(change: SetNamespacePolicy) -> AdminRequest:
 
 
 def command_of(change: TopicAdminChange | CreateNamespace) -> str:
-    """Return the command for a shell, without the name of the program."""
+    """Return the shell command, without the name of the program."""
     match change:
         case CreatePartitionedMetadata(topic, partitions):
             return f"topics create-partitioned-topic {_quoted(topic)} -p {partitions}"
@@ -119,7 +122,7 @@ def _forced(force: bool) -> str:
 
 
 def sentence_of(change: TopicAdminChange) -> str:
-    """Return what the change does, as an imperative clause."""
+    """Return the effect of the change as an imperative clause."""
     match change:
         case CreatePartitionedMetadata():
             return "create a partitioned topic"
@@ -134,7 +137,7 @@ def sentence_of(change: TopicAdminChange) -> str:
 
 
 def reason_of(difference: Difference, cluster: str) -> str:
-    """Return why the difference with the remote ``cluster`` keeps a namespace from being replicated."""
+    """Return the reason why the difference with the remote ``cluster`` blocks replication of a namespace."""
     if difference.fault:
         return difference.fault
     topic = difference.topic
@@ -182,7 +185,7 @@ _COMPARED: Final = (
 
 
 def mismatches(cluster: str, policies: Iterable[Difference], topics: Iterable[Difference]) -> list[str]:
-    """Return a sentence for each difference that keeps replication to ``cluster`` from working, topics first."""
+    """Return a sentence for each difference that blocks replication to ``cluster``, topics first."""
     return [reason_of(difference, cluster) for difference in (*topics, *policies) if difference.kind in _COMPARED]
 
 
@@ -202,7 +205,7 @@ _REMEDIES: Final = {
 
 
 def remedy_of(difference: Difference, cluster: str) -> str:
-    """Return what removes the difference with the remote ``cluster``, with the commands of an operator's choices."""
+    """Return the remedy for the difference with the remote ``cluster``, with the commands of an operator's choices."""
     kind = difference.kind
     if kind is DifferenceKind.CLUSTER_UNREACHABLE:
         return (
@@ -227,7 +230,7 @@ def remedy_of(difference: Difference, cluster: str) -> str:
 
 
 def advice_of(difference: Difference, cluster: str) -> str:
-    """Return the remedy of an audit's row, with the reason where the row itself does not show it."""
+    """Return the remedy of an audit's row, with the reason if the row itself does not show it."""
     remedy = remedy_of(difference, cluster)
     if difference.fault or difference.choices or difference.kind is DifferenceKind.NAMESPACE_MISSING:
         return f"{reason_of(difference, cluster)}; {remedy}"
@@ -248,7 +251,7 @@ def _choice(difference: Difference, cluster: str) -> str:
 def hold_texts(
     base: TopicName, local: Existence, there: TopicName, remote: Existence, plan: Provisioning
 ) -> tuple[str, str]:
-    """Return the reason why the topic ``base`` is held, and the remedy; ``there`` is its name on the remote cluster."""
+    """Return the reason why the topic ``base`` is held, and the remedy. ``there`` is its name on the remote cluster."""
     if local.kind is TopicKind.ABSENT:
         return f"{base} does not exist on the source cluster", "delete or recreate the left-over partitions there"
     if remote.kind is TopicKind.ABSENT:

@@ -1,4 +1,4 @@
-"""All namespaces of a cluster, read at a rate: what an audit compares, and what it applies its plan to."""
+"""All namespaces of a cluster, read at a limited rate: the input of an audit, and the target of its plan."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ __all__ = ["ClusterReading", "ReadingRules", "is_sampled"]
 
 T = TypeVar("T")
 _SAMPLED: Final = 100
-"""One topic of so many is asked for its count although its partitions are complete."""
+"""Sampling interval: of this many topics with complete partitions, the count of one is requested."""
 _QUESTIONS_MAX: Final = 64
-"""Questions about single topics at once, over all namespaces."""
+"""Maximum number of concurrent requests about single topics, over all namespaces."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReadingRules:
-    """The extent of an audit's questions.
+    """Extent of an audit's requests.
 
-    ``exact``: the topics whose counts are asked for where lists lack them: ``all``, ``none``, or ``changed``: those
-    that lack partitions, and a sample. ``rate``: requests per second. ``patience_ms``: the time for repeating a call
-    that may succeed without any change.
+    ``exact`` selects the topics whose counts are requested if lists lack them: ``all``, ``none``, or ``changed``: those
+    that lack partitions, and a sample. ``rate``: requests per second. ``patience_ms``: time limit for repeating a
+    request after a temporary failure.
     """
 
     exact: str = "changed"
@@ -45,11 +45,11 @@ class ReadingRules:
     patience_ms: int = 15_000
 
     def shared(self, tasks: int) -> ReadingRules:
-        """Return the rules for one of so many tasks that read a cluster at the same time."""
+        """Return the rules for one of ``tasks`` tasks that read a cluster at the same time."""
         return replace(self, rate=self.rate / tasks)
 
     def is_asked(self, row: TopicRow) -> bool:
-        """Return True if a count is asked for that the lists lack.
+        """Return True if the count is requested because the lists lack it.
 
         Differences are read again before they are reported, so a differing count is never missed.
         """
@@ -59,14 +59,14 @@ class ReadingRules:
 
 
 def is_sampled(topic: TopicName) -> bool:
-    """Return True if a topic is in the sample, which has the same topics in every run."""
+    """Return True if a topic is in the sample, which is the same in every run."""
     return zlib.crc32(str(topic).encode()) % _SAMPLED == 0
 
 
 class ClusterReading(AsyncCloses):
-    """Reading of many namespaces at a rate. It owns the client.
+    """Reader of many namespaces at a limited rate. It owns the client.
 
-    A namespace that cannot be read is an inventory with an error, so that one refusal does not end an audit.
+    A namespace that cannot be read becomes an inventory with an error, so that one refusal does not end an audit.
     """
 
     def __init__(self, admin: AdminClient, rules: ReadingRules) -> None:
@@ -81,7 +81,7 @@ class ClusterReading(AsyncCloses):
         await self._admin.close()
 
     async def namespaces(self) -> list[NamespaceName]:
-        """Return all namespaces but those that brokers keep for themselves. Raises what the cluster answers."""
+        """Return all namespaces except those that brokers use internally. Raise the cluster's error."""
         names = [
             NamespaceName.parse(str(name))
             for tenant in await self._admin.tenants.list()
@@ -92,7 +92,7 @@ class ClusterReading(AsyncCloses):
     async def namespace(
         self, name: NamespaceName, chosen: Callable[[TopicName], bool] | None = None
     ) -> NamespaceInventory:
-        """Return everything about one namespace; with ``chosen``, ask about these topics alone, whatever the rules."""
+        """Return everything about one namespace. With ``chosen``, read only these topics, whatever the rules."""
 
         def is_asked(row: TopicRow) -> bool:
             return self._rules.is_asked(row) if chosen is None else chosen(row.topic)
@@ -117,14 +117,14 @@ class ClusterReading(AsyncCloses):
         return NamespaceInventory(state, topics)
 
     async def state(self, name: NamespaceName) -> NamespaceState | None:
-        """Return the policies alone; None if the namespace does not exist. Raises what the cluster answers."""
+        """Return only the policies; None if the namespace does not exist. Raise the cluster's error."""
         try:
             return await self._state(name)
         except (NamespaceNotFound, TenantNotFound):
             return None
 
     async def topic(self, name: TopicName) -> TopicRow | None:
-        """Return one topic by its recorded count, without a look at its partitions. Raises what the cluster answers."""
+        """Return one topic with its stored count, without checking its partitions. Raise the cluster's error."""
         try:
             count = (await self._reading.metadata(name)).partitions
         except NotFound:
@@ -134,7 +134,7 @@ class ClusterReading(AsyncCloses):
         )
 
     async def _read(self, ask: Callable[[], Awaitable[T]], requests: int = 1) -> T:
-        """Return the answer, at the rate; a broker that is busy or restarts for a moment is asked again."""
+        """Return the answer, at the rate. A broker that is temporarily busy or restarting is asked again."""
 
         async def attempt() -> T:
             await self._turn(requests)
@@ -143,7 +143,7 @@ class ClusterReading(AsyncCloses):
         return await retry(attempt, backoff=Backoff(), timeout_ms=self._rules.patience_ms, patient=True)
 
     async def apply(self, difference: Difference) -> None:
-        """Make the change of a difference, at the rate and once. Raises what the cluster answers."""
+        """Make the change of a difference, at the rate and once. Raise the cluster's error."""
         await self._turn()
         await apply(self._admin, difference)
 
@@ -155,7 +155,7 @@ class ClusterReading(AsyncCloses):
         return NamespaceState(policies, self._settings)
 
     async def _with_details(self, row: TopicRow) -> TopicRow:
-        """Read details topic by topic, but nothing of partitions without metadata and of topics that are not stored."""
+        """Read details topic by topic, except for partitions without metadata and topics that are not stored."""
         if row.kind is ListedKind.ORPHAN_PARTITION or not row.topic.is_persistent:
             return row
         if self._rules.schemas:
@@ -182,7 +182,7 @@ class ClusterReading(AsyncCloses):
         )
 
     async def _turn(self, requests: int = 1) -> None:
-        """Wait until the rate allows so many more requests."""
+        """Wait until the rate allows this many more requests."""
         now = asyncio.get_running_loop().time()
         begin = max(now, self._next)
         self._next = begin + requests / self._rules.rate

@@ -1,8 +1,8 @@
 """Connections to other clusters by their registration, with credentials and trusted certificates.
 
-`misnamed` compares the name that a cluster gives itself with its registered one. Messages carry the name of the cluster
-they come from, and a cluster that finds its own name there does not send them back. So a wrong name silently breaks the
-prevention of loops.
+`misnamed` compares the name that a cluster reports with its registered one. Messages carry the name of the cluster they
+come from, and a cluster does not send messages with its own name back. A wrong name silently breaks the prevention of
+loops.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ TIMEOUT_MS = 10_000
 
 
 def web_url(cluster: str, data: ClusterData) -> str:
-    """Return the address of the admin API: the encrypted one if the record asks for it or has no other.
+    """Return the address of the admin API: the encrypted one if the record requires it or has no other.
 
-    Raises RemoteClusterUnavailable if there is none.
+    Raise RemoteClusterUnavailable if there is none.
     """
     return _address(cluster, data, data.service_url, data.service_url_tls, "serviceUrl")
 
@@ -51,9 +51,10 @@ def _chosen(data: ClusterData, plain: str | None, encrypted: str | None) -> str 
 
 
 def credentials_of(cluster: str, data: ClusterData) -> Credentials | None:
-    """Return our credentials there. The record best names a file: it is read again for every request, and never shown.
+    """Return our credentials at the remote cluster.
 
-    Without other credentials the client certificate authenticates.
+    The record should name a file: it is read again for every request, and never shown. Without other credentials the
+    client certificate authenticates.
     """
     from interpulse.client.credentials import Credentials
 
@@ -65,7 +66,7 @@ def credentials_of(cluster: str, data: ClusterData) -> Credentials | None:
 
 
 def tls_of(data: ClusterData) -> TlsOptions:
-    """Return the trusted certificates, and the one that is shown if the credentials name no other.
+    """Return the trusted certificates, and the client certificate if the credentials name no other.
 
     As in Pulsar, the files of a record have no effect if no address is encrypted.
     """
@@ -86,9 +87,9 @@ def tls_of(data: ClusterData) -> TlsOptions:
 
 
 def connect(cluster: str, data: ClusterData, *, timeout_ms: int = TIMEOUT_MS) -> AdminClient:
-    """Return a client for the cluster's admin API; the caller closes it. Raises RemoteClusterUnavailable."""
+    """Return a client for the cluster's admin API. The caller closes it. Raise RemoteClusterUnavailable."""
     from interpulse.client.admin.admin_client import (
-        AdminClient,  # a broker without other clusters starts without the client
+        AdminClient,  # imported here: a broker without other clusters does not need the client
     )
 
     try:
@@ -102,22 +103,22 @@ def connect(cluster: str, data: ClusterData, *, timeout_ms: int = TIMEOUT_MS) ->
         raise RemoteClusterUnavailable(f"Cluster {cluster}: {error}") from error
 
 
-# ---- The name of a cluster
+# ---- Cluster names
 
 
 async def misnamed(admin: AdminClient, registered: str, address: str) -> str | None:
     """Return the fault of the ``registered`` name of a cluster as a clause; None if it is the cluster's own name.
 
-    ``address`` is shown to people. A real Pulsar shows its name to super-users alone, but its registered clusters to
-    everyone, and it is one of them: a name among them is accepted with a warning. Raises what the cluster answers.
+    ``address`` is for messages. Apache Pulsar reports its name only to super-users, but its registered clusters to all,
+    and it is one of them: a name among them is accepted with a warning. Raise the cluster's error.
     """
     where = f"the cluster at {shown_address(address)}"
     own = await _own_name(admin)
     if own is not None:
         return None if own == registered else f"{where} calls itself {own}, not {registered}"
-    known = await _known_names(admin)
-    if known and registered not in known:
-        return f"{where} knows no cluster {registered}, so it is another one; it knows {', '.join(sorted(known))}"
+    clusters = await _known_names(admin)
+    if clusters and registered not in clusters:
+        return f"{where} knows no cluster {registered}, so it is another one; it knows {', '.join(sorted(clusters))}"
     log.warning(
         "cluster name not checked: only a super-user may ask for it cluster=%s address=%s",
         registered,
@@ -136,7 +137,7 @@ async def _own_name(admin: AdminClient) -> str | None:
 
 
 async def _known_names(admin: AdminClient) -> list[str]:
-    """Return the registered clusters; none if we may not list them, or the cluster is just being set up."""
+    """Return the registered clusters; none if we may not list them, or the cluster is being set up."""
     try:
         return await admin.clusters.list()
     except (AuthorizationError, NotFound):

@@ -1,12 +1,12 @@
-"""The entry on the target, made from an entry of the source cluster: skip rules and marks.
+"""Conversion of a source entry to the entry on the target: skip rules and marks.
 
-Entries pass through opaque: a batch stays one batch, compressed and encrypted as it was. Only the metadata grows. In
-protobuf the last occurrence of a scalar field wins and repeated fields add up, so the marks are appended to the raw
-metadata without encoding it again. It is parsed and encoded only if fields are removed: transactions, and schema
-versions that the target does not have.
+Entries are opaque: a batch remains one batch, compressed and encrypted as it was. Only the metadata grows. In protobuf
+the last occurrence of a scalar field wins and repeated fields add up, so the marks are appended to the raw metadata
+without encoding it again. It is parsed and encoded only if fields are removed: transactions, and schema versions that
+the target does not have.
 
 The marks matter for de-duplication: a broker rebuilds its state from the *stored* producer name and highest sequence
-id, while its checks use those of the SEND command. Both must agree, or repeats pass after a topic was loaded again.
+id, while it checks those of the SEND command. Both must agree, otherwise duplicates pass after a topic is loaded again.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ __all__ = [
 ]
 
 SOURCE_POSITION = "__MSG_PROP_REPL_SOURCE_POSITION"
-"""Property with ``ledger:entry`` of the source; the key Pulsar's own replicators write."""
+"""Property with ``ledger:entry`` of the source, the key of Pulsar's own replicators."""
 ORIGINAL_PRODUCER = "__interpulse_producer"
 ORIGINAL_SEQUENCE = "__interpulse_seq"
 MARK_PREFIXES = ("__MSG_PROP_REPL_", "__interpulse_")
-"""The prefixes of properties that a copy has and its original lacks."""
+"""Prefixes of properties that a copy has and its original lacks."""
 
 _POSITION: Final = re.compile(r"(\d{1,19}):(\d{1,19})", re.ASCII)
 _NUMBER_MAX: Final = 2**63 - 1
@@ -52,7 +52,7 @@ SKIP_REPLICATED = "replicated"
 SKIP_NOT_ADDRESSED = "not-addressed"
 SKIP_MARKER = "marker"
 SKIP_PASSED = "passed"
-"""The cursor on the source was moved past the entry: by time to live, or by an operator."""
+"""Reason: the cursor on the source has passed the entry, by TTL or by an operator."""
 
 
 def skip_reason(
@@ -60,10 +60,10 @@ def skip_reason(
 ) -> str | None:
     """Return the reason why an entry is not copied to ``target_cluster``; None if it is copied.
 
-    In a full mesh an entry that came from another cluster is never sent on (Pulsar's rule against loops); a message may
-    name the clusters it is meant for; markers belong to the cluster that wrote them. A copy that is no replication has
-    no target cluster: it leaves out markers alone. ``forwarded_by`` is a cluster in the middle of a chain, which sends
-    on entries of other clusters: never to the cluster where they were published, nor back to the one they came from.
+    In a full mesh an entry that came from another cluster is not sent on (Pulsar's rule against loops); a message may
+    name its target clusters; markers belong to the cluster that wrote them. A copy that is not replication has no
+    target cluster: it skips only markers. ``forwarded_by`` is a cluster in the middle of a chain, which forwards
+    entries of other clusters: never to the cluster where they were published, nor back to the one they came from.
     """
     if metadata.HasField("marker_type"):
         return SKIP_MARKER
@@ -82,29 +82,29 @@ def _comes_from(cluster: str, metadata: pb.MessageMetadata, here: str) -> bool:
 def is_copied_by_lane(metadata: pb.MessageMetadata, source_cluster: str, target_cluster: str) -> bool:
     """Return True if a lane from ``source_cluster`` wrote this entry of ``target_cluster``.
 
-    The place of its first publication does not matter.
+    The cluster of its first publication does not matter.
     """
     return f".{source_cluster}-->{target_cluster}." in f"{metadata.producer_name}."
 
 
 def source_positions(metadata: pb.MessageMetadata) -> list[Position]:
-    """Return the source positions that an entry names, oldest first. Invalid ones are left out.
+    """Return the source positions that an entry names, oldest first. Invalid ones are omitted.
 
-    The last one is that of the original. Earlier ones are of other topics: applications pass on the properties of
+    The last one is the original's. Earlier ones belong to other topics: applications pass on the properties of
     replicated messages, and each replicator appends its own.
     """
-    found = []
+    positions = []
     for item in metadata.properties:
-        match = _POSITION.fullmatch(str(item.value)) if item.key == SOURCE_POSITION else None  # bytes if no UTF-8
+        match = _POSITION.fullmatch(str(item.value)) if item.key == SOURCE_POSITION else None  # bytes unless UTF-8
         if match is not None and max(position := Position(*map(int, match.groups()))) <= _NUMBER_MAX:
-            found.append(position)
-    return found
+            positions.append(position)
+    return positions
 
 
 def replicator_position(metadata: pb.MessageMetadata) -> Position | None:
-    """Return the source position of an entry that one of Pulsar's replicators wrote (4.0.4 and later), else None.
+    """Return the source position of an entry that one of Pulsar's replicators wrote (4.0.4 and later), otherwise None.
 
-    The entries of a lane name one too, but have a producer name and sequence ids of their own.
+    Entries of a lane name one too, but have their own producer name and sequence ids.
     """
     if not metadata.replicated_from or any(item.key == ORIGINAL_PRODUCER for item in metadata.properties):
         return None
@@ -113,10 +113,10 @@ def replicator_position(metadata: pb.MessageMetadata) -> Position | None:
 
 
 class EntryMarker:
-    """The marks of one lane: origin cluster, lane name, sequence id, source position."""
+    """Marks of one lane: origin cluster, lane name, sequence id, source position."""
 
     def __init__(self, lane_name: str, source_cluster: str | None) -> None:
-        """Make the marks of a lane. A copy that is no replication has no origin."""
+        """Create the marks of a lane. A copy that is not replication has no origin."""
         origin = b"" if source_cluster is None else text_field(5, source_cluster)
         self._lane_name = lane_name
         constant = text_field(1, lane_name) + origin
@@ -133,7 +133,7 @@ class EntryMarker:
     ) -> bytes:
         """Return the metadata to write.
 
-        ``metadata`` is ``raw`` parsed, ``schema_version`` the one on the target if any.
+        ``metadata`` is ``raw`` parsed, ``schema_version`` the one on the target, if any.
         """
         if metadata.replicated_from:
             return self._mark_forwarded(_for_target(raw, metadata, schema_version), position, sequence_id)
@@ -147,20 +147,20 @@ class EntryMarker:
         start: int,
         schemas: Sequence[tuple[bytes, bytes]],
     ) -> tuple[Sequence[bytes], Sequence[int]]:
-        """Return the entries to write from ``start`` on, marked like by :meth:`mark`, and the message count of each.
+        """Return the entries to write from ``start`` on, marked as by :meth:`mark`, and the message count of each.
 
         ``schemas`` maps versions of the source to those of the target. The run ends before an entry that needs its own
-        check: there may be a reason to skip it, its schema is another one, or its metadata is unusual.
+        check: a possible reason to skip it, another schema, or unusual metadata.
         """
         return self._copies(entries, positions, sequence_ids, start, schemas)
 
     def _mark_forwarded(self, raw: bytes, position: tuple[int, int], sequence_id: int) -> bytes:
-        """Mark a copy of a copy: its origin and its first producer stay, its position is the one on this cluster."""
+        """Mark a copy of a copy. Its origin and first producer remain, its position is the one on this cluster."""
         metadata: Any = pb.MessageMetadata.FromString(raw)
-        kept = {item.key: item.value for item in metadata.properties if item.key in _FIRST_MARKS}
+        original = {item.key: item.value for item in metadata.properties if item.key in _FIRST_MARKS}
         own = [item for item in metadata.properties if not item.key.startswith(MARK_PREFIXES)]
         first = {ORIGINAL_PRODUCER: metadata.producer_name, ORIGINAL_SEQUENCE: str(metadata.sequence_id)}
-        marks = {SOURCE_POSITION: f"{position[0]}:{position[1]}", **first, **kept}
+        marks = {SOURCE_POSITION: f"{position[0]}:{position[1]}", **first, **original}
         del metadata.properties[:]
         metadata.properties.extend([*own, *(pb.KeyValue(key=key, value=value) for key, value in marks.items())])
         metadata.producer_name = self._lane_name
@@ -177,19 +177,19 @@ def renumber(
 ) -> bytes:
     """Return the metadata of an entry that is published again.
 
-    It gets another producer name, and messages counted from ``sequence_id``. ``metadata`` is ``raw`` parsed,
-    ``schema_version`` the one where it is published, if any. The source position of a replicated entry is removed: it
-    would identify the entry as one of a replicator.
+    It gets another producer name, and sequence ids counted from ``sequence_id``. ``metadata`` is ``raw`` parsed,
+    ``schema_version`` the one on the new topic, if any. The source position of a replicated entry is removed, because
+    it would identify the entry as a replicator's.
     """
     highest = sequence_id + metadata.num_messages_in_batch - 1
-    kept = _for_target(raw, metadata, schema_version)
+    fields = _for_target(raw, metadata, schema_version)
     if replicator_position(metadata) is not None:
-        kept = _without_position(kept)
-    return b"".join((kept, text_field(1, producer_name), b"\x10", varint(sequence_id), b"\xc0\x01", varint(highest)))
+        fields = _without_position(fields)
+    return b"".join((fields, text_field(1, producer_name), b"\x10", varint(sequence_id), b"\xc0\x01", varint(highest)))
 
 
 def _for_target(raw: bytes, metadata: pb.MessageMetadata, schema_version: bytes | None) -> bytes:
-    """Remove fields that are valid only on the source: the transaction, and the number of the schema."""
+    """Remove fields that are valid only on the source: the transaction, and the schema version."""
     if metadata.HasField("schema_version") and schema_version is None:
         raw = _without(raw, "schema_version", *_TRANSACTION)
     elif metadata.HasField("txnid_least_bits") or metadata.HasField("txnid_most_bits"):

@@ -1,7 +1,7 @@
-"""The inventory of a namespace, read through one small interface here and on other clusters.
+"""Inventory of a namespace, read through one small interface from the local and from other clusters.
 
-Previews, audits and the topic doctor read with `read_topics`. It asks little: topics are listed with their counts. A
-real broker lists names only; then partitioned topics are asked for their counts, a bounded number at once.
+Previews, audits and the topic doctor use `read_topics`. It makes few requests: topics are listed with their counts.
+Apache Pulsar lists names only; then the counts of partitioned topics are requested, with limited concurrency.
 """
 
 from __future__ import annotations
@@ -57,17 +57,17 @@ __all__ = [
 
 T = TypeVar("T")
 Connect = Callable[[str, ClusterData], "AdminClient"]
-"""Make a client for a cluster; the caller closes it. Raises RemoteClusterUnavailable."""
+"""Function that creates a client for a cluster. The caller closes it. Raises RemoteClusterUnavailable."""
 Failed = Callable[[TopicRow, PulsarError], TopicRow | None]
-"""Return the row of a topic that could not be asked, None to leave it out, or raise the error."""
+"""Function that returns the row of a topic whose request failed, returns None to omit it, or raises the error."""
 
 _BOTH: Final[tuple[Domain, ...]] = (PERSISTENT, NON_PERSISTENT)
 _QUESTIONS_MAX: Final = 16
-"""At once and per cluster: a comparison must not crowd out the cluster's own work."""
+"""Maximum number of concurrent requests per cluster: a comparison must not displace the cluster's own work."""
 
 
 class NamespaceReading(Protocol):
-    """The questions to a cluster. They create nothing; an absent namespace raises NamespaceNotFound.
+    """Requests to a cluster. They create nothing. A missing namespace raises NamespaceNotFound.
 
     Lists include system topics.
     """
@@ -78,24 +78,24 @@ class NamespaceReading(Protocol):
         """Return the broker's configuration in force, by Pulsar's keys."""
 
     async def partitioned(self, namespace: NamespaceName, domains: Sequence[Domain]) -> Mapping[TopicName, int | None]:
-        """Return partitioned topics with their counts; None: ask `metadata`."""
+        """Return partitioned topics with their counts. None: request `metadata`."""
 
     async def stored(self, namespace: NamespaceName, domains: Sequence[Domain]) -> Sequence[TopicName]:
-        """Return topics and partitions; of non-persistent ones those that are loaded."""
+        """Return topics and partitions. Non-persistent ones are those that are loaded."""
 
     async def metadata(self, topic: TopicName) -> PartitionedTopicMetadata:
-        """Return the partition metadata of a topic. Raises NotFound."""
+        """Return the partition metadata of a topic. Raise NotFound."""
 
 
 class Paced(Protocol):
-    """A wrapper of calls that limits their rate, or repeats them."""
+    """Wrapper of requests that limits their rate, or repeats them."""
 
     async def __call__(self, ask: Callable[[], Awaitable[T]], requests: int = 1) -> T:
-        """Return the answer of a call that takes so many requests."""
+        """Return the answer of a call that makes this many requests."""
 
 
 class AdminReading:
-    """Reading through the admin API. Listed names that are not names of topics are passed to ``unreadable``."""
+    """Reading through the admin API. Listed names that are not topic names are passed to ``unreadable``."""
 
     def __init__(
         self, admin: AdminClient, *, read: Paced | None = None, unreadable: Callable[[str], None] | None = None
@@ -108,23 +108,20 @@ class AdminReading:
         return await self._read(lambda: self._admin.namespaces.policies(namespace))
 
     async def settings(self) -> Mapping[str, str]:
-        """See `NamespaceReading`."""
         return await self._read(self._admin.brokers.runtime_configuration)
 
     async def partitioned(self, namespace: NamespaceName, domains: Sequence[Domain]) -> Mapping[TopicName, int | None]:
-        """See `NamespaceReading`."""
         ask = self._admin.topics.partition_counts
         counts = await self._read(lambda: ask(namespace, domains=domains, system_included=True), len(domains))
         return {name: counts[text] async for portion in self._parsed(counts) for text, name in portion}
 
     async def stored(self, namespace: NamespaceName, domains: Sequence[Domain]) -> Sequence[TopicName]:
-        """See `NamespaceReading`."""
         ask = self._admin.topics.list
         names = await self._read(lambda: ask(namespace, domains=domains, system_included=True), len(domains))
         return [name async for portion in self._parsed(names) for _, name in portion]
 
     async def _parsed(self, texts: Iterable[str]) -> AsyncIterator[list[tuple[str, TopicName]]]:
-        """Yield portions of texts with their names, in turns."""
+        """Yield portions of texts with their names, letting other tasks run in between."""
         async for portion in in_turns(texts):
             try:
                 yield [(text, TopicName.parse(text)) for text in portion]
@@ -141,7 +138,6 @@ class AdminReading:
                 unreadable(text)
 
     async def metadata(self, topic: TopicName) -> PartitionedTopicMetadata:
-        """See `NamespaceReading`."""
         return await self._read(lambda: self._admin.topics.partitioned_metadata(topic))
 
 
@@ -164,8 +160,8 @@ async def read_topics(
 ) -> dict[TopicName, TopicRow]:
     """Return the rows of a namespace's topics, or of ``only`` these base names.
 
-    ``is_asked`` chooses the topics whose counts are asked for where the list lacks them. ``details`` completes a row.
-    ``progress`` gets the number of partitioned topics whose count is known, and their total.
+    ``is_asked`` selects the topics whose counts are requested if the list lacks them. ``details`` completes a row.
+    ``progress`` gets the number of partitioned topics with a count, and their total.
     """
     lists = await _listed(reading, namespace, stored_domains, domains, only)
     incomplete: list[TopicRow] = []
@@ -213,7 +209,9 @@ async def _listed(
         return only is None or name.base in only or name in only
 
     stored = await reading.stored(namespace, stored_domains)
-    counts = await reading.partitioned(namespace, domains)  # after the partitions: one created meanwhile has its count
+    counts = await reading.partitioned(
+        namespace, domains
+    )  # after the partitions, so that a topic created meanwhile has its count
     lists = TopicLists()
     async for names in in_turns(stored):
         lists.add_stored(names if only is None else filter(is_wanted, names))
@@ -223,7 +221,7 @@ async def _listed(
 
 
 async def read_namespace(reading: NamespaceReading, namespace: NamespaceName) -> NamespaceInventory:
-    """Return the namespace on the cluster that is the standard. Raises what the cluster answers."""
+    """Return the namespace on the reference cluster. Raise the cluster's error."""
     return await _inventory(reading, namespace, await reading.policies(namespace))
 
 
@@ -237,8 +235,8 @@ async def read_remote(
 ) -> NamespaceInventory | None:
     """Return the namespace on another cluster; None if both clusters share one configuration store.
 
-    With ``only``, read just what a comparison of these topics needs: no schema policies. Raises NamespaceNotFound, and
-    RemoteClusterUnavailable, which says why the cluster cannot be read.
+    With ``only``, read what a comparison of these topics needs: no schema policies. Raise NamespaceNotFound, and
+    RemoteClusterUnavailable with the reason why the cluster cannot be read.
     """
     async with connect(cluster, data) as admin:
         reading = AdminReading(admin)
@@ -261,9 +259,9 @@ async def read_remote(
 
 
 async def _check_name(cluster: str, reading: AdminReading) -> None:
-    """Refuse an address that leads to another cluster: only a shared namespace may leave its cluster unlisted.
+    """Refuse an address that leads to the wrong cluster. Only a shared namespace may omit its cluster.
 
-    Pulsar takes any such cluster for one that shares the configuration store, ours included.
+    Pulsar assumes that any such cluster shares the configuration store.
     """
     name = (await reading.settings()).get("clusterName", cluster)
     if name != cluster:
@@ -283,13 +281,13 @@ async def _inventory(
 
 
 def _left_out(row: TopicRow, error: PulsarError) -> None:
-    """Leave out a topic that was deleted since it was listed."""
+    """Omit a topic that was deleted since it was listed."""
     if not isinstance(error, NotFound):
         raise error
 
 
 async def together(calls: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """Return all answers; the first failure ends the other calls and is raised."""
+    """Return all answers. The first failure cancels the other calls and is raised."""
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(call) for call in calls]

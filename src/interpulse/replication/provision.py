@@ -1,8 +1,8 @@
 """Provisioning of topics and their schemas on the cluster they are replicated to (PIP-433).
 
-Both clusters are asked without creating anything, the shared rule compares, and missing topics are created through the
-remote cluster's admin API: an explicit creation, so its auto-creation policies play no part. A topic that needs a
-decision of an operator is held: `TopicHeld` has the reason and the remedy, and the caller tries again later.
+Both clusters are read without creating anything, the shared rule compares them, and missing topics are created through
+the remote cluster's admin API. The creation is explicit, so its auto-creation policies do not count. A topic that needs
+a decision of an operator is held: `TopicHeld` has the reason and the remedy, and the caller tries again later.
 """
 
 from __future__ import annotations
@@ -51,16 +51,16 @@ __all__ = [
 
 T = TypeVar("T")
 AskPartitionMetadata = Callable[[TopicName], Awaitable[Existence]]
-"""Return the existence of a base name on one cluster, without creating it."""
+"""Function that returns the existence of a base name on one cluster, without creating it."""
 
 _ATTEMPTS_MAX: Final = 5
-"""A creation can lose against another one a few times; losing more often means that two writers fight."""
+"""Maximum number of creations that lose against another one. More mean that two writers conflict."""
 _REFUSED: Final = (406, 409, 412, 422)
-"""Statuses of a cluster that understood the request, and refuses it for a limit, a policy or the like."""
+"""Statuses of a cluster that understood the request and refuses it, for a limit, a policy or the like."""
 
 
 class TopicHeld(PulsarError):
-    """A topic whose replication has to wait. Nothing is lost: its messages stay in the source's backlog."""
+    """Topic whose replication must wait. Nothing is lost: its messages remain in the source's backlog."""
 
     retriable = True
 
@@ -75,18 +75,18 @@ class TopicHeld(PulsarError):
 
 
 class PartitionsDiffer(TopicHeld):
-    """A topic that both clusters have, with different partition counts."""
+    """Topic that both clusters have, with different partition counts."""
 
 
 class Provisioned(NamedTuple):
-    """The partition count of both clusters, 0 = not partitioned, and a sentence about the change that was made."""
+    """Partition count of both clusters, 0 = not partitioned, and a sentence about the change that was made."""
 
     partitions: int
     change: str | None = None
 
 
 class ReplicationProblem(NamedTuple):
-    """The reason why a topic is not replicated now, as in its status record."""
+    """Reason why a topic is not replicated now, for its status record."""
 
     state: str
     reason: str
@@ -94,7 +94,7 @@ class ReplicationProblem(NamedTuple):
 
 
 def describe_problem(cluster: str, error: Exception) -> ReplicationProblem:
-    """Return the problem, with its remedy, that a failure on the way to a cluster makes."""
+    """Return the problem and remedy for a failure of replication to a cluster."""
     if isinstance(error, TopicHeld):
         return ReplicationProblem("HELD", error.reason, error.remedy)
     if isinstance(error, NotConnected | OperationTimeout | RemoteClusterUnavailable):
@@ -122,10 +122,10 @@ def describe_problem(cluster: str, error: Exception) -> ReplicationProblem:
 
 
 class TopicProvisioner:
-    """The provisioning of topics for one pair of clusters.
+    """Provisioning of topics for one pair of clusters.
 
     ``creation_allowed`` is ``createTopicToRemoteClusterForReplication``. With ``expansion_allowed`` a remote topic with
-    too few partitions grows; otherwise a difference holds the topic, and neither side is changed.
+    too few partitions is expanded; otherwise a difference holds the topic, and neither side is changed.
     """
 
     def __init__(
@@ -144,11 +144,11 @@ class TopicProvisioner:
     async def ensure_topic(
         self, topic: TopicName, *, equal_before: int | None = None, there: TopicName | None = None
     ) -> Provisioned:
-        """Return when both clusters have the base of ``topic`` with the same partition count.
+        """Return once both clusters have the base of ``topic`` with the same partition count.
 
-        ``there`` is its name on the remote cluster, if that is another one. ``equal_before`` is the count both had at
-        the last check: a source that has grown since then takes the remote topic along. Raises TopicHeld, or what the
-        clusters answer when they cannot be asked.
+        ``there`` is its name on the remote cluster, if it differs. ``equal_before`` is the count of both at the last
+        check: if the source has been expanded since, the remote topic is too. Raise TopicHeld, or the error of a
+        cluster that cannot be read.
         """
         base = topic.base
         there = base if there is None else there.base
@@ -156,7 +156,7 @@ class TopicProvisioner:
         change: str | None = None
         for _ in range(_ATTEMPTS_MAX):
             remote = await self._remote_metadata(there)
-            local = await _of_source(base, self._source(base))  # may change while the remote cluster takes its time
+            local = await _of_source(base, self._source(base))  # may change while the remote cluster answers
             plan = plan_topic(base, local, remote, may_create=self._creation_allowed, there=there)
             if plan.step is ProvisioningStep.CONNECT:
                 return Provisioned(local.partitions, change)
@@ -170,7 +170,7 @@ class TopicProvisioner:
                     differ = TopicKind.ABSENT not in (local.kind, remote.kind)
                     kind = PartitionsDiffer if differ else TopicHeld
                     raise kind(str(there), *hold_texts(base, local, there, remote, plan))
-            except Conflict as error:  # another creation was faster, or the name is taken: look again
+            except Conflict as error:  # another creation was faster, or the name is taken: check again
                 refusal = error
         raise TopicHeld(
             str(base),
@@ -200,7 +200,7 @@ class TopicProvisioner:
 
 
 async def partition_metadata(admin: AdminClient, base: TopicName) -> Existence:
-    """Return the existence of a name on a cluster, without creating it. Raises NamespaceNotFound."""
+    """Return the existence of a name on a cluster, without creating it. Raise NamespaceNotFound."""
     try:
         metadata = await admin.topics.partitioned_metadata(base)
     except TopicNotFound:
@@ -213,8 +213,8 @@ async def partition_metadata(admin: AdminClient, base: TopicName) -> Existence:
 async def create_namespace(source: AdminClient, here: NamespaceName, target: AdminClient, there: NamespaceName) -> bool:
     """Create a namespace on the remote cluster unless it exists. Return True if it was missing.
 
-    It gets the policies in force on the source that both clusters must share: auto-creation of topics, and the schemas
-    that may be registered. Raises TopicHeld if the tenant is missing, and what a cluster refuses.
+    It gets the source's policies in force that both clusters must share: auto-creation of topics, and schema updates.
+    Raise TopicHeld if the tenant is missing, and the errors of a cluster.
     """
     try:
         await target.namespaces.policies(there)
@@ -248,10 +248,10 @@ async def copy_schemas(
     *,
     there: TopicName | None = None,
 ) -> None:
-    """Hand all schemas of the topic to ``register``, oldest first.
+    """Pass all schemas of the topic to ``register``, oldest first.
 
-    ``there`` is its name on the remote cluster, if that is another one. Raises TopicHeld if the remote cluster refuses
-    a schema: later versions are then not tried, so that their order is kept.
+    ``there`` is its name on the remote cluster, if it differs. Raise TopicHeld if the remote cluster refuses a schema.
+    Later versions are then not tried, to preserve their order.
     """
     there = topic if there is None else there
     for entry in await _of_source(topic.base, _schema_history(source, topic)):
@@ -286,7 +286,7 @@ async def _schema_history(source: AdminClient, topic: TopicName) -> list[SchemaV
 async def _of_source(asked: TopicName | NamespaceName, answer: Awaitable[T]) -> T:
     """Return the answer of the source.
 
-    Its failure is raised as TopicHeld, so that it is not taken for one of the remote cluster.
+    Its failure is raised as TopicHeld, so that it is not mistaken for one of the remote cluster.
     """
     try:
         return await answer

@@ -1,8 +1,8 @@
-"""Finding and repairing topics whose records disagree, through the admin API alone.
+"""Detection and repair of topics whose records disagree, through the admin API only.
 
-Works against our own broker and against Apache Pulsar: an inventory of the namespace with the exact count of every
-partitioned topic, and the changes that `interpulse.rules.topic_diagnosis` names. Other tasks have their turn on the
-event loop meanwhile.
+Works with Interpulse and with Apache Pulsar: it reads an inventory of the namespace with the exact count of every
+partitioned topic, and makes the changes of `interpulse.rules.topic_diagnosis`. Other tasks run on the event loop
+meanwhile.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from interpulse.rules.topic_diagnosis import Disagreement, Finding, diagnose
 __all__ = ["Attempt", "Contents", "Examination", "TopicDoctor", "Treatment"]
 
 Progress = Callable[[int, int], None]
-"""Takes the number of partitioned topics whose metadata is read, or of findings repaired, and their total."""
+"""Callback for the number of partitioned topics read, or of findings repaired, and their total."""
 
 _QUESTIONS_AT_ONCE: Final = 32
 _REPAIRS_AT_ONCE: Final = 8
@@ -35,10 +35,10 @@ _REPAIRS_AT_ONCE: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """The disagreements in one namespace, of ``topics_count`` listed names.
+    """Disagreements in one namespace, of ``topics_count`` listed names.
 
-    ``unreadable`` are listed names that are not names of topics. ``unanswered`` are partitioned topics whose metadata
-    the cluster cannot read: nothing is concluded about them.
+    ``unreadable`` are listed names that are not topic names. ``unanswered`` are partitioned topics whose metadata the
+    cluster cannot read: they are not diagnosed.
     """
 
     namespace: NamespaceName
@@ -50,7 +50,7 @@ class Examination:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One change that was tried, with its error if it failed."""
+    """Attempted change, with its error if it failed."""
 
     call: TopicAdminChange
     error: PulsarError | None = None
@@ -58,7 +58,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Treatment:
-    """The changes in their order, and the remaining findings."""
+    """Changes in order, and the remaining findings."""
 
     attempts: tuple[Attempt, ...]
     left: tuple[Finding, ...]
@@ -66,10 +66,10 @@ class Treatment:
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """The contents of one topic; None where they cannot be read.
+    """Contents of one topic; None if they cannot be read.
 
-    ``backlogs`` are messages not consumed, by subscription. A topic that is refused cannot be loaded: its contents are
-    those recorded when its ledgers were closed, and ``exact`` is False.
+    ``backlogs`` are messages not consumed, by subscription. A refused topic cannot be loaded: its contents are those
+    stored when its ledgers were closed, and ``exact`` is False.
     """
 
     topic: TopicName
@@ -80,7 +80,7 @@ class Contents:
 
 
 class TopicDoctor:
-    """The doctor of one cluster's topics, of these domains; it does not report the ignored disagreements."""
+    """Doctor of one cluster's topics of these domains. It does not report the ignored disagreements."""
 
     def __init__(
         self, admin: AdminClient, *, domains: Collection[Domain], ignored: Collection[Disagreement] = ()
@@ -98,10 +98,10 @@ class TopicDoctor:
         only: Collection[TopicName] | None = None,
         progress: Progress = lambda done, total: None,
     ) -> Examination:
-        """Find the disagreements in a namespace, or of ``only`` these base names. Raises NamespaceNotFound.
+        """Find the disagreements in a namespace, or of ``only`` these base names. Raise NamespaceNotFound.
 
-        The lists are not read at one moment, so a topic that is just being created or deleted can look broken:
-        findings are checked a second time.
+        The lists are not read at one moment, so a topic that is being created or deleted can look broken: findings are
+        checked a second time.
         """
         first = await self._read(namespace, only, progress)
         if not first.findings:
@@ -118,7 +118,7 @@ class TopicDoctor:
         *,
         progress: Progress = lambda done, total: None,
     ) -> Treatment:
-        """Make the chosen deletions, then every repair that loses nothing, and examine the topics again."""
+        """Make the chosen deletions, then every repair without data loss, and examine the topics again."""
         suspects = {finding.topic for finding in examination.findings}
         attempts = [await self._attempt(call) for call in deletions]
         present = await self._read(examination.namespace, suspects) if attempts else examination
@@ -136,7 +136,7 @@ class TopicDoctor:
         return dict(zip(stored, contents, strict=True))
 
     async def _repair_all(self, findings: Sequence[Finding], progress: Progress) -> list[Attempt]:
-        """Repair the findings of one topic one after the other, several topics at once."""
+        """Repair the findings of one topic one after the other, and several topics concurrently."""
         done = 0
 
         async def repair(of_topic: list[Finding]) -> list[Attempt]:
@@ -151,7 +151,7 @@ class TopicDoctor:
         return [attempt for attempts in await together(map(repair, by_topic)) for attempt in attempts]
 
     async def _repair(self, finding: Finding) -> list[Attempt]:
-        """Try the repairs of one finding in their order, up to the first that fails."""
+        """Try the repairs of one finding in order, up to the first that fails."""
         attempts: list[Attempt] = []
         for call in finding.repairs:
             attempts.append(await self._attempt(call))
@@ -187,7 +187,7 @@ class TopicDoctor:
         unanswered: dict[TopicName, PulsarError] = {}
 
         def failed(row: TopicRow, error: PulsarError) -> TopicRow:
-            """Conclude nothing from a topic that vanished, cannot be asked about, or has no readable metadata."""
+            """Skip a topic that was deleted, cannot be read, or has no readable metadata."""
             if isinstance(error, UnknownError):
                 unanswered[row.topic] = error
             elif not isinstance(error, TopicNotFound):
@@ -221,7 +221,7 @@ def _exact_contents(name: TopicName, ledgers: Mapping[str, Any], stats: Mapping[
 
 
 def _recorded_contents(name: TopicName, info: Mapping[str, Any]) -> Contents:
-    """Sum the metadata of the ledgers. An open ledger has no counts there, and cursors have no backlog."""
+    """Sum the metadata of the ledgers. An open ledger has no counts, and cursors have no backlog."""
     if "ledgers" not in info:  # for a partitioned topic the answer is about its partitions
         return Contents(name)
     entries = sum(int(ledger.get("entries", 0)) for ledger in info["ledgers"])

@@ -1,7 +1,8 @@
-"""When a topic has more unacknowledged than its policies allow, and what becomes of its producers. Pure.
+"""Backlog quotas: the limits on unacknowledged data of a topic, and their effect on producers. Pure.
 
-Of a quota of the type `DESTINATION_STORAGE` the bytes count that the slowest subscription still waits for, of one of
-the type `MESSAGE_AGE` how long ago its oldest message was published. Bytes reach a quota, an age has to pass it.
+A quota of the type `DESTINATION_STORAGE` limits the bytes that the slowest subscription has not acknowledged, one of
+the type `MESSAGE_AGE` the age of its oldest message. A size is exceeded when it reaches the quota, an age when it is
+above it.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from interpulse.model.policies.messaging_policies import (
 __all__ = ["age_kept_ms", "bytes_kept", "described", "exceeded", "refusal"]
 
 _KEPT_PERCENT = 90
-"""An eviction goes somewhat below the quota, so that not every new message is the next one too many."""
+"""Share of the quota that an eviction leaves, so that not every new message exceeds the quota again."""
 
 
 def exceeded(quotas: Mapping[str, BacklogQuota], size: int, age_ms: int) -> dict[str, BacklogQuota]:
-    """Those of the quotas that a backlog of this size and age is over, by type."""
+    """Return the quotas that a backlog of this size and age exceeds, by type."""
     over: dict[str, BacklogQuota] = {}
     storage, age = quotas.get(DESTINATION_STORAGE), quotas.get(MESSAGE_AGE)
     if storage is not None and 0 < storage.limit_bytes <= size:
@@ -35,7 +36,7 @@ def exceeded(quotas: Mapping[str, BacklogQuota], size: int, age_ms: int) -> dict
 
 
 def refusal(over: Mapping[str, BacklogQuota]) -> PulsarError | None:
-    """What a producer is told that wants to open a topic over these quotas; None: it may."""
+    """Return the refusal of a producer that opens a topic above these quotas; None if it may open."""
     for quota_type, quota in over.items():
         if quota.policy != CONSUMER_BACKLOG_EVICTION:
             error = QuotaExceededError if quota.policy == PRODUCER_REQUEST_HOLD else QuotaExceededException
@@ -45,16 +46,16 @@ def refusal(over: Mapping[str, BacklogQuota]) -> PulsarError | None:
 
 
 def described(quota_type: str, quota: BacklogQuota) -> str:
-    """The quota in words."""
+    """Return the quota in words."""
     limit = f"{quota.limit_bytes} bytes" if quota_type == DESTINATION_STORAGE else f"{quota.limit_seconds} seconds"
     return f"backlogQuota {quota_type}: {limit}, {quota.policy}"
 
 
 def bytes_kept(quota: BacklogQuota) -> int:
-    """How much of the backlog an eviction leaves at most."""
+    """Return the maximum size of the backlog after an eviction."""
     return quota.limit_bytes * _KEPT_PERCENT // 100
 
 
 def age_kept_ms(quota: BacklogQuota) -> int:
-    """How old a message may be that an eviction leaves; whole seconds."""
+    """Return the maximum age of messages after an eviction, in whole seconds."""
     return quota.limit_seconds * _KEPT_PERCENT // 100 * 1000

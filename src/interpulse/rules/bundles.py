@@ -1,4 +1,4 @@
-"""Bundles, the hash ranges of a namespace: which one a topic belongs to, those that operators name, dividing them."""
+"""Bundles, the hash ranges of a namespace: assignment of topics, names used by operators, and splits."""
 
 from __future__ import annotations
 
@@ -37,52 +37,55 @@ __all__ = [
 
 BUNDLES_DEFAULT: Final = 4
 _BUNDLES_MAX: Final = 65_536
-"""More than any load balancer splits into; Pulsar's own limit of 2^32 would let one request fill the memory."""
+"""Maximum number of bundles, more than any load balancer creates. Pulsar's limit of 2^32 could exhaust the memory."""
 _HASH_MAX: Final = 0xFFFFFFFF
 ONE_BUNDLE: Final = ("0x00000000", "0xffffffff")
-"""The boundaries of a namespace that is not divided."""
+"""Boundaries of a namespace that is not divided."""
 _REASON_CHARS_MAX: Final = 500
 
 RANGE_EQUALLY_DIVIDE: Final = "range_equally_divide"
 TOPIC_COUNT_EQUALLY_DIVIDE: Final = "topic_count_equally_divide"
 SPECIFIED_POSITIONS_DIVIDE: Final = "specified_positions_divide"
 SPLIT_ALGORITHMS: Final = (RANGE_EQUALLY_DIVIDE, TOPIC_COUNT_EQUALLY_DIVIDE, SPECIFIED_POSITIONS_DIVIDE)
-"""Pulsar's fourth, ``flow_or_qps_equally_divide``, needs rates per topic that are not measured here."""
+"""Supported split algorithms.
+
+Pulsar's ``flow_or_qps_equally_divide`` needs rates per topic, which are not measured here.
+"""
 LARGEST: Final = "LARGEST"
 _HOT: Final = "HOT"
 
 
 def bundle_boundaries(bundles: int) -> tuple[str, ...]:
-    """The ends of that many equal hash ranges, as Pulsar writes them: ``0x00000000`` ... ``0xffffffff``."""
+    """Return the ends of ``count`` equal hash ranges in Pulsar's form: ``0x00000000`` ... ``0xffffffff``."""
     step = (_HASH_MAX + 1) // bundles
     return (*(f"0x{step * index:08x}" for index in range(bundles)), f"0x{_HASH_MAX:08x}")
 
 
 def bundle_hash(topic: TopicName) -> int:
-    """Where a topic lies in the hash range of its namespace: the CRC-32 of its complete name."""
+    """Return the position of a topic in the hash range of its namespace: the CRC-32 of its full name."""
     return zlib.crc32(str(topic).encode())
 
 
 def bundle_of(topic: TopicName, boundaries: Sequence[str]) -> str:
-    """The bundle of a topic, as ``<lower>_<upper>``; the last one includes its upper end."""
+    """Return the bundle of a topic as ``<lower>_<upper>``. The last bundle includes its upper end."""
     return bundle_at(boundaries, bisect_right(lower_ends(boundaries), bundle_hash(topic)) - 1)
 
 
 def boundaries_of(policies: NamespacePolicies | None) -> tuple[str, ...]:
-    """The boundaries that the policies of a namespace hold; one bundle for everything where they hold none."""
+    """Return the boundaries in the policies of a namespace; one bundle for everything if they have none."""
     return boundaries_in(policies.other if policies else {})
 
 
 def boundaries_in(record: Mapping[str, Any]) -> tuple[str, ...]:
-    """The same of a record that has ``bundles``."""
+    """Return the boundaries in a record with ``bundles``; one bundle for everything if it has none."""
     bundles = record.get("bundles") or {}
     return tuple(bundles.get("boundaries") or ONE_BUNDLE)
 
 
 def bundles_of_new_namespace(requested: Any) -> dict[str, Any]:
-    """The ``bundles`` of a namespace that is created: boundaries as given, or as many equal ranges as asked for.
+    """Return the ``bundles`` of a new namespace: the requested boundaries, or equal ranges. Raise InvalidRequest.
 
-    Without a positive ``numBundles`` it is Pulsar's default, whatever the boundaries say. Raises InvalidRequest.
+    Without a positive ``numBundles`` Pulsar's default number applies, even if boundaries are given.
     """
     body = requested if isinstance(requested, dict) else {}
     count, boundaries = body.get("numBundles"), body.get("boundaries")
@@ -111,31 +114,31 @@ def _checked_boundaries(boundaries: Any) -> tuple[str, ...]:
 
 
 def lower_ends(boundaries: Sequence[str]) -> list[int]:
-    """Where each bundle begins, as numbers."""
+    """Return the lower end of each bundle as a number."""
     return [int(boundary, 16) for boundary in boundaries[:-1]]
 
 
 def bundle_at(boundaries: Sequence[str], index: int) -> str:
-    """The bundle with this number, as ``<lower>_<upper>``."""
+    """Return the bundle with this number as ``<lower>_<upper>``."""
     return f"{boundaries[index]}_{boundaries[index + 1]}"
 
 
 def checked_bundle(text: str, boundaries: Sequence[str]) -> str:
-    """The bundle ``<lower>_<upper>`` as it is written everywhere else, letter case aside.
+    """Return the bundle ``<lower>_<upper>`` in its canonical form. The letter case is ignored.
 
-    Raises PreconditionFailed if the namespace has no such bundle.
+    Raise PreconditionFailed if the namespace has no such bundle.
     """
     bundles = [f"{lower}_{upper}" for lower, upper in pairwise(boundaries)]
     if text.lower() not in bundles:
-        known = ", ".join(bundles)
-        raise PreconditionFailed(f"Invalid bundle range {text[:100]!r}: there is {known[:_REASON_CHARS_MAX]}")
+        supported = ", ".join(bundles)
+        raise PreconditionFailed(f"Invalid bundle range {text[:100]!r}: there is {supported[:_REASON_CHARS_MAX]}")
     return text.lower()
 
 
 def named_bundle(text: str, boundaries: Sequence[str], topics: Iterable[TopicName]) -> str:
-    """As `checked_bundle`; ``LARGEST`` stands for the first bundle that most of the ``topics`` lie in.
+    """Return the bundle ``<lower>_<upper>``, or the one with the most ``topics`` for ``LARGEST``.
 
-    Raises NotFound where there is none, and for ``HOT``.
+    Raise PreconditionFailed if the namespace has no such bundle, and NotFound for ``HOT`` or without topics.
     """
     if text == _HOT:
         raise NotFound("Bundle range HOT not found: the load of bundles is not measured here; name one, or LARGEST")
@@ -150,10 +153,10 @@ def named_bundle(text: str, boundaries: Sequence[str], topics: Iterable[TopicNam
 def split_positions(
     bundle: str, *, algorithm: str, topics: Iterable[TopicName], positions: Sequence[int] = ()
 ) -> list[int]:
-    """Where a bundle is divided, sorted; nothing where its topics leave nothing to divide.
+    """Return the sorted positions at which a bundle is divided; empty if its topics leave nothing to divide.
 
-    ``topics`` are those of the bundle. Raises PreconditionFailed for an unknown algorithm, and where it has to be told
-    positions and is told none that lies inside.
+    ``topics`` are those of the bundle. Raise PreconditionFailed for an unknown algorithm, and if the algorithm needs
+    positions and none inside the bundle is given.
     """
     lower, upper = (int(end, 16) for end in bundle.split("_"))
     if algorithm == SPECIFIED_POSITIONS_DIVIDE:
@@ -167,9 +170,9 @@ def split_positions(
         left, right = hashes[len(hashes) // 2 - 1], hashes[len(hashes) // 2]
         middle = left + (right - left) // 2
     else:
-        known = ", ".join(SPLIT_ALGORITHMS)
+        supported = ", ".join(SPLIT_ALGORITHMS)
         raise PreconditionFailed(
-            f"Unsupported namespace bundle split algorithm {algorithm[:100]!r}, supported algorithms are [{known}]"
+            f"Unsupported namespace bundle split algorithm {algorithm[:100]!r}, supported algorithms are [{supported}]"
         )
     return [middle] if lower < middle < upper else []
 
@@ -189,7 +192,7 @@ def _positions_inside(bundle: str, inside: range, positions: Sequence[int]) -> l
 
 
 def split_at(boundaries: Sequence[str], positions: Iterable[int]) -> tuple[str, ...]:
-    """The boundaries with these in between; raises PreconditionFailed if there would be too many bundles."""
+    """Return the boundaries with these added. Raise PreconditionFailed if there would be too many bundles."""
     numbers = sorted({*(int(boundary, 16) for boundary in boundaries), *positions})
     if len(numbers) - 1 > _BUNDLES_MAX:
         raise PreconditionFailed(f"A namespace may have {_BUNDLES_MAX} bundles; this would make {len(numbers) - 1}")

@@ -1,4 +1,4 @@
-"""Clusters: the checks of their addresses, peers and failure domains, and the decisions to change them."""
+"""Clusters: checks of their addresses, peers and failure domains, and decisions to change them."""
 
 from __future__ import annotations
 
@@ -48,30 +48,30 @@ _ADDRESSES: Final = (
         "proxy service url, example: pulsar+ssl://ats-proxy.example.com:4443 or pulsar://ats-proxy.example.com:4080",
     ),
 )
-"""Field, schemes, and how Pulsar describes it. An empty text stands for no address."""
+"""Address fields with their schemes and Pulsar's description. An empty text means no address."""
 
 _PROXY_PROTOCOLS: Final = ("SNI",)
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterView:
-    """A cluster by its name, as far as the rules look at it."""
+    """Cluster, as far as the rules need it."""
 
     name: str
     stored: ClusterData | None
-    """None: it is not registered."""
+    """Stored record; None if the cluster is not registered."""
     registered: Collection[str] = ()
-    """The names of all registered clusters; for peers."""
+    """Names of all registered clusters, for peers."""
     isolated: bool = False
-    """It has namespace isolation policies."""
+    """True if the cluster has namespace isolation policies."""
     user: str | None = None
-    """A namespace or a topic that is replicated to it; for its deletion."""
+    """Namespace or topic that is replicated to the cluster, for its deletion."""
     failure_domains: Collection[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class DomainsView:
-    """The failure domains of a cluster, by name."""
+    """Failure domains of a cluster, by name."""
 
     cluster: str
     registered: bool
@@ -79,7 +79,7 @@ class DomainsView:
 
 
 def decide_create_cluster(view: ClusterView, cluster: ClusterData) -> Decision[None]:
-    """Register a cluster. Raises AlreadyExists, and InvalidRequest as `check_cluster_data` does."""
+    """Register a cluster. Raise AlreadyExists, and InvalidRequest for invalid data (see `check_cluster_data`)."""
     check_cluster_data(cluster)
     if view.stored is not None:
         raise AlreadyExists(f"Cluster already exists: {view.name}")
@@ -87,22 +87,22 @@ def decide_create_cluster(view: ClusterView, cluster: ClusterData) -> Decision[N
 
 
 def decide_update_cluster(view: ClusterView, cluster: ClusterData) -> Decision[None]:
-    """Replace the record of a cluster. Raises ClusterNotFound, and InvalidRequest as `check_cluster_data` does."""
+    """Replace the record of a cluster. Raise ClusterNotFound, and InvalidRequest (see `check_cluster_data`)."""
     check_cluster_data(cluster)
     return _replaced(view, _existing(view), cluster)
 
 
 def decide_set_peers(view: ClusterView, peers: Sequence[str] | None) -> Decision[None]:
-    """Replace the peers of a cluster, None = never set. Raises PreconditionFailed and ClusterNotFound."""
+    """Replace the peers of a cluster, None = never set. Raise PreconditionFailed and ClusterNotFound."""
     check_peers(view.name, peers or (), registered=view.registered)
     old = _existing(view)
     return _replaced(view, old, replace(old, peer_cluster_names=None if peers is None else tuple(dict.fromkeys(peers))))
 
 
 def decide_delete_cluster(view: ClusterView) -> Decision[None]:
-    """Delete a cluster that nothing is replicated to. Raises ClusterNotFound and PreconditionFailed.
+    """Delete a cluster that is not a replication target. Raise ClusterNotFound and PreconditionFailed.
 
-    A real Pulsar deletes it all the same, and then no topic of such a namespace opens.
+    Apache Pulsar deletes it even if it is a target. Topics of such a namespace then cannot be opened.
     """
     _existing(view)
     if view.isolated:
@@ -126,7 +126,7 @@ def _replaced(view: ClusterView, old: ClusterData, new: ClusterData) -> Decision
 
 
 def decide_set_failure_domain(view: DomainsView, name: str, domain: FailureDomain) -> Decision[None]:
-    """Create or replace a failure domain. Raises PreconditionFailed without its cluster, and Conflict."""
+    """Create or replace a failure domain. Raise PreconditionFailed if the cluster does not exist, and Conflict."""
     _check_registered(view)
     others = {other: brokers for other, brokers in view.domains.items() if other != name}
     check_failure_domain(domain, others)
@@ -134,7 +134,7 @@ def decide_set_failure_domain(view: DomainsView, name: str, domain: FailureDomai
 
 
 def decide_delete_failure_domain(view: DomainsView, name: str) -> Decision[None]:
-    """Delete a failure domain. Raises PreconditionFailed without its cluster, and NotFound."""
+    """Delete a failure domain. Raise PreconditionFailed if the cluster does not exist, and NotFound."""
     _check_registered(view)
     if name not in view.domains:
         raise NotFound(f"Domain {name} for cluster {view.cluster} does not exist")
@@ -147,7 +147,7 @@ def _check_registered(view: DomainsView) -> None:
 
 
 def check_cluster_data(cluster: ClusterData) -> None:
-    """Refuse an address that is none of its kind, and a proxy that routes in no known way; raises InvalidRequest."""
+    """Refuse an address with a wrong scheme, and an unknown proxy protocol. Raise InvalidRequest."""
     for name, schemes, words in _ADDRESSES:
         address = getattr(cluster, name)
         if address and not re.fullmatch(rf"(?:{'|'.join(map(re.escape, schemes))})://[^\s/?#]\S*", address):
@@ -157,7 +157,7 @@ def check_cluster_data(cluster: ClusterData) -> None:
 
 
 def check_peers(cluster: str, peers: Iterable[str], *, registered: Collection[str]) -> None:
-    """Refuse a peer that is the cluster itself, or not registered; raises PreconditionFailed."""
+    """Refuse a peer that is the cluster itself or not registered. Raise PreconditionFailed."""
     for peer in sorted(peers, key=lambda name: (name != cluster, name)):
         if peer == cluster:
             raise PreconditionFailed(f"{cluster} itself can't be part of peer-list")
@@ -166,7 +166,7 @@ def check_peers(cluster: str, peers: Iterable[str], *, registered: Collection[st
 
 
 def check_failure_domain(domain: FailureDomain, others: Mapping[str, FailureDomain]) -> None:
-    """Refuse a broker that is in one of the other domains of its cluster already; raises Conflict."""
+    """Refuse a broker that already belongs to another domain of the cluster. Raise Conflict."""
     for name, other in sorted(others.items()):
         shared = sorted(set(domain.brokers) & set(other.brokers))
         if shared:

@@ -1,11 +1,11 @@
-"""The differences between two clusters, topic by topic and namespace by namespace, with the change that removes each.
+"""Differences between two clusters, by topic and namespace, each with the change that removes it.
 
-The source is the standard. Only the target is ever changed, and nothing there shrinks or is deleted. An audit takes all
+The source is the reference. Only the target is changed, and nothing there shrinks or is deleted. An audit reports all
 differences; the plan that enables a namespace's replication (PIP-433) takes those of the policies in force and of
 partition counts.
 
-Differs from Pulsar on purpose: the switch of auto-creation itself is compared, partition counts only where both sides
-create partitioned topics, and nothing where neither creates topics.
+Differs from Pulsar on purpose: the switch of auto-creation itself is compared, partition counts only if both sides
+create partitioned topics, and nothing if neither creates topics.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _FIELDS: Final = {
     DifferenceKind.SCHEMA_DIFFERENT: "schema",
     DifferenceKind.SUBSCRIPTION_MISSING: "subscriptions",
 }
-"""The differing field; of a namespace by its name in the document of its policies. None where the whole is missing."""
+"""Name of the differing field; for a namespace, its name in the policies document. None if the whole is missing."""
 
 # ---- Topics
 
@@ -76,15 +76,15 @@ _FAULTS: Final = {
     Disagreement.UNFINISHED_EXPANSION: DifferenceKind.MISSING_PARTITION,
 }
 _NOT_USERS: Final = ("__compaction", "interpulse.", "pulsar.repl.")
-"""Prefixes of the cursors that brokers and replication jobs have for themselves."""
+"""Prefixes of internal cursors of brokers and replication jobs."""
 
 
 def inventory_differences(
     cluster: str, namespace: NamespaceName, source: NamespaceInventory, target: NamespaceInventory
 ) -> list[Difference]:
-    """Return all differences of one namespace, ``cluster`` being the target; none if one side could not be read.
+    """Return all differences of one namespace, with ``cluster`` as the target; none if one side could not be read.
 
-    The topics of the source have the names that they have on the target.
+    The topics of the source are listed under their names on the target.
     """
     if source.error is not None or target.error is not None:
         return []
@@ -97,7 +97,7 @@ def inventory_differences(
 def topic_differences(source: TopicRow | None, target: TopicRow | None) -> list[Difference]:
     """Return all differences of one topic; None: it is absent.
 
-    Both rows have the name that the topic has on the target. Nothing is concluded from a row with an error.
+    Both rows have the topic's name on the target. A row with an error yields no differences.
     """
     if any(row is not None and row.error is not None for row in (source, target)):
         return []
@@ -142,7 +142,7 @@ def _of_topic(
 
 
 def _missing(row: TopicRow, partitions: int) -> Difference:
-    """Partitions without metadata are no topic: its creation takes them over."""
+    """Yield the missing topic. Partitions without metadata are not a topic: creating it adopts them."""
     system = row.topic.is_system
     return _of_topic(
         Severity.WARNING if system else Severity.ERROR,
@@ -155,10 +155,9 @@ def _missing(row: TopicRow, partitions: int) -> Difference:
 
 
 def count_difference(source: TopicRow | None, target: TopicRow | None) -> Difference | None:
-    """Return the difference between the partition counts of one topic; a topic that only the source has is none.
+    """Return the difference between the partition counts of one topic; None if only the source has it.
 
-    Partitions without metadata are no topic on the target. On the source they stand for a topic that is not
-    partitioned.
+    On the target, partitions without metadata are not a topic. On the source they mean a non-partitioned topic.
     """
     if target is None or target.kind is ListedKind.ORPHAN_PARTITION:
         return None
@@ -186,7 +185,10 @@ def _remote_only(row: TopicRow) -> Iterator[Difference]:
 
 
 def _schema_differences(source: TopicRow, target: TopicRow) -> Iterator[Difference]:
-    """Only the replication job registers schemas, in their order, as the target lets replicators do."""
+    """Yield the schema differences.
+
+    Only the replication job registers schemas, in order, if the target allows replicators.
+    """
     if source.schema_hash is None or source.schema_hash == target.schema_hash:
         return
     here, there = (
@@ -198,7 +200,7 @@ def _schema_differences(source: TopicRow, target: TopicRow) -> Iterator[Differen
 
 
 def _subscription_differences(source: TopicRow, target: TopicRow) -> Iterator[Difference]:
-    """Subscriptions that only the target has are its own."""
+    """Yield the subscriptions that only the source has. Those of the target alone are its own."""
     if source.subscriptions is None or target.subscriptions is None:
         return
     there = set(target.subscriptions)
@@ -212,7 +214,7 @@ def _subscription_differences(source: TopicRow, target: TopicRow) -> Iterator[Di
 def namespace_differences(
     cluster: str, namespace: NamespaceName, source: NamespaceState | None, target: NamespaceState | None
 ) -> list[Difference]:
-    """Return all differences in the policies of one namespace; one that only the target has is no difference."""
+    """Return all policy differences of one namespace. One that exists only on the target is not a difference."""
     if source is None:
         return []
     if target is None:
@@ -228,7 +230,7 @@ def namespace_differences(
 
 
 def namespace_missing(namespace: NamespaceName) -> Difference:
-    """Return the difference if the target lacks the namespace. Pulsar does not tell a missing tenant apart."""
+    """Return the difference if the target lacks the namespace. Pulsar does not distinguish a missing tenant."""
     return Difference(Severity.ERROR, DifferenceKind.NAMESPACE_MISSING, namespace)
 
 
@@ -292,7 +294,7 @@ def _of_policy(
 def _stored_differences(
     namespace: NamespaceName, source: NamespacePolicies, target: NamespacePolicies
 ) -> Iterator[Difference]:
-    """Yield the differences of policies whose stored value counts, and which one call sets."""
+    """Yield the differences of policies whose stored value counts and that one call sets."""
     for kind, policy in (
         (DifferenceKind.DEDUPLICATION, "deduplication_enabled"),
         (DifferenceKind.RETENTION, "retention"),
@@ -329,7 +331,7 @@ def _origin(policies: Mapping[str, Any], field: str) -> str:
 
 
 def _on_purpose(namespace: NamespaceName, source: NamespacePolicies, target: NamespacePolicies) -> Iterator[Difference]:
-    """Yield differences that an operator may want."""
+    """Yield differences that may be intended."""
     kind = DifferenceKind.PERMISSION
     here, there = (sorted(side.permissions.namespace) for side in (source, target))
     if here != there:

@@ -1,6 +1,6 @@
-"""The rule of PIP-414: a topic name has to agree with its partition metadata.
+"""Rule of PIP-414: a topic name must agree with its partition metadata.
 
-`decide_open` and `decide_create_plain` check it; `topic_diagnosis` finds the topics that break it and their repair.
+`decide_open` and `decide_create_plain` check it. `topic_diagnosis` finds the topics that break it and their repair.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ __all__ = ["check_consistency"]
 
 
 def check_consistency(view: TopicView) -> None:
-    """Refuse a name that disagrees with its partition metadata. Raises TopicInconsistent.
+    """Refuse a name that disagrees with its partition metadata. Raise TopicInconsistent.
 
-    PIP-414, the six rows of its rule: a partition name without metadata (1), inside (2) and outside of it (3), a base
-    name without (4) and with metadata (5), and heartbeat namespaces, which are exempt (6). System topics are not.
+    PIP-414 has six rows: a partition name without metadata (1), inside (2) and outside of it (3), a base name without
+    (4) and with metadata (5), and heartbeat namespaces, which are exempt (6). System topics are not exempt.
     """
     name, partitions = view.name, view.partitions
     if name.namespace_name.is_heartbeat:

@@ -1,4 +1,4 @@
-"""The return value of every rule."""
+"""Result of every rule."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ A = TypeVar("A")
 
 @dataclass(frozen=True, slots=True)
 class Decision(Generic[A]):
-    """The answer for the caller, and what has to become true before it may be given.
+    """Answer for the caller, and the changes to commit before it is returned.
 
-    A rule never changes anything itself: its caller commits ``changes`` (all or none, and only if what the rule
-    looked at is unchanged) and then hands out ``answer``. A preview is a decision whose changes are not applied. A
+    A rule never changes anything itself. Its caller commits ``changes``, all or none and only if the state that the
+    rule read is unchanged, and then returns ``answer``. A preview is a decision whose changes are not applied. A
     refusal is an exception from ``model.errors`` and has no changes.
     """
 
@@ -27,7 +27,7 @@ class Decision(Generic[A]):
 
 @dataclass(frozen=True, slots=True)
 class AskRemotes:
-    """In place of a decision: it depends on whether a remote cluster has the topic.
+    """Request for more information: the decision depends on whether a remote cluster has the topic.
 
-    The rule is asked again with a view that has the answer, and no ``remotes_to_ask``.
+    Call the rule again with a view that has the answer and an empty ``remotes_to_ask``.
     """

@@ -1,8 +1,8 @@
-"""The policies in force for one topic: its own, else its namespace's, else the broker's.
+"""Policies in force for one topic: its own, otherwise its namespace's, otherwise the broker's.
 
-Its own is the one set on this cluster, else the one set for all its clusters. The levels are brought into one form
-first, that of a topic's own policies. Each policy replaces the one of the level above as a whole; a value that means
-"no limit" is one too. Quotas of the backlog are looked at type by type.
+The topic's own policy is the local one, otherwise the global one. All levels are first converted to the form of topic
+policies. A policy replaces the one of the level above as a whole; "no limit" is a value like others. Backlog quotas are
+resolved by type.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ __all__ = [
 
 _NOTHING_SET: Final = TopicPolicies()
 _NOT_SET: Final = (None, frozenset[str]())
-_OF_NAMESPACES: Final = frozenset(each.name for each in fields(NamespacePolicies))
-_OF_TOPICS: Final = frozenset(each.name for each in fields(TopicPolicies))
+_OF_NAMESPACES: Final = frozenset(field.name for field in fields(NamespacePolicies))
+_OF_TOPICS: Final = frozenset(field.name for field in fields(TopicPolicies))
 _READ_DIFFERENTLY: Final = frozenset({"other", "schema_compatibility_strategy", "schema_validation_enforced"})
 _SHARED: Final = tuple(sorted((_OF_NAMESPACES & _OF_TOPICS) - _READ_DIFFERENTLY))
 _RATES: Final = tuple((entry.policy.attribute, entry.attribute) for entry in OF_NAMESPACES if entry.level.plural)
 LEGACY_STRATEGY_FIELD: Final = "schema_auto_update_compatibility_strategy"
-"""The stored field of the older policy, which ``schemaAutoUpdateCompatibilityStrategy`` shows and sets."""
+"""Stored field of the older policy, which ``schemaAutoUpdateCompatibilityStrategy`` reads and sets."""
 LEGACY_STRATEGIES: Final = {
     "AutoUpdateDisabled": "ALWAYS_INCOMPATIBLE",
     "AlwaysCompatible": "ALWAYS_COMPATIBLE",
@@ -48,11 +48,14 @@ LEGACY_STRATEGIES: Final = {
     "ForwardTransitive": "FORWARD_TRANSITIVE",
     "FullTransitive": "FULL_TRANSITIVE",
 }
-"""The values of the older policy as schema compatibility strategies."""
+"""Values of the older policy, as schema compatibility strategies."""
 
 
 def topic_level(record: TopicPolicyRecord, *, everywhere: bool = False) -> TopicPolicies:
-    """A topic's own policy: of this cluster, else of all its clusters; with ``everywhere``, of all alone."""
+    """Return a topic's own policy: the local one, otherwise the global one.
+
+    With ``everywhere``, only the global one.
+    """
     if everywhere:
         return record.everywhere
     if record.everywhere == _NOTHING_SET:
@@ -61,7 +64,7 @@ def topic_level(record: TopicPolicyRecord, *, everywhere: bool = False) -> Topic
 
 
 def namespace_level(policies: NamespacePolicies | None, *, cluster: str) -> TopicPolicies:
-    """The policies of a namespace on each of its topics on this cluster."""
+    """Return the policies of a namespace that apply to each of its topics on this cluster."""
     if policies is None:
         return _NOTHING_SET
     return TopicPolicies(
@@ -73,9 +76,11 @@ def namespace_level(policies: NamespacePolicies | None, *, cluster: str) -> Topi
 
 
 def effective_policies(topic: TopicPolicies, namespace: TopicPolicies, broker: TopicPolicies) -> TopicPolicies:
-    """The policies in force; ``namespace`` as `namespace_level` gives it, ``broker`` with everything it has a word on.
+    """Return the policies in force.
 
-    One policy is read differently: a schema that the broker demands cannot be waived below.
+    ``namespace`` comes from `namespace_level`, ``broker`` has the broker's settings.
+
+    One policy is different: lower levels cannot waive a schema that the broker requires.
     """
     joined = _joined((topic, namespace, broker))
     return joined.changed(
@@ -85,8 +90,8 @@ def effective_policies(topic: TopicPolicies, namespace: TopicPolicies, broker: T
 
 
 def _joined(levels: Sequence[TopicPolicies], *, other: Mapping[str, Any] | None = None) -> TopicPolicies:
-    """Each policy from the first level that sets it; an empty list of subscription types sets nothing."""
-    values = {each.name: _first(each.name, levels) for each in fields(TopicPolicies) if each.name != "other"}
+    """Return each policy from the first level that sets it. An empty list of subscription types sets nothing."""
+    values = {field.name: _first(field.name, levels) for field in fields(TopicPolicies) if field.name != "other"}
     return TopicPolicies(**values | {"backlog_quotas": _quotas(levels) or None}, other=other or {})
 
 
@@ -103,7 +108,7 @@ def _quotas(levels: Sequence[TopicPolicies]) -> Mapping[str, BacklogQuota]:
 
 @dataclass(frozen=True, slots=True)
 class EffectiveAutoCreation:
-    """What becomes of a question for a missing topic. ``partitions`` counts only if ``partitioned``."""
+    """Auto-creation policy for a missing topic. ``partitions`` counts only if ``partitioned``."""
 
     allowed: bool
     partitioned: bool = False
@@ -114,10 +119,10 @@ class EffectiveAutoCreation:
 def effective_auto_creation(
     topic: TopicName, namespace: NamespacePolicies | None, broker: AutoTopicCreation
 ) -> EffectiveAutoCreation:
-    """The auto-creation policy for one name.
+    """Return the auto-creation policy for one name.
 
-    A namespace override replaces the broker's settings as a whole, it is not merged with them. Dead-letter and retry
-    topics are never created partitioned. The topic type counts only in its exact spelling, as in Pulsar.
+    A namespace override replaces the broker's settings as a whole. Dead-letter and retry topics are never created
+    partitioned. The topic type counts only in its exact spelling, as in Pulsar.
     """
     override = namespace.auto_topic_creation if namespace else None
     policy = override or broker
@@ -130,13 +135,13 @@ def effective_auto_creation(
 
 
 def effective_schema_strategy(namespace: NamespacePolicies, broker_strategy: str) -> str:
-    """How a new schema has to fit the earlier ones; the namespace's older setting counts if the newer says nothing."""
+    """Return the schema compatibility strategy. The namespace's older setting counts if the newer one is undefined."""
     if namespace.schema_compatibility_strategy != "UNDEFINED":
         return namespace.schema_compatibility_strategy
     return LEGACY_STRATEGIES.get(str(namespace.other.get(LEGACY_STRATEGY_FIELD)), broker_strategy)
 
 
 def effective_topics_max(namespace: NamespacePolicies | None, broker_max: int) -> int:
-    """How many topics the namespace may hold; 0 = no limit."""
+    """Return the maximum number of topics in the namespace; 0 = no limit."""
     override = namespace.max_topics_per_namespace if namespace else None
     return broker_max if override is None else override

@@ -1,4 +1,4 @@
-"""What clusters, tenants and namespaces may be called."""
+"""Valid names of clusters, tenants and namespaces."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ _NAME_LENGTH_MAX: Final = 1_000  # names of topics contain it, and go into the l
 
 
 def check_entity_name(kind: str, name: str) -> None:
-    """Cluster and tenant names are letters, digits and ``_-=:.``; raises PreconditionFailed."""
+    """Refuse a cluster or tenant name with characters other than letters, digits and ``_-=:.``.
+
+    Raise PreconditionFailed.
+    """
     if not is_entity_name(name):
         raise PreconditionFailed(f"{kind} name is not valid: {name[:100]!r} must be letters, digits and _-=:. only")
     if len(name) > _NAME_LENGTH_MAX:

@@ -1,11 +1,11 @@
-"""When an inactive topic is deleted.
+"""Deletion of inactive topics.
 
-Whether it is needed depends on the mode of the policy: ``delete_when_no_subscriptions`` keeps whatever has a
-subscription, ``delete_when_subscriptions_caught_up`` only what a subscription has not acknowledged yet. In both modes a
-connected client keeps its topic, and so does what another cluster has still to get. Only loaded topics are looked at.
+The mode of the policy decides if a topic is in use: ``delete_when_no_subscriptions`` retains a topic with a
+subscription, ``delete_when_subscriptions_caught_up`` only one with unacknowledged messages. In both modes a connected
+client retains its topic, and so do entries not replicated yet. Only loaded topics are checked.
 
-Pulsar does not spare a connected consumer in the second mode: its topic goes and comes back with its next attempt, and
-what is published in between is lost for it. Here it stays.
+In the second mode Pulsar does not spare a connected consumer: its topic is deleted and created again with its next
+attempt, and messages published in between are lost for it. Here the topic remains.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ DELETE_MODES: Final = (DELETE_WHEN_NO_SUBSCRIPTIONS, DELETE_WHEN_CAUGHT_UP)
 
 @dataclass(frozen=True, slots=True)
 class TopicActivity:
-    """The use of a loaded topic.
+    """Use of a loaded topic.
 
     ``in_use``: a producer, a consumer or the replication to another cluster is connected. ``subscribed``: it has a
-    subscription. ``backlog``: a subscription has entries that it has not acknowledged. ``unreplicated``: another
-    cluster has still to get entries. ``holds_entries``: there are entries, acknowledged or not.
+    subscription. ``backlog``: a subscription has unacknowledged entries. ``unreplicated``: entries are still to be
+    replicated. ``holds_entries``: there are entries, acknowledged or not.
     """
 
     in_use: bool = False
@@ -55,7 +55,7 @@ class TopicActivity:
 
 
 def is_active(activity: TopicActivity, delete_mode: str) -> bool:
-    """Whether the topic is needed now."""
+    """Return True if the topic is in use."""
     if activity.in_use or activity.unreplicated:
         return True
     return activity.backlog if delete_mode == DELETE_WHEN_CAUGHT_UP else activity.subscribed
@@ -69,10 +69,10 @@ def is_expendable(
     policies: InactiveTopicPolicies,
     retention: RetentionPolicies,
 ) -> bool:
-    """Whether a loaded topic that was needed ``idle_ms`` ago for the last time goes now.
+    """Return True if a loaded topic may be deleted that was last in use ``idle_ms`` ago.
 
-    System topics stay. So does a topic that holds entries as long as its retention would keep acknowledged ones; of the
-    retention only the time counts.
+    System topics are never deleted. Neither is a topic with entries within the retention time; the retention size does
+    not count.
     """
     if name.is_system or not policies.delete_while_inactive or is_active(activity, policies.delete_mode):
         return False
@@ -87,9 +87,9 @@ def _retained(idle_ms: int, retention: RetentionPolicies) -> bool:
 
 @looks_at(Part.RELATED_METADATA, Part.PARTITION_RECORDS)
 def decide_delete_orphaned_metadata(view: TopicView, *, loaded: bool) -> Decision[bool]:
-    """A partitioned topic goes when its last partition has gone. One that is being deleted is left alone.
+    """Delete the metadata of a partitioned topic without partitions, unless it is being deleted.
 
-    ``loaded``: a partition is loaded, which is all there is of one that is not stored.
+    ``loaded``: a partition is loaded, which is all that exists of a non-persistent one.
     """
     present = view.metadata.get(view.name)
     if present is None or present.deleted or view.name.is_system or view.partition_records or loaded:
@@ -98,7 +98,7 @@ def decide_delete_orphaned_metadata(view: TopicView, *, loaded: bool) -> Decisio
 
 
 def check_inactive_topics(body: Mapping[str, Any]) -> InactiveTopicPolicies:
-    """Read a policy as an operator sends it; raises InvalidRequest for what cannot be meant."""
+    """Parse the policy that an operator sends. Raise InvalidRequest if it is invalid."""
     mode = body.get("inactiveTopicDeleteMode")
     if mode not in DELETE_MODES:
         raise _invalid(f"inactiveTopicDeleteMode must be {' or '.join(DELETE_MODES)}, not {mode}")

@@ -1,4 +1,4 @@
-"""A namespace as one cluster has it: the policies in force, and each of its topics by the cluster's lists."""
+"""Inventory of a namespace on one cluster: the policies in force, and its topics from the cluster's lists."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ SETTINGS: Final = (
     "isAllowAutoUpdateSchemaEnabled",
     "schemaCompatibilityStrategy",
 )
-"""The settings of a broker that are in force where a namespace has no policy."""
+"""Broker settings that apply if a namespace has no policy."""
 
 
 @dataclass(frozen=True, slots=True)
 class PoliciesInForce:
-    """The policies that two clusters of a namespace must share.
+    """Policies that two clusters of a namespace must share.
 
-    ``replicator_may_update_schema`` is true wherever producers may.
+    ``replicator_may_update_schema`` is true if producers may.
     """
 
     auto_creation: AutoTopicCreation
@@ -54,7 +54,7 @@ class PoliciesInForce:
 
 @dataclass(frozen=True, slots=True)
 class NamespaceState:
-    """The stored policies of a namespace, and its broker's SETTINGS, by Pulsar's keys."""
+    """Stored policies of a namespace, and its broker's SETTINGS, by Pulsar's keys."""
 
     policies: NamespacePolicies
     settings: Mapping[str, str] = field(default_factory=dict)
@@ -77,7 +77,7 @@ class NamespaceState:
 
 @dataclass(frozen=True, slots=True)
 class NamespaceInventory:
-    """One namespace on one cluster. Without ``state`` and ``error`` it does not exist."""
+    """Namespace on one cluster. Without ``state`` and ``error`` it does not exist."""
 
     state: NamespaceState | None = None
     topics: Mapping[TopicName, TopicRow] = field(default_factory=dict)
@@ -85,7 +85,10 @@ class NamespaceInventory:
 
 
 def needs_settings(override: AutoTopicCreation | None) -> bool:
-    """Return True if the broker's settings count too: Pulsar takes from them the count that an override lacks."""
+    """Return True if the broker's settings count too.
+
+    Pulsar takes the partition count from them if an override has none.
+    """
     return override is None or (override.topic_type == PARTITIONED and override.default_partitions is None)
 
 
@@ -97,7 +100,7 @@ def _auto_creation(override: AutoTopicCreation | None, settings: Mapping[str, st
 
 
 def broker_auto_creation(settings: Mapping[str, str]) -> AutoTopicCreation:
-    """Return the policy of a broker for namespaces without an override, from its configuration."""
+    """Return the broker's policy for namespaces without an override, from its configuration."""
     return AutoTopicCreation(
         settings.get("allowAutoTopicCreation", "true") == "true",
         settings.get("allowAutoTopicCreationType"),
@@ -106,7 +109,7 @@ def broker_auto_creation(settings: Mapping[str, str]) -> AutoTopicCreation:
 
 
 def as_override(policy: AutoTopicCreation) -> AutoTopicCreation:
-    """Return the policy in a form that can be set for a namespace: the type counts in its exact spelling."""
+    """Return the policy in a form that can be set for a namespace. The type counts in its exact spelling."""
     partitioned = policy.topic_type == PARTITIONED
     return AutoTopicCreation(
         policy.allowed,
@@ -117,9 +120,9 @@ def as_override(policy: AutoTopicCreation) -> AutoTopicCreation:
 
 
 class TopicLists:
-    """The lists of a namespace, taken in any portions, as ``rows`` by base name.
+    """Topics of a namespace, collected from lists in any portions, as ``rows`` by base name.
 
-    The rows are complete when `join` has taken all `bases`.
+    The rows are complete when `join` has processed all `bases`.
     """
 
     def __init__(self) -> None:
@@ -128,11 +131,11 @@ class TopicLists:
         self._indexes: dict[TopicName, list[int]] = {}
 
     def add_partitioned(self, counts: Iterable[tuple[TopicName, int | None]]) -> None:
-        """Add partitioned topics; None for a count that the list lacks: it then follows from the partitions."""
+        """Add partitioned topics. If the list has no count (None), it follows from the partitions."""
         self._counts.update(counts)
 
     def add_stored(self, names: Iterable[TopicName]) -> None:
-        """Add topics and partitions; of non-persistent ones those that are loaded."""
+        """Add topics and partitions. Non-persistent ones are those that are loaded."""
         for name in names:
             if name.partition_index == PLAIN:
                 self.rows[name] = TopicRow(name, ListedKind.NON_PARTITIONED)
@@ -171,7 +174,7 @@ def _partitioned(base: TopicName, count: int | None, indexes: Collection[int]) -
 
 
 def with_count(row: TopicRow, count: int, *, deleted: bool = False) -> TopicRow:
-    """Return the row of a partitioned topic with its recorded count. No non-persistent partition is ever missing."""
+    """Return the row of a partitioned topic with its stored count. A non-persistent partition is never missing."""
     indexes = range(row.partitions) if row.indexes is None else row.indexes
     complete = _is_run(indexes, count)
     if not row.topic.is_persistent:
@@ -181,5 +184,5 @@ def with_count(row: TopicRow, count: int, *, deleted: bool = False) -> TopicRow:
 
 
 def _is_run(indexes: Collection[int], count: int) -> bool:
-    """Return True if the indexes are 0 to ``count`` - 1. Neither is spelled out: a count can be hostile."""
+    """Return True if the indexes are 0 to ``count`` - 1. The range is never expanded: a count can be hostile."""
     return len(indexes) == count and min(indexes, default=0) >= 0 and max(indexes, default=-1) < count

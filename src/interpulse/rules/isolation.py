@@ -2,10 +2,9 @@
 
 Source: docs/reference/cluster-protocol.md#load-report.
 
-As in Pulsar's own brokers, the first policy of a cluster that names a namespace counts. Its primary
-brokers serve it, and its secondary ones too while there are fewer primary ones than ``min_limit``. A namespace that no
-policy names goes to brokers that are primary for none. Expressions of brokers are held against the host name, without
-the port.
+As in Pulsar, the first policy of a cluster that matches a namespace counts. Its primary brokers serve it, and its
+secondary ones too while there are fewer primary ones than ``min_limit``. A namespace without a policy is served by
+brokers that are primary for none. Broker expressions match the host name without the port.
 """
 
 from __future__ import annotations
@@ -40,21 +39,21 @@ _PARAMETERS = ("min_limit", "usage_threshold")
 
 @dataclass(frozen=True, slots=True)
 class IsolationView:
-    """The isolation policies of a cluster."""
+    """Isolation policies of a cluster."""
 
     cluster: str
     registered: bool
     record: Mapping[str, Any] | None
-    """Their JSON by name, as it is stored; None if there never were any."""
+    """Stored JSON by name; None if there never were any."""
     policies: IsolationPolicies
 
 
 def decide_set_isolation_policy(
     view: IsolationView, name: str, policy: IsolationPolicy
 ) -> Decision[IsolationPolicy | None]:
-    """Create or replace a policy; the answer is the one before. Other policies stay as they are stored.
+    """Create or replace a policy, and return the previous one. Other policies keep their stored form.
 
-    Raises PreconditionFailed without the cluster, and InvalidRequest as `check_isolation_policy` does.
+    Raise PreconditionFailed if the cluster does not exist, and InvalidRequest (see `check_isolation_policy`).
     """
     _check_registered(view)
     check_isolation_policy(name, policy)
@@ -62,7 +61,7 @@ def decide_set_isolation_policy(
 
 
 def decide_delete_isolation_policy(view: IsolationView, name: str) -> Decision[IsolationPolicy | None]:
-    """Delete a policy if there is one, which is the answer. Raises PreconditionFailed without the cluster."""
+    """Delete a policy if it exists, and return it. Raise PreconditionFailed if the cluster does not exist."""
     _check_registered(view)
     return _replaced(view, name, {other: body for other, body in (view.record or {}).items() if other != name})
 
@@ -78,7 +77,7 @@ def _check_registered(view: IsolationView) -> None:
 
 
 def check_isolation_policy(name: str, policy: IsolationPolicy) -> None:
-    """Refuse a policy without namespaces or brokers, or with values that are not valid; raises InvalidRequest."""
+    """Refuse a policy without namespaces or brokers, or with invalid values. Raise InvalidRequest."""
     if not policy.namespaces:
         raise InvalidRequest(f"Isolation policy {name} needs namespaces: expressions such as shop/.*")
     if not policy.primary:
@@ -113,9 +112,9 @@ def _fault(expression: str) -> str | None:
 
 
 def permitted_brokers(policies: IsolationPolicies, namespace: str, broker_ids: Collection[str]) -> list[str]:
-    """Return those of these brokers that may own a bundle of a namespace now; possibly none.
+    """Return the brokers that may own a bundle of a namespace now; possibly none.
 
-    Raises ServiceNotReady for an expression that is not valid, which only another program can have stored.
+    Raise ServiceNotReady for an invalid expression, which only another program can have stored.
     """
     named = _policy_of(policies, namespace)
     if named is None:
@@ -135,7 +134,7 @@ def nobody_permitted(policies: IsolationPolicies, namespace: str, broker_ids: It
 
 
 def exclusion(policies: IsolationPolicies, namespace: str, broker_id: str, registered: Collection[str]) -> str | None:
-    """Return why a broker may not own a bundle of a namespace, None if it may. Raises as `permitted_brokers`."""
+    """Return the reason why a broker may not own a bundle of a namespace; None if it may. Raise ServiceNotReady."""
     if not policies or broker_id in permitted_brokers(policies, namespace, {broker_id, *registered}):
         return None
     return f"{_demand(policies, namespace)}, and {broker_id} is none"
@@ -153,13 +152,13 @@ def _demand(policies: IsolationPolicies, namespace: str) -> str:
 
 
 def broker_isolation(policies: IsolationPolicies, broker: str) -> BrokerIsolation:
-    """Return the part of a broker in the policies, for any name: expressions are matched against the text as it is."""
-    found = BrokerIsolation(broker)
+    """Return the role of a broker in the policies. Any text is accepted as a name and matched unchanged."""
+    isolation = BrokerIsolation(broker)
     for name, policy in policies.items():
         primary = _is_one(name, policy.primary, broker)
         if primary or _is_one(name, policy.secondary, broker):
-            found = BrokerIsolation(broker, name, (*found.namespaces, *policy.namespaces), primary)
-    return found
+            isolation = BrokerIsolation(broker, name, (*isolation.namespaces, *policy.namespaces), primary)
+    return isolation
 
 
 def assignment(policies: IsolationPolicies, namespace: str, broker_id: str) -> tuple[str, bool]:
@@ -176,13 +175,13 @@ def assignment(policies: IsolationPolicies, namespace: str, broker_id: str) -> t
 def namespaces_to_unload(
     name: str, old: IsolationPolicy | None, new: IsolationPolicy, namespaces: Iterable[str]
 ) -> list[str]:
-    """Return those of the namespaces whose bundles are given away when a policy replaces an old one.
+    """Return the namespaces whose bundles move when a policy replaces an old one.
 
-    By default those that only one of the two names; where the primary brokers are others, all that either names.
+    By default those that only one of the two policies matches. If the primary brokers change, all that either matches.
     """
     if new.unload_scope == UnloadScope.NONE:
         return []
-    before = {text for text in old.namespaces if _fault(text) is None} if old else set()  # others named nothing
+    before = {text for text in old.namespaces if _fault(text) is None} if old else set()  # invalid ones matched nothing
     primary_changed = old is not None and Counter(old.primary) != Counter(new.primary)
     everything = new.unload_scope == UnloadScope.ALL_MATCHING or primary_changed
     expressions = before | set(new.namespaces) if everything else before ^ set(new.namespaces)

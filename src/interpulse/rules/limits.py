@@ -1,6 +1,6 @@
-"""The limits on the clients of a topic: refusals with the policy and its value. 0 = no limit.
+"""Limits on the clients of a topic. A refusal names the policy and its value. 0 = no limit.
 
-Replicators, and topics of the system, are exempt; the caller leaves them out.
+Replicators and system topics are exempt; the caller excludes them.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ __all__ = [
 
 
 def check_producers(topic: str, open_count: int, limit: int) -> None:
-    """Raises ProducerBusy if there are as many producers as there may be."""
+    """Raise ProducerBusy if the topic has the maximum number of producers."""
     if 0 < limit <= open_count:
         raise ProducerBusy(f"Topic '{topic}' reached max producers limit (maxProducers={limit})")
 
 
 def check_consumers_of_topic(open_count: int, limit: int) -> None:
-    """Raises ConsumerBusy if all subscriptions together have as many consumers as they may."""
+    """Raise ConsumerBusy if all subscriptions together have the maximum number of consumers."""
     if 0 < limit <= open_count:
         raise ConsumerBusy(f"Topic reached max consumers limit (maxConsumers={limit})")
 
 
 def check_consumers_of_subscription(open_count: int, limit: int) -> None:
-    """Raises ConsumerBusy if the subscription has as many consumers as it may."""
+    """Raise ConsumerBusy if the subscription has the maximum number of consumers."""
     if 0 < limit <= open_count:
         raise ConsumerBusy(f"Subscription reached max consumers limit (maxConsumersPerSubscription={limit})")
 
 
 def check_subscriptions(topic: str, count: int, limit: int) -> None:
-    """Raises NotAllowed if the topic has as many subscriptions as it may."""
+    """Raise NotAllowed if the topic has the maximum number of subscriptions."""
     if 0 < limit <= count:
         raise NotAllowed(
             f"Exceed the maximum number of subscriptions of the topic: {topic} (maxSubscriptionsPerTopic={limit})"
@@ -43,7 +43,7 @@ def check_subscriptions(topic: str, count: int, limit: int) -> None:
 
 
 def check_subscription_type(topic: str, label: str, enabled: frozenset[str] | None) -> None:
-    """Raises NotAllowed for a type that is not enabled; None = all are."""
+    """Raise NotAllowed for a type that is not enabled; None = all are."""
     if enabled is not None and label not in enabled:
         labels = ",".join(sorted(enabled))
         raise NotAllowed(f"Topic[{{{topic}}}] doesn't support {label} sub type! (subscriptionTypesEnabled={labels})")

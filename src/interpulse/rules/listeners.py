@@ -1,7 +1,7 @@
-"""The listeners of a broker: names by which clients of different networks ask for addresses that they reach.
+"""Listeners of a broker: names by which clients in different networks request addresses that they can reach.
 
-The form is Pulsar's ``advertisedListeners``: ``name:scheme://host:port`` with commas between; a name may come once for
-each of the schemes ``pulsar``, ``pulsar+ssl``, ``http`` and ``https``.
+The form is Pulsar's ``advertisedListeners``: ``name:scheme://host:port`` separated by commas. A name may appear once
+for each of the schemes ``pulsar``, ``pulsar+ssl``, ``http`` and ``https``.
 """
 
 from __future__ import annotations
@@ -16,31 +16,31 @@ from interpulse.model.brokers import ListenerAddresses
 __all__ = ["Listeners", "plan_listeners"]
 
 _SCHEMES: Final = ("pulsar", "pulsar+ssl", "http", "https")
-"""In the order of the fields of `ListenerAddresses`."""
+"""Schemes in the order of the fields of `ListenerAddresses`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Listeners:
-    """What is advertised; nothing where the setting is empty."""
+    """Advertised listeners; empty if the setting is empty."""
 
     internal: str = ""
-    """The listener of the other brokers, and of clients that name none; "" = there are no listeners."""
+    """Listener for other brokers and for clients that name none; "" = there are no listeners."""
     by_name: Mapping[str, ListenerAddresses] = field(default_factory=dict)
 
     @property
     def host(self) -> str:
-        """The host of the internal one, "" without listeners; an IPv6 address has its brackets."""
-        found = self.by_name.get(self.internal)
-        return "" if found is None else next(_hosts(found))
+        """Host of the internal listener, "" without listeners. An IPv6 address has brackets."""
+        addresses = self.by_name.get(self.internal)
+        return "" if addresses is None else next(_hosts(addresses))
 
     @property
     def hosts(self) -> frozenset[str]:
-        """All hosts."""
-        return frozenset(host for each in self.by_name.values() for host in _hosts(each))
+        """Hosts of all listeners."""
+        return frozenset(host for addresses in self.by_name.values() for host in _hosts(addresses))
 
 
 def plan_listeners(advertised: str, internal_name: str) -> Listeners:
-    """Read ``advertisedListeners`` and ``internalListenerName``; raises ValueError, which says what is wrong."""
+    """Parse ``advertisedListeners`` and ``internalListenerName``. Raise ValueError with the problem."""
     urls: dict[str, dict[str, str]] = {}
     taken: dict[str, str] = {}
     for entry in filter(None, map(str.strip, advertised.split(","))):
@@ -53,8 +53,10 @@ def plan_listeners(advertised: str, internal_name: str) -> Listeners:
     internal = internal_name or next(iter(urls), "")
     if internal not in urls and (urls or internal):
         raise ValueError(f"internalListenerName={internal} is none of the listeners {', '.join(urls) or '(none)'}")
-    by_name = {name: ListenerAddresses(*(each.get(scheme, "") for scheme in _SCHEMES)) for name, each in urls.items()}
-    without = [name for name, each in by_name.items() if not (each.service_url or each.service_url_tls)]
+    by_name = {
+        name: ListenerAddresses(*(addresses.get(scheme, "") for scheme in _SCHEMES)) for name, addresses in urls.items()
+    }
+    without = [name for name, addresses in by_name.items() if not (addresses.service_url or addresses.service_url_tls)]
     if without:
         raise ValueError(f"the listener {without[0]} has no address of pulsar:// or pulsar+ssl://")
     return Listeners(internal, by_name)

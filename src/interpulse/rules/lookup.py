@@ -1,8 +1,7 @@
-"""Lookup: the broker of a topic, and the answer for many topics at once (PIP-35).
+"""Lookup: the broker of a topic, and the answer for many topics (PIP-35).
 
-A broker owns whole bundles (`interpulse.rules.bundles`). Nothing
-here knows how many brokers there are: an argument names the owner of a bundle, and a lookup of one topic and a batch
-ask the same one.
+A broker owns whole bundles (`interpulse.rules.bundles`). The rules do not depend on the number of brokers: an argument
+returns the owner of a bundle, for a lookup of one topic and for a batch.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ __all__ = [
 View = TypeVar("View")
 
 _REASON_CHARS_MAX: Final = 300
-"""A reason repeats the name, which may be long; beside the name itself the answer must still fit a frame."""
+"""Maximum length of a reason. It repeats the name, which may be long, and the answer must still fit a frame."""
 
 
 # --- one topic --------------------------------------------------------------------------------------------------------
@@ -57,7 +56,7 @@ _REASON_CHARS_MAX: Final = 300
 
 @dataclass(frozen=True, slots=True)
 class LookupTarget:
-    """The answer to a lookup: the broker to connect to, or with ``redirect`` the one to ask next. "" = not offered."""
+    """Answer to a lookup: the broker to connect to, or with ``redirect`` the one to ask next. "" = not offered."""
 
     service_url: str
     service_url_tls: str = ""
@@ -66,13 +65,13 @@ class LookupTarget:
     broker_id: str = ""
     redirect: bool = False
     authoritative: bool = True
-    """With ``redirect``: whether that broker shall take the bundle if it has no owner."""
+    """With ``redirect``: True if that broker must take the bundle if it has no owner."""
     proxy_through_service_url: bool = False
 
     def web_address(self, *, tls: bool) -> str:
-        """Where a caller of the web service goes on, without a slash at the end. One inside TLS stays there.
+        """Return the address at which an HTTP client continues, without a trailing slash. HTTPS stays HTTPS.
 
-        Raises ServiceNotReady if it cannot.
+        Raise ServiceNotReady if there is none.
         """
         url = address_for(self.web_url, self.web_url_tls, tls=tls)
         if not url:
@@ -84,12 +83,15 @@ class LookupTarget:
 
 
 Owner = Callable[[NamespaceName, str], LookupTarget]
-"""The broker of a bundle of a namespace. Raises ServiceNotReady if no broker can own it, MetadataError while it is
-being unloaded or its owner cannot be read."""
+"""Function that returns the broker of a bundle.
+
+It raises ServiceNotReady if no broker can own the bundle, and MetadataError while the bundle is being unloaded or its
+owner cannot be read.
+"""
 
 
 class NamespaceView:
-    """The view of a namespace for lookups, read once for all topics of a batch."""
+    """View of a namespace for lookups, read once for all topics of a batch."""
 
     __slots__ = ("bundles", "lower_ends", "name", "peer", "serves_all", "standing")
 
@@ -101,26 +103,32 @@ class NamespaceView:
         boundaries: Sequence[str] = ONE_BUNDLE,
         peer: LookupTarget | None = None,
     ) -> None:
-        """``peer`` is a cluster that has the namespace in this one's place; only asked where this one does not."""
+        """Create a view.
+
+        ``peer`` is a peer cluster that has the namespace; it is used only if this cluster does not.
+        """
         self.name = name
         self.standing = standing
         self.serves_all = standing is NamespaceStanding.SERVED or name.is_heartbeat
-        """Every topic of the namespace is served here."""
+        """True if every topic of the namespace is served here."""
         self.bundles = [bundle_at(boundaries, index) for index in range(len(boundaries) - 1)]
         self.lower_ends = lower_ends(boundaries)
         self.peer = peer
 
     def serves(self, topic: TopicName) -> bool:
-        """Whether this cluster serves the topic: system topics of a namespace that is being deleted too."""
+        """Return True if this cluster serves the topic.
+
+        That includes system topics of a namespace that is being deleted.
+        """
         return self.serves_all or (self.standing is NamespaceStanding.DELETED and topic.is_system)
 
     def bundle_index(self, topic: TopicName) -> int:
-        """The number of the bundle that holds the topic."""
+        """Return the number of the topic's bundle."""
         return bisect_right(self.lower_ends, zlib.crc32(str(topic).encode())) - 1  # `bundle_hash`, once per topic
 
 
 def find_peer(namespace: NamespaceView) -> LookupTarget:
-    """The peer cluster that serves the namespace instead of this one. Raises what refuses its topics if none does."""
+    """Return the peer cluster that serves the namespace instead of this one. Raise the refusal if there is none."""
     name, standing = namespace.name, namespace.standing
     if standing is NamespaceStanding.MISSING:
         raise NamespaceNotFound(f"Namespace {name} does not exist")
@@ -135,9 +143,9 @@ def find_peer(namespace: NamespaceView) -> LookupTarget:
 
 
 def find_owner(namespace: NamespaceView, index: int, owner: Owner) -> LookupTarget:
-    """The owner of this bundle of a namespace that is served here.
+    """Return the owner of this bundle of a namespace that is served here.
 
-    Everything but trouble with metadata means that no broker can take the bundle now: the client asks again.
+    Every failure except one of the metadata means that no broker can take the bundle now: the client retries.
     """
     try:
         return owner(namespace.name, namespace.bundles[index])
@@ -152,7 +160,7 @@ def find_owner(namespace: NamespaceView, index: int, owner: Owner) -> LookupTarg
 
 @dataclass(frozen=True, slots=True)
 class LookupFailure:
-    """Topics that share a reason why there is no broker for them."""
+    """Topics that have no broker for the same reason."""
 
     error: PulsarError
     topics: list[str] = field(default_factory=list)
@@ -160,39 +168,39 @@ class LookupFailure:
 
 @dataclass(frozen=True, slots=True)
 class BatchAnswer:
-    """The answer to a batch while it grows, names as they were asked for. Each goes into one group or one failure.
+    """Growing answer to a batch, with the names as requested. Each name goes into one group or one failure.
 
-    Equal targets are one group and equal failures one failure, however many bundles they come from; in each the topics
-    stand in the order they were asked for within each step of the rule.
+    Equal targets form one group and equal failures one failure, across bundles. Within each step of the rule, topics
+    keep the order of the request.
     """
 
     groups: dict[LookupTarget, list[str]] = field(default_factory=dict)
     failed: dict[tuple[type[PulsarError], str], LookupFailure] = field(default_factory=dict)
     partitions: dict[str, int] = field(default_factory=dict)
-    """How many partitions each base name has, where names were replaced by their partitions."""
+    """Partition count of each base name that was replaced by its partitions."""
 
     @property
     def failures(self) -> Iterable[LookupFailure]:
         return self.failed.values()
 
     def fail(self, topic: str, error: PulsarError) -> None:
-        """This topic has no broker, because of ``error``."""
+        """Record that this topic has no broker because of ``error``."""
         self.failing(error).append(topic)
 
     def failing(self, error: PulsarError) -> list[str]:
-        """The topics that fail for this reason."""
+        """Return the topics that fail for this reason."""
         reason = str(error)
         if len(reason) > _REASON_CHARS_MAX:
             error = type(error)(reason[:_REASON_CHARS_MAX] + "...")
         return self.failed.setdefault((type(error), reason), LookupFailure(error)).topics
 
     def served(self, target: LookupTarget) -> list[str]:
-        """The topics of this target."""
+        """Return the topics of this target."""
         return self.groups.setdefault(target, [])
 
 
 def check_batch_size(topics: int, topics_max: int) -> None:
-    """Refuse a batch as a whole: one without topics, or with too many. Raises InvalidRequest, RequestTooLarge."""
+    """Refuse a whole batch without topics, or with too many. Raise InvalidRequest or RequestTooLarge."""
     if topics == 0:
         raise InvalidRequest("A batch lookup needs at least one topic")
     if topics > topics_max:
@@ -202,7 +210,7 @@ def check_batch_size(topics: int, topics_max: int) -> None:
 
 
 def requested_topics(names: Iterable[str], answer: BatchAnswer) -> dict[str, TopicName]:
-    """The names of a request, each once and in its order; what is no name fails."""
+    """Return the names of a request, each once and in order. Invalid names fail."""
     topics: dict[str, TopicName] = {}
     for name in dict.fromkeys(names):
         try:
@@ -215,7 +223,7 @@ def requested_topics(names: Iterable[str], answer: BatchAnswer) -> dict[str, Top
 def sort_by_permission(
     topics: Mapping[str, TopicName], refused: Mapping[str, PulsarError], answer: BatchAnswer
 ) -> dict[str, TopicName]:
-    """The topics that may be looked up; the others fail before anything is said about their namespaces."""
+    """Return the topics that may be looked up. The others fail before anything about their namespaces is revealed."""
     for name, error in refused.items():
         answer.fail(name, error)
     return {name: topic for name, topic in topics.items() if name not in refused}
@@ -226,7 +234,7 @@ def sort_by_namespace(
     namespaces: Mapping[NamespaceName, NamespaceView | PulsarError],
     answer: BatchAnswer,
 ) -> dict[str, TopicName]:
-    """The topics that this cluster serves; those of other namespaces fail, or go to the peer cluster that has them."""
+    """Return the topics that this cluster serves. Those of other namespaces fail, or go to the peer cluster."""
     if all(isinstance(view, NamespaceView) and view.serves_all for view in namespaces.values()):
         return dict(topics)
     by_parts = _by_parts(namespaces)
@@ -251,7 +259,7 @@ def _answer_elsewhere(name: str, namespace: NamespaceView, answer: BatchAnswer) 
 
 
 def _by_parts(namespaces: Mapping[NamespaceName, View]) -> dict[tuple[str, str], View]:
-    """By tenant and local name: a pair of strings is found twice as fast as a namespace, and this is done per topic."""
+    """Group topics by tenant and local name. Pairs of strings are hashed twice as fast as namespaces."""
     return {(name.tenant, name.local): view for name, view in namespaces.items()}
 
 
@@ -262,10 +270,10 @@ def sort_by_existence(
     *,
     expanded_chars_max: int | None = None,
 ) -> dict[str, TopicName]:
-    """The topics to look up, given their partition counts: those that failed to have one fail.
+    """Return the topics to look up. Those whose partition count is a failure fail.
 
-    With ``expanded_chars_max`` a base name is replaced by its partitions, as long as their names all together are not
-    longer. A topic without partitions stands for itself, however many partitions others have.
+    With ``expanded_chars_max`` a base name is replaced by its partitions, as long as their names together are not
+    longer. A topic without partitions stands for itself.
     """
     wanted: dict[str, TopicName] = {}
     room = expanded_chars_max or 0
@@ -296,15 +304,15 @@ def _too_many_partitions(topic: TopicName, count: int) -> PulsarError:
 
 
 class BundlePlaces(NamedTuple):
-    """The bundles of topics: each once, and for each topic the number of its own among them."""
+    """Bundles of topics: each bundle once, and its index for each topic."""
 
     bundles: Sequence[tuple[NamespaceView, int]]
-    """A namespace, and the number of the bundle there."""
+    """Namespace and bundle number of each bundle."""
     numbers: Sequence[int]
 
 
 def bundle_places(topics: Mapping[str, TopicName], namespaces: Mapping[NamespaceName, NamespaceView]) -> BundlePlaces:
-    """The bundles of topics of served namespaces."""
+    """Return the bundles of topics in served namespaces."""
     by_parts = _by_parts(namespaces)
     bundles: dict[tuple[NamespaceView, int], int] = {}
     numbers = []
@@ -319,9 +327,9 @@ def bundle_places(topics: Mapping[str, TopicName], namespaces: Mapping[Namespace
 
 
 def sort_by_owner(topics: Iterable[str], places: BundlePlaces, owner: Owner, answer: BatchAnswer) -> None:
-    """Answer topics by the owners of their bundles, ``places``. ``owner`` is asked once for each bundle.
+    """Answer topics with the owners of their bundles, ``places``. ``owner`` is called once for each bundle.
 
-    A bundle without owner fails with its topics only.
+    A bundle without owner fails only its own topics.
     """
     answered = [_place(*bundle, owner, answer) for bundle in places.bundles]
     for name, number in zip(topics, places.numbers, strict=True):

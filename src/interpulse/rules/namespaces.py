@@ -1,4 +1,4 @@
-"""Namespaces: the decisions to create and delete them, to replace their policies, and to divide their bundles."""
+"""Namespaces: decisions to create and delete them, to replace their policies, and to divide their bundles."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ Boundaries = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class NamespaceView:
-    """A namespace by its name, as far as the rules look at it."""
+    """Namespace, as far as the rules need it."""
 
     namespace: NamespaceName
     policies: NamespacePolicies | None
-    """None: there is no such namespace."""
+    """Policies; None if the namespace does not exist."""
     tenant: TenantInfo | None = None
-    """For its creation; None: there is no such tenant."""
+    """Tenant record, for creation; None if the tenant does not exist."""
     registered: Mapping[str, ClusterData] = field(default_factory=dict)
-    """For its creation: those of its clusters that are registered."""
+    """Registered clusters among those of the namespace, for creation."""
     boundaries: Boundaries | None = None
-    """The bundles, where they have a record of their own."""
+    """Bundle boundaries, if they are stored in their own record."""
 
 
 def existing_policies(view: NamespaceView) -> NamespacePolicies:
-    """Return the policies; raises NamespaceNotFound."""
+    """Return the policies. Raise NamespaceNotFound."""
     if view.policies is None:
         raise NamespaceNotFound("Namespace does not exist")
     return view.policies
@@ -57,7 +57,7 @@ def existing_policies(view: NamespaceView) -> NamespacePolicies:
 def decide_policies(
     view: NamespaceView, change: Callable[[NamespacePolicies], NamespacePolicies]
 ) -> Decision[NamespacePolicies]:
-    """Replace the policies by what ``change`` returns, which is the answer. Raises NamespaceNotFound."""
+    """Replace the policies by the result of ``change``, and return it. Raise NamespaceNotFound."""
     old = existing_policies(view)
     changed = change(old)
     return Decision(changed, () if changed == old else (SetNamespacePolicies(view.namespace, changed),))
@@ -66,9 +66,9 @@ def decide_policies(
 def decide_create_namespace_of_tenant(
     view: NamespaceView, policies: NamespacePolicies, *, local_cluster: str
 ) -> Decision[None]:
-    """Create a namespace on clusters that its tenant may use; the local one is always among its allowed clusters.
+    """Create a namespace on clusters that its tenant may use. The local cluster is always allowed.
 
-    Raises TenantNotFound, as `check_new_namespace_clusters`, and as `decide_create_namespace`.
+    Raise TenantNotFound, and the errors of `check_new_namespace_clusters` and `decide_create_namespace`.
     """
     replication = policies.replication_clusters or (local_cluster,)
     allowed = tuple(sorted({*policies.allowed_clusters, local_cluster})) if policies.allowed_clusters else ()
@@ -80,9 +80,9 @@ def decide_create_namespace_of_tenant(
 
 
 def decide_create_namespace(view: NamespaceView, policies: NamespacePolicies, *, local_cluster: str) -> Decision[None]:
-    """Create a namespace, without replication clusters on the local one; its tenant is not looked at.
+    """Create a namespace, without replication clusters on the local one. The tenant is not checked.
 
-    Raises PreconditionFailed for a name that is too long, InvalidRequest for bundles that cannot be, AlreadyExists.
+    Raise PreconditionFailed for a name that is too long, InvalidRequest for invalid bundles, AlreadyExists.
     """
     check_entity_name("Namespace", view.namespace.local)
     clusters = policies.replication_clusters or (local_cluster,)
@@ -94,7 +94,7 @@ def decide_create_namespace(view: NamespaceView, policies: NamespacePolicies, *,
 
 
 def decide_divide_bundles(view: NamespaceView, change: Callable[[Boundaries], Boundaries]) -> Decision[None]:
-    """Divide the bundles at the boundaries that ``change`` returns. Raises NamespaceNotFound."""
+    """Divide the bundles at the boundaries that ``change`` returns. Raise NamespaceNotFound."""
     policies = existing_policies(view)
     old = boundaries_of(policies) if view.boundaries is None else view.boundaries
     new = change(old)
@@ -109,9 +109,9 @@ def decide_divide_bundles(view: NamespaceView, change: Callable[[Boundaries], Bo
 
 
 def decide_delete_namespace(view: NamespaceView, *, holds_topics: bool = False) -> Decision[None]:
-    """Delete a namespace. ``holds_topics``: it holds topics of its users, and they are not deleted with it.
+    """Delete a namespace. ``holds_topics``: it has topics of users that are not deleted with it.
 
-    Raises NamespaceNotFound, PreconditionFailed while it is on several clusters, and NotEmpty.
+    Raise NamespaceNotFound, PreconditionFailed while it is on several clusters, and NotEmpty.
     """
     policies = existing_policies(view)
     if view.namespace == SYSTEM_NAMESPACE:
@@ -122,15 +122,16 @@ def decide_delete_namespace(view: NamespaceView, *, holds_topics: bool = False) 
 
 
 def check_empty(namespace: NamespaceName, *, holds_topics: bool) -> None:
-    """Refuse the deletion of a namespace that holds topics of its users; raises NotEmpty."""
+    """Refuse the deletion of a namespace that has topics of users. Raise NotEmpty."""
     if holds_topics:
         raise NotEmpty(f"Cannot delete non empty namespace {namespace}")
 
 
 def decide_begin_deletion(view: NamespaceView, *, forced: bool) -> Decision[None]:
-    """Mark a namespace as being deleted, so that no topic of it can be created. Raises as `decide_delete_namespace`.
+    """Mark a namespace as being deleted, so that none of its topics can be created.
 
-    ``forced`` is remembered: what the namespace holds goes with it, also after a restart.
+    ``forced`` is stored: the namespace's content is deleted with it, also after a restart. Raise the errors of
+    `decide_delete_namespace`.
     """
     decide_delete_namespace(view)
     marked = decide_policies(view, lambda policies: policies.changed(deleted=True)).changes
@@ -138,6 +139,6 @@ def decide_begin_deletion(view: NamespaceView, *, forced: bool) -> Decision[None
 
 
 def decide_give_up_deletion(view: NamespaceView) -> Decision[None]:
-    """Remove the mark of a deletion. Raises NamespaceNotFound."""
+    """Remove the mark of a deletion. Raise NamespaceNotFound."""
     restored = decide_policies(view, lambda policies: policies.changed(deleted=False)).changes
     return Decision(None, (*restored, SetForcedDeletion(view.namespace, False)) if restored else ())

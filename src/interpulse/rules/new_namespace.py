@@ -1,6 +1,6 @@
-"""The policies that a namespace is created with, in one document. Each is held to its own rule.
+"""Initial policies of a namespace, in one document. Each is checked by its own rule.
 
-Pulsar only checks retention and the time to live of messages, and stores the others unchecked.
+Pulsar checks only retention and message TTL, and stores the others unchecked.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["check_new_policies"]
 def check_new_policies(body: Mapping[str, Any], limits: Limits) -> NamespacePolicies:
     """Return the policies of a new namespace. The values in ``body`` have the types of Pulsar's fields.
 
-    Raise the error of the rule of the first policy that is wrong.
+    Raise the error of the rule of the first invalid policy.
     """
     policies = NamespacePolicies.from_json(body)
     for entry in OF_NAMESPACES:

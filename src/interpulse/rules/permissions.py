@@ -1,8 +1,7 @@
-"""Permissions: of super users, of the administrators of a tenant, and by grants.
+"""Permissions: super users, tenant administrators, and grants.
 
-A rule gets one role, the required permission, and a view of the privileged roles and the namespace's policies. One of
-the three grounds is enough; without any the answer is no. Both roles of a client behind a proxy are asked about, see
-`Principal.roles`.
+A rule takes one role, the required permission, and a view of the privileged roles and the namespace's policies. Any of
+the three grounds is sufficient. For a client behind a proxy both roles are checked, see `Principal.roles`.
 """
 
 from __future__ import annotations
@@ -66,7 +65,7 @@ _TOPIC_ACTIONS: Final[Mapping[TopicOperation, frozenset[Action]]] = {
     TopicOperation.SET_REPLICATED_SUBSCRIPTION_STATUS: _READERS,
     TopicOperation.GET_REPLICATED_SUBSCRIPTION_STATUS: _READERS,
 }
-"""Any of these actions is enough; what is not listed is for administrators alone."""
+"""Granted actions of which any one is sufficient. Operations not listed are for administrators only."""
 
 _NAMESPACE_ACTIONS: Final[Mapping[NamespaceOperation, frozenset[Action]]] = {
     NamespaceOperation.GET_TOPICS: _CLIENTS,
@@ -77,7 +76,7 @@ _NAMESPACE_ACTIONS: Final[Mapping[NamespaceOperation, frozenset[Action]]] = {
 
 
 def may_administer(role: str, *, super_users: Collection[str], tenant_admins: Collection[str] = ()) -> bool:
-    """Return True if a role may do everything in a tenant; outside of tenants only super users may."""
+    """Return True if a role may do everything in a tenant. Outside of tenants only super users may."""
     return role in super_users or role in tenant_admins
 
 
@@ -88,9 +87,9 @@ def may_on_topic(
     policies: NamespacePolicies | None,
     subscription: str | None = None,
 ) -> bool:
-    """Return True if a role that is no administrator may do this with a topic, and with the subscription.
+    """Return True if a role that is not an administrator may perform this operation on a topic and subscription.
 
-    Nothing is granted without a namespace.
+    Without a namespace nothing is granted.
     """
     wanted = _TOPIC_ACTIONS.get(operation)
     if wanted is None or policies is None or not wanted & policies.permissions.on_topic(topic, role):
@@ -99,7 +98,7 @@ def may_on_topic(
 
 
 def _may_use(role: str, subscription: str, policies: NamespacePolicies) -> bool:
-    """Return True if the subscription is open to the role, and its name begins with the role where it must."""
+    """Return True if the subscription is open to the role and its name has the required prefix."""
     owners = policies.permissions.subscriptions.get(subscription)
     if owners and role not in owners:
         return False
@@ -107,7 +106,7 @@ def _may_use(role: str, subscription: str, policies: NamespacePolicies) -> bool:
 
 
 def may_on_namespace(role: str, operation: NamespaceOperation, policies: NamespacePolicies | None) -> bool:
-    """Return True if a role may do this with a namespace. Grants on single topics do not count."""
+    """Return True if a role may perform this operation on a namespace. Grants on single topics do not count."""
     wanted = _NAMESPACE_ACTIONS.get(operation)
     return wanted is not None and policies is not None and bool(wanted & _on_namespace(policies.permissions, role))
 
@@ -117,7 +116,7 @@ def _on_namespace(permissions: Permissions, role: str) -> frozenset[str]:
 
 
 class SubscriptionPrefixMissing(Unauthorized):
-    """The refusal of a subscription whose name must begin with the role."""
+    """Refusal of a subscription whose name must begin with the role."""
 
 
 def denied_on_topic(
@@ -127,7 +126,7 @@ def denied_on_topic(
     policies: NamespacePolicies | None,
     subscription: str | None = None,
 ) -> Unauthorized:
-    """Return the refusal in Pulsar's words; if only the subscription's name is wrong, it says how it must begin."""
+    """Return the refusal in Pulsar's words. If only the subscription's name is wrong, it states the prefix."""
     if subscription and policies and may_on_topic(role, operation, topic, policies):
         owners = policies.permissions.subscriptions.get(subscription)
         if not owners or role in owners:
@@ -148,9 +147,9 @@ def denied_on_namespace(operation: NamespaceOperation, namespace: NamespaceName)
 def check_principals(
     role: str, original: str | None, proxies: Collection[str], *, same_allowed: bool = False
 ) -> AuthorizationError | None:
-    """Return the refusal of a role that speaks for another one, None if it may.
+    """Return the refusal of a role that acts for another one; None if it may.
 
-    ``same_allowed``: a client that is no proxy may name its own role.
+    ``same_allowed``: a client that is not a proxy may name its own role.
     """
     if role in proxies:
         if not original:
@@ -165,23 +164,23 @@ def check_principals(
 
 
 def decide_grant(view: NamespaceView, role: str, actions: Collection[str]) -> Decision[None]:
-    """Grant actions in the whole namespace, in place of those that the role has there. Raises InvalidRequest."""
+    """Replace the actions granted to a role in the whole namespace. Raise InvalidRequest."""
     check_roles([role])
     granted = check_actions(actions)
     return _changed(view, lambda permissions: permissions.grant(role, granted))
 
 
 def decide_revoke(view: NamespaceView, role: str) -> Decision[None]:
-    """Revoke the role's permissions in the whole namespace; those on single topics stay."""
+    """Revoke the role's permissions in the whole namespace. Those on single topics remain."""
     return _changed(view, lambda permissions: permissions.revoke(role))
 
 
 def decide_grant_on_topic(
     view: NamespaceView, topic: TopicName, role: str, actions: Collection[str], *, exists: bool
 ) -> Decision[None]:
-    """Grant actions on one topic and its partitions, in place of those of the role there.
+    """Replace the actions granted to a role on one topic and its partitions.
 
-    Raises InvalidRequest, and TopicNotFound: a grant on a missing topic would hold for its creator.
+    Raise InvalidRequest, and TopicNotFound: a grant on a missing topic would apply to the topic's later creator.
     """
     check_roles([role])
     granted = check_actions(actions)
@@ -190,19 +189,19 @@ def decide_grant_on_topic(
 
 
 def decide_revoke_on_topic(view: NamespaceView, topic: TopicName, role: str, *, exists: bool) -> Decision[None]:
-    """Revoke the role's permissions on this topic alone. Raises TopicNotFound."""
+    """Revoke the role's permissions on this topic only. Raise TopicNotFound."""
     check_topic_exists(topic, exists=exists)
     return _changed(view, lambda permissions: permissions.revoke_topic([topic], role))
 
 
 def decide_grant_on_subscription(view: NamespaceView, subscription: str, roles: Collection[str]) -> Decision[None]:
-    """Let only these roles use subscriptions of this name. Raises InvalidRequest."""
+    """Restrict subscriptions of this name to these roles. Raise InvalidRequest."""
     granted = check_roles(roles)
     return _changed(view, lambda permissions: permissions.grant_subscription(subscription, granted))
 
 
 def decide_revoke_on_subscription(view: NamespaceView, subscription: str, role: str) -> Decision[None]:
-    """Remove one role from a subscription. Raises NotFound if it is not named for it."""
+    """Remove one role from a subscription. Raise NotFound if the role is not listed."""
     if role not in existing_policies(view).permissions.subscriptions.get(subscription, ()):
         raise NotFound(f"Role {role} has no permission on subscription {subscription}")
     return _changed(view, lambda permissions: permissions.revoke_subscription(subscription, role))
@@ -215,7 +214,7 @@ def decide_subscription_auth_mode(view: NamespaceView, mode: str | None) -> Deci
 
 
 def check_topic_exists(topic: TopicName, *, exists: bool) -> None:
-    """Refuse a topic that does not exist; raises TopicNotFound."""
+    """Refuse a topic that does not exist. Raise TopicNotFound."""
     if not exists:
         raise TopicNotFound(f"Topic {topic} not found")
 
@@ -225,10 +224,10 @@ def _changed(view: NamespaceView, change: Callable[[Permissions], Permissions]) 
 
 
 def check_actions(actions: Iterable[str]) -> list[Action]:
-    """Return the actions of a grant; raises InvalidRequest for none, or for one that cannot be granted."""
-    known = {str(action) for action in Action}
+    """Return the actions of a grant. Raise InvalidRequest if there are none, or one cannot be granted."""
+    grantable = {str(action) for action in Action}
     wanted = list(actions)
-    unknown = [action for action in wanted if action not in known]
+    unknown = [action for action in wanted if action not in grantable]
     if unknown:
         raise InvalidRequest(f"Unknown actions {', '.join(unknown)}; those that can be granted: {', '.join(Action)}")
     if not wanted:
@@ -237,7 +236,7 @@ def check_actions(actions: Iterable[str]) -> list[Action]:
 
 
 def check_roles(roles: Iterable[str]) -> list[str]:
-    """Return the roles of a grant; raises InvalidRequest for none, and for an empty one."""
+    """Return the roles of a grant. Raise InvalidRequest if there are none, or one is empty."""
     wanted = list(roles)
     if not wanted or not all(role.strip() for role in wanted):
         raise InvalidRequest("Roles should not be empty")
@@ -245,7 +244,7 @@ def check_roles(roles: Iterable[str]) -> list[str]:
 
 
 def check_subscription_auth_mode(mode: str | None) -> str:
-    """Return the mode, NONE by default; raises InvalidRequest for an unknown one."""
+    """Return the mode, NONE by default. Raise InvalidRequest for an unknown one."""
     if mode is None:
         return SUBSCRIPTION_AUTH_NONE
     if mode not in SUBSCRIPTION_AUTH_MODES:

@@ -1,4 +1,4 @@
-"""The broker that serves a bundle, and the answer to a lookup.
+"""Placement: the broker that serves a bundle, and the answer to a lookup.
 
 Source: docs/reference/cluster-protocol.md#placement, docs/reference/cluster-protocol.md#redirects.
 """
@@ -25,7 +25,7 @@ _CHANGE_SECONDS, _REFRESH_SECONDS = 5, 15 * 60
 
 @dataclass(frozen=True, slots=True)
 class BrokersView:
-    """The brokers of a cluster: which one asks, which are registered, the leader if there is one, and who may what."""
+    """Brokers of a cluster: the one that decides, the registered ones, the leader, and the isolation policies."""
 
     me: str
     reports: Mapping[str, LoadReport]
@@ -34,34 +34,37 @@ class BrokersView:
 
     @property
     def elected(self) -> LoadReport | None:
-        """The leader that decides, which only a broker of Apache Pulsar is; None: every broker decides alike."""
-        return self.reports.get(self.leader or "") if any(not each.is_ours for each in self.reports.values()) else None
+        """Leader that decides, only if it is a broker of Apache Pulsar. None: every broker decides equally."""
+        return (
+            self.reports.get(self.leader or "") if any(not report.is_ours for report in self.reports.values()) else None
+        )
 
     @property
     def extensible(self) -> str | None:
-        """A broker that keeps ownership elsewhere than in locks, so that no other may be beside it; None if all do."""
+        """Broker that stores ownership elsewhere than in locks, which excludes other brokers; None if all use locks."""
         return next((name for name, each in self.reports.items() if _EXTENSIBLE in each.load_manager), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Take:
-    """The broker that is asked takes the bundle."""
+    """Answer: the broker that was asked takes the bundle."""
 
 
 TAKE = Take()
 
 
 def candidate(bundle_path: str, broker_ids: Iterable[str]) -> str | None:
-    """The broker that a free bundle goes to: every broker computes the same. None if there is none.
+    """Return the broker that a free bundle goes to; None if there is none. Every broker computes the same.
 
-    Where one leaves, its bundles spread over all others, and no other bundle has another candidate. A checksum alone
-    would not spread them: those of two texts differ in the same bits whatever stands in front, so it is mixed.
+    When a broker leaves, its bundles spread over all others, and all other bundles keep their candidate. The checksum
+    is mixed because it alone would not spread them: the checksums of two texts differ in the same bits after any
+    prefix.
     """
     return max(broker_ids, key=lambda each: (_mixed(crc32c(f"{bundle_path}|{each}".encode())), each), default=None)
 
 
 def _mixed(checksum: int) -> int:
-    """MurmurHash3's last step: every bit depends on all."""
+    """Apply MurmurHash3's last step, after which every bit depends on all."""
     checksum = (checksum ^ checksum >> 16) * 0x85EBCA6B & _BITS
     checksum = (checksum ^ checksum >> 13) * 0xC2B2AE35 & _BITS
     return checksum ^ checksum >> 16
@@ -76,13 +79,12 @@ def decide_placement(
     listener_name: str = "",
     destination: str | None = None,
 ) -> LookupTarget | Take:
-    """The answer to a lookup, given the lock of the bundle.
+    """Return the answer to a lookup, given the lock of the bundle.
 
-    ``destination`` is a broker that the bundle is being unloaded for; while it is there it comes before others.
-
-    ``authoritative``: another broker sent the client here to have the bundle taken; an owner wins over it. Raises
-    MetadataError while the owner gives the bundle away, ServiceNotReady if no broker can take it, UnknownListener.
-    Whether this broker may have what it is to take is looked at when it is taken.
+    ``destination`` is a broker for which the bundle is being unloaded. While it is registered it takes precedence.
+    ``authoritative``: another broker sent the client here to have the bundle taken, but an existing owner takes
+    precedence. Raise MetadataError while the owner releases the bundle, ServiceNotReady if no broker can take it,
+    UnknownListener. The permission of this broker to take the bundle is checked when it is taken.
     """
     if lock is not None:
         if lock.disabled:
@@ -109,15 +111,15 @@ def decide_placement(
 
 
 def sent_to(broker: BrokerAddresses, listener_name: str) -> LookupTarget:
-    """The broker is the owner: connect there. Raises UnknownListener."""
+    """Return the answer to connect to this broker, the owner. Raise UnknownListener."""
     addresses = broker.addresses
     if listener_name:
-        found = broker.listeners.get(listener_name)
-        if found is None:
+        advertised = broker.listeners.get(listener_name)
+        if advertised is None:
             raise UnknownListener(
                 f"The broker '{broker.broker_id}' does not have '{listener_name}' listener configured."
             )
-        addresses = found
+        addresses = advertised
     return LookupTarget(
         addresses.service_url,
         addresses.service_url_tls,
@@ -128,7 +130,10 @@ def sent_to(broker: BrokerAddresses, listener_name: str) -> LookupTarget:
 
 
 def redirected(broker: BrokerAddresses, listener_name: str, *, authoritative: bool) -> LookupTarget:
-    """The broker knows more, or with ``authoritative`` shall take the bundle: ask there. Raises UnknownListener."""
+    """Return the answer to ask this broker, which with ``authoritative`` must take the bundle.
+
+    Raise UnknownListener.
+    """
     target = sent_to(broker, listener_name)
     return LookupTarget(
         target.service_url,
@@ -142,7 +147,10 @@ def redirected(broker: BrokerAddresses, listener_name: str, *, authoritative: bo
 
 
 def is_load_change(before: Mapping[str, float], now: Mapping[str, float], *, seconds: float) -> bool:
-    """Whether a load report of ``seconds`` ago is to be written anew: a figure moved by a tenth, or it is old."""
+    """Return True if a load report must be written again: a value changed by a tenth, or the report is old.
+
+    ``seconds`` is its age.
+    """
     if seconds >= _REFRESH_SECONDS:
         return True
     moved = any(abs(count - before.get(name, 0)) * 10 >= max(before.get(name, 0), 1) for name, count in now.items())

@@ -1,6 +1,6 @@
 """Decisions on single policies: the documents of a namespace or topic with one policy set or removed.
 
-A refusal is an error of `interpulse.model.errors`. None removes a policy.
+A refusal is an error of `interpulse.model.errors`. A value of None removes the policy.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _TOPIC_QUOTA: Final = f"Backlog Quota exceeds configured retention quota for top
 def namespace_with_policy(
     policies: NamespacePolicies, entry: PolicyAtLevel, value: Any, *, cluster: str
 ) -> NamespacePolicies:
-    """Set a policy of a namespace. A policy that has one value per cluster is set for ``cluster``.
+    """Set a policy of a namespace. A policy with one value per cluster is set for ``cluster``.
 
-    Raise PreconditionFailed for a retention below the quota of the size. As in Pulsar the age does not count here.
+    Raise PreconditionFailed for a retention below the size quota. As in Pulsar the age quota does not count here.
     """
     if entry.level.plural:
         value = _replaced(getattr(policies, entry.attribute), cluster, value)
@@ -50,10 +50,10 @@ def namespace_with_quota(policies: NamespacePolicies, kind: str, quota: BacklogQ
 def topic_with_policy(
     policies: TopicPolicies, entry: PolicyAtLevel, value: Any, *, namespace: TopicPolicies
 ) -> TopicPolicies:
-    """Set a policy of a topic, whose namespace has the policies ``namespace`` for it.
+    """Set a policy of a topic. ``namespace`` has the policies of its namespace.
 
-    Raise PreconditionFailed for a retention below a quota in force. Only the policy that is set is checked, so that an
-    earlier contradiction does not keep others from being set.
+    Raise PreconditionFailed for a retention below a quota in force. Only this policy is checked, so that an earlier
+    contradiction does not block others.
     """
     changed = policies.changed(**{entry.attribute: value})
     if entry.attribute == "retention" and value is not None:

@@ -1,4 +1,4 @@
-"""The change that a remote cluster needs before a topic is replicated to it (PIP-433), or grows."""
+"""Changes that a remote cluster needs before a topic is replicated to it (PIP-433) or expanded."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = [
 
 
 class ProvisioningStep(Enum):
-    """The next thing to do."""
+    """Kind of the next step."""
 
     CONNECT = auto()
     CREATE = auto()
@@ -40,9 +40,9 @@ class ProvisioningStep(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Provisioning:
-    """A step: ``change`` creates the topic; a topic that is held has the ``choices`` of the operator.
+    """Next step. ``change`` creates the topic; a held topic has ``choices`` for the operator.
 
-    One choice is an expansion of the smaller topic, two are deletions on the source and on the remote cluster.
+    One choice expands the smaller topic, two delete it, on the source or on the remote cluster.
     """
 
     step: ProvisioningStep
@@ -53,11 +53,11 @@ class Provisioning:
 def plan_topic(
     base: TopicName, local: Existence, remote: Existence, *, may_create: bool, there: TopicName | None = None
 ) -> Provisioning:
-    """Compare one topic of two clusters, both asked without creating anything.
+    """Compare one topic of two clusters, both read without creating anything.
 
-    ``there`` is its name on the remote cluster, if that is another one. Neither side is ever changed to fit the other:
-    a difference holds the topic until an operator decides. The remote cluster's auto-creation policies play no part.
-    After a creation that meets "already exists", plan again.
+    ``there`` is its name on the remote cluster, if it differs. Neither side is ever changed to match the other: a
+    difference holds the topic until an operator decides. The remote cluster's auto-creation policies do not count.
+    After a creation that fails with "already exists", plan again.
     """
     there = base if there is None else there
     if local.kind is TopicKind.ABSENT:
@@ -72,17 +72,17 @@ def plan_topic(
 
 
 def may_grow(local: Existence, remote: Existence) -> bool:
-    """Return True if the remote topic can become equal by growing; none ever shrinks."""
+    """Return True if the remote topic can be made equal by expansion. A topic never shrinks."""
     return local.kind is remote.kind is TopicKind.PARTITIONED and remote.partitions < local.partitions
 
 
 def creation(topic: TopicName, partitions: int) -> CreatePartitionedMetadata | CreateTopicRecord:
-    """Return the creation of a topic with so many partitions; 0: one that is not partitioned."""
+    """Return the creation of a topic with this many partitions; 0 = not partitioned."""
     return CreatePartitionedMetadata(topic, partitions) if partitions else CreateTopicRecord(topic)
 
 
 def deletion(topic: TopicName, partitions: int, *, force: bool = False) -> DeletePartitionedMetadata | DeleteTopic:
-    """Return the deletion of a topic with so many partitions; one that is in use or replicated needs ``force``."""
+    """Return the deletion of a topic with this many partitions. One that is in use or replicated needs ``force``."""
     return DeletePartitionedMetadata(topic, force) if partitions else DeleteTopic(topic, force)
 
 
@@ -93,7 +93,7 @@ def _choices(*sides: tuple[TopicName, Existence]) -> tuple[TopicAdminChange, ...
     return (SetPartitionCount(topic, larger.partitions),)
 
 
-# ---- The expansion of a replicated topic
+# ---- Expansion of a replicated topic
 
 RemoteExpansion = CreatePartitionedMetadata | SetPartitionCount
 
@@ -101,11 +101,11 @@ RemoteExpansion = CreatePartitionedMetadata | SetPartitionCount
 def plan_remote_expansion(
     name: TopicName, partitions: int, remotes: Mapping[str, Existence], *, creation_allowed: bool
 ) -> dict[str, RemoteExpansion]:
-    """Return the change on each cluster that lacks partitions before a topic grows here to ``partitions``.
+    """Return the change on each cluster that lacks partitions before a topic is expanded here to ``partitions``.
 
-    ``remotes`` has the existence of the name on each cluster. All are checked before any cluster is changed, unlike in
-    Pulsar, where the local topic has grown already when a remote one cannot. Raises Unprocessable if a remote topic has
-    more partitions, Conflict if it is not partitioned, or absent and may not be created from here.
+    ``remotes`` has the existence of the name on each cluster. All are checked before any is changed; in Pulsar the
+    local topic has already grown when a remote one cannot. Raise Unprocessable if a remote topic has more partitions,
+    Conflict if it is not partitioned, or absent and may not be created from here.
     """
     steps = {cluster: _step(name, partitions, cluster, remote, creation_allowed) for cluster, remote in remotes.items()}
     return {cluster: step for cluster, step in steps.items() if step is not None}

@@ -1,4 +1,4 @@
-"""The clusters that a namespace may list for its replication (PIP-433, checks before the comparison of clusters)."""
+"""Replication clusters that a namespace may list (PIP-433: the checks before clusters are compared)."""
 
 from __future__ import annotations
 
@@ -36,31 +36,31 @@ __all__ = [
 
 
 def effective_replication_clusters(topic: TopicPolicies, namespace: NamespacePolicies | None) -> tuple[str, ...]:
-    """Where a topic is: on the clusters set for itself, else on those of its namespace."""
+    """Return the clusters of a topic: its own, otherwise those of its namespace."""
     if topic.replication_clusters is not None:
         return topic.replication_clusters
     return namespace.replication_clusters if namespace else ()
 
 
 def is_copied_by_default(name: TopicName, topic: TopicPolicies) -> bool:
-    """Whether the messages of a replicated topic are copied by a job that was told nothing special.
+    """Return True if a replication job copies the messages of a replicated topic by default.
 
-    What a cluster notes for itself is no matter of another one (Pulsar copies it): a system topic is copied only if
-    clusters are set for itself, or by a job with ``include_system_topics``.
+    System topics belong to one cluster (Pulsar copies them). They are copied only if clusters are set for the topic
+    itself, or by a job with ``include_system_topics``.
     """
     return not name.is_system or topic.replication_clusters is not None
 
 
 def remote_clusters(local: str, clusters: Collection[str]) -> tuple[str, ...]:
-    """The clusters that get what is published here, sorted; none where the local cluster is not listed."""
+    """Return the sorted clusters to which local messages are copied; none if the local cluster is not listed."""
     return tuple(sorted(set(clusters) - {local})) if local in clusters else ()
 
 
 def sending_cluster(producer: str, replicator_prefix: str) -> str | None:
-    """The cluster whose replicator has this name, None if it is no replicator's.
+    """Return the cluster whose replicator has this producer name; None for other producers.
 
-    The prefix ends with a dot here: ``pulsar.repl.west`` and ``pulsar.repl.west-->east`` are sent from west. Limits and
-    statistics look so closely; schemas, missing topics and de-duplication take the prefix alone, as in Pulsar.
+    The prefix includes a dot: ``pulsar.repl.west`` and ``pulsar.repl.west-->east`` are sent from west. Limits and
+    statistics use this strict form. Schemas, missing topics and de-duplication check the prefix only, as in Pulsar.
     """
     route = producer.removeprefix(f"{replicator_prefix}.")
     return None if route == producer else route.partition("-->")[0]
@@ -79,9 +79,9 @@ def check_replication_clusters(
     policies: NamespacePolicies | None,
     tenant: TenantInfo | None,
 ) -> None:
-    """Refuse a list of replication clusters that cannot be; the first failing check decides, in Pulsar's order.
+    """Refuse an invalid list of replication clusters. The first failing check decides, in Pulsar's order.
 
-    ``registered`` holds those of the requested clusters that are known.
+    ``registered`` has those of the requested clusters that are registered.
     """
     if not requested:
         raise PreconditionFailed("ClusterIds should not be null or empty")
@@ -108,10 +108,12 @@ def check_topic_replication_clusters(
     registered: Mapping[str, ClusterData],
     tenant: TenantInfo,
 ) -> None:
-    """Refuse a list of replication clusters of one topic; the first failing check decides, in Pulsar's order.
+    """Refuse an invalid list of replication clusters of one topic.
 
-    ``needed`` is the local cluster, unless the list is for all clusters. The allowed clusters of the namespace do not
-    count here, as in Pulsar.
+    The first failing check decides, in Pulsar's order.
+
+    ``needed`` is the local cluster, unless the list is global. As in Pulsar, the allowed clusters of the namespace do
+    not count here.
     """
     if not requested:
         raise PreconditionFailed("ClusterIds should not be null or empty")
@@ -125,7 +127,7 @@ def check_topic_replication_clusters(
 
 
 def check_global_topic_clusters(requested: Collection[str], policies: NamespacePolicies) -> None:
-    """Refuse replication clusters for all clusters of a topic where the policy would not reach them.
+    """Refuse global replication clusters of a topic if the policy would not reach them.
 
     Source: docs/reference/topic-lifecycle.md#policies-for-all-clusters.
     """
@@ -152,7 +154,7 @@ def check_allowed_clusters(
     policies: NamespacePolicies,
     tenant: TenantInfo,
 ) -> None:
-    """Refuse allowed clusters that leave out a replication cluster, that are peers, or that the tenant may not use."""
+    """Refuse allowed clusters that omit a replication cluster, are peers, or are not available to the tenant."""
     check_tenant_clusters(namespace.tenant, requested, tenant)
     _check_registered(requested, registered)
     _check_peers(requested, registered)
@@ -171,9 +173,9 @@ def check_new_namespace_clusters(
     registered: Mapping[str, ClusterData],
     tenant: TenantInfo,
 ) -> None:
-    """Refuse a namespace on clusters its tenant may not use, that are not registered, peers, or not among the allowed.
+    """Refuse clusters of a new namespace that are not available to its tenant, not registered, peers, or not allowed.
 
-    ``registered`` holds those of both lists that are known.
+    ``registered`` has those of both lists that are registered.
     """
     replication, allowed = policies.replication_clusters, policies.allowed_clusters
     for clusters in (replication, allowed):
@@ -188,9 +190,9 @@ def check_new_namespace_clusters(
 
 
 def check_namespace_left_by_others(namespace: NamespaceName, policies: NamespacePolicies) -> None:
-    """Refuse the deletion of a namespace that is on several clusters, forced or not; raises PreconditionFailed.
+    """Refuse the deletion of a namespace that is on several clusters, forced or not. Raise PreconditionFailed.
 
-    What is still to be replicated would be lost with it.
+    Messages not replicated yet would be lost.
     """
     clusters = sorted(set(policies.replication_clusters))
     if len(clusters) > 1 and not policies.deleted:
@@ -201,7 +203,7 @@ def check_namespace_left_by_others(namespace: NamespaceName, policies: Namespace
 
 
 def check_topic_left_by_others(topic: TopicName, remotes: Collection[str]) -> None:
-    """Refuse to delete a topic that is replicated to other clusters, unless by force; raises Unprocessable."""
+    """Refuse to delete a topic that is replicated to other clusters, unless it is forced. Raise Unprocessable."""
     if remotes:
         raise Unprocessable(
             f"Delete forbidden topic is replicated on clusters [{', '.join(remotes)}]: {topic}. What they have not got "
@@ -210,7 +212,7 @@ def check_topic_left_by_others(topic: TopicName, remotes: Collection[str]) -> No
 
 
 def check_tenant_clusters(tenant_name: str, requested: Collection[str], tenant: TenantInfo) -> None:
-    """Refuse clusters that the tenant may not use; raises Forbidden."""
+    """Refuse clusters that the tenant may not use. Raise Forbidden."""
     for name in sorted(requested):
         if name not in tenant.allowed_clusters:
             raise Forbidden(f"Cluster [{name}] is not in the list of allowed clusters list for tenant [{tenant_name}]")

@@ -1,12 +1,12 @@
-"""The registration of schemas: the history of one topic's schemas, and the decision to append to it.
+"""Registration of schemas: the schema history of a topic, and the decision to append to it.
 
 Invariants of a history:
 
-* versions are consecutive from 0, in the order they were registered; a deletion marker takes a version too;
-* only what comes after the last deletion marker is *live*: it is compared, handed out and counted.
+* Versions are consecutive from 0, in the order of registration. A deletion marker takes a version too.
+* Only versions after the last deletion marker are *live*: compared, returned and counted.
 
-Types BYTES and None stand for "no schema" and never come here. Whether an old and a new definition can read each other
-is asked of ``rules/schema_compatibility``.
+Types BYTES and None mean "no schema" and are never passed here. ``rules/schema_compatibility`` decides if an old and a
+new definition can read each other.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ __all__ = [
     "live_versions",
 ]
 
-# User code looks for the Java exception's name in the text, whatever the language.
+# Applications in all languages look for the Java exception's name in the text.
 _JAVA_NAME: Final = "org.apache.pulsar.broker.service.schema.exceptions.IncompatibleSchemaException: "
 _CONSUMERS_AS_BACKWARD: Final = frozenset({"BACKWARD", "FORWARD", "FORWARD_TRANSITIVE", "FULL"})
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaVersion:
-    """One entry of a history; ``schema`` is None in a deletion marker."""
+    """Entry of a history. ``schema`` is None in a deletion marker."""
 
     version: int
     schema: SchemaInfo | None
@@ -62,7 +62,7 @@ def live_versions(history: Sequence[SchemaVersion]) -> Sequence[SchemaVersion]:
 
 
 def find_equal(history: Sequence[SchemaVersion], schema: SchemaInfo) -> int | None:
-    """Return the live version that holds this very schema, None if there is none."""
+    """Return the live version with an equal schema; None if there is none."""
     live = live_versions(history)
     for entry in live:
         if entry.schema is not None and _bytes_of(entry.schema) == _bytes_of(schema):
@@ -85,10 +85,10 @@ def decide_registration(
     may_update: bool,
     now_ms: int,
 ) -> Decision[int]:
-    """Append ``schema`` unless a version already holds it; the answer is its version. Raises IncompatibleSchema.
+    """Append ``schema`` unless a version already has it, and return its version. Raise IncompatibleSchema.
 
-    ``may_update``: the caller may add schemas to this topic; a registered schema needs no permission. Raises
-    InvalidSchemaDefinition for a definition that is none of its type.
+    ``may_update``: the caller may add schemas to this topic; an existing schema needs no permission. Raise
+    InvalidSchemaDefinition for a definition that does not match its type.
     """
     registered = find_equal(history, schema)
     if registered is not None:
@@ -101,7 +101,7 @@ def decide_registration(
 
 
 def decide_delete_schema(topic: TopicName, history: Sequence[SchemaVersion], *, now_ms: int) -> Decision[int]:
-    """Hide the history behind a deletion marker; the answer is the marker's version."""
+    """Append a deletion marker, which hides the history, and return its version."""
     return _appended(topic, history, None, now_ms)
 
 
@@ -113,17 +113,19 @@ def _appended(
 
 
 def check_compatibility(history: Sequence[SchemaVersion], schema: SchemaInfo, *, strategy: str) -> None:
-    """Refuse what :func:`decide_registration` would refuse, switches aside; a registered one is compared too."""
+    """Refuse a schema as :func:`decide_registration` would, except for permissions.
+
+    A registered one is compared too.
+    """
     _check_definition(schema)
     _check_against(live_versions(history), schema, strategy)
 
 
 def check_consumer_schema(history: Sequence[SchemaVersion], schema: SchemaInfo, *, strategy: str) -> None:
-    """Refuse a consumer whose schema cannot read what the topic holds; nothing is ever registered.
+    """Refuse a consumer whose schema cannot read the topic. Nothing is ever registered.
 
-    A consumer has to read, so what it cannot write does not count: under most strategies the latest schema alone is
-    asked. Under the others it is compared with all, as a real Pulsar does: ALWAYS_INCOMPATIBLE refuses even the topic's
-    own schema.
+    A consumer only reads, so under most strategies only the latest schema is compared. Under the others all are, as in
+    Apache Pulsar: ALWAYS_INCOMPATIBLE refuses even the topic's own schema.
     """
     _check_definition(schema)
     live = live_versions(history)
@@ -147,7 +149,7 @@ def _check_against(
 
 
 def _compare(versions: Sequence[SchemaVersion], schema: SchemaInfo, strategy: str, *, named: str) -> None:
-    """``named`` is the strategy as its user knows it."""
+    """Compare schemas. ``named`` is the strategy under its user's name, for errors."""
     existing = [entry.schema for entry in versions if entry.schema is not None]
     for old in existing:
         if old.type is not schema.type:
@@ -171,14 +173,17 @@ def _check_definition(schema: SchemaInfo) -> None:
 
 
 def _bytes_of(schema: SchemaInfo) -> tuple[SchemaType, bytes, object]:
-    """Return what makes two schemas equal; the types of a pair's parts are in its properties, so these count."""
+    """Return the bytes that identify a schema.
+
+    The types of a pair's parts are in its properties, so these are included.
+    """
     properties = tuple(sorted(schema.properties.items())) if schema.type is SchemaType.KEY_VALUE else ()
     return schema.type, schema.definition, properties
 
 
 def _identity(schema: SchemaInfo) -> object:
-    """Return a definition as Avro compares it: white space, docs and aliases make no difference."""
+    """Return a definition as Avro compares it, without white space, docs and aliases."""
     try:
         return avro_identity(schema.definition)
     except InvalidSchemaDefinition:
-        return schema.definition  # of its own kind; where it is new, it is refused
+        return schema.definition  # a definition of another kind; a new one is refused

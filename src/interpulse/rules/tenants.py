@@ -1,4 +1,4 @@
-"""Tenants: the checks of their records, and the decisions to create, change and delete them."""
+"""Tenants: checks of their records, and decisions to create, change and delete them."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class TenantView:
-    """A tenant by its name, as far as the rules look at it."""
+    """Tenant, as far as the rules need it."""
 
     name: str
     stored: TenantInfo | None
-    """None: there is no such tenant."""
+    """Stored record; None if the tenant does not exist."""
     registered: Collection[str] = ()
-    """The names of all registered clusters."""
+    """Names of all registered clusters."""
     namespaces: Collection[NamespaceName] = ()
     policies: Mapping[NamespaceName, NamespacePolicies] = field(default_factory=dict)
-    """The policies of its namespaces; needed only if it loses clusters."""
+    """Policies of its namespaces; needed only if it loses clusters."""
 
 
 def decide_create_tenant(view: TenantView, tenant: TenantInfo) -> Decision[None]:
-    """Create a tenant. Raises AlreadyExists, and PreconditionFailed as `check_tenant` does."""
+    """Create a tenant. Raise AlreadyExists, and PreconditionFailed (see `check_tenant`)."""
     check_tenant(tenant, registered=view.registered)
     if view.stored is not None:
         raise AlreadyExists(f"Tenant already exists: {view.name}")
@@ -45,9 +45,9 @@ def decide_create_tenant(view: TenantView, tenant: TenantInfo) -> Decision[None]
 
 
 def decide_update_tenant(view: TenantView, tenant: TenantInfo) -> Decision[None]:
-    """Replace the roles and clusters of a tenant; unknown fields of its record stay.
+    """Replace the roles and clusters of a tenant. Unknown fields of its record are preserved.
 
-    Raises TenantNotFound, and PreconditionFailed as `check_tenant` and `check_clusters_kept` do.
+    Raise TenantNotFound, and PreconditionFailed (see `check_tenant` and `check_clusters_kept`).
     """
     check_tenant(tenant, registered=view.registered)
     old = _existing(view)
@@ -57,7 +57,7 @@ def decide_update_tenant(view: TenantView, tenant: TenantInfo) -> Decision[None]
 
 
 def decide_delete_tenant(view: TenantView, *, with_namespaces: bool = False) -> Decision[None]:
-    """Delete a tenant, which must have no namespaces unless they go along. Raises TenantNotFound and NotEmpty."""
+    """Delete a tenant without namespaces, or together with them. Raise TenantNotFound and NotEmpty."""
     _existing(view)
     if view.namespaces and not with_namespaces:
         raise NotEmpty(f"The tenant still has active namespaces: {view.name}")
@@ -71,7 +71,7 @@ def _existing(view: TenantView) -> TenantInfo:
 
 
 def check_tenant(tenant: TenantInfo, *, registered: Collection[str]) -> None:
-    """Refuse roles with blanks around them, no cluster, and clusters that are not registered."""
+    """Refuse roles with surrounding blanks, an empty list of clusters, and clusters that are not registered."""
     for role in tenant.admin_roles:
         if role != role.strip():
             raise PreconditionFailed(f"AdminRoles contains whitespace in the beginning or end: {role[:100]!r}")
@@ -85,7 +85,7 @@ def check_tenant(tenant: TenantInfo, *, registered: Collection[str]) -> None:
 def check_clusters_kept(
     name: str, removed: Collection[str], namespaces: Iterable[tuple[NamespaceName, NamespacePolicies]]
 ) -> None:
-    """Refuse to take clusters from a tenant that one of its namespaces is on; raises PreconditionFailed."""
+    """Refuse to remove clusters from a tenant that one of its namespaces uses. Raise PreconditionFailed."""
     for namespace, policies in namespaces:
         for cluster in sorted(set(policies.replication_clusters) & set(removed)):
             raise PreconditionFailed(

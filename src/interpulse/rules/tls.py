@@ -1,7 +1,7 @@
-"""Versions and ciphers of TLS that a service offers, and how long a certificate still lasts.
+"""TLS versions and ciphers of a service, and the remaining lifetime of a certificate.
 
-Versions 1.2 and 1.3 alone. Of 1.2 the ciphers that give forward secrecy and authenticate what they encrypt; those of
-1.3 all do.
+Only versions 1.2 and 1.3. Ciphers of 1.2 are those with forward secrecy and authenticated encryption; all ciphers of
+1.3 have both.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 __all__ = ["DAYS_OF_NOTICE", "TLS_VERSIONS", "TlsOffer", "expiry_notice", "plan_offer"]
 
 TLS_VERSIONS: Final = ("TLSv1.3", "TLSv1.2")
-"""As Pulsar's ``tlsProtocols`` names them."""
+"""Supported versions under the names of Pulsar's ``tlsProtocols``."""
 
 DAYS_OF_NOTICE: Final = 30
 
@@ -28,22 +28,22 @@ _NAMES_1_2: Final = {
     f"TLS_ECDHE_{signed}_WITH_{kind}": f"ECDHE-{signed}-{short}"
     for (kind, short), signed in product(_KINDS.items(), ("ECDSA", "RSA"))
 }
-"""The names of the standard, which Java uses, and those of OpenSSL."""
+"""Standard names of ciphers, which Java uses, with their names in OpenSSL."""
 
 
 @dataclass(frozen=True, slots=True)
 class TlsOffer:
-    """The versions, of `TLS_VERSIONS`, and the ciphers of 1.2 by their names in OpenSSL."""
+    """Versions, of `TLS_VERSIONS`, and ciphers of 1.2 by their names in OpenSSL."""
 
     versions: tuple[str, ...] = TLS_VERSIONS
     ciphers: tuple[str, ...] = tuple(_NAMES_1_2.values())
 
 
 def plan_offer(versions: Sequence[str] = TLS_VERSIONS, ciphers: Sequence[str] = ()) -> TlsOffer:
-    """The offer of a service that is to have these versions and ciphers; no ciphers = all.
+    """Return the offer of a service with these versions and ciphers; no ciphers = all.
 
-    A version none of whose ciphers is listed is not offered. Raises ValueError for ciphers that are not offered, for
-    some but not all of version 1.3, which are not switched off one by one, and where no version is left.
+    A version without a listed cipher is not offered. Raise ValueError for unsupported ciphers, if no version remains,
+    and for some but not all ciphers of version 1.3, which cannot be disabled one by one.
     """
     if not ciphers:
         return TlsOffer(tuple(versions))
@@ -67,7 +67,7 @@ def plan_offer(versions: Sequence[str] = TLS_VERSIONS, ciphers: Sequence[str] = 
 
 
 def expiry_notice(seconds_left: float) -> str | None:
-    """What to say of a certificate that lasts so long: nothing while it is more than `DAYS_OF_NOTICE` days."""
+    """Return a notice about the remaining lifetime of a certificate; empty above `DAYS_OF_NOTICE` days."""
     days = int(abs(seconds_left) // 86_400)
     if seconds_left <= 0:
         return f"has expired {days} days ago"
@@ -75,5 +75,5 @@ def expiry_notice(seconds_left: float) -> str | None:
 
 
 def _short(name: str) -> str:
-    """The name in OpenSSL, "" for what is no cipher of 1.2 that is offered."""
+    """Return the name in OpenSSL; "" unless it is a supported cipher of 1.2."""
     return name if name in _NAMES_1_2.values() else _NAMES_1_2.get(name, "")

@@ -1,4 +1,4 @@
-"""Checks that several rules of topics make, each with one sentence for the refusal."""
+"""Checks shared by several topic rules, each with one refusal."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NO_PROPERTIES: Final[Mapping[str, str]] = {}
 
 
 def topic_not_found(view: TopicView) -> PulsarError:
-    """The error for a name that stands for nothing; if it has partitioned metadata, with the count that explains it."""
+    """Return the error for a name that does not exist. With partitioned metadata it states the partition count."""
     name, partitions = view.name, view.partitions
     if view.namespace is NamespaceStanding.MISSING:
         return NamespaceNotFound(f"Namespace not found: {name.namespace_name}")
@@ -44,7 +44,10 @@ def topic_not_found(view: TopicView) -> PulsarError:
 
 
 def not_found_to_open(view: TopicView) -> PulsarError:
-    """As `topic_not_found`, for a topic that is asked what is in it: of partitions it tells what their base lacks."""
+    """Return the error for a missing topic whose content is requested.
+
+    For a partition it states the problem of its base.
+    """
     name, partitions = view.name, view.partitions
     if not name.is_partition or view.namespace is NamespaceStanding.MISSING:
         return topic_not_found(view)
@@ -58,15 +61,15 @@ def not_found_to_open(view: TopicView) -> PulsarError:
 
 
 def check_namespace_exists(view: TopicView) -> None:
-    """Raises NamespaceNotFound; brokers' own health checks have no namespace to be found."""
+    """Raise NamespaceNotFound. Health checks of brokers need no namespace."""
     if view.namespace is NamespaceStanding.MISSING and not view.name.namespace_name.is_heartbeat:
         raise NamespaceNotFound(f"Namespace not found: {view.name.namespace_name}")
 
 
 def check_namespace(view: TopicView, *, not_served: type[PulsarError]) -> None:
-    """Topics come into being in namespaces that exist, are not being deleted, and list the local cluster.
+    """Refuse topics in a namespace that is missing, being deleted, or does not list the local cluster.
 
-    Raises NamespaceNotFound, or ``not_served`` for the last.
+    Raise NamespaceNotFound, or ``not_served`` for the last.
     """
     if view.name.namespace_name.is_heartbeat:
         return
@@ -82,7 +85,10 @@ def check_namespace(view: TopicView, *, not_served: type[PulsarError]) -> None:
 def check_partition_count(
     view: TopicView, partitions: int, *, refusal: type[PulsarError] = PartitionCountAboveMaximum
 ) -> None:
-    """At least one, and not more than ``maxNumPartitionsPerPartitionedTopic``, 0 being no limit; raises ``refusal``."""
+    """Raise ``refusal`` for a partition count out of range.
+
+    It must be at least 1 and at most ``maxNumPartitionsPerPartitionedTopic`` (0 = no limit).
+    """
     if partitions < 1:
         raise refusal(f"Number of partitions should be more than 0, not {partitions}")
     if 0 < view.partitions_max < partitions:
@@ -93,15 +99,15 @@ def check_partition_count(
 
 
 def check_single_topic_limit(view: TopicView) -> None:
-    """As `check_topic_limit` for one topic, which counts only if it is stored; raises NotAllowed."""
+    """Check the topic limit for one topic, which counts only if it is stored. Raise NotAllowed."""
     if view.name.is_persistent:
         check_topic_limit(view, 1, refusal=NotAllowed)
 
 
 def check_topic_limit(view: TopicView, added: int, *, refusal: type[PulsarError] = TopicLimitReached) -> None:
-    """So many more topics still fit ``maxTopicsPerNamespace``, from which system topics are exempt; raises ``refusal``.
+    """Raise ``refusal`` if this many topics exceed ``maxTopicsPerNamespace``. System topics are exempt.
 
-    Partitions count one by one, those of non-persistent topics too. Expansions do not ask.
+    Partitions count one by one, those of non-persistent topics too. Expansions are not checked.
     """
     left = view.topics_left
     if left is not None and added > left and not view.name.is_system:
@@ -112,7 +118,7 @@ def check_topic_limit(view: TopicView, added: int, *, refusal: type[PulsarError]
 
 
 def missing_record(view: TopicView, properties: Mapping[str, str] = NO_PROPERTIES) -> tuple[Change, ...]:
-    """The change that makes the topic one that is stored, if it is not and can be."""
+    """Return the change that stores the topic's record, if it is missing and the topic can have one."""
     if view.recorded or not view.name.is_persistent:
         return ()
     return (CreateTopicRecord(view.name, properties),)

@@ -1,8 +1,8 @@
 """Topics that break the rule of PIP-414, and the changes that repair each.
 
-A topic that is refused because its records disagree stays refused until an operator acts. `diagnose` finds every such
-topic, and topics that were left half created or half deleted, from names and partition counts alone. Repairs that lose
-nothing are separate from deletions, which only a person may choose.
+A topic that is refused because its records disagree remains refused until an operator acts. `diagnose` finds every such
+topic, and topics that were left half created or half deleted, from names and partition counts alone. Repairs without
+data loss are separate from deletions, which only an operator may choose.
 """
 
 from __future__ import annotations
@@ -28,14 +28,17 @@ from interpulse.model.names import TopicName
 __all__ = ["Deletion", "Disagreement", "Finding", "diagnose"]
 
 PARTITIONS_CREATED_MAX: Final = 1000
-"""More partitions are only created on demand: one stray partition of a huge index must not create millions."""
+"""Maximum number of partitions that a repair creates without a request.
+
+One stray partition with a huge index must not create millions.
+"""
 
 _RUNS_SHOWN_MAX: Final = 10
 _PARTITION_MARK: Final = "-partition-"
 
 
 class Disagreement(Enum):
-    """The ways in which the records of a topic disagree."""
+    """Kinds of disagreement between the records of a topic."""
 
     LOST_METADATA = "lost-metadata"
     ORPHAN_PARTITIONS = "orphan-partitions"
@@ -47,7 +50,7 @@ class Disagreement(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """A repair that loses the contents of the ``lost`` topics. A broker does not open them if they are ``refused``."""
+    """Repair that deletes the contents of the ``lost`` topics. A broker does not open ``refused`` ones."""
 
     call: DeletePartitionedMetadata | DeleteTopic
     lost: tuple[TopicName, ...]
@@ -57,7 +60,7 @@ class Deletion:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One disagreement. ``repairs`` lose nothing and together end it; ``deletions`` are choices of the operator.
+    """Disagreement. ``repairs`` together resolve it without data loss; ``deletions`` are choices of the operator.
 
     The sentence names the fault and its effect on clients.
     """
@@ -70,20 +73,20 @@ class Finding:
 
 
 def diagnose(row: TopicRow) -> list[Finding]:
-    """Return all disagreements of one base name. Names that only look like partitions are topics of their own.
+    """Return all disagreements of one base name. Names that only look like partitions are separate topics.
 
-    Nothing is concluded from a count that could not be read, which is 0.
+    A count of 0 means that it could not be read, and allows no conclusion.
     """
     exempt = row.is_healthy or row.topic.namespace_name.is_heartbeat
     return [] if exempt else list(_judge(_Family(row)))
 
 
 Run = tuple[int, int]
-"""Partition indexes, both ends included. A count can be hostile, so gaps are never spelled out."""
+"""Partition indexes, both ends included. A count can be hostile, so gaps are never expanded."""
 
 
 class _Family:
-    """A base name with all records under it."""
+    """Base name with all records below it."""
 
     def __init__(self, row: TopicRow) -> None:
         self.base = row.topic
@@ -99,7 +102,7 @@ class _Family:
     def partition(self, index: int) -> TopicName:
         """Return the name of a partition.
 
-        `TopicName.partition` leaves a base that ends like this partition as it is, but ``t-partition-1`` has a
+        `TopicName.partition` leaves a base that ends like this partition unchanged, but ``t-partition-1`` has a
         partition 1 too.
         """
         base = self.base
@@ -107,7 +110,7 @@ class _Family:
 
     @property
     def gaps(self) -> list[Run]:
-        """The runs of missing partitions. Non-persistent ones are present only in use, so none is ever missing."""
+        """Runs of missing partitions. Non-persistent partitions are present only in use, so none is ever missing."""
         if not self.base.is_persistent:
             return []
         edges = [-1, *self.covered, self.count]
@@ -118,12 +121,12 @@ class _Family:
         return "stored" if self.base.is_persistent else "loaded"
 
     def deletions(self, indices: Iterable[int]) -> tuple[Deletion, ...]:
-        """Return one choice per partition: the operator may want to keep some of them."""
+        """Return one choice per partition, because the operator may want to retain some of them."""
         names = map(self.partition, indices)
         return tuple(Deletion(DeleteTopic(name), (name,), "the other partitions stay") for name in names)
 
     def may_cover(self, partitions: int) -> bool:
-        """Return True if a partitioned topic of so many partitions may be made of this without asking."""
+        """Return True if it may become a partitioned topic of this many partitions without a request."""
         return partitions - len(self.partitions) <= PARTITIONS_CREATED_MAX
 
 
@@ -131,7 +134,7 @@ def _judge(family: _Family) -> Iterator[Finding]:
     if not family.is_partitioned:
         if family.orphans:
             yield _lost_metadata(family)
-    elif family.base.is_partition:  # no call creates, grows or deletes a partitioned topic of such a name
+    elif family.base.is_partition:  # no request creates, expands or deletes a partitioned topic of such a name
         if family.orphans and family.count:
             yield _stuck_orphans(family)
     elif family.is_deleted:
@@ -146,7 +149,7 @@ def _judge(family: _Family) -> Iterator[Finding]:
 
 
 def _lost_metadata(family: _Family) -> Finding:
-    """Repair by creating the partitioned topic again, which takes over stored partitions with their entries."""
+    """Repair by creating the partitioned topic again, which adopts stored partitions with their entries."""
     base, partitions = family.base, family.orphans[-1] + 1
     sentence = (
         f"{_numbered(_runs(family.orphans))} of {base} {_is_or_are(family.orphans)} {family.present_word}, but its "
@@ -174,7 +177,7 @@ def _may_be_partitioned(base: TopicName) -> bool:
 
 
 def _unfinished_deletion(family: _Family) -> Finding:
-    """Repair by deleting again, which resumes. Partitions beyond the count would stay without metadata."""
+    """Repair by deleting again, which resumes. Partitions beyond the count would remain without metadata."""
     base = family.base
     left = f"{_are(family.covered)} still {family.present_word}" if family.covered else "no partition is left"
     sentence = f"the deletion of {base} was begun and not finished ({left}), so that clients are refused"
@@ -187,7 +190,7 @@ def _unfinished_deletion(family: _Family) -> Finding:
 
 
 def _both_kinds(family: _Family) -> Finding:
-    """Offer both deletions: only the operator knows which of the two is meant."""
+    """Offer both deletions, because only the operator knows which topic is intended."""
     base = family.base
     sentence = (
         f"{base} is a partitioned topic of {_counted(family.count)} and a plain topic at once: clients use the "
@@ -202,7 +205,7 @@ def _both_kinds(family: _Family) -> Finding:
 
 
 def _missing_partitions(family: _Family) -> Finding:
-    """Take a gap at the end, behind partitions that are all stored, for an interrupted expansion."""
+    """Treat a gap at the end, after partitions that are all stored, as an interrupted expansion."""
     base, gaps, count, covered = family.base, family.gaps, family.count, len(family.covered)
     if gaps == [(covered, count - 1)] and covered and not family.orphans:
         sentence = f"{base} counts {_counted(count)}, but of them only {_are(family.covered)} stored"
@@ -217,7 +220,7 @@ def _missing_partitions(family: _Family) -> Finding:
 
 
 def _orphan_partitions(family: _Family) -> Finding:
-    """Repair by growing the count to cover them, which loses nothing."""
+    """Repair by increasing the count to cover them, without data loss."""
     finding, partitions = _stuck_orphans(family), family.orphans[-1] + 1
     if not family.may_cover(partitions):
         return replace(

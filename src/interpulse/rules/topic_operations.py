@@ -1,7 +1,7 @@
-"""Operations on topics: creating, expanding, repairing and deleting them, as decisions.
+"""Operations on topics: decisions to create, expand, repair and delete them.
 
-As in `topics`, a rule looks at nothing but its `TopicView` and returns what shall become true. Sources: PIP-414, which
-has the two records of a topic agree after every operation, and the admin API of Apache Pulsar 5.0.
+Like those in `topics`, a rule depends only on its `TopicView` and returns the changes. Sources: PIP-414, by which the
+two records of a topic agree after every operation, and the admin API of Apache Pulsar 5.0.
 """
 
 from __future__ import annotations
@@ -71,12 +71,12 @@ def decide_create_partitioned(
     properties: Mapping[str, str] = NO_PROPERTIES,
     local_only: bool = False,
 ) -> Decision[None]:
-    """Create a partitioned topic; partitions stored without metadata are taken over with their entries.
+    """Create a partitioned topic. Partitions stored without metadata are adopted with their entries.
 
-    PIP-414, repair after the metadata was lost: the count has to cover every partition that is stored. ``local_only``
-    (a replica being provisioned, PIP-370) accepts a topic that is already there with the same count. Raises
-    AlreadyExists or Conflict if something else is there, PartitionCountAboveMaximum, TopicLimitReached,
-    PreconditionFailed for a name that cannot be a partitioned topic.
+    PIP-414, repair after the metadata was lost: the count must cover every stored partition. ``local_only`` (a replica
+    being provisioned, PIP-370) accepts an existing topic with the same count. Raise AlreadyExists or Conflict if
+    another topic exists, PartitionCountAboveMaximum, TopicLimitReached, PreconditionFailed for a name that cannot be a
+    partitioned topic.
     """
     check_namespace(view, not_served=PreconditionFailed)
     _check_partitioned_name(view)
@@ -120,8 +120,8 @@ def _check_partitioned_name(view: TopicView) -> None:
 def decide_create_plain(view: TopicView, *, properties: Mapping[str, str] = NO_PROPERTIES) -> Decision[None]:
     """Create a topic that is not partitioned, or restore one partition of a partitioned topic.
 
-    PIP-414: the name has to agree with the partition metadata here as well. Raises AlreadyExists, PreconditionFailed
-    for a partition name without a place in its partitioned topic, TopicInconsistent, NotAllowed at the topic limit.
+    PIP-414: the name must agree with the partition metadata here as well. Raise AlreadyExists, PreconditionFailed for a
+    partition name outside of its partitioned topic, TopicInconsistent, NotAllowed at the topic limit.
     """
     check_namespace(view, not_served=PreconditionFailed)
     _check_creatable(view)
@@ -134,9 +134,9 @@ def decide_create_plain(view: TopicView, *, properties: Mapping[str, str] = NO_P
 
 
 def _check_numbered_name(view: TopicView) -> None:
-    """Refuse a number after the *first* ``-partition-`` that is no partition of the topic named by the text before.
+    """Refuse a number after the *first* ``-partition-`` that is not a partition of the topic named before it.
 
-    The number is read like a signed 64-bit number in Java, so ``+1`` and ``01`` count; that is Pulsar's rule.
+    The number is parsed like a signed 64-bit number in Java, so ``+1`` and ``01`` count. This is Pulsar's rule.
     """
     number = _signed_long(view.name.local_name.partition(PARTITION_MARK)[2])
     if number is None:
@@ -169,7 +169,7 @@ def _signed_long(text: str) -> int | None:
 
 @looks_at(Part.PARTITION_RECORDS)
 def decide_create_missed_partitions(view: TopicView) -> Decision[None]:
-    """Restore the partitions of a partitioned topic that have no record (PIP-414). Raises PartitionedTopicNotFound."""
+    """Restore the partitions of a partitioned topic that have no record (PIP-414). Raise PartitionedTopicNotFound."""
     if PARTITION_MARK in view.name.local_name:
         raise PreconditionFailed(f"Not the name of a partitioned topic: {view.name}")
     check_namespace(view, not_served=PreconditionFailed)
@@ -181,9 +181,9 @@ def decide_create_missed_partitions(view: TopicView) -> Decision[None]:
 def decide_expand(view: TopicView, partitions: int, *, force: bool = False) -> Decision[None]:
     """Expand a partitioned topic: new partitions and the new count are one commit.
 
-    PIP-414 makes the order matter: a partition beyond the count is refused. Partitions whose record is missing come
-    back too. ``force`` takes over partition records that exist beyond the present count. Raises Conflict for a name
-    that is not a partitioned topic, ExpansionAboveMaximum for a count below the present one or above the maximum.
+    The commit must be atomic because PIP-414 refuses a partition beyond the count. Partitions without a record are
+    restored too. ``force`` adopts partition records beyond the present count. Raise Conflict for a name that is not a
+    partitioned topic, ExpansionAboveMaximum for a count below the present one or above the maximum.
     """
     name = view.name
     if name.is_partition:
@@ -213,10 +213,10 @@ def decide_expand(view: TopicView, partitions: int, *, force: bool = False) -> D
 
 
 def decide_delete_partitioned(view: TopicView) -> Decision[int]:
-    """Delete the metadata of a partitioned topic; the answer is the number of partitions to delete with it.
+    """Delete the metadata of a partitioned topic. Return the number of partitions to delete with it.
 
-    PIP-414: partitions beyond the metadata are not of this topic. One that is marked as being deleted was left half
-    deleted, and may be finished.
+    PIP-414: partitions beyond the metadata do not belong to this topic. A topic marked as being deleted may be
+    finished.
     """
     name = view.name
     if name.is_partition:
@@ -235,10 +235,10 @@ def decide_delete_partitioned(view: TopicView) -> Decision[int]:
 
 
 def decide_delete_plain(view: TopicView, *, force: bool) -> Decision[None]:
-    """Allow the deletion of one topic or partition, also of one that PIP-414 refuses to open.
+    """Allow the deletion of one topic or partition, even if PIP-414 refuses to open it.
 
-    An absent non-persistent topic counts as deleted. ``force`` deletes the plain topic of a name that is
-    plain and partitioned at once, and leaves the partitions alone.
+    An absent non-persistent topic counts as deleted. If a name is both plain and partitioned, ``force`` deletes the
+    plain topic and leaves the partitions unchanged.
     """
     check_namespace_exists(view)
     if view.partitions and not view.name.is_partition and not (force and view.recorded):
@@ -253,7 +253,10 @@ def decide_delete_plain(view: TopicView, *, force: bool) -> Decision[None]:
 
 @looks_at(Part.RELATED_METADATA)
 def decide_set_properties(view: TopicView, old: Mapping[str, str], new: Mapping[str, str]) -> Decision[None]:
-    """Replace the properties of a topic, those of a partitioned topic in its metadata; raises as `decide_open`."""
+    """Replace the properties of a topic; a partitioned topic has them in its metadata.
+
+    Raise the errors of `decide_open`.
+    """
     metadata = view.metadata.get(view.name)
     if metadata is None:
         decide_open(view, by=Requester.ADMIN, create=False)
@@ -265,7 +268,7 @@ def decide_set_properties(view: TopicView, old: Mapping[str, str], new: Mapping[
 
 
 def decide_mark_deleted(name: TopicName, metadata: PartitionedTopicMetadata | None, *, deleted: bool) -> Decision[bool]:
-    """Mark a partitioned topic as being deleted, or remove the mark; the answer is True if that changes something."""
+    """Mark a partitioned topic as being deleted, or remove the mark. Return True if this changes anything."""
     if metadata is None or metadata.deleted is deleted:
         return Decision(False)
     return Decision(True, (SetPartitionedMetadata(name, replace(metadata, deleted=deleted)),))

@@ -1,4 +1,4 @@
-"""Statistics of a partitioned topic: the sum of its partitions'."""
+"""Statistics of a partitioned topic, summed over its partitions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 __all__ = ["summed"]
 
-# Where a sum would mean nothing: other times take the latest, averages and limits the largest.
+# Values without a meaningful sum: other times take the latest, averages and limits the largest.
 _LARGEST = frozenset(
     {
         "averageMsgSize",
@@ -25,14 +25,14 @@ _LARGEST = frozenset(
 )
 
 _EARLIEST = frozenset({"earliestMsgPublishTimeInBacklog", "earliestMsgPublishTimeInBacklogs"})
-"""Times of which the first counts; 0 and -1 are none."""
+"""Times whose earliest value counts. 0 and -1 mean none."""
 
 _OF_ALL = frozenset({"connected"})
-"""True only where it is true of every partition."""
+"""Flags that are true only if they are true for every partition."""
 
 
 def summed(partitions: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Numbers are added, lists joined, objects merged key by key; of strings the first one counts."""
+    """Add numbers, join lists and merge objects by key. The first of several strings counts."""
     total: dict[str, Any] = {}
     for stats in partitions:
         for key, value in stats.items():
@@ -45,7 +45,7 @@ def _joined(key: str, left: Any, right: Any) -> Any:
         return bool(left and right) if key in _OF_ALL else bool(left or right)
     if isinstance(left, int | float) and isinstance(right, int | float):
         if key in _EARLIEST:
-            return min((each for each in (left, right) if each > 0), default=left)
+            return min((value for value in (left, right) if value > 0), default=left)
         return max(left, right) if key in _LARGEST else left + right
     if isinstance(left, dict) and isinstance(right, dict):
         return summed([left, right])

@@ -1,12 +1,12 @@
-"""The view of a topic, and the predicates that all rules of topics are built from.
+"""View of a topic, and the predicates on which all topic rules are based.
 
 Two records exist per topic:
 
-* *partition metadata*, kept under the base name: "this is a partitioned topic of n partitions";
-* the *topic record*, kept under the exact name (base or partition): "the storage of this topic exists". A
+* *partition metadata*, stored under the base name: "this is a partitioned topic of n partitions";
+* the *topic record*, stored under the exact name (base or partition): "the storage of this topic exists". A
   non-persistent topic has none; it exists while it is loaded.
 
-The predicates are `existence` and `may_create`; `consistency` has the check that both records agree. Source: PIP-344
+The predicates are `existence` and `may_create`; `consistency` checks that both records agree. Source: PIP-344
 (partition metadata without creation), as Apache Pulsar 5.0 behaves.
 """
 
@@ -41,7 +41,7 @@ Rule = TypeVar("Rule", bound=Callable[..., Any])
 
 
 class NamespaceStanding(Enum):
-    """The state of a namespace, as far as its topics depend on it."""
+    """State of a namespace, as far as its topics depend on it."""
 
     SERVED = "served"
     NOT_SERVED = "its replication clusters leave out the local cluster"
@@ -51,14 +51,14 @@ class NamespaceStanding(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TopicView:
-    """Everything a rule may know about one name, read in one go.
+    """Input of the rules about one name, read in one step.
 
-    ``metadata`` holds the partition metadata of the base name, and with `Part.RELATED_METADATA` what is found under any
-    of `metadata_names`. ``recorded`` says that the topic record of the exact name exists (non-persistent: that the
-    topic is loaded). ``partition_records`` are, with `Part.PARTITION_RECORDS`, the indices of existing partition
-    records of the base name. ``topics_left`` is the room below the namespace's topic limit, None without a limit.
-    ``remote_partitions`` is the topic's partition count on a remote cluster of the namespace, None if none has it.
-    ``remotes_to_ask`` are remote clusters that were not asked for it yet: see `AskRemotes`.
+    ``metadata`` has the partition metadata of the base name, and with `Part.RELATED_METADATA` of all `metadata_names`.
+    ``recorded``: the topic record of the exact name exists (non-persistent: the topic is loaded). ``partition_records``
+    are, with `Part.PARTITION_RECORDS`, the indexes of existing partition records of the base name. ``topics_left`` is
+    the number of topics below the namespace's limit, None without a limit. ``remote_partitions`` is the topic's
+    partition count on a remote cluster of the namespace, None if none has it. ``remotes_to_ask`` are remote clusters
+    that have not been asked for it yet: see `AskRemotes`.
     """
 
     name: TopicName
@@ -76,29 +76,29 @@ class TopicView:
 
     @property
     def base_metadata(self) -> PartitionedTopicMetadata | None:
-        """The record that would make the name, or the topic it is a partition of, a partitioned topic."""
+        """Record that makes the name, or the topic it is a partition of, a partitioned topic."""
         return self.metadata.get(self.name.base)
 
     @property
     def partitions(self) -> int:
-        """The partition count under the base name, 0 if there is no partitioned topic."""
+        """Partition count of the base name, 0 if there is no partitioned topic."""
         return self.base_metadata.partitions if self.base_metadata else 0
 
     @property
     def deletion_begun(self) -> bool:
-        """The partitioned topic is being deleted, or was left half deleted."""
+        """True if the partitioned topic is being deleted, or was left half deleted."""
         return self.base_metadata is not None and self.base_metadata.deleted
 
 
 class Part(Enum):
-    """A part of a view that is read only for rules that declare it."""
+    """Part of a view that is read only for rules that declare it."""
 
     RELATED_METADATA = "partition metadata of all `metadata_names`, not only of the base name"
     PARTITION_RECORDS = "which partitions of the base name have a record"
 
 
 def looks_at(*parts: Part) -> Callable[[Rule], Rule]:
-    """Declare on a rule of topics what it looks at besides what every view holds."""
+    """Declare the additional parts of the view that a rule reads."""
 
     def declare(rule: Rule) -> Rule:
         setattr(rule, _DECLARED, parts)
@@ -108,15 +108,15 @@ def looks_at(*parts: Part) -> Callable[[Rule], Rule]:
 
 
 def looked_at(rule: Callable[..., Any]) -> tuple[Part, ...]:
-    """The parts that the rule declares with `looks_at`."""
+    """Return the parts that a rule declares with `looks_at`."""
     declared: tuple[Part, ...] = getattr(rule, _DECLARED, ())
     return declared
 
 
 def metadata_names(name: TopicName) -> tuple[TopicName, ...]:
-    """The names under which partition metadata can matter for ``name``: its own, its base, and its first part.
+    """Return the names whose partition metadata may affect ``name``: its own, its base, and its first part.
 
-    The first part is the text before the *first* ``-partition-``; creating a plain topic asks for it.
+    The first part is the text before the *first* ``-partition-``. Creating a plain topic checks it.
     """
     if PARTITION_MARK not in name.local_name:
         return (name,)
@@ -124,7 +124,7 @@ def metadata_names(name: TopicName) -> tuple[TopicName, ...]:
 
 
 def first_part(name: TopicName) -> TopicName:
-    """The topic called like the text before the *first* ``-partition-``; the name itself if there is no such text."""
+    """Return the topic named by the text before the *first* ``-partition-``; the name itself without such text."""
     text = name.local_name.partition(PARTITION_MARK)[0]
     if text == name.base.local_name:
         return name.base
@@ -132,10 +132,10 @@ def first_part(name: TopicName) -> TopicName:
 
 
 def existence(view: TopicView) -> Existence:
-    """The existence of the name: a partitioned topic, one topic, or nothing.
+    """Return the existence of the name: a partitioned topic, one topic, or nothing.
 
-    PIP-344, rows 1 and 2 of the new behaviour ("the topic exists"). A partition of a non-persistent topic exists with
-    the metadata that counts it, any other topic with its record.
+    PIP-344, rows 1 and 2 of the new behaviour ("the topic exists"). A partition of a non-persistent topic exists if the
+    metadata covers it, any other topic if it has a record.
     """
     name = view.name
     if name.namespace_name.is_heartbeat:
@@ -152,10 +152,10 @@ def _present(view: TopicView) -> bool:
 
 
 def may_create(view: TopicView) -> bool:
-    """Whether asking for this missing name may create it: PIP-344, "auto-creation is allowed" of rows 3 to 7.
+    """Return True if a request for this missing name may create it: PIP-344, "auto-creation is allowed" of rows 3 to 7.
 
-    A partition that its metadata covers may always be created, one that it does not cover never, whatever the policy
-    says: that is how a partition comes back on the next connect although auto-creation is off.
+    A partition within its metadata may always be created and one beyond it never, whatever the policy: that is how a
+    partition is restored by the next connection although auto-creation is off.
     """
     if view.namespace is NamespaceStanding.DELETED or not view.name.creatable:
         return False

@@ -1,10 +1,10 @@
-"""Asking for topics and opening them: the meaning of a name, and the creation of a missing topic.
+"""Requests for topics: the meaning of a name, opening, and the creation of a missing topic.
 
-Both front ends, the REST API and the binary protocol, ask these functions, and so does replication. A rule depends on
-its `TopicView` alone and returns a `Decision`: the answer, and the changes to commit. A topic has two records, its
-partition metadata and its topic record, and the rules keep them in agreement; `topic_view` explains these records, and
-has the predicates of the rules. The rules of operators stand in `topic_operations`. Sources: PIP-344 (partition
-metadata without creation) and PIP-414 (consistency of topics), as Apache Pulsar 5.0 behaves.
+The REST API, the binary protocol and replication call these functions. A rule depends only on its `TopicView` and
+returns a `Decision`: the answer, and the changes to commit. A topic has two records, its partition metadata and its
+topic record, and the rules ensure that they agree; `topic_view` explains them and has the predicates. Rules for
+operators are in `topic_operations`. Sources: PIP-344 (partition metadata without creation) and PIP-414 (consistency of
+topics), as Apache Pulsar 5.0 behaves.
 """
 
 from __future__ import annotations
@@ -43,16 +43,16 @@ __all__ = [
 
 
 def decide_partitions(view: TopicView, *, create: bool) -> Decision[int] | AskRemotes:
-    """The partition count of the name; 0 = it is, or would become, a topic without partitions.
+    """Return the partition count of the name; 0 = it is, or would become, a topic without partitions.
 
-    PIP-344, table of the new behaviour: rows 1 and 2 for a topic that exists; with ``create`` rows 3 to 6 for a missing
-    one that may be created; else row 7, TopicNotFound. Only a partitioned topic is created here: one without partitions
-    is created when a producer or consumer opens it. A limit of the broker or the namespace is NotAllowed, so that
-    clients give up at once.
+    PIP-344, table of the new behaviour: rows 1 and 2 for an existing topic; with ``create`` rows 3 to 6 for a missing
+    one that may be created; otherwise row 7, TopicNotFound. Only a partitioned topic is created here. One without
+    partitions is created when a producer or consumer opens it. A limit of the broker or the namespace is NotAllowed, so
+    that clients do not retry.
     """
-    found = existence(view)
-    if found.kind is not TopicKind.ABSENT:
-        return Decision(found.partitions)
+    existing = existence(view)
+    if existing.kind is not TopicKind.ABSENT:
+        return Decision(existing.partitions)
     if not (create and may_create(view)):
         raise topic_not_found(view)
     check_namespace(view, not_served=MetadataError)
@@ -67,8 +67,11 @@ def decide_partitions(view: TopicView, *, create: bool) -> Decision[int] | AskRe
 
 
 def _partitions_of_new_topic(view: TopicView) -> int:
-    """The partition count of a missing name: none for a partition name (PIP-344, row 3), the other cluster's if it has
-    the topic there (row 6), else the policy's (rows 4 and 5)."""
+    """Return the partition count of a missing name.
+
+    0 for a partition name (PIP-344, row 3), the other cluster's count if it has the topic (row 6), otherwise the
+    policy's (rows 4 and 5).
+    """
     if view.name.is_partition:
         return 0
     if view.remote_partitions is not None:
@@ -77,9 +80,9 @@ def _partitions_of_new_topic(view: TopicView) -> int:
 
 
 def decide_partitions_for_operator(view: TopicView, *, create: bool) -> Decision[PartitionedTopicMetadata] | AskRemotes:
-    """As `decide_partitions`, for the admin API: the namespace is checked first, and properties are answered.
+    """Return the partition count and properties for the admin API, after checking the namespace.
 
-    With ``create`` (``checkAllowAutoCreation``) the answer has no properties.
+    With ``create`` (``checkAllowAutoCreation``) the answer has no properties. The rest is as in `decide_partitions`.
     """
     check_namespace(view, not_served=PreconditionFailed)
     decision = decide_partitions(view, create=create)
@@ -90,9 +93,10 @@ def decide_partitions_for_operator(view: TopicView, *, create: bool) -> Decision
 
 
 def decide_partitions_to_subscribe(view: TopicView) -> Decision[int] | AskRemotes:
-    """As `decide_partitions` with creation (PIP-344), for operators that create a subscription.
+    """Return the partition count for an operator who creates a subscription, creating the topic (PIP-344).
 
-    A missing topic that may not be created is then PreconditionFailed, not TopicNotFound.
+    A missing topic that may not be created raises PreconditionFailed instead of TopicNotFound. The rest is as in
+    `decide_partitions`.
     """
     try:
         return decide_partitions(view, create=True)
@@ -101,7 +105,7 @@ def decide_partitions_to_subscribe(view: TopicView) -> Decision[int] | AskRemote
 
 
 def decide_lookup(view: TopicView) -> Decision[None]:
-    """Lets HTTP lookup name a broker for a topic that exists, or that opening may create (PIP-344, row 7)."""
+    """Allow HTTP lookup of a topic that exists, or that opening may create (PIP-344, row 7)."""
     check_namespace_exists(view)
     if existence(view).kind is TopicKind.ABSENT and not may_create(view):
         raise topic_not_found(view)
@@ -109,12 +113,12 @@ def decide_lookup(view: TopicView) -> Decision[None]:
 
 
 def decide_open(view: TopicView, *, by: Requester, create: bool) -> Decision[None]:
-    """Lets the topic be loaded under this name, and creates its record if it is missing and may be created.
+    """Allow the topic to be loaded under this name, and create its record if it is missing and may be created.
 
-    PIP-414, the answers to PRODUCER and SUBSCRIBE in each state. Raises TopicNotFound if it is absent and may not be
-    created (which comes first), TopicInconsistent if the name disagrees with the partition metadata, NotAllowed for
-    names and domains that cannot be opened at all. Clients look a topic up before they open it, so a missing namespace
-    was deleted in between: ServiceNotReady makes them look again.
+    PIP-414, the answers to PRODUCER and SUBSCRIBE in each state. Raise TopicNotFound if it is absent and may not be
+    created (checked first), TopicInconsistent if the name disagrees with the partition metadata, NotAllowed for names
+    and domains that cannot be opened. Clients look a topic up before they open it, so a missing namespace was deleted
+    in between: ServiceNotReady makes them repeat the lookup.
     """
     if not view.domain_enabled:
         raise NotAllowed(f"{view.name.domain} topics are disabled on this broker")
@@ -141,15 +145,15 @@ def _check_still_served(view: TopicView, by: Requester) -> None:
 
 
 def _always_loads(view: TopicView) -> bool:
-    """A non-persistent partition has no record that could be missing: only the consistency check can refuse it."""
+    """Return True for a non-persistent partition. It has no record, so only the consistency check can refuse it."""
     return view.name.is_partition and not view.name.is_persistent and not view.deletion_begun
 
 
 def _may_create_for(view: TopicView, by: Requester) -> bool:
-    """Whether the policy lets this requester create the topic by opening it.
+    """Return True if the policy lets this requester create the topic by opening it.
 
     An operator creates a non-persistent topic by opening it. Replicators may be exempt from the policy (PIP-433). An
-    exemption covers the policy only, never a namespace being deleted or a name that cannot be created.
+    exemption covers only the policy, never a namespace being deleted or an invalid name.
     """
     by_operator = by is Requester.ADMIN and not view.name.is_persistent
     by_replicator = by is Requester.REPLICATOR and view.auto_creation.replicator_allowed

@@ -1,7 +1,7 @@
-"""The limit of unacknowledged messages of a consumer or subscription. Pure.
+"""Limit of unacknowledged messages of a consumer or subscription. Pure.
 
-At the limit it is blocked, and stays so until about half of it is acknowledged; else each acknowledgement would bring
-one message.
+At the limit it is blocked until about half of the messages are acknowledged. Otherwise each acknowledgement would
+deliver one message.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ __all__ = ["consumer_blocked", "subscription_blocked"]
 
 
 def consumer_blocked(unacknowledged: int, limit: int, *, before: bool) -> bool:
-    """Whether a consumer is blocked, after it was or was not ``before``."""
+    """Return True if a consumer is blocked, given if it was blocked ``before``."""
     return unacknowledged >= limit or (before and unacknowledged > limit // 2)
 
 
 def subscription_blocked(unacknowledged: int, limit: int, *, before: bool) -> bool:
-    """As `consumer_blocked`, for all consumers of a subscription together; it has to fall below the half.
+    """Return True if all consumers of a subscription together are blocked; unblocking needs fewer than half.
 
-    A limit of 1 has no integer below its half: there, nothing unacknowledged is enough.
+    For a limit of 1, no integer is below its half: nothing unacknowledged is sufficient.
     """
     return unacknowledged >= limit or (before and unacknowledged >= max(limit // 2, 1))

@@ -1,7 +1,7 @@
 """Log lines of dropped connections and failed authentications: at most two per address and minute at WARNING.
 
-The first event of an address is logged immediately, the others are counted and logged together at the end of each
-minute. At DEBUG every event has a line. The owner of each object closes it at the end, which logs what is left.
+The first event of an address is logged immediately; the others are counted and logged together at the end of each
+minute. At DEBUG every event has a line. The owner of each object closes it at the end, which logs the rest.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ _logger = logging.getLogger(__name__)
 
 _PAUSE_SECONDS: Final = 60.0
 _ADDRESSES_MAX: Final = 1000
-"""Addresses with lines of their own in one minute; those of all others are joined."""
+"""Maximum number of addresses with their own lines in one minute. All others are combined."""
 _OTHERS: Final = "others"
 
 
 class Timer(Protocol):
-    """A call in the future."""
+    """Scheduled call."""
 
     def cancel(self) -> None: ...
 
 
 def later(seconds: float, call: Callable[[], None]) -> Timer:
-    """Make the call after ``seconds`` on the running event loop."""
+    """Schedule the call after ``seconds`` on the running event loop."""
     return asyncio.get_running_loop().call_later(seconds, call)
 
 
 @dataclass(slots=True)
 class _Unlogged:
-    """The events of an address since its last line."""
+    """Events of an address since its last line."""
 
     timer: Timer
     count: int = 0
@@ -48,13 +48,16 @@ class _AddressEvents:
         log_more: Callable[[str, int, str], None],
         later: Callable[[float, Callable[[], None]], Timer],
     ) -> None:
-        """``log_more`` gets an address, the number of its events without a line, and the newest reason."""
+        """Create the events.
+
+        ``log_more`` gets an address, the number of its events without a line, and the latest reason.
+        """
         self._log_more = log_more
         self._later = later
         self._unlogged: dict[tuple[str, bool], _Unlogged] = {}
 
     def is_first(self, address: str, reason: str, *, let_in: bool = False) -> bool:
-        """Return True if this event gets a line. Count it otherwise, apart for clients that were ``let_in``."""
+        """Return True if this event gets a line, otherwise count it. Clients that were ``let_in`` count separately."""
         key = address, let_in
         if key not in self._unlogged and len(self._unlogged) >= _ADDRESSES_MAX:
             key = _OTHERS, let_in
@@ -87,8 +90,10 @@ class _AddressEvents:
 
 
 class DroppedConnections:
-    """Connections that the program drops. Accepted clients and strangers of one address have separate lines:
-    behind a proxy all have one address."""
+    """Connections that the program drops.
+
+    Accepted clients and unauthenticated ones of one address have separate lines: behind a proxy all have one address.
+    """
 
     def __init__(self, *, later: Callable[[float, Callable[[], None]], Timer] = later) -> None:
         self.count = 0
@@ -108,13 +113,13 @@ class DroppedConnections:
 
 
 class FailedAuthentications:
-    """Calls over HTTP without valid credentials."""
+    """HTTP requests without valid credentials."""
 
     def __init__(self, *, later: Callable[[float, Callable[[], None]], Timer] = later) -> None:
         self._events = _AddressEvents(_log_more_failures, later)
 
     def note(self, address: str | None, reason: str) -> None:
-        """Log a refused call. The reason must not contain a secret."""
+        """Log a refused request. The reason must not contain a secret."""
         if self._events.is_first(address or "", reason):
             _logger.warning("authentication failed address=%s reason=%s", address, reason)
         else:

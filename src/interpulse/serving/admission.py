@@ -1,4 +1,4 @@
-"""Limits of clients: connections, lookups at a time, requests per second, and the open files behind them."""
+"""Limits of clients: connections, concurrent lookups, requests per second, and open files."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ __all__ = ["ConnectionQuota", "Full", "LookupPermits", "RequestRate", "raise_ope
 _logger = logging.getLogger(__name__)
 
 _SHARE_OF_FILES: Final = 0.75
-"""Share of the files that a process may open; the log and the metadata need the others."""
+"""Share of a process's open files for connections. The log and the metadata need the rest."""
 
 
 class Full(Enum):
-    """The limit that refuses one more connection."""
+    """Limit that refuses one more connection."""
 
     TOTAL = "total"
     PER_ADDRESS = "per address"
 
 
 class ConnectionQuota:
-    """Admitted connections, counted. 0 is no limit, as in Pulsar's settings.
+    """Counter of admitted connections. 0 means no limit, as in Pulsar's settings.
 
-    The caller releases each admitted connection. ``within``: the quota of the whole program, which services share.
+    The caller releases each admitted connection. ``within`` is the quota of the whole program, which services share.
     """
 
     def __init__(
@@ -74,22 +74,22 @@ class ConnectionQuota:
 
 
 class LookupPermits:
-    """Permits of lookups and metadata queries that run at a time (``maxConcurrentLookupRequest``).
+    """Permits of concurrent lookups and metadata queries (``maxConcurrentLookupRequest``).
 
     Each runs inside ``with permits:``, which raises TooManyRequests if there is no permit.
     """
 
     def __init__(self, limit: Callable[[], int]) -> None:
-        """``limit`` is called for each permit: it is a dynamic setting."""
+        """Create the permits. ``limit`` is called for each permit, because it is a dynamic setting."""
         self._limit = limit
         self.taken = 0
-        """Lookups and queries that run now."""
+        """Lookups and queries in flight."""
         self.rejected = 0
         """Lookups and queries refused since the start."""
 
     @property
     def left(self) -> bool:
-        """Return True if one more may run now."""
+        """Return True if one more may start now."""
         return self.taken < self._limit()
 
     def __enter__(self) -> None:
@@ -105,10 +105,10 @@ class LookupPermits:
 
 
 class RequestRate:
-    """Permits that return with time, up to those of one second. The rest of a larger burst is refused."""
+    """Permits that are refilled over time, up to those of one second. The rest of a larger burst is refused."""
 
     def __init__(self, per_second: float, now: Callable[[], float]) -> None:
-        """``now`` returns the seconds of a monotonic clock."""
+        """Create the permits. ``now`` returns the seconds of a monotonic clock."""
         self._per_second = per_second
         self._now = now
         self._left = per_second
@@ -126,7 +126,7 @@ class RequestRate:
 
 
 def raise_open_files() -> int:
-    """Raise the soft limit of open files to the hard one, as Java does. Return the limit that is in force then.
+    """Raise the soft limit of open files to the hard one, as Java does. Return the limit in force.
 
     Every connection is a file, and so is every ledger that is read or written. Child processes inherit the limit.
     """
@@ -135,16 +135,16 @@ def raise_open_files() -> int:
         return soft
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    except (OSError, ValueError) as error:  # a system may allow less than the hard limit says
+    except (OSError, ValueError) as error:  # some systems allow less than the hard limit
         _logger.warning("limit of open files cannot be raised soft=%d hard=%d reason=%s", soft, hard, error)
         return soft
     return hard
 
 
 def sockets_max() -> int:
-    """Return the number of connections that leave enough files to the log and the metadata; 0: files have no limit.
+    """Return the number of connections that leaves enough files for the log and the metadata; 0 = no limit on files.
 
-    Without a bound, clients that only connect would keep a broker from opening its own files.
+    Without a limit, clients that only connect would prevent a broker from opening its own files.
     """
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return 0 if files == resource.RLIM_INFINITY else max(1, int(files * _SHARE_OF_FILES))

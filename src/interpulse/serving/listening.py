@@ -1,4 +1,4 @@
-"""The addresses of a program's services: taken when it starts, listened on when it is ready."""
+"""Addresses of a program's services: bound when it starts, listened on when it is ready."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ _logger = logging.getLogger(__name__)
 
 
 class CannotListen(Exception):
-    """An address cannot be had; ``str()`` is the sentence for the user."""
+    """Failure to use an address. ``str()`` is the sentence for the user."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceAddress:
-    """Where one service is to be reached; port 0 = a free one. Both methods raise CannotListen."""
+    """Address of one service; port 0 = a free one. Both methods raise CannotListen."""
 
     service: str
     host: str
     port: int
 
     def bind(self) -> socket.socket:
-        """Take the address without listening on it yet: its port is known, and no client can connect."""
+        """Bind the address without listening: its port is known, and no client can connect yet."""
         with self.listening():
             family, kind, protocol, _, address = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM)[0]
             bound = socket.socket(family, kind, protocol)
@@ -42,7 +42,7 @@ class ServiceAddress:
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """For what listens on it: an address that another process took after `bind` is noticed only then."""
+        """Return a context for code that starts listening. An address taken by another process is noticed only then."""
         try:
             yield
         except OSError as error:
@@ -52,24 +52,24 @@ class ServiceAddress:
             raise CannotListen(f"{self.service}: cannot listen on {self.host} port {self.port}: {reason}") from error
 
 
-def advertised_host(advertised: str, *, listening: str, told_to_clients: bool = True) -> str:
-    """The host in the addresses of a program; that of ``listening`` where nothing is advertised.
+def advertised_host(advertised: str, *, listening: str, shown_to_clients: bool = True) -> str:
+    """Return the host in the addresses of a program; that of ``listening`` if none is advertised.
 
-    ``told_to_clients`` False: they are shown to operators only. Raises CannotListen for what is no host.
+    With ``shown_to_clients`` False only operators see the addresses. Raise CannotListen for an invalid host.
     """
     if is_every_address(advertised):
         raise CannotListen(
             f"advertisedAddress={advertised}: no client can connect to it; give a name or an address by which clients "
             "reach this machine"
         )
-    told = advertised or listening
+    advertised_or_bound = advertised or listening
     try:
-        host = host_in_url(told)
+        host = host_in_url(advertised_or_bound)
     except ValueError:
         raise CannotListen(
-            f"advertisedAddress={told}: must be a host name or address, without scheme and port"
+            f"advertisedAddress={advertised_or_bound}: must be a host name or address, without scheme and port"
         ) from None
-    if told_to_clients and is_every_address(told):
+    if shown_to_clients and is_every_address(advertised_or_bound):
         _logger.warning(
             "clients on other machines cannot reach the advertised address advertised=%s listening=%s remedy=%s",
             host,
@@ -80,12 +80,12 @@ def advertised_host(advertised: str, *, listening: str, told_to_clients: bool = 
 
 
 def is_every_address(host: str) -> bool:
-    """Whether what listens there listens on all addresses of this machine."""
+    """Return True if a service on this host listens on all addresses of this machine."""
     return host in ("0.0.0.0", "::")
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches what listens there; a name that is no address counts as one of others."""
+    """Return True if only this machine can reach a service on this host. A name counts as reachable by others."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -93,9 +93,9 @@ def is_loopback(host: str) -> bool:
 
 
 def host_in_url(host: str) -> str:
-    """A host as it stands in a URL. "Every address" is none to connect to, so it becomes ``localhost`` as in Pulsar.
+    """Return a host in its form in a URL. An "every address" becomes ``localhost``, as in Pulsar.
 
-    Raises ValueError for what is neither a name nor an address, such as one with a port.
+    Raise ValueError for a text that is neither a name nor an address, such as one with a port.
     """
     if is_every_address(host):
         return "localhost"

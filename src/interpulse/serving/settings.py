@@ -1,7 +1,6 @@
 """Settings of programs: fields of one frozen dataclass per program, read from text and written as text.
 
-The key of a setting is Pulsar's own wherever Pulsar has one: the camelCase form of the field's name, unless it says
-otherwise.
+A setting has Pulsar's key if there is one: the camelCase form of the field's name, unless declared otherwise.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _HIDDEN: Final = "*****"
 
 
 class ConfigError(Exception):
-    """Settings that cannot be used. ``problems`` has one sentence per problem."""
+    """Invalid settings. ``problems`` has one sentence per problem."""
 
     def __init__(self, *problems: str) -> None:
         super().__init__(*problems)
@@ -35,32 +34,32 @@ class ConfigError(Exception):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Setting:
-    """The declaration of a setting. The type of its default is the type of its values."""
+    """Declaration of a setting. The type of its default is the type of its values."""
 
     default: Any
     text: str
-    """The description: one line, with the unit."""
+    """Description: one line, with the unit."""
     _: KW_ONLY
     dynamic: bool = False
-    """It may change while the program runs."""
+    """True if it may change while the program runs."""
     least: int | None = None
     most: int | None = None
-    """None: the largest integer of 32 bits."""
+    """Maximum value. None: the largest integer of 32 bits."""
     choices: tuple[str, ...] = ()
     several: bool = False
-    """A value is any of the choices, with commas between them."""
+    """True if a value is any number of the choices, separated by commas."""
     secret: bool = False
-    """Its value is never shown."""
+    """True if its value is never shown."""
     cluster: bool = False
-    """It has an effect only in a broker of a cluster."""
+    """True if it has an effect only in a broker of a cluster."""
     can_be_off: bool = False
-    """An empty value is None, not the default."""
+    """True if an empty value is None, not the default."""
     key: str = ""
     name: str = ""
-    """The field of the dataclass; `settings_of` fills it in, and the key where it follows from the name."""
+    """Field of the dataclass. `settings_of` sets it, and the key if that follows from the name."""
 
     def read(self, text: str) -> Any:
-        """Return the value of a text. Raise ValueError with the allowed values."""
+        """Parse a value. Raise ValueError with the allowed values."""
         if not text and self.can_be_off:
             return None
         if isinstance(self.default, bool):
@@ -92,11 +91,11 @@ def _as_field(declare: Callable[P, Setting]) -> Callable[P, Any]:
 
 
 setting = _as_field(Setting)
-"""A field of a dataclass with the declaration of a setting; see `Setting`."""
+"""Declare a field of a dataclass with its setting; see `Setting`."""
 
 
 def settings_of(config: type[Any]) -> dict[str, Setting]:
-    """Return the settings of a program by key: its own first, then those that it shares with other programs."""
+    """Return the settings of a program by key: its own first, then those shared with other programs."""
     own = {name: place for place, name in enumerate(config.__annotations__)}
     settings = (
         replace(item.metadata["setting"], name=item.name, key=item.metadata["setting"].key or _key(item.name))
@@ -113,7 +112,7 @@ def _key(name: str) -> str:
 def parsed(
     settings: Mapping[str, Setting], texts: Iterable[tuple[str, str]], origin: str, problems: list[str]
 ) -> Iterator[tuple[str, Any]]:
-    """Yield field and value of each key and text. The caller knows every key; wrong values go to ``problems``."""
+    """Yield field and value of each key and text. All keys must be known. Invalid values are added to ``problems``."""
     for key, text in texts:
         try:
             yield settings[key].name, settings[key].read(text)
@@ -148,19 +147,19 @@ def _matched(pattern: str, text: str, words: str) -> str:
 
 
 def as_text(value: Any) -> str:
-    """Return a value as it is written in a file of settings."""
+    """Return a value in its form in a settings file."""
     if value is None:
         return ""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def nearest(key: str, keys: Iterable[str]) -> str | None:
-    """Return the key that is most like an unknown one, if any is like it."""
+    """Return the key most similar to an unknown one, if there is one."""
     from difflib import get_close_matches  # only errors need it
 
     return next(iter(get_close_matches(key, list(keys), n=1)), None)
 
 
 def words(text: str) -> list[str]:
-    """Return the names of a setting that lists them with commas between them."""
+    """Return the names in a comma-separated setting."""
     return [word.strip() for word in text.split(",") if word.strip()]

@@ -1,4 +1,4 @@
-"""The settings of a program, read from a file, the environment and the command line."""
+"""Settings of a program, read from a file, the environment and the command line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ENVIRONMENT_PREFIX: Final = "PULSAR_PREFIX_"
 
 @dataclass(frozen=True, slots=True)
 class LoadedConfig(Generic[Config]):
-    """Valid settings, and a warning per source about keys of Pulsar that have no effect in the program."""
+    """Valid settings, and a warning per source about Pulsar's keys that have no effect in the program."""
 
     config: Config
     warnings: tuple[str, ...] = ()
@@ -26,24 +26,24 @@ class LoadedConfig(Generic[Config]):
 
 @dataclass(frozen=True)
 class Program(Generic[Config]):
-    """A program and the keys that its file may have."""
+    """Program, and the keys that its file may have."""
 
     name: str
-    """Its name in sentences: "broker"."""
+    """Name in sentences: "broker"."""
     config: type[Config]
-    """The frozen dataclass of its settings."""
+    """Frozen dataclass of its settings."""
     pulsar_keys: frozenset[str]
     """Keys of Pulsar's own files. Those without a setting have no effect and cause a warning."""
     protecting_keys: frozenset[str] = frozenset()
-    """Keys that ask for protection that the program does not offer: refused unless empty or false."""
+    """Keys that request protection that the program does not offer: refused unless empty or false."""
     address_keys: frozenset[str] = frozenset()
-    """Keys without effect whose values may ask for encryption by the scheme of an address: refused if they do."""
+    """Keys without effect whose address values may request encryption by their scheme: refused if they do."""
     refusal: str = ""
-    """The sentence behind the names of such keys."""
+    """Sentence that follows the names of such keys."""
     acts_on: Callable[[Setting], bool] = lambda setting: True
-    """Returns False for a setting without effect in this program."""
+    """Function that returns False for a setting without effect in this program."""
     refused: Callable[[str, str], str] = lambda key, value: ""
-    """Returns the reason to refuse a value of a key, or an empty string."""
+    """Function that returns the reason to refuse a value of a key, or an empty string."""
 
     @cached_property
     def settings(self) -> dict[str, Setting]:
@@ -61,8 +61,8 @@ class Program(Generic[Config]):
     ) -> LoadedConfig[Config]:
         """Merge all sources, the weakest first. Raise ConfigError with the problems of all of them.
 
-        ``environment``: variables named like a key, or ``PULSAR_PREFIX_<key>``; the others are ignored.
-        ``settings``: ``key=value`` texts of ``--set``. ``options``: values of command line options, by key.
+        ``environment``: variables named like a key, or ``PULSAR_PREFIX_<key>``; others are ignored. ``settings``:
+        ``key=value`` texts of ``--set``. ``options``: values of command line options, by key.
         """
         problems: list[str] = []
         warnings: list[str] = []
@@ -96,7 +96,7 @@ class Program(Generic[Config]):
         return key in self.address_keys and any(scheme in value.lower() for scheme in ("pulsar+ssl://", "https://"))
 
     def _environment_settings(self, environment: Mapping[str, str]) -> list[tuple[str, str]]:
-        """Return the settings of variables: those of prefixed names are stronger."""
+        """Return the settings in environment variables. Prefixed names take precedence."""
         named = [(key, value) for key, value in environment.items() if key in self.settings or key in self.pulsar_keys]
         prefix = _ENVIRONMENT_PREFIX
         return named + [

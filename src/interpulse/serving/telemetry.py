@@ -1,8 +1,8 @@
-"""Providers of OpenTelemetry for programs, made as its environment variables say (PIP-320).
+"""OpenTelemetry providers of programs, configured by OpenTelemetry's environment variables (PIP-320).
 
-As with Pulsar's own servers everything is off unless ``OTEL_SDK_DISABLED=false``; then the standard variables count:
+As with Pulsar's servers, everything is off unless ``OTEL_SDK_DISABLED=false``. Then the standard variables apply:
 ``OTEL_METRICS_EXPORTER`` and ``OTEL_TRACES_EXPORTER``, ``OTEL_RESOURCE_ATTRIBUTES``, ``OTEL_SERVICE_NAME``, and those
-that exporters read by themselves. Nothing of OpenTelemetry is loaded before.
+that exporters read themselves. OpenTelemetry is imported only if it is on.
 """
 
 from __future__ import annotations
@@ -26,24 +26,26 @@ _OTLP_ANY: Final = ("otlp_proto_http", "otlp_proto_grpc")
 
 
 class TelemetryUnusable(Exception):
-    """OpenTelemetry is switched on and cannot be used; ``str()`` is the sentence for the user."""
+    """Failure to start OpenTelemetry although it is on. ``str()`` is the sentence for the user."""
 
 
 def meter_provider(environment: Mapping[str, str], *, service: str, cluster: str) -> MeterProvider | None:
-    """What the metrics of a program go to; None where it is off. Raises TelemetryUnusable."""
+    """Return the provider of a program's metrics; None if it is off. Raise TelemetryUnusable."""
     exporters = _exporters(environment, "metrics")
     if exporters is None:
         return None
     from opentelemetry.sdk.metrics import MeterProvider
     from opentelemetry.sdk.metrics.export import MetricReader, PeriodicExportingMetricReader
 
-    made = [exporter() for exporter in exporters]
-    readers = [each if isinstance(each, MetricReader) else PeriodicExportingMetricReader(each) for each in made]
+    made = [create() for create in exporters]
+    readers = [
+        exporter if isinstance(exporter, MetricReader) else PeriodicExportingMetricReader(exporter) for exporter in made
+    ]
     return MeterProvider(readers, resource=_resource(service, cluster), shutdown_on_exit=False)
 
 
 def tracer_provider(environment: Mapping[str, str], *, service: str, cluster: str) -> TracerProvider | None:
-    """What the spans of a program go to; None where it is off. Raises TelemetryUnusable."""
+    """Return the provider of a program's spans; None if it is off. Raise TelemetryUnusable."""
     exporters = _exporters(environment, "traces")
     if exporters is None:
         return None
@@ -57,15 +59,15 @@ def tracer_provider(environment: Mapping[str, str], *, service: str, cluster: st
 
 
 def _resource(service: str, cluster: str) -> Resource:
-    """What the environment says of the program counts before what we know of it."""
+    """Return the resource of the program. Attributes from the environment take precedence."""
     from opentelemetry.sdk.resources import OTELResourceDetector, Resource
 
-    known = {"service.name": service, "service.version": __version__, "pulsar.cluster": cluster}
-    return Resource.create(known).merge(OTELResourceDetector().detect())
+    attributes = {"service.name": service, "service.version": __version__, "pulsar.cluster": cluster}
+    return Resource.create(attributes).merge(OTELResourceDetector().detect())
 
 
 def _exporters(environment: Mapping[str, str], signal: str) -> list[Any] | None:
-    """The classes that export a signal; None where it is off."""
+    """Return the classes that export a signal; None if it is off."""
     if environment.get(_SWITCH, "true").strip().lower() != "false":
         return None
     wanted = environment.get(f"OTEL_{signal.upper()}_EXPORTER", "otlp")
@@ -87,8 +89,8 @@ def _exporter(name: str, environment: Mapping[str, str], signal: str) -> Any:
     protocol = of_signal or environment.get("OTEL_EXPORTER_OTLP_PROTOCOL", "")
     candidates = _OTLP.get(protocol, _OTLP_ANY) if name == "otlp" else (name,)
     for candidate in candidates:
-        for found in entry_points(group=f"opentelemetry_{signal}_exporter", name=candidate):
-            return found.load()
+        for entry_point in entry_points(group=f"opentelemetry_{signal}_exporter", name=candidate):
+            return entry_point.load()
     raise TelemetryUnusable(
         f"OTEL_{signal.upper()}_EXPORTER={name} is not installed: pip install opentelemetry-exporter-{name}, or set it "
         f"to console or none"

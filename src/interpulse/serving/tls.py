@@ -1,7 +1,7 @@
 """TLS of a program's services: versions 1.2 and 1.3, certificate and key from PEM files.
 
-Files that changed count from the next connection on; connections that are open stay as they are. A new context is made
-for them, so that nobody resumes a session of the earlier one, whose authority may be trusted no more.
+Changed files are used from the next connection on; open connections are not affected. Changed files get a new context,
+so that no client resumes a session of the earlier one, whose authority may no longer be trusted.
 """
 
 from __future__ import annotations
@@ -27,27 +27,30 @@ _CERTIFICATE_MARK: Final = b"-----BEGIN CERTIFICATE-----"
 _KEY_MARK: Final = b"PRIVATE KEY-----"
 _VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 _HANDSHAKE_SECONDS: Final = 10.0
-"""As Pulsar's; who has not finished by then is disconnected."""
+"""Time limit of a handshake, as in Pulsar. The connection is then closed."""
 _LOG_SECONDS: Final = 10.0
 
 
 class UnusableTls(CannotListen):
-    """Files of certificates cannot be used; ``str()`` names the key, the file and the remedy."""
+    """Failure to use certificate files. ``str()`` names the key, the file and the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerTls:
-    """The certificate of a service, and whose it accepts. Messages name the settings by Pulsar's keys."""
+    """Certificate of a service, and the client certificates that it accepts.
+
+    Messages name the settings by Pulsar's keys.
+    """
 
     certificate_path: str
     key_path: str
     trust_certs_path: str = ""
-    """Authorities of clients: a certificate that a client shows has to be of theirs. Empty = clients are not asked."""
+    """Trusted authorities of client certificates. Empty = no client certificate is requested."""
     client_certificate_required: bool = False
     offer: TlsOffer = field(default_factory=TlsOffer)
 
     def contents(self) -> tuple[bytes, ...]:
-        """The files as they are now; raises UnusableTls for one that is missing, not readable, or of another kind."""
+        """Return the current files. Raise UnusableTls for one that is missing, not readable, or of another kind."""
         return (
             _content("tlsCertificateFilePath", self.certificate_path, _CERTIFICATE_MARK),
             _content("tlsKeyFilePath", self.key_path, _KEY_MARK),
@@ -59,7 +62,7 @@ class ServerTls:
         )
 
     def context(self) -> ssl.SSLContext:
-        """Read the files; raises UnusableTls."""
+        """Read the files and return a context. Raise UnusableTls."""
         self.contents()
         context = _ServerContext(ssl.PROTOCOL_TLS_SERVER)
         versions = [_VERSIONS[version] for version in self.offer.versions]
@@ -73,20 +76,23 @@ class ServerTls:
         return context
 
     def expiry(self, now: float) -> str | None:
-        """What to say of the certificate's end, ``now`` in seconds since 1970; None while it is far away."""
+        """Return a notice about the certificate's expiry; None while it is far away.
+
+        ``now`` is in seconds since 1970.
+        """
         try:
             from cryptography import x509  # a proxy may be installed without
         except ImportError:
             return None
         try:
             chain = x509.load_pem_x509_certificates(Path(self.certificate_path).read_bytes())
-        except (OSError, ValueError):  # what speaks TLS with it has said so
+        except (OSError, ValueError):  # TLS reports unusable files
             return None
-        notice = expiry_notice(min(each.not_valid_after_utc for each in chain).timestamp() - now)
+        notice = expiry_notice(min(certificate.not_valid_after_utc for certificate in chain).timestamp() - now)
         return notice and f"tlsCertificateFilePath={self.certificate_path} {notice}"
 
     def _load_certificate(self, context: ssl.SSLContext) -> None:
-        def refuse_password() -> str:  # without it OpenSSL would ask for one at the terminal
+        def refuse_password() -> str:  # otherwise OpenSSL asks for one at the terminal
             raise UnusableTls(
                 f"tlsKeyFilePath={self.key_path} is protected by a password: store it without one, readable by this "
                 f"user alone (openssl pkey -in {self.key_path} -out FILE)"
@@ -119,7 +125,7 @@ class ServerTls:
 
 
 class TlsListener:
-    """Listens inside TLS on one bound socket, which it owns from now on."""
+    """Listener with TLS on one bound socket, which it owns from now on."""
 
     def __init__(
         self,
@@ -138,15 +144,16 @@ class TlsListener:
         self._closed = False
 
     async def start(self) -> None:
-        """Listen. Raises UnusableTls."""
+        """Start listening. Raise UnusableTls."""
         contents = self._tls.contents()
         await self._listen(self._tls.context())
         self._contents = contents
 
     async def refresh(self) -> None:
-        """New connections get the certificates that the files hold now.
+        """Use the current certificate files for new connections.
 
-        While these cannot be used, they may be half replaced, the earlier ones stay; the next call tries again.
+        While they cannot be used, perhaps because only one is replaced yet, the earlier ones remain. The next call
+        tries again.
         """
         try:
             contents = await asyncio.to_thread(self._tls.contents)
@@ -161,7 +168,7 @@ class TlsListener:
             _logger.warning("certificate files cannot be used, the earlier ones stay in use error=%s", error)
 
     def close(self) -> None:
-        """Accept no more; connections stay."""
+        """Stop accepting. Open connections remain."""
         self._closed = True
         server, self._server = self._server, None
         if server is not None:
@@ -169,7 +176,7 @@ class TlsListener:
         self._bound.close()
 
     async def _listen(self, context: ssl.SSLContext) -> None:
-        """A second server on the same socket takes the place of the first, so that no connect is refused meanwhile."""
+        """Replace the server by a second one on the same socket, so that no connection is refused in between."""
         loop, again = asyncio.get_running_loop(), self._bound.dup()
         server = await loop.create_server(
             self._new_protocol,
@@ -178,7 +185,7 @@ class TlsListener:
             backlog=self._backlog,
             ssl_handshake_timeout=_HANDSHAKE_SECONDS,
         )
-        if self._closed:  # meanwhile
+        if self._closed:  # closed meanwhile
             server.close()
             return
         earlier, self._server = self._server, server
@@ -187,27 +194,29 @@ class TlsListener:
 
 
 async def _retire(server: asyncio.Server) -> None:
-    """Close a server without loss: asyncio drops a connection that is accepted in the turn of the loop that closes its
-    server. The loop stops to accept, and has a turn for what it accepted.
+    """Close a server without losing connections.
+
+    asyncio drops a connection that is accepted in the same turn of the loop in which its server closes. Therefore the
+    loop first stops accepting, and runs a turn for those accepted.
     """
     loop = asyncio.get_running_loop()
-    for each in server.sockets:
-        loop.remove_reader(each.fileno())
+    for listening in server.sockets:
+        loop.remove_reader(listening.fileno())
     await asyncio.sleep(0)
     server.close()
 
 
 class ExpiryLog:
-    """Warns of the end of a certificate while it is near: once a day, and of each new one."""
+    """Warnings about a certificate that expires soon: once a day, and for each new one."""
 
     def __init__(self, tls: ServerTls, *, now: Callable[[], float] = time.time) -> None:
-        """``now`` gives seconds since 1970."""
+        """Create the log. ``now`` returns seconds since 1970."""
         self._tls = tls
         self._now = now
         self._told: str | None = None
 
     def look(self) -> None:
-        """Look at the certificate, and log what is to be said if it is not what was said before."""
+        """Check the certificate, and log its notice if it differs from the last one."""
         notice = self._tls.expiry(self._now())
         if notice and notice != self._told:
             remedy = "replace the file and its key; they are read again without a restart"
@@ -216,10 +225,10 @@ class ExpiryLog:
 
 
 class _Handshake(ssl.SSLObject):
-    """Sends the alert that says why a handshake failed, which the event loop leaves out, and tells the context of it.
+    """Protocol that sends the TLS alert of a failed handshake and reports the failure to the context.
 
-    The loop writes what waits when more input is asked for. The client then hangs up, or is disconnected as one that
-    does not finish.
+    The event loop omits the alert. It writes pending data when it asks for more input. The client then disconnects, or
+    is disconnected as one that does not finish.
     """
 
     outgoing: ssl.MemoryBIO
@@ -242,7 +251,7 @@ class _Handshake(ssl.SSLObject):
 
 
 class _ServerContext(ssl.SSLContext):
-    """Logs handshakes that fail: the newest, with their number, once in ten seconds at most."""
+    """Context that logs failed handshakes: the latest with their number, at most once in ten seconds."""
 
     sslobject_class = _Handshake
     _failed = 0
@@ -255,7 +264,7 @@ class _ServerContext(ssl.SSLContext):
         return wrapped
 
     def note(self, error: ssl.SSLError) -> None:
-        """Count a failure, and log it if none was logged for a while."""
+        """Count a failure, and log it if none was logged recently."""
         self._failed += 1
         now = time.monotonic()
         if now >= self._logged_at + _LOG_SECONDS:

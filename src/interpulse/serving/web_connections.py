@@ -1,8 +1,8 @@
-"""Connections of HTTP clients: how many there are, and how long one may keep the program waiting.
+"""Connections of HTTP clients: their number, and a time limit while the program waits for a client.
 
-A connection is waited for while no whole request has come from it, and while it has not read its answer. The time
-counts from its start or its last answer, not from its last byte: one that sends a byte now and then gains nothing.
-An answer that goes on, as a stream of events does, is waited for only while nothing of it can be written.
+The program waits for a client that has not sent a whole request, or has not read its answer. The time counts from the
+start or the last answer, not from the last byte, so sending single bytes gains nothing. For a continuous answer, such
+as a stream of events, it counts only while nothing can be written.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ _logger = logging.getLogger(__name__)
 
 _REFUSALS_LOGGED_EVERY: Final = 1000
 _HEADER_FIELDS_MAX: Final = 4096
-"""Their bytes are what is limited."""
+"""Maximum number of header fields. Their total size is limited instead."""
 
 
 @dataclass(slots=True)
 class _Waiting:
-    """For one connection."""
+    """Time limit of one connection."""
 
     since: float
     answering: bool
     unread: int = 0
     """Bytes of the answer that the client has not read."""
     pauses: int = 0
-    """How often writing had to stop."""
+    """Number of times that writing had to pause."""
 
 
 class _Connection(web.RequestHandler):
-    """One of them; it knows whether its answer can be written."""
+    """HTTP connection that records if its answer can be written."""
 
     pauses = 0
     paused = False
@@ -55,7 +55,7 @@ class _Connection(web.RequestHandler):
 
 
 class WebConnections(web.Server):
-    """See the module."""
+    """HTTP connections of a program; see the module."""
 
     def __init__(
         self,
@@ -66,9 +66,10 @@ class WebConnections(web.Server):
         line_bytes_read: int,
         decompressed: bool = True,
     ) -> None:
-        """``line_bytes_read``: longest line of a request that is read, to be refused in the form of all refusals.
+        """Create the connections of a service.
 
-        ``decompressed`` False: bodies stay as they were sent.
+        ``line_bytes_read`` is the longest request line that is read, so that a longer one is refused like other errors.
+        With ``decompressed`` False bodies are passed on as they were sent.
         """
         super().__init__(
             self._served,
@@ -79,7 +80,7 @@ class WebConnections(web.Server):
             auto_decompress=decompressed,
         )
         self.closed = False
-        """Hang up on those that were accepted just before the end and come in after it."""
+        """True to close connections that were accepted just before the end and arrive after it."""
         self._answer = answer
         self._quota = quota
         self._idle_seconds = idle_seconds
@@ -133,7 +134,7 @@ class WebConnections(web.Server):
             self._look = loop.call_later(self._idle_seconds / 4, self._look_around)
 
     def _look_around(self) -> None:
-        """End the connections that were waited for long enough. A client that still reads its answer has more time."""
+        """Close the connections that exceed their time limit. A client that still reads its answer gets more time."""
         loop = asyncio.get_running_loop()
         now = loop.time()
         for handler, waiting in list(self._waited_for.items()):

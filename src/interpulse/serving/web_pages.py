@@ -1,17 +1,17 @@
-"""Keeps web pages away from the admin API: a browser calls any address a page tells it to, in the name of its user.
+"""Protection of the admin API from web pages: a browser calls any address for a page, with the user's rights.
 
-Two rules, for every route that is not open to all, and a third for a GET that can create a topic:
+Two rules for every route that is not open to all, and a third for a GET that can create a topic:
 
-* What a page of another origin sends is refused. Browsers say so in ``Sec-Fetch-Site``, or in ``Origin`` where that is
-  missing, and no page can make them say something else (the rule of Go's ``http.CrossOriginProtection``; here it holds
-  for GET too, which can create a topic). Programs send neither header.
-* ``Host`` has to be a name of the program. A page whose own name is made to resolve to its address (DNS
-  rebinding) is of the same origin for its browser, but the name it calls is not ours. A literal address is always
-  accepted: it has no name that could have been pointed here. A broker asks only where it lets in callers without
-  credentials, since credentials of ours are never sent by a browser on its own; a proxy, which checks none, always.
-* What a browser asks for without saying for whom creates nothing. Over plain HTTP to an address of the network browsers
-  send neither of those headers with the GET of an image or a script. They call themselves ``Mozilla/``, which no page
-  can change; ``Accept`` would not tell, as that of a script is the one of curl.
+* Requests from a page of another origin are refused. Browsers report the origin in ``Sec-Fetch-Site``, or in ``Origin``
+  if that is missing, and no page can change this (the rule of Go's ``http.CrossOriginProtection``; here it also applies
+  to GET, which can create a topic). Programs send neither header.
+* ``Host`` must be a name of the program. A page whose own name resolves to the program's address (DNS rebinding) has
+  the same origin for its browser, but it uses the wrong name. A literal address is always accepted, because no name
+  could have been redirected. A broker checks this only if it accepts callers without credentials, because a browser
+  never sends its credentials automatically. A proxy checks no credentials, so it always checks this.
+* A request from a browser without origin creates nothing. Over plain HTTP to a network address browsers send neither
+  header with the GET of an image or a script. They identify themselves as ``Mozilla/``, which no page can change;
+  ``Accept`` does not help, because that of a script is the one of curl.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _SHOWN_MAX: Final = 100
 
 
 class NamedProgram(Protocol):
-    """The settings that name a program on the network."""
+    """Settings that name a program on the network."""
 
     @property
     def bind_address(self) -> str: ...
@@ -50,28 +50,28 @@ class NamedProgram(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class KnownHosts:
-    """The names by which the web service may be called; all lower case."""
+    """Names by which the web service may be called, all in lower case."""
 
     names: frozenset[str]
     domains: tuple[str, ...] = (".localhost",)
-    """Everything below them."""
+    """Domains whose subdomains are accepted."""
     any_name: bool = False
     program: str = "broker"
-    """What is called, as refusals name it."""
+    """Name of the program in refusals."""
 
     @classmethod
     def of(cls, config: NamedProgram, program: str = "broker", also: Iterable[str] = ()) -> KnownHosts:
-        """What the program listens on and advertises, ``also`` by other settings, and what the operator adds."""
+        """Return the names of a program: those it listens on and advertises, ``also`` others, and the operator's."""
         bound = socket.gethostname() if is_every_address(config.bind_address) else config.bind_address
-        given = words(config.web_service_allowed_hosts.lower())
-        domains = tuple(name for name in given if name.startswith("."))
-        names = {"localhost", bound.lower(), config.advertised_address.lower(), *map(str.lower, also), *given}
+        allowed = words(config.web_service_allowed_hosts.lower())
+        domains = tuple(name for name in allowed if name.startswith("."))
+        names = {"localhost", bound.lower(), config.advertised_address.lower(), *map(str.lower, also), *allowed}
         return cls(
-            frozenset(names - {"", "*", *domains}), (".localhost", *domains), any_name="*" in given, program=program
+            frozenset(names - {"", "*", *domains}), (".localhost", *domains), any_name="*" in allowed, program=program
         )
 
     def check(self, headers: Mapping[str, str]) -> None:
-        """Raise Forbidden if the caller means another host. Programs may leave ``Host`` out, browsers never do."""
+        """Raise Forbidden if the request is for another host. Programs may omit ``Host``, browsers never do."""
         host = headers.get("Host", "")
         if not host or self.any_name or self._is_ours(_name_of(host)):
             return
@@ -92,7 +92,7 @@ class KnownHosts:
 
 
 def check_origin(headers: Mapping[str, str]) -> None:
-    """Raise Forbidden for what a web page of another origin sends."""
+    """Raise Forbidden for a request from a web page of another origin."""
     site, origin = headers.get("Sec-Fetch-Site"), headers.get("Origin")
     if site is not None:
         if site not in _OWN_SITES:
@@ -102,9 +102,9 @@ def check_origin(headers: Mapping[str, str]) -> None:
 
 
 def check_source_of_creation(headers: Mapping[str, str]) -> None:
-    """Raise Forbidden if a browser asks to create something, and does not say that a page of ours wants it.
+    """Raise Forbidden if a browser requests a creation without stating the same origin.
 
-    For what `check_origin` let pass.
+    Call it for requests that `check_origin` accepts.
     """
     if "Sec-Fetch-Site" in headers or "Origin" in headers or not headers.get("User-Agent", "").startswith(_BROWSERS):
         return
@@ -123,13 +123,13 @@ def _foreign(header: str) -> Forbidden:
 
 
 def _is_same(origin: str, host: str) -> bool:
-    """Whatever the scheme: a proxy that ends TLS keeps the host, but calls us without it."""
+    """Return True for equal hosts, with any scheme: a proxy that terminates TLS preserves the host."""
     _, separator, place = origin.partition("://")
     return bool(separator) and place.partition("/")[0].lower() == host.lower()
 
 
 def _name_of(host: str) -> str:
-    """Without port, brackets and the dot of the root."""
+    """Return a host without port, brackets and the final dot."""
     try:
         return (urlsplit(f"//{host}").hostname or "").removesuffix(".")
     except ValueError:

@@ -1,1 +1,1 @@
-"""The parts of commands on a terminal: lazy groups, options, forms of output, progress, logs."""
+"""Parts of commands on a terminal: lazy groups, options, output formats, progress, logs."""

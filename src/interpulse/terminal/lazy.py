@@ -21,7 +21,7 @@ class LazyCommand(NamedTuple):
 
 
 class LazyGroup(click.Group):
-    """A group with a table of commands that are not imported yet.
+    """Group with a table of commands that are not imported yet.
 
     ``otherwise`` finds commands that the help does not list.
     """
@@ -65,17 +65,17 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
 
-def check_name(group: click.Group, ctx: click.Context, name: str, known: Iterable[str]) -> None:
-    """Refuse a name that is not a command of the group; the error has the nearest one."""
+def check_name(group: click.Group, ctx: click.Context, name: str, names: Iterable[str]) -> None:
+    """Refuse a name that is not a command of the group. The error suggests the nearest one."""
     if group.get_command(ctx, name) is None and name[:1].isalnum() and not ctx.resilient_parsing:
-        nearest = nearest_name(name, known)
+        nearest = nearest_name(name, names)
         ctx.fail(f"No such command {name!r}." + (f" Did you mean {nearest!r}?" if nearest else ""))
 
 
-def nearest_name(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name nearest to a misspelt one, ignoring case."""
-    import difflib  # only here: most names are right
+def nearest_name(name: str, names: Iterable[str]) -> str | None:
+    """Return the name nearest to a misspelled one, ignoring case."""
+    import difflib  # imported here: most names are right
 
-    by_folded = {name.lower(): name for name in known}
+    by_folded = {name.lower(): name for name in names}
     matches = difflib.get_close_matches(name.lower(), by_folded, n=1)
     return by_folded[matches[0]] if matches else None

@@ -1,4 +1,4 @@
-"""Logs of our programs on standard error: lines for people, or JSON for collectors.
+"""Logs of programs on standard error: lines for people, or JSON for collectors.
 
 Both come from the one form of our log calls: the event, then ``key=%s`` for each field. The line for people is the
 formatted text. The JSON object has the event and each field separately.
@@ -66,13 +66,13 @@ def configure_logging(level: str = "WARNING", log_format: LogFormat = "console")
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
     logging.captureWarnings(True)
-    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False  # not shown, so not looked up
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False  # not shown, so not computed
 
 
 def configure_audit_log(name: str, path: str) -> None:
-    """Log the records of this logger to a file instead, which may be rotated at any time.
+    """Log the records of this logger to a file instead. It may be rotated at any time.
 
-    The file is readable by its owner only. Raises UsageError if it cannot be written.
+    Only its owner can read the file. Raise UsageError if it cannot be written.
     """
     try:
         os.close(os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600))
@@ -100,8 +100,8 @@ def event_and_fields(text: str, values: tuple[Any, ...]) -> tuple[str, dict[str,
 
 @cache  # log calls have few forms
 def _form(text: str) -> tuple[str, list[tuple[str, str]]] | None:
-    found = _FORM.fullmatch(text)
-    return None if found is None else (found["event"], _FIELD.findall(found["fields"]))
+    match = _FORM.fullmatch(text)
+    return None if match is None else (match["event"], _FIELD.findall(match["fields"]))
 
 
 def _value(shape: str, value: Any) -> Any:
@@ -126,7 +126,7 @@ class _PlainFormatter(logging.Formatter):
 
 
 class _LateFormatter(logging.Formatter):
-    """Formatter that loads structlog with the first record: a program that logs nothing starts 0.1 s earlier."""
+    """Formatter that imports structlog with the first record: a program that logs nothing starts 0.1 s earlier."""
 
     def __init__(self, log_format: LogFormat, *, colors: bool) -> None:
         super().__init__()
@@ -163,9 +163,9 @@ def _renderer(log_format: LogFormat, *, colors: bool) -> logging.Formatter:
 
 
 def _with_fields(_logger: Any, _method: str, shown: structlog.typing.EventDict) -> structlog.typing.EventDict:
-    given = shown.pop("positional_args")
-    found = event_and_fields(str(shown["_record"].msg), given if isinstance(given, tuple) else (given,))
-    if found is None:
+    positional = shown.pop("positional_args")
+    parts = event_and_fields(str(shown["_record"].msg), positional if isinstance(positional, tuple) else (positional,))
+    if parts is None:
         return shown
-    event, fields = found
+    event, fields = parts
     return {**shown, "event": event, **fields}

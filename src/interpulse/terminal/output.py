@@ -1,7 +1,7 @@
-"""Output of results: lines for lists, indented JSON for objects, character for character as pulsar-admin prints them.
+"""Output of results: lines for lists, indented JSON for objects, exactly as pulsar-admin prints them.
 
 Scripts read this output, so its form is part of the interface. ``--output`` prints the same values as JSON, YAML or a
-table instead. ``wide`` is a table that adds what one more request to the cluster says about all items of a list.
+table instead. ``wide`` is a table with additional columns from one more request for all items of a list.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _CHOSEN: Final = "interpulse.terminal.output"  # in the dictionary that nested c
 
 
 def format_option(*, hidden: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Add ``-o``/``--output``, which the functions below obey. The decorated function has no argument for it."""
+    """Add ``-o``/``--output``, which the functions below use. The decorated function has no argument for it."""
     return click.option(
         "-o",
         "--output",
@@ -52,9 +52,9 @@ def _choose(ctx: click.Context, param: click.Parameter, name: str | None) -> Non
 
 
 def print_value(value: object, own_form: str, *, tabular: bool = False, in_table: object = None) -> None:
-    """Print ``own_form``, pulsar-admin's text for the value, which may be empty, unless another format was chosen.
+    """Print ``own_form``, pulsar-admin's text for the value (possibly empty), unless another format was chosen.
 
-    ``tabular`` replaces the value in all formats, ``in_table`` in tables only, where people need another form than
+    ``tabular`` replaces the value in all formats, ``in_table`` only in tables, where people need another form than
     programs.
     """
     chosen = "table" if is_wide() else _chosen()
@@ -84,7 +84,7 @@ def print_lines(items: Iterable[str]) -> None:
     """Print one item per line. Raise click.UsageError for wide output: lists with more columns use `print_wide`."""
     if is_wide():
         raise click.UsageError(
-            "Nothing but these names is known without a question for each: -o wide has no more columns"
+            "-o wide has no more columns: the list has only names, and more would need a request for each"
         )
     lines = list(items)
     print_value(lines, "\n".join(lines))
@@ -106,13 +106,13 @@ def print_json(value: object) -> None:
 
 
 def print_changes(changes: Sequence[object] | None) -> None:
-    """Print the changes of a preview; None, a change that was made, prints nothing."""
+    """Print the changes of a preview. None, a change that was made, prints nothing."""
     if changes is not None:
         print_json(changes)
 
 
 def print_documents(values: Iterable[object]) -> None:
-    """Print objects one after the other; in other formats they are one list."""
+    """Print objects one after the other. In other formats they are one list."""
     documents = list(values)
     print_value(documents, "\n".join(map(to_pretty_json, documents)))
 

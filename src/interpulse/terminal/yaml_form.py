@@ -1,4 +1,4 @@
-"""Results as YAML, written by PyYAML, with quotes wherever a YAML 1.1 or 1.2 parser would not read a string."""
+"""Results as YAML, written by PyYAML, quoting strings that a YAML 1.1 or 1.2 parser would read differently."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ class _Dumper(yaml.SafeDumper):  # type: ignore[misc]  # PyYAML has no types
         super().increase_indent(flow, False)
 
     def ignore_aliases(self, data: object) -> bool:
-        """Write a value that occurs twice, twice."""
+        """Write a repeated value again instead of an alias."""
         return True
 
 
 def _string(dumper: _Dumper, text: str) -> yaml.ScalarNode:
-    """Quote strings such as ``1e3``, which PyYAML would not: a string to YAML 1.1, and a number to YAML 1.2."""
+    """Quote strings such as ``1e3``. PyYAML would not: they are strings in YAML 1.1, but numbers in YAML 1.2."""
     plain = _PLAIN.fullmatch(text) and text.lower() not in _NOT_PLAIN
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=None if plain else '"')
 
@@ -34,6 +34,6 @@ _Dumper.add_multi_representer(str, _string)  # enumerations of strings
 
 
 def dump(value: object) -> str:
-    """Format in block style, with keys in their order and without line breaks in values."""
+    """Format in block style, preserving the order of keys and without line breaks in values."""
     text: str = yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=float("inf"))
     return text.removesuffix("\n").removesuffix("\n...")

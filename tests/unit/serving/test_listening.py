@@ -53,12 +53,12 @@ def test_advertised_address_when_it_is_every_address_then_is_refused_with_the_re
         advertised_host(address, listening="0.0.0.0")
 
 
-@pytest.mark.parametrize("told_to_clients", [True, False])
+@pytest.mark.parametrize("shown_to_clients", [True, False])
 @pytest.mark.parametrize("address", ["0.0.0.0", "::"])
 def test_address_when_none_is_advertised_then_warned_of_if_clients_are_told(
-    caplog: pytest.LogCaptureFixture, address: str, told_to_clients: bool
+    caplog: pytest.LogCaptureFixture, address: str, shown_to_clients: bool
 ) -> None:
-    assert advertised_host("", listening=address, told_to_clients=told_to_clients) == "localhost"
+    assert advertised_host("", listening=address, shown_to_clients=shown_to_clients) == "localhost"
     warned = [record.getMessage() for record in caplog.records]
-    assert len(warned) == told_to_clients
+    assert len(warned) == shown_to_clients
     assert not any("--" in text for text in warned), "not every program has the flag"

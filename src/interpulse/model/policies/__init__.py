@@ -1,1 +1,1 @@
-"""Policies: the documents of a namespace and of a topic, the policies in them, and their fields in Pulsar's JSON."""
+"""Policies: the documents of a namespace and of a topic, and their fields in Pulsar's JSON."""

@@ -1,4 +1,4 @@
-"""The catalogue of policies: one entry per policy, for documents, REST, the admin client, commands and the reference.
+"""Catalogue of policies: one entry per policy, for documents, REST, the admin client, commands and the reference.
 
 A new policy is an entry here, its typed attribute in the documents of its levels, and the place that acts on it. A new
 kind of values also needs its check (`interpulse.rules.checks_by_kind`), its body (`interpulse.broker.rest.policies`)
@@ -47,22 +47,22 @@ __all__ += ["read_document", "write_document"]
 
 COUNT: Final = number()
 SECONDS: Final = number()
-"""The time to live of messages."""
+"""Time to live of messages."""
 MINUTES: Final = number()
-"""The time until an unused subscription expires."""
+"""Time until an unused subscription expires."""
 INTERVAL: Final = number()
-"""The seconds between two snapshots."""
+"""Seconds between two snapshots."""
 BYTES: Final = number(LONG_MAX)
 MESSAGE_SIZE: Final = number()
-"""Bytes, at most those that the broker takes."""
+"""Bytes, at most the broker's limit."""
 FLAG: Final = flag()
 SUBSCRIPTION_CREATION: Final = flag_in_object("allowAutoSubscriptionCreation")
 STRATEGY: Final = text()
-"""A schema compatibility strategy, or ``UNDEFINED``."""
+"""Schema compatibility strategy, or ``UNDEFINED``."""
 TOPIC_STRATEGY: Final = text()
-"""A schema compatibility strategy; ``UNDEFINED`` removes it."""
+"""Schema compatibility strategy. ``UNDEFINED`` removes it."""
 TYPES: Final = texts()
-"""Types of subscriptions."""
+"""Subscription types."""
 CLUSTERS: Final = names()
 TOPIC_CLUSTERS: Final = names(empty_is_unset=True)
 PROPERTIES: Final = pairs()
@@ -85,96 +85,96 @@ TOPIC_GROUPS: Final[tuple[Group, ...]] = ("topics", "topicPolicies")
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """The commands ``set-NOUN``, ``get-NOUN`` and ``remove-NOUN`` of some groups."""
+    """Commands ``set-NOUN``, ``get-NOUN`` and ``remove-NOUN`` of some groups."""
 
     noun: str
     groups: tuple[Group, ...]
     options: tuple[str, ...] = ()
-    """Names of the option of a number; by default those of its kind."""
+    """Names of the option of a number, by default those of its kind."""
 
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """A policy on one level: of a namespace, or of a topic."""
+    """Policy on one level: of a namespace, or of a topic."""
 
     key: str
-    """The field of the stored document."""
+    """Field of the stored document."""
 
     path: str = ""
-    """The last part of the REST path; empty without generic calls."""
+    """Last part of the REST path; empty without generic calls."""
 
     commands: tuple[Command, ...] = ()
     _: KW_ONLY
     method: str = "POST"
-    """The verb that sets the policy. GET reads it and DELETE removes it."""
+    """HTTP method that sets the policy. GET reads it and DELETE removes it."""
 
     removable: bool = True
-    """DELETE is offered."""
+    """True if DELETE is offered."""
 
     cleared_by: Literal["DELETE", "null", "no body"] = "DELETE"
-    """A null, or a missing body too, that removes the policy instead of being refused."""
+    """True if a null, or a missing body, removes the policy instead of being refused."""
 
     unset: Any = None
-    """The JSON that reading answers while nothing is set; None is an empty answer."""
+    """JSON that reading returns while nothing is set; None is an empty answer."""
 
     unset_status: int = 200
     in_query: bool = False
-    """The value is sent in the query, under the name of the path."""
+    """True if the value is sent in the query, under the name of the path."""
 
     has_global: bool = True
-    """A topic's policy can be set for all clusters (``isGlobal``)."""
+    """True if a topic's policy can be set for all clusters (``isGlobal``)."""
 
     plural: str = ""
-    """The attribute of a document that holds one value per cluster. Calls read and set that of the local cluster."""
+    """Attribute of a document with one value per cluster. Calls read and set that of the local cluster."""
 
     form: Kind | None = None
-    """The kind in the document, if it is not that of calls."""
+    """Kind in the document, if it is not that of calls."""
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """One policy: its attribute in the documents, the kind of its values and its levels."""
+    """Policy: its attribute in the documents, the kind of its values and its levels."""
 
     attribute: str
     kind: Kind
     namespace: Level | None = None
     topic: Level | None = None
     help: str = ""
-    """A clause that completes "Set ..." and "Print ...". {0} is the topic, {1} the subscription, {2} "topics are"."""
+    """Clause that completes "Set ..." and "Print ...". {0} is the topic, {1} the subscription, {2} "topics are"."""
 
     subject: str = ""
-    """The thing that is counted or switched, in the help of the option."""
+    """Thing that is counted or switched, in the help of the option."""
 
     name: str = ""
-    """The name in refusals, if it is not the path."""
+    """Name in refusals, if it is not the path."""
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyAtLevel:
-    """A policy together with one of its levels."""
+    """Policy together with one of its levels."""
 
     policy: Policy
     level: Level
 
     @property
     def attribute(self) -> str:
-        """The attribute in the document of this level."""
+        """Attribute in the document of this level."""
         return self.level.plural or self.policy.attribute
 
     @property
     def form(self) -> Kind:
-        """The kind of the field in the document of this level."""
+        """Kind of the field in the document of this level."""
         form = self.level.form or self.policy.kind
         return by_name(form) if self.level.plural else form
 
     @property
     def name(self) -> str:
-        """The name of the policy in refusals."""
+        """Name of the policy in refusals."""
         return self.policy.name or self.level.path
 
     @property
     def help(self) -> str:
-        """The description of the policy, with the words of this level."""
+        """Description of the policy, in the words of this level."""
         on_namespace = self.level is self.policy.namespace
         return self.policy.help.format(*(_NAMESPACE_WORDS if on_namespace else _TOPIC_WORDS))
 
@@ -183,14 +183,14 @@ _NAMESPACE_WORDS: Final = ("a topic", "a subscription", "topics are", "inactive 
 _TOPIC_WORDS: Final = ("the topic", "each subscription", "the topic is", "the topic is deleted for inactivity")
 
 Document = tuple[tuple[str, str, Kind], ...]
-"""The field, attribute and kind of each policy of one level."""
+"""Field, attribute and kind of each policy of one level."""
 
 
 def read_document(document: Document, body: Mapping[str, Any]) -> tuple[dict[str, Any], set[str]]:
     """Return the attributes that are set, and the fields that were understood.
 
-    A null sets nothing. A field of another form is not understood: the namespace of such a record is served without
-    the policy.
+    A null sets nothing. A field of another form is not understood: the namespace of such a record is served without the
+    policy.
     """
     values, understood = {}, set()
     for key, attribute, kind in document:
@@ -518,6 +518,6 @@ OF_TOPICS: Final = tuple(PolicyAtLevel(policy, policy.topic) for policy in CATAL
 NAMESPACE: Final = _document(OF_NAMESPACES)
 TOPIC: Final = _document(OF_TOPICS)
 NAMESPACE_CALLS: Final = dict(_calls(OF_NAMESPACES))
-"""The policies of namespaces that have calls of their own, by attribute."""
+"""Namespace policies with their own calls, by attribute."""
 TOPIC_CALLS: Final = dict(_calls(OF_TOPICS))
-"""The policies of topics that have calls of their own, by attribute."""
+"""Topic policies with their own calls, by attribute."""

@@ -43,7 +43,7 @@ QUOTA_POLICIES: Final = (PRODUCER_REQUEST_HOLD, PRODUCER_EXCEPTION, CONSUMER_BAC
 
 @dataclass(frozen=True, slots=True)
 class PublishRate:
-    """The rate per second at which all producers of a topic publish; 0 or less = no limit."""
+    """Rate per second at which all producers of a topic publish; 0 or less = no limit."""
 
     messages: int = -1
     bytes: int = -1
@@ -65,7 +65,7 @@ class PublishRate:
 
 @dataclass(frozen=True, slots=True)
 class DispatchRate:
-    """The rate per period at which consumers receive messages; 0 or less = no limit.
+    """Rate per period at which consumers receive messages; 0 or less = no limit.
 
     With ``relative_to_publish_rate`` the numbers are added to the publish rate.
     """
@@ -99,7 +99,7 @@ class DispatchRate:
 
 @dataclass(frozen=True, slots=True)
 class SubscribeRate:
-    """The rate per period at which one consumer, identified by its address, subscribes; 0 or less = no limit."""
+    """Rate per period at which one consumer, identified by its address, subscribes; 0 or less = no limit."""
 
     subscribes_per_consumer: int = -1
     period_seconds: int = 30
@@ -121,9 +121,9 @@ class SubscribeRate:
 
 @dataclass(frozen=True, slots=True)
 class BacklogQuota:
-    """The limit of a topic's unacknowledged messages, and the action beyond it; below 1 = no limit.
+    """Limit of a topic's unacknowledged messages, and the action beyond it; below 1 = no limit.
 
-    The bytes count in a quota of the type `DESTINATION_STORAGE`, the seconds in one of the type `MESSAGE_AGE`.
+    A quota of the type `DESTINATION_STORAGE` limits the bytes, one of the type `MESSAGE_AGE` the seconds.
     """
 
     limit_bytes: int = -1
@@ -140,7 +140,7 @@ class BacklogQuota:
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> BacklogQuota:
-        """Read the JSON. ``limit`` is the older name of ``limitSize``; the later field counts, as in Pulsar."""
+        """Parse the JSON. ``limit`` is the older name of ``limitSize``; the later field counts, as in Pulsar."""
         policy = body.get("policy") or PRODUCER_REQUEST_HOLD
         if policy not in QUOTA_POLICIES:
             raise ValueError(f"policy must be one of {', '.join(QUOTA_POLICIES)}, not {policy}")
@@ -153,7 +153,7 @@ class BacklogQuota:
 
 @dataclass(frozen=True, slots=True)
 class DelayedDelivery:
-    """The permission to delay messages, the precision of delivery times, and the longest delay; 0 = any delay."""
+    """Permission to delay messages, precision of delivery times, and longest delay; 0 = any delay."""
 
     active: bool = True
     tick_millis: int = 1000
@@ -164,7 +164,7 @@ class DelayedDelivery:
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> DelayedDelivery:
-        """Read the JSON. A missing ``active`` is false, as in Pulsar."""
+        """Parse the JSON. A missing ``active`` is false, as in Pulsar."""
         return cls(
             _flag(body, "active"),
             _number(body, "tickTime", 0, most=LONG_MAX),
@@ -174,9 +174,9 @@ class DelayedDelivery:
 
 @dataclass(frozen=True, slots=True)
 class Persistence:
-    """The numbers of bookies that a ledger uses, that store each entry, and that must have acknowledged an entry.
+    """Numbers of bookies that a ledger uses, that store each entry, and that must acknowledge an entry.
 
-    The last two fields are for brokers of Apache Pulsar: the highest rate of cursor writes, and the class that stores
+    The last two fields are for brokers of Apache Pulsar: the maximum rate of cursor writes, and the class that stores
     ledgers.
     """
 
@@ -197,7 +197,7 @@ class Persistence:
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> Persistence:
-        """Read the JSON. Missing numbers are 2, as in Pulsar."""
+        """Parse the JSON. Missing numbers are 2, as in Pulsar."""
         rate = body.get("managedLedgerMaxMarkDeleteRate")
         return cls(
             _number(body, "bookkeeperEnsemble", 2),

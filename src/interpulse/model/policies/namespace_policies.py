@@ -1,6 +1,6 @@
-"""The document of a namespace's policies, in Pulsar's JSON.
+"""Document of a namespace's policies, in Pulsar's JSON.
 
-Each policy that the broker acts on is an attribute here and an entry in `interpulse.model.policies.catalogue`. Unknown
+Each policy that the broker enforces is an attribute here and an entry in `interpulse.model.policies.catalogue`. Unknown
 fields are stored in ``other`` and written back unchanged, so that no policy of a newer tool is lost.
 """
 
@@ -47,7 +47,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class NamespacePolicies:
-    """The policies of one namespace."""
+    """Policies of one namespace."""
 
     replication_clusters: tuple[str, ...] = ()
     allowed_clusters: tuple[str, ...] = ()
@@ -59,7 +59,7 @@ class NamespacePolicies:
     message_ttl_seconds: int | None = None
     subscription_expiration_minutes: int | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
-    """The properties set by operators, without a meaning to the broker."""
+    """Properties set by operators. The broker does not interpret them."""
 
     max_topics_per_namespace: int | None = None
     schema_compatibility_strategy: str = "UNDEFINED"
@@ -68,14 +68,14 @@ class NamespacePolicies:
     schema_validation_enforced: bool = False
     deleted: bool = False
     publish_rates: Mapping[str, PublishRate] = field(default_factory=dict)
-    """By cluster, as the four that follow: a replicated namespace may have other rates elsewhere."""
+    """Publish rates by cluster, like the next four fields: a replicated namespace may have other rates elsewhere."""
 
     dispatch_rates: Mapping[str, DispatchRate] = field(default_factory=dict)
     subscription_dispatch_rates: Mapping[str, DispatchRate] = field(default_factory=dict)
     subscribe_rates: Mapping[str, SubscribeRate] = field(default_factory=dict)
     replicator_dispatch_rates: Mapping[str, DispatchRate] = field(default_factory=dict)
     backlog_quotas: Mapping[str, BacklogQuota] = field(default_factory=dict)
-    """By type."""
+    """Backlog quotas by type."""
 
     max_producers: int | None = None
     max_consumers: int | None = None
@@ -95,18 +95,18 @@ class NamespacePolicies:
 
     @property
     def permissions(self) -> Permissions:
-        """The permissions on the namespace and its topics; none if they were never set."""
+        """Permissions on the namespace and its topics; none if they were never set."""
         return self.granted or NO_PERMISSIONS
 
     def to_json(self) -> dict[str, Any]:
-        """Pulsar's JSON with nulls left out; unknown fields come back as they were stored."""
+        """Return Pulsar's JSON without nulls. Unknown fields are returned as they were stored."""
         known = write_document(NAMESPACE, self)
         unread = {key for key, value in known.items() if key in self.other and value == _DEFAULTS.get(key)}
         return dict(self.other) | {key: value for key, value in known.items() if key not in unread}
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> NamespacePolicies:
-        """Read Pulsar's JSON; a missing or null field takes its default."""
+        """Parse Pulsar's JSON. A missing or null field takes its default."""
         values, understood = read_document(NAMESPACE, body)
         other = {key: value for key, value in body.items() if key not in understood and value is not None}
         return cls(**values, other=other)
@@ -119,7 +119,7 @@ class NamespacePolicies:
         return cls.from_json(json.loads(raw))
 
     def changed(self, **values: Any) -> NamespacePolicies:
-        """A copy with some fields replaced."""
+        """Return a copy with some fields replaced."""
         return replace(self, **values)
 
 

@@ -18,13 +18,13 @@ __all__ += ["record", "text", "texts", "truth"]
 
 
 class Record(Protocol):
-    """A policy that is an object in JSON."""
+    """Policy that is an object in JSON."""
 
     def to_json(self) -> dict[str, Any]: ...
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> Self:
-        """Raise ValueError for values of another type."""
+        """Parse the JSON. Raise ValueError for values of another type."""
         ...
 
 
@@ -34,7 +34,7 @@ def _same(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Kind:
-    """A kind of values. Each kind is one object; tables of checks, bodies and options have it as their key.
+    """Kind of values. Each kind is one object; tables of checks, bodies and options use it as their key.
 
     ``read`` takes a name for its errors and the JSON, and returns None for JSON that sets nothing.
     """
@@ -42,7 +42,7 @@ class Kind:
     read: Callable[[str, Any], Any]
     write: Callable[[Any], Any] = _same
     most: int = INT_MAX
-    """The largest number."""
+    """Largest number."""
 
 
 def number(most: int = INT_MAX) -> Kind:

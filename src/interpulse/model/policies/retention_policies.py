@@ -1,4 +1,4 @@
-"""Policies on the life of topics and their messages: automatic creation, retention, deletion of inactive topics."""
+"""Policies on the lifetime of topics and messages: automatic creation, retention, deletion of inactive topics."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ DELETE_WHEN_CAUGHT_UP: Final = "delete_when_subscriptions_caught_up"
 
 @dataclass(frozen=True, slots=True)
 class AutoTopicCreation:
-    """The permission to create a missing topic on request, and the type of the created topic."""
+    """Permission to create a missing topic on request, and the type of the created topic."""
 
     allowed: bool
     topic_type: str | None = None
@@ -55,7 +55,7 @@ class AutoTopicCreation:
 
 @dataclass(frozen=True, slots=True)
 class RetentionPolicies:
-    """The retention of acknowledged messages in minutes and megabytes; -1 = unlimited, 0 = none."""
+    """Retention of acknowledged messages in minutes and megabytes; -1 = unlimited, 0 = none."""
 
     time_minutes: int = 0
     size_mb: int = 0
@@ -70,7 +70,7 @@ class RetentionPolicies:
 
 @dataclass(frozen=True, slots=True)
 class InactiveTopicPolicies:
-    """The deletion of inactive topics: the condition of inactivity, and the time that a topic stays inactive."""
+    """Deletion of inactive topics: the condition of inactivity, and the time before deletion."""
 
     delete_mode: str = DELETE_WHEN_NO_SUBSCRIPTIONS
     max_inactive_seconds: int = 60
@@ -85,7 +85,7 @@ class InactiveTopicPolicies:
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> InactiveTopicPolicies:
-        """Read the JSON. A missing field has the default of Pulsar's Java class: no time, not deleted."""
+        """Parse the JSON. A missing field has the default of Pulsar's Java class: no time, not deleted."""
         return cls(
             str(body.get("inactiveTopicDeleteMode") or DELETE_WHEN_NO_SUBSCRIPTIONS),
             int(body.get("maxInactiveDurationSeconds", 0)),

@@ -1,4 +1,4 @@
-"""May data written with one schema be read with another: definitions of every type, and the strategies over them."""
+"""Schema compatibility: checks of the definitions of every type, and the strategies that compare them."""
 
 from interpulse.rules.schema_compatibility.avro_types import avro_identity
 from interpulse.rules.schema_compatibility.definitions import AVRO_DEFINED, check_definition

@@ -1,12 +1,12 @@
-"""Whether data of one Avro type can be read as another, as the validators of Avro 1.12 decide it.
+"""Compatibility of two Avro types, as the validators of Avro 1.12 decide it.
 
-They are looser than the resolution rules of Avro's specification, and a real Pulsar asks them:
+They are less strict than the resolution rules of Avro's specification, and Apache Pulsar uses them:
 
-* names of records do not count, those of enums and fixed types do, without their namespace;
-* symbols of enums may come and go, with or without a default;
-* a record finds its branch in a reader's union by full name, else by structure: the first whose fields do not fail at
-  once, and rather one of the same short name;
-* everything else in a reader's union is found by kind before it is by promotion.
+* names of records do not count; those of enums and fixed types do, without their namespace;
+* symbols of enums may be added and removed, with or without a default;
+* a record selects its branch of a reader's union by full name, otherwise by structure: the first branch whose fields do
+  not fail immediately, preferably one with the same short name;
+* all other branches of a reader's union are selected by kind first and by promotion second.
 """
 
 from __future__ import annotations
@@ -33,7 +33,10 @@ _NAMED: Final = frozenset({"record", "enum", "fixed"})
 
 @dataclass(slots=True, eq=False)
 class _Resolution:
-    """How one pair of types resolves: it fails with a reason, or depends on its parts. Recursive types make cycles."""
+    """Resolution of one pair of types: a failure with a reason, or a dependency on parts.
+
+    Recursive types make cycles.
+    """
 
     reason: str = ""
     parts: list[_Resolution] = field(default_factory=list)
@@ -44,28 +47,28 @@ class _Resolution:
 
 
 def find_unreadable(writer: AvroType, reader: AvroType) -> str | None:
-    """Why data of ``writer`` cannot be read with ``reader``; None if it can."""
+    """Return the reason why data of ``writer`` cannot be read with ``reader``; None if it can."""
     try:
         written = with_aliases_of(reader, writer)
         return next(_reasons(_Resolver().resolve(written, reader, "")), None)
     except AliasConflict as error:
         return str(error)
-    except RecursionError:  # names let types be nested deeper than their definitions are
+    except RecursionError:  # references by name nest types deeper than their definitions
         return "the two are nested too deeply to be compared"
 
 
 def find_branch(writer: AvroType, union: AvroType) -> AvroType | None:
-    """Return the branch of a reader's union that takes what was written as no union; None if none does."""
+    """Return the branch of a reader's union for a writer's type that is not a union; None if there is none."""
     return _Resolver().branch(writer, union, "")
 
 
 def promotes(writer: AvroType, reader: AvroType) -> bool:
-    """Return True if a value of one kind can be read as the other, which is wider."""
+    """Return True if a value of one kind can be read as the other, wider kind."""
     return reader.kind in _PROMOTIONS.get(writer.kind, ())
 
 
 def are_alike(writer: AvroType, reader: AvroType) -> bool:
-    """Return True for types of one structure: a union of the one is read branch by branch with the other."""
+    """Return True for types of equal structure. A union of one is read branch by branch with the other."""
     return _are_alike(writer, reader, set())
 
 
@@ -81,7 +84,7 @@ def _reasons(root: _Resolution) -> Iterator[str]:
 
 
 class _Resolver:
-    """Resolves one pair of definitions; every pair of records in it once."""
+    """Resolver of one pair of definitions. Every pair of records in it is resolved once."""
 
     def __init__(self) -> None:
         self._records: dict[tuple[AvroType, AvroType], _Resolution] = {}
@@ -111,18 +114,20 @@ class _Resolver:
         return _Resolution()
 
     def _record(self, writer: AvroType, reader: AvroType, where: str) -> _Resolution:
-        known = self._records.get((writer, reader))
-        if known is not None:
-            return known
+        resolved = self._records.get((writer, reader))
+        if resolved is not None:
+            return resolved
         resolution = self._records[writer, reader] = _Resolution()
-        written = {each.name for each in writer.fields}
-        read = {each.name: each.type for each in reader.fields}
-        for each in writer.fields:
-            if each.name in read:
-                resolution.parts.append(self.resolve(each.type, read[each.name], _below(where, each.name)))
-        missing = [each for each in reader.fields if each.name not in written and not has_usable_default(each)]
+        written = {field.name for field in writer.fields}
+        read = {field.name: field.type for field in reader.fields}
+        for written_field in writer.fields:
+            if written_field.name in read:
+                resolution.parts.append(
+                    self.resolve(written_field.type, read[written_field.name], _below(where, written_field.name))
+                )
+        missing = [field for field in reader.fields if field.name not in written and not has_usable_default(field)]
         if missing:
-            # What resolved to this pair meanwhile keeps the open answer, as it does in Avro.
+            # Pairs that depend on this one keep the preliminary answer, as in Avro.
             self._records[writer, reader] = resolution = _Resolution(_cannot_be_filled(missing[0], where))
         return resolution
 
@@ -146,7 +151,7 @@ def _are_alike(writer: AvroType, reader: AvroType, seen: set[tuple[AvroType, Avr
     seen.add((writer, reader))
     if (writer.size, writer.symbols, len(writer.parts)) != (reader.size, reader.symbols, len(reader.parts)):
         return False
-    if [each.name for each in writer.fields] != [each.name for each in reader.fields]:
+    if [field.name for field in writer.fields] != [field.name for field in reader.fields]:
         return False
     pairs = [*zip(writer.parts, reader.parts, strict=True)]
     pairs += [(old.type, new.type) for old, new in zip(writer.fields, reader.fields, strict=True)]

@@ -1,4 +1,4 @@
-"""The aliases of a reader: what it calls by other names is renamed in the writer before the two are compared."""
+"""Aliases of a reader: the writer's names are replaced by the reader's before the two are compared."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ __all__ = ["AliasConflict", "with_aliases_of"]
 
 
 class AliasConflict(ValueError):
-    """The reader's aliases give two fields of the writer one name."""
+    """Conflict of the reader's aliases: they give two fields of the writer one name."""
 
 
 def with_aliases_of(reader: AvroType, writer: AvroType) -> AvroType:
-    """``writer`` as ``reader`` names it: records, enums and fixed types, then the fields of records of equal name."""
+    """Return ``writer`` with the names of ``reader``: records, enums and fixed types, then fields of equal records."""
     types: dict[str, str] = {}
     fields: dict[str, dict[str, str]] = {}
     _collect(reader, types, fields, set())
@@ -26,18 +26,18 @@ def _collect(kind: AvroType, types: dict[str, str], fields: dict[str, dict[str, 
         return
     seen.add(kind)
     types.update(dict.fromkeys(kind.aliases, kind.name))
-    for each in kind.fields:
-        if each.aliases:
-            fields.setdefault(kind.name, {}).update(dict.fromkeys(each.aliases, each.name))
-        _collect(each.type, types, fields, seen)
+    for field in kind.fields:
+        if field.aliases:
+            fields.setdefault(kind.name, {}).update(dict.fromkeys(field.aliases, field.name))
+        _collect(field.type, types, fields, seen)
     for part in kind.parts:
         _collect(part, types, fields, seen)
 
 
 class _Renaming:
-    """Copies a tree under other names; a record that holds itself is copied once.
+    """Copy of a tree under other names. A recursive record is copied once.
 
-    Aliases and defaults are left out: nothing asks for those of a writer.
+    Aliases and defaults are omitted, because those of a writer are not used.
     """
 
     def __init__(self, types: dict[str, str], fields: dict[str, dict[str, str]]) -> None:
@@ -53,11 +53,11 @@ class _Renaming:
         self._copies[kind] = copy
         copy.parts = [self.apply(part) for part in kind.parts]
         renamed = self._fields.get(name, {})
-        given: set[str] = set()
-        for each in kind.fields:
-            known = renamed.get(each.name, each.name)
-            if known in given:
-                raise AliasConflict(f"the aliases of {name} give two of its fields the name {known}")
-            given.add(known)
-            copy.fields.append(AvroField(known, self.apply(each.type)))
+        names: set[str] = set()
+        for field in kind.fields:
+            renamed_field = renamed.get(field.name, field.name)
+            if renamed_field in names:
+                raise AliasConflict(f"the aliases of {name} give two of its fields the name {renamed_field}")
+            names.add(renamed_field)
+            copy.fields.append(AvroField(renamed_field, self.apply(field.type)))
         return copy

@@ -1,11 +1,11 @@
-"""Avro definitions as trees of types, read with fastavro.
+"""Avro definitions as trees of types, parsed with fastavro.
 
-fastavro resolves names and namespaces; this module turns its answer into nodes and refuses what Avro for Java, and with
-it a real Pulsar, refuses and fastavro lets pass: impossible names, repeated fields, unions within unions. Names may
-hold ``$`` as those of nested Java classes do.
+fastavro resolves names and namespaces. This module converts its result to nodes. It also refuses what fastavro accepts
+but Avro for Java, and with it Apache Pulsar, refuses: invalid names, repeated fields, unions within unions. Names may
+contain ``$``, as those of nested Java classes do.
 
-fastavro sees neither the defaults of fields, nor logical types, nor the symbols of enums: Java looks at a default when
-it needs one, see `has_usable_default`, overlooks a logical type that does not fit, and takes any letters in a symbol.
+fastavro ignores defaults of fields, logical types and symbols of enums. Java checks a default when it needs one (see
+`has_usable_default`), ignores a logical type that does not match, and accepts any letters in a symbol.
 """
 
 from __future__ import annotations
@@ -31,29 +31,29 @@ _HIDDEN: Final = {"logicalType": "interpulse.logicalType"}
 _HIDDEN_IN_ENUM: Final = {"symbols": _SYMBOLS, "default": _DEFAULT}
 _SIZE_MAX: Final = 2**31 - 1
 _JAVA_NUMBER: Final = re.compile(r"[+-]?(?:NaN|Infinity|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?[fFdD]?)", re.ASCII)
-"""A text that Java reads as a double; its hexadecimal numbers are left out."""
+"""Pattern of a text that Java parses as a double, without hexadecimal numbers."""
 
 _Known: TypeAlias = dict[tuple[int, "AvroType"], bool]
 
 
 @dataclass(slots=True, eq=False)
 class AvroField:
-    """One field of a record."""
+    """Field of a record."""
 
     name: str
     type: AvroType
     has_default: bool = False
     aliases: tuple[str, ...] = ()
     default: Any = None
-    """The JSON of the definition; it need not be a value of the type."""
+    """Default as JSON from the definition. It need not be a value of the type."""
 
 
 @dataclass(slots=True, eq=False)
 class AvroType:
-    """A type; equal only to itself, because a record may hold itself.
+    """Type in a definition. It equals only itself, because a record may contain itself.
 
-    ``kind`` is Avro's word for it. ``parts`` are the branches of a union, or the one element type of an array or map.
-    ``logical`` has ``logicalType``, ``precision`` and ``scale`` as the definition gives them, whether they fit or not.
+    ``kind`` is Avro's name for it. ``parts`` are the branches of a union, or the element type of an array or map.
+    ``logical`` has ``logicalType``, ``precision`` and ``scale`` from the definition, matching or not.
     """
 
     kind: str
@@ -68,22 +68,25 @@ class AvroType:
 
     @property
     def short_name(self) -> str:
-        """The name without its namespace."""
+        """Name without its namespace."""
         return self.name.rpartition(".")[2]
 
 
 def parse_avro(definition: bytes) -> AvroType:
-    """The type that a definition describes; raises InvalidSchemaDefinition with what is wrong."""
+    """Parse a definition. Raise InvalidSchemaDefinition with the problem."""
     return _Tree().build(_parse(definition), depth=0)
 
 
 def avro_identity(definition: bytes) -> object:
-    """What two definitions have in common if they are the same to Avro: everything but docs, aliases, enum defaults."""
+    """Return a value that is equal for definitions that Avro considers equal.
+
+    It omits docs, aliases and enum defaults.
+    """
     return json.dumps(_identity(_parse(definition)), sort_keys=True)
 
 
 def _parse(definition: bytes) -> Any:
-    # The package takes nearly four megabytes: a broker pays for it with its first schema.
+    # Imported here: the package takes nearly four megabytes, needed only with a schema.
     import fastavro
     from fastavro.schema import SchemaParseException, UnknownType
 
@@ -98,7 +101,7 @@ def _parse(definition: bytes) -> Any:
     except KeyError as error:
         raise _invalid(f"a type lacks {error}") from None
     except (SchemaParseException, ValueError, TypeError, AttributeError) as error:
-        # fastavro answers a wrong structure, such as a number in place of a type, with whatever it stumbles over.
+        # fastavro raises arbitrary errors for a wrong structure, such as a number in place of a type.
         raise _invalid(str(error)) from None
     return parsed
 
@@ -108,7 +111,7 @@ def _no_json(constant: str) -> NoReturn:
 
 
 def _with_hidden_keys(schema: Any) -> Any:
-    """Return the definition with what fastavro shall not look at under names that it only hands through."""
+    """Return the definition with keys renamed that fastavro must pass on unchecked."""
     if isinstance(schema, list):
         return [_with_hidden_keys(branch) for branch in schema]
     if isinstance(schema, str):
@@ -127,14 +130,14 @@ def _with_hidden_keys(schema: Any) -> Any:
         if key in shown:
             shown[key] = _with_hidden_keys(shown[key])
     if isinstance(shown.get("fields"), list):
-        shown["fields"] = [_field_with_hidden_keys(each) for each in shown["fields"]]
+        shown["fields"] = [_field_with_hidden_keys(field) for field in shown["fields"]]
     return shown
 
 
-def _field_with_hidden_keys(given: Any) -> Any:
-    if not isinstance(given, dict) or "type" not in given:
-        raise ValueError(f"a field is an object with a name and a type, not {json.dumps(given)[:80]}")
-    shown = {(_DEFAULT if key == "default" else key): value for key, value in given.items()}
+def _field_with_hidden_keys(field: Any) -> Any:
+    if not isinstance(field, dict) or "type" not in field:
+        raise ValueError(f"a field is an object with a name and a type, not {json.dumps(field)[:80]}")
+    shown = {(_DEFAULT if key == "default" else key): value for key, value in field.items()}
     shown["type"] = _with_hidden_keys(shown["type"])
     return shown
 
@@ -152,17 +155,17 @@ def _identity(parsed: Any) -> Any:
         if key in shown:
             shown[key] = _identity(shown[key])
     if "fields" in shown:
-        shown["fields"] = [_field_identity(each) for each in shown["fields"]]
+        shown["fields"] = [_field_identity(field) for field in shown["fields"]]
     return shown
 
 
-def _field_identity(given: Mapping[str, Any]) -> Any:
-    unseen = {"doc", "aliases"} | ({"order"} if given.get("order") == "ascending" else set())
-    return {key: value for key, value in given.items() if key not in unseen} | {"type": _identity(given["type"])}
+def _field_identity(field: Mapping[str, Any]) -> Any:
+    unseen = {"doc", "aliases"} | ({"order"} if field.get("order") == "ascending" else set())
+    return {key: value for key, value in field.items() if key not in unseen} | {"type": _identity(field["type"])}
 
 
 class _Tree:
-    """Builds the nodes of one definition; a name stands for the node that was built for it."""
+    """Builder of the nodes of one definition. A name refers to the node built for it."""
 
     def __init__(self) -> None:
         self._named: dict[str, AvroType] = {}
@@ -211,28 +214,28 @@ class _Tree:
 
     def _add_fields(self, record: AvroType, parsed: Mapping[str, Any], depth: int) -> None:
         names: set[str] = set()
-        for given in parsed["fields"]:
-            name = given["name"]
+        for definition in parsed["fields"]:
+            name = definition["name"]
             if not isinstance(name, str) or not _NAME.fullmatch(name):
                 raise _invalid(f"{name!r} cannot be the name of a field")
             if name in names:
                 raise _invalid(f"the record {record.name} has two fields {name}")
             names.add(name)
-            self._add_field(record, given, depth)
+            self._add_field(record, definition, depth)
 
-    def _add_field(self, record: AvroType, given: Mapping[str, Any], depth: int) -> None:
-        name, order = given["name"], given.get("order", "ascending")
+    def _add_field(self, record: AvroType, field: Mapping[str, Any], depth: int) -> None:
+        name, order = field["name"], field.get("order", "ascending")
         if not isinstance(order, str) or order.lower() not in _ORDERS:
             raise _invalid(f"the field {name} has the order {order!r}; known are {', '.join(sorted(_ORDERS))}")
-        kind = self.build(given["type"], depth=depth + 1)
-        default = given.get(_DEFAULT)
+        kind = self.build(field["type"], depth=depth + 1)
+        default = field.get(_DEFAULT)
         if kind.kind in ("float", "double") and isinstance(default, str):
             default = _number_of_text(default, name, kind.kind)
-        record.fields.append(AvroField(name, kind, _DEFAULT in given, _texts(given.get("aliases", [])), default))
+        record.fields.append(AvroField(name, kind, _DEFAULT in field, _texts(field.get("aliases", [])), default))
 
 
 def _number_of_text(text: str, field_name: str, kind: str) -> float:
-    """Read a default that is a text in place of a number, as Java does."""
+    """Parse a default that is a text instead of a number, as Java does."""
     if not _JAVA_NUMBER.fullmatch(text.strip()):
         raise _invalid(f"the default {json.dumps(text)[:80]} of the field {field_name} is no {kind}")
     return float(text.strip().rstrip("fFdD"))
@@ -251,7 +254,7 @@ def _checked_size(name: str, size: Any) -> int:
 
 
 def _checked_symbols(name: str, parsed: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the symbols of an enum; a default has to be one of them, unless it is no text and counts for none."""
+    """Return the symbols of an enum. A text as default must be one of them; any other default is ignored."""
     symbols = parsed[_SYMBOLS]
     if not are_strings(symbols):
         raise _invalid(f"the symbols of {name} are a list of names, not {json.dumps(symbols)[:80]}")
@@ -274,10 +277,10 @@ def _logical(parsed: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _aliases(parsed: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    """Full names: an alias without a namespace is in that of the type."""
+    """Return full names. An alias without a namespace is in that of the type."""
     namespace = name.rpartition(".")[0]
-    given = _texts(parsed.get("aliases", []))
-    return tuple(_checked_name(alias if "." in alias or not namespace else f"{namespace}.{alias}") for alias in given)
+    aliases = _texts(parsed.get("aliases", []))
+    return tuple(_checked_name(alias if "." in alias or not namespace else f"{namespace}.{alias}") for alias in aliases)
 
 
 def _texts(aliases: Any) -> tuple[str, ...]:
@@ -287,24 +290,24 @@ def _texts(aliases: Any) -> tuple[str, ...]:
 
 
 def has_usable_default(field: AvroField) -> bool:
-    """Tell whether Java can write the default of a field, as it does when the writer has no such field.
+    """Return True if Java can encode the default of a field, which it does when the writer lacks the field.
 
-    Java is lenient: a number of any kind stands for an int, everything but an object or array for an empty array or
-    map, and the items of an object or array for those of an array. A union takes the first branch that fits.
+    Java is lenient: it accepts any number for an int, anything but an object or array for an empty array or map, and
+    the items of an object or array for those of an array. A union takes the first branch that matches.
     """
     return field.has_default and _fits(field.default, field.type, {})
 
 
-def _fits(value: Any, kind: AvroType, known: _Known) -> bool:
-    """``known`` keeps what was found: the branches of nested unions would be tried again and again."""
+def _fits(value: Any, kind: AvroType, cached: _Known) -> bool:
+    """Return True if a default matches a type. ``cached`` caches results: branches of nested unions repeat."""
     key = (id(value), kind)
-    if key not in known:
-        known[key] = False  # a default that holds itself has no end
-        known[key] = _is_writable(value, kind, known)
-    return known[key]
+    if key not in cached:
+        cached[key] = False  # ends the recursion of a default that contains itself
+        cached[key] = _is_writable(value, kind, cached)
+    return cached[key]
 
 
-def _is_writable(value: Any, kind: AvroType, known: _Known) -> bool:
+def _is_writable(value: Any, kind: AvroType, cached: _Known) -> bool:
     match kind.kind:
         case "null":
             return value is None
@@ -314,32 +317,32 @@ def _is_writable(value: Any, kind: AvroType, known: _Known) -> bool:
             return isinstance(value, int | float) and not isinstance(value, bool)
         case "array":
             items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-            return all(_fits(item, kind.parts[0], known) for item in items)
+            return all(_fits(item, kind.parts[0], cached) for item in items)
         case "map":
             items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-            return not (isinstance(value, list) and items) and all(_fits(item, kind.parts[0], known) for item in items)
+            return not (isinstance(value, list) and items) and all(_fits(item, kind.parts[0], cached) for item in items)
         case "union":
-            return _union_is_writable(value, kind, known)
+            return _union_is_writable(value, kind, cached)
         case "record":
-            return isinstance(value, dict) and all(_fits_field(value, field, known) for field in kind.fields)
+            return isinstance(value, dict) and all(_fits_field(value, field, cached) for field in kind.fields)
         case "enum":
             return value in kind.symbols
         case _:
             return isinstance(value, str)
 
 
-def _union_is_writable(value: Any, union: AvroType, known: _Known) -> bool:
+def _union_is_writable(value: Any, union: AvroType, cached: _Known) -> bool:
     for branch in union.parts:
-        fits = _fits(value, branch, known)
-        if fits or branch.kind == "enum":  # Java stops with an error at an enum without the symbol
+        fits = _fits(value, branch, cached)
+        if fits or branch.kind == "enum":  # Java fails at an enum without the symbol
             return fits
     return False
 
 
-def _fits_field(record: Mapping[str, Any], field: AvroField, known: _Known) -> bool:
+def _fits_field(record: Mapping[str, Any], field: AvroField, cached: _Known) -> bool:
     if field.name in record:
-        return _fits(record[field.name], field.type, known)
-    return field.has_default and _fits(field.default, field.type, known)
+        return _fits(record[field.name], field.type, cached)
+    return field.has_default and _fits(field.default, field.type, cached)
 
 
 def _invalid(reason: str) -> InvalidSchemaDefinition:

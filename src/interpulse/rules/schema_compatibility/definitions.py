@@ -1,4 +1,4 @@
-"""Is the definition of a schema one of its type."""
+"""Checks that a schema definition matches its type."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from interpulse.rules.schema_compatibility.protobuf_native import root_message
 __all__ = ["AVRO_DEFINED", "check_definition"]
 
 AVRO_DEFINED: Final = frozenset({SchemaType.AVRO, SchemaType.JSON, SchemaType.PROTOBUF})
-"""The types whose definitions are written in Avro's language."""
+"""Types whose definitions are in Avro's language."""
 
 
 def check_definition(schema: SchemaInfo) -> None:
-    """Raises InvalidSchemaDefinition unless messages could be read by this schema."""
+    """Raise InvalidSchemaDefinition unless the schema can decode messages."""
     match schema.type:
         case SchemaType.AVRO | SchemaType.JSON | SchemaType.PROTOBUF:
             _check_avro(schema)

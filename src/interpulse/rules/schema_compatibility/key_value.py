@@ -1,4 +1,4 @@
-"""The two schemas inside a KEY_VALUE schema: their definitions in its definition, the rest in its properties."""
+"""Key and value schemas of a KEY_VALUE schema, stored in its definition and properties."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _BYTES: Final = "BYTES"
 
 
 class KeyValueParts(NamedTuple):
-    """The types of keys and of values; type None stands for plain bytes."""
+    """Schemas of keys and of values. Type None means plain bytes."""
 
     key: SchemaInfo
     value: SchemaInfo
 
 
 def key_value_parts(schema: SchemaInfo) -> KeyValueParts:
-    """The parts of a KEY_VALUE schema; raises InvalidSchemaDefinition if they cannot be separated."""
+    """Return the parts of a KEY_VALUE schema. Raise InvalidSchemaDefinition if they cannot be separated."""
     try:
         key, value = split_key_value(schema.definition)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""PROTOBUF_NATIVE definitions: the files of a protobuf schema, and which of their messages the topic holds."""
+"""PROTOBUF_NATIVE definitions: the files of a protobuf schema, and its root message."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ROOT: Final = "rootMessageTypeName"
 
 
 def root_message(definition: bytes) -> str:
-    """The full name of the root message; raises InvalidSchemaDefinition unless it and all it needs are there."""
+    """Return the full name of the root message. Raise InvalidSchemaDefinition if it or a dependency is missing."""
     try:
         body = json.loads(definition.decode())
     except (ValueError, RecursionError) as error:
@@ -37,33 +37,33 @@ def root_message(definition: bytes) -> str:
 
 
 def _files(text: str) -> dict[str, FileDescriptorProto]:
-    # The module takes four megabytes: a broker pays for it with its first schema of this type.
+    # Imported here: the module takes four megabytes, needed only with a schema of this type.
     from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
     try:
         parsed = FileDescriptorSet.FromString(base64.b64decode(text, validate=True))
     except (ValueError, DecodeError) as error:
         raise _invalid(f"{_FILES} holds no files: {error}") from None
-    return {each.name: each for each in parsed.file}
+    return {file.name: file for file in parsed.file}
 
 
 def _find(files: Mapping[str, FileDescriptorProto], root_file: str, root: str) -> str:
     pool = DescriptorPool()
     try:
-        for each in _in_order(files, root_file, set()):
-            pool.AddSerializedFile(each.SerializeToString())
-        found = pool.FindMessageTypeByName(root)
+        for file in _in_order(files, root_file, set()):
+            pool.AddSerializedFile(file.SerializeToString())
+        message = pool.FindMessageTypeByName(root)
     except KeyError:
         raise _invalid(f"the message {root} is in none of the files {', '.join(files)}") from None
     except (TypeError, RecursionError) as error:
         raise _invalid(f"its files do not fit together: {error}") from None
-    if found.file.name != root_file:
-        raise _invalid(f"the message {root} is in {found.file.name}, not in {root_file}")
-    return str(found.full_name)
+    if message.file.name != root_file:
+        raise _invalid(f"the message {root} is in {message.file.name}, not in {root_file}")
+    return str(message.full_name)
 
 
 def _in_order(files: Mapping[str, FileDescriptorProto], name: str, seen: set[str]) -> Iterator[FileDescriptorProto]:
-    """A file behind those it imports."""
+    """Yield files after those they import."""
     if name in seen:
         return
     seen.add(name)

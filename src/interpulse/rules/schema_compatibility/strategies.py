@@ -1,4 +1,4 @@
-"""The conditions of each strategy for a new schema, and the check of each type."""
+"""Conditions of each compatibility strategy, and the check of each type."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ ALWAYS_INCOMPATIBLE: Final = "ALWAYS_INCOMPATIBLE"
 _NEW_READS_OLD: Final = frozenset({"BACKWARD", "BACKWARD_TRANSITIVE", "FULL", "FULL_TRANSITIVE"})
 _OLD_READS_NEW: Final = frozenset({"FORWARD", "FORWARD_TRANSITIVE", "FULL", "FULL_TRANSITIVE"})
 TRANSITIVE: Final = frozenset({"BACKWARD_TRANSITIVE", "FORWARD_TRANSITIVE", "FULL_TRANSITIVE"})
-"""Those that compare with every version, not with the latest alone."""
+"""Strategies that compare with every version, not only with the latest."""
 
 STRATEGIES: Final = frozenset({ALWAYS_COMPATIBLE, ALWAYS_INCOMPATIBLE}) | _NEW_READS_OLD | _OLD_READS_NEW
 
 
 def find_conflict(existing: Sequence[SchemaInfo], new: SchemaInfo, strategy: str) -> str | None:
-    """Why ``new`` must not stand beside ``existing``, which are of its type; None if it may.
+    """Return the reason why ``new`` conflicts with ``existing`` schemas of its type; None if it does not.
 
     Definitions were checked when they were registered. Types other than AVRO, JSON, KEY_VALUE and PROTOBUF_NATIVE have
-    nothing to compare, and PROTOBUF is not compared either: a real Pulsar has no checker for it. EXTERNAL schemas are
-    compared by their own registry, so even ALWAYS_INCOMPATIBLE takes another one.
+    nothing to compare. PROTOBUF is not compared either: Apache Pulsar has no checker for it. EXTERNAL schemas are
+    compared by their own registry, so even ALWAYS_INCOMPATIBLE accepts another one.
     """
     assert strategy in STRATEGIES, strategy
     if strategy == ALWAYS_COMPATIBLE:
@@ -64,9 +64,9 @@ def _avro_conflict(existing: Sequence[SchemaInfo], new: SchemaInfo, strategy: st
 def _root_conflict(existing: Sequence[SchemaInfo], new: SchemaInfo) -> str | None:
     root = root_message(new.definition)
     for old in existing:
-        known = root_message(old.definition)
-        if known != root:
-            return f"Protobuf root message isn't allow change: existing {known}, new {root}"
+        existing_name = root_message(old.definition)
+        if existing_name != root:
+            return f"Protobuf root message isn't allow change: existing {existing_name}, new {root}"
     return None
 
 

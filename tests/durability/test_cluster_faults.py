@@ -219,7 +219,7 @@ class Game:
         consumer = await client.subscribe(topic, "s", initial_position="earliest")
         while True:
             message = await consumer.receive()
-            self.received[topic].append(int(message.content))
+            self.received[topic].append(int(message.content or b""))
             consumer.acknowledge(message)
 
     async def goes_on(self) -> None:
@@ -251,7 +251,7 @@ async def stored(client: Client, topic: str) -> list[int]:
     reader = await client.create_reader(topic, start=EARLIEST)
     found = []
     while await reader.has_message_available():
-        found.append(int((await reader.read_next()).content))
+        found.append(int((await reader.read_next()).content or b""))
     return found
 
 

@@ -22,7 +22,7 @@ SEED = 20
 Table = dict[str, bytes]
 
 
-def publish(client: pulsar.Client, number: int, count: int) -> int:
+def publish_with_tombstones(client: pulsar.Client, number: int, count: int) -> int:
     """Values and some tombstones, half of them in batches; every one of them acknowledged."""
     for batched in (False, True):
         producer = client.create_producer(TOPIC, batching_enabled=batched, block_if_queue_full=True)
@@ -75,7 +75,7 @@ def test_broker_when_killed_while_it_compacts_then_the_compacted_topic_says_the_
     try:
         with connected(broker.service_url) as client:
             for kill in range(KILLS):
-                number = publish(client, number, 800)
+                number = publish_with_tombstones(client, number, 800)
                 admin(broker.web_url, "PUT", f"{PATH}/compaction")
                 time.sleep(chance.random() * 0.1 * (kill > 0))  # anywhere in a compaction, which takes about so long
                 hit += admin(broker.web_url, "GET", f"{PATH}/compaction")["status"] == "RUNNING"

@@ -34,7 +34,7 @@ async def play(directory: Path) -> tuple[World, float]:
     async with World(directory, free_port(), SEED, topics=50, per_topic=4, peers=8) as world:
         for end in ENDS:
             await world.disturb(LIFE_SECONDS)
-            await world.restart_broker(end)
+            await world.restart_broker(end)  # type: ignore[arg-type]
         await world.disturb(LAST_LIFE_SECONDS / 2)
         warm_mb = world.broker_memory_mb()
         await world.disturb(LAST_LIFE_SECONDS / 2)

@@ -29,8 +29,11 @@ class Table:
         """All records of topics beside those of the case."""
         stored: dict[str, bytes] = {}
         for directory in directories(case):
-            stored |= self.broker.call(lambda app, key=directory: stored_below(app.registry.metadata, key, depth=1))
+            stored |= self._stored_in(directory)
         return stored
+
+    def _stored_in(self, directory: str) -> dict[str, bytes]:
+        return self.broker.call(lambda app: stored_below(app.registry.metadata, directory, depth=1))
 
 
 @pytest.fixture(scope="module")

@@ -139,7 +139,7 @@ async def refusal(access: Access, router: Router, route: Route, path: str, role:
     """The status and the reason; None if the handler would run."""
     found, params = router.find(route.method, path)
     assert found is route, f"{path} is {found.path}"
-    call = Call(None, route, params, {}, request_headers=header(role))
+    call = Call(None, route, params, {}, request_headers=header(role))  # type: ignore[arg-type]
     try:
         await AuthorizationFilter(access, None).check(call)
     except PulsarError as error:
@@ -192,7 +192,7 @@ async def test_every_command_by_every_caller(access: Access, place: str) -> None
         for role in sorted(ROLES):
             told = await refused_command(access, check, request(field, PLACES[place]), role)
             if (told is None) is not (role in expected(check.__name__, place)):
-                wrong.append(f"{pb.BaseCommand.Type.Name(kind)} by {role}: {told}")
+                wrong.append(f"{pb.BaseCommand.Type.Name(kind)} by {role}: {told}")  # type: ignore[arg-type]
     assert not wrong, "\n".join(wrong)
 
 

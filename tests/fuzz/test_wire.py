@@ -67,7 +67,7 @@ def damaged(draw: st.DrawFn, good: st.SearchStrategy[bytes] = GOOD_FRAMES) -> by
 STREAMS = st.binary(max_size=200) | damaged()
 
 
-def outcome(receive: Callable[[bytes], list], data: bytes, cuts: list[int]) -> list[object]:  # type: ignore[type-arg]
+def outcome(receive: Callable[[bytes], list], data: bytes, cuts: list[int]) -> list[object]:
     """What comes out of ``data`` cut at ``cuts``: the frames, then whether the peer was at fault."""
     seen: list[object] = []
     borders = [0, *sorted(cut % (len(data) + 1) for cut in cuts), len(data)]

@@ -30,7 +30,7 @@ from tests.guides.walk import UV
 from tests.house.sources import tracked_files
 from tests.support.standalone_process import free_port
 
-TRIES = (["--offline"], [])
+TRIES: tuple[list[str], ...] = (["--offline"], [])
 SECONDS_MAX = 600
 
 

@@ -30,7 +30,7 @@ async def run(page: str, names: dict[str, Any]) -> dict[str, Any]:
     return names
 
 
-async def publish(client: Client, topic: str, content: bytes, key: str | None = None) -> None:
+async def publish_one(client: Client, topic: str, content: bytes, key: str | None = None) -> None:
     async with await client.create_producer(topic) as producer:
         await producer.send(content, key=key)
 
@@ -39,7 +39,7 @@ async def test_consuming_page_when_run_then_its_calls_exist(pulsar_broker: InPro
     async with Client(pulsar_broker.service_url) as client, asyncio.timeout(60):
         for topic in ("orders", "returns", "claims", "flights-east"):
             await client.subscribe(topic, "keep")
-            await publish(client, topic, b"one")
+            await publish_one(client, topic, b"one")
         first = await client.subscribe("orders", "first", initial_position="earliest")
         names: dict[str, Any] = {
             "client": client,
@@ -56,7 +56,7 @@ async def test_consuming_page_when_run_then_its_calls_exist(pulsar_broker: InPro
 async def test_compaction_page_when_run_then_the_table_has_the_prices(pulsar_broker: InProcessBroker) -> None:
     async with Client(pulsar_broker.service_url) as client, asyncio.timeout(60):
         await client.subscribe("prices", "keep")
-        await publish(client, "prices", b"2", key="espresso")
+        await publish_one(client, "prices", b"2", key="espresso")
         names = await run("compact-topics.md", {"client": client, "json": json})
         assert (names["article"], names["price"]) == ("espresso", 2)
         assert names["message"].content == b"2"

@@ -100,7 +100,7 @@ class Walk:
 def install(wheel: Path, extras: str, environment: Path) -> Path:
     """A new environment with the package in it."""
     subprocess.run([UV, "-q", "venv", environment], check=True)
-    package = ["--python", environment, "-c", wheel.with_name(PINS), f"{wheel}[{extras}]"]
+    package = ["--python", str(environment), "-c", str(wheel.with_name(PINS)), f"{wheel}[{extras}]"]
     for offline in (["--offline"], []):  # what uv's cache has, it takes from there; the rest comes from the index
         if subprocess.run([UV, *offline, "pip", "install", "-q", *package], check=False).returncode == 0:
             return environment
@@ -118,7 +118,7 @@ def build(source: Path, target: Path, *options: str, environment: Mapping[str, s
     """The files of a release of these sources: a wheel and an sdist where ``options`` do not say which."""
     for offline in (["--offline"], []):
         line = [UV, "build", "-q", *options, *offline, "-o", target, source]
-        if subprocess.run(line, check=False, env=environment).returncode == 0:
+        if subprocess.run(line, check=False, env=environment).returncode == 0:  # type: ignore[arg-type]
             return
     raise AssertionError("uv build failed; its message stands above")
 

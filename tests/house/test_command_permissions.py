@@ -8,4 +8,4 @@ from interpulse.wire import pulsar_api_pb2 as pb
 
 
 def test_command_when_it_is_handled_then_says_what_it_needs() -> None:
-    assert {pb.BaseCommand.Type.Name(kind) for kind in AWAITING} == {pb.BaseCommand.Type.Name(kind) for kind in CHECKS}
+    assert {pb.BaseCommand.Type.Name(kind) for kind in AWAITING} == {pb.BaseCommand.Type.Name(kind) for kind in CHECKS}  # type: ignore[arg-type]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import pytest
 
@@ -39,7 +40,7 @@ def test_name_when_its_holder_is_silent_then_given_to_the_next(pulsar_broker: In
     with RawClient(pulsar_broker.service_url) as holder, RawClient(pulsar_broker.service_url) as other:
         holder.ask(commands.producer(1, 1, topic, name="only"))
         other.send(commands.producer(1, 1, topic, name="only"))
-        answers = []
+        answers: list[Any] = []
         while not answers or answers[-1].type == pb.BaseCommand.PING:
             answers.append(other.receive().command)
             if answers[-1].type == pb.BaseCommand.PING:

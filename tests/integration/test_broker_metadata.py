@@ -18,7 +18,7 @@ NOTED = {"brokerEntryMetadataInterceptors": ",".join(INTERCEPTOR_CLASSES)}
 SHOWN = {**NOTED, "exposingBrokerEntryMetadataToClientEnabled": "true"}
 
 
-def publish_and_read(broker: InProcessBroker, *contents: bytes) -> list[tuple[bytes, int | None, bool]]:
+def publish_and_read(broker: InProcessBroker, *contents: bytes) -> list[tuple[bytes | None, int | None, bool]]:
     """Every message of the topic after these were published: content, index, whether the broker noted when it came."""
     found = []
     with Client(broker.service_url) as client:

@@ -100,8 +100,8 @@ def test_listener_when_unknown_to_the_broker_then_says_so(cluster: CliCluster) -
 def interpulse(*arguments: str) -> Iterator[subprocess.Popen[str]]:
     """The command in a process of its own, which does not outlive a test that fails."""
     program = str(Path(sys.executable).with_name("interpulse"))
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen([program, *arguments], text=True, **pipes) as process:
+    pipe = subprocess.PIPE
+    with subprocess.Popen([program, *arguments], text=True, stdin=pipe, stdout=pipe, stderr=pipe) as process:
         try:
             yield process
         finally:

@@ -129,14 +129,14 @@ def test_arguments_when_of_another_type_then_are_refused_by_name(pulsar_broker: 
         producer.send("hello")
         message = consumer.receive(60_000)
         for call, said in (
-            (lambda: consumer.acknowledge(message.id), "message=MessageId.* expected Message"),
-            (lambda: consumer.seek("earliest"), "target='earliest' is of type str"),
-            (lambda: producer.send({"a": 1}), "content is of type dict"),
-            (lambda: producer.send(b"", key=5), "key=5 must be str or bytes"),
+            (lambda: consumer.acknowledge(message.id), "message=MessageId.* expected Message"),  # type: ignore[arg-type]
+            (lambda: consumer.seek("earliest"), "target='earliest' is of type str"),  # type: ignore[arg-type]
+            (lambda: producer.send({"a": 1}), "content is of type dict"),  # type: ignore[arg-type]
+            (lambda: producer.send(b"", key=5), "key=5 must be str or bytes"),  # type: ignore[arg-type]
             (lambda: producer.send(b"", properties={"a": 1}), "must have names and values of type str"),
             (lambda: producer.send(b"", replication_clusters="west"), "replication_clusters='west'"),
-            (lambda: client.create_producer(None), "topic=None"),
-            (lambda: client.subscribe(TOPIC, 5), "subscription=5"),
+            (lambda: client.create_producer(None), "topic=None"),  # type: ignore[arg-type]
+            (lambda: client.subscribe(TOPIC, 5), "subscription=5"),  # type: ignore[arg-type]
         ):
             with pytest.raises(TypeError, match=said):
                 call()

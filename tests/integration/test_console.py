@@ -86,7 +86,7 @@ def test_static_file_when_its_address_has_its_mark_then_is_kept_by_browsers(brow
 )
 async def test_console_when_turned_off_then_says_how_to_turn_it_on(setting: dict[str, str], status: int) -> None:
     async with (
-        rest_broker(BrokerConfig(**setting)) as broker,
+        rest_broker(BrokerConfig(**setting)) as broker,  # type: ignore[arg-type]
         aiohttp.request("GET", f"{broker.web_url}/console") as answer,
     ):
         assert answer.status == status

@@ -7,7 +7,7 @@ import gc
 import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -141,9 +141,9 @@ async def _replicate(app: BrokerApp) -> None:
 def _watched(broker: InProcessBroker, what: str) -> Iterator[None]:
     """The event loop is not held meanwhile."""
     turns = Turns()
-    broker.call(_in_loop(turns.begin))
+    broker.call(_in_loop(turns.begin))  # type: ignore[arg-type]
     yield
-    broker.call(_in_loop(turns.end))
+    broker.call(_in_loop(turns.end))  # type: ignore[arg-type]
     assert turns.longest < HELD_SECONDS_MAX, f"{what}: {turns.longest * 1000:.0f} ms"
 
 
@@ -227,7 +227,7 @@ def test_search_when_there_are_100000_topics_then_counts_them_in_steps(broker: I
     assert page["rows"][-1] == "persistent://public/default/topic-001999"
 
 
-def _in_loop(work: object) -> object:
+def _in_loop(work: Callable[[], object]) -> object:
     async def run(app: BrokerApp) -> None:
         work()
 

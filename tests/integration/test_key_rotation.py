@@ -66,7 +66,7 @@ async def accepted(call: Awaitable[object]) -> bool:
     return True
 
 
-def publish(file: Path, *kids: str) -> None:
+def write_keys(file: Path, *kids: str) -> None:
     """Replace the file in one step."""
     new = file.with_suffix(".new")
     new.write_text(json.dumps({"keys": [json_key(KEYS[kid].public_key(), kid) for kid in kids]}))
@@ -76,14 +76,14 @@ def publish(file: Path, *kids: str) -> None:
 @pytest.fixture
 def rotating(tmp_path: Path) -> Iterator[Rotating]:
     file = tmp_path / "keys.json"
-    publish(file, "own", "a")
+    write_keys(file, "own", "a")
     keys: dict[str, Setting] = {
         "tokenSecretKey": "",
         "tokenValidationKeysJwks": file.as_uri(),
         "tokenValidationKeysRefreshSeconds": 1,
         "tokenRequireKid": True,
     }
-    given: dict[str, Setting] = access.settings(tmp_path) | keys | NO_JOB
+    given: dict[str, Setting] = {**access.settings(tmp_path), **keys, **NO_JOB}
     provider, plugin = given["authenticationProviders"], given["brokerClientAuthenticationPlugin"]
     given["brokerClientAuthenticationParameters"] = f"token:{token('own')}"
     given |= {"authenticateOriginalAuthData": True, "superUserRoles": "admin,proxy"}
@@ -103,9 +103,9 @@ def rotating(tmp_path: Path) -> Iterator[Rotating]:
 
 async def test_keys_when_rotated_then_tokens_of_both_are_good_until_the_old_key_goes(rotating: Rotating) -> None:
     assert (await rotating.taken("a"), await rotating.taken("b")) == ([True] * 4, [False] * 4)
-    publish(rotating.file, "own", "a", "b")
+    write_keys(rotating.file, "own", "a", "b")
     await rotating.until_taken("b", True)
     assert await rotating.taken("a") == [True] * 4
-    publish(rotating.file, "own", "b")
+    write_keys(rotating.file, "own", "b")
     await rotating.until_taken("a", False)
     assert await rotating.taken("b") == [True] * 4

@@ -31,14 +31,6 @@ async def brokers() -> AsyncIterator[SharedBrokers]:
         yield started
 
 
-async def take(brokers: SharedBrokers, topic: str = TOPIC) -> tuple[SharedBroker, SharedBroker]:
-    """The owner of a topic's bundle, and the other broker."""
-    async with Client(brokers[0].service_url) as client:
-        await client.lookup_batch([topic])
-    owner = await brokers.owner(topic)
-    return owner, brokers.other(owner)
-
-
 async def lookup_refusal(broker: SharedBroker, topic: str = TOPIC) -> PulsarError | None:
     try:
         await broker.app.lookups.find(TopicName.parse(topic), NO_OPTIONS)
@@ -64,7 +56,7 @@ def records(brokers: SharedBrokers) -> dict[str, Any]:
 
 
 async def test_suspect_when_the_session_comes_back_then_nothing_has_happened(brokers: SharedBrokers) -> None:
-    owner, other = await take(brokers)
+    owner, other = await brokers.take(TOPIC)
     async with Client(owner.service_url) as client:
         producer = await client.create_producer(TOPIC)
         consumer = await client.subscribe(TOPIC, "s")
@@ -90,7 +82,7 @@ async def test_suspect_when_the_session_comes_back_then_nothing_has_happened(bro
 
 
 async def test_suspect_when_a_receipt_is_wanted_for_an_acknowledgement_then_is_refused(brokers: SharedBrokers) -> None:
-    owner, _ = await take(brokers)
+    owner, _ = await brokers.take(TOPIC)
 
     def run() -> Any:
         with RawClient(owner.service_url) as client:
@@ -119,7 +111,7 @@ async def test_suspect_when_a_receipt_is_wanted_for_an_acknowledgement_then_is_r
 
 async def test_suspect_when_a_topic_keeps_nothing_then_takes_nothing(brokers: SharedBrokers) -> None:
     fleeting = "non-persistent://public/default/f"
-    owner, _ = await take(brokers, fleeting)
+    owner, _ = await brokers.take(fleeting)
     async with Client(owner.service_url) as client:
         producer = await client.create_producer(fleeting, send_timeout_ms=60_000)
         await producer.send(b"1")
@@ -138,7 +130,7 @@ async def test_suspect_when_a_topic_keeps_nothing_then_takes_nothing(brokers: Sh
 
 
 async def test_expired_when_nobody_took_the_bundle_then_clients_notice_nothing(brokers: SharedBrokers) -> None:
-    owner, _ = await take(brokers)
+    owner, _ = await brokers.take(TOPIC)
     async with Client(owner.service_url) as client:
         producer = await client.create_producer(TOPIC)
         consumer = await client.subscribe(TOPIC, "s")
@@ -160,7 +152,7 @@ async def test_expired_when_nobody_took_the_bundle_then_clients_notice_nothing(b
 
 
 async def test_expired_when_another_has_the_topic_then_the_zombie_harms_nothing(brokers: SharedBrokers) -> None:
-    zombie, heir = await take(brokers)
+    zombie, heir = await brokers.take(TOPIC)
     async with Client(zombie.service_url) as old, Client(heir.service_url) as new:
         producer = await old.create_producer(TOPIC, send_timeout_ms=60_000)
         consumer = await old.subscribe(TOPIC, "s")
@@ -193,7 +185,7 @@ async def test_expired_when_another_has_the_topic_then_the_zombie_harms_nothing(
 async def test_expired_when_another_has_the_topic_and_no_entry_comes_then_the_zombie_closes_it_unwritten(
     brokers: SharedBrokers,
 ) -> None:
-    zombie, heir = await take(brokers)
+    zombie, heir = await brokers.take(TOPIC)
     async with Client(zombie.service_url) as old, Client(heir.service_url) as new:
         consumer = await old.subscribe(TOPIC, "s")
         await (await old.create_producer(TOPIC)).send(b"1")
@@ -213,7 +205,7 @@ async def test_expired_when_another_has_the_topic_and_no_entry_comes_then_the_zo
 
 
 async def test_expired_when_another_had_the_topic_and_left_then_is_opened_anew(brokers: SharedBrokers) -> None:
-    zombie, heir = await take(brokers)
+    zombie, heir = await brokers.take(TOPIC)
     async with Client(zombie.service_url) as old, Client(heir.service_url) as new:
         producer = await old.create_producer(TOPIC, send_timeout_ms=60_000)
         await producer.send(b"1")
@@ -234,7 +226,7 @@ async def test_expired_when_another_had_the_topic_and_left_then_is_opened_anew(b
 
 
 async def test_lock_when_removed_by_hand_then_the_topic_goes_on(brokers: SharedBrokers) -> None:
-    owner, other = await take(brokers)
+    owner, other = await brokers.take(TOPIC)
     async with Client(owner.service_url) as client:
         producer = await client.create_producer(TOPIC)
         await producer.send(b"1")
@@ -247,7 +239,7 @@ async def test_lock_when_removed_by_hand_then_the_topic_goes_on(brokers: SharedB
 
 
 async def test_topic_when_opened_by_two_then_the_former_owner_gives_it_up(brokers: SharedBrokers) -> None:
-    owner, other = await take(brokers)
+    owner, other = await brokers.take(TOPIC)
     async with Client(owner.service_url) as client:
         producer = await client.create_producer(TOPIC, send_timeout_ms=60_000)
         await producer.send(b"1")

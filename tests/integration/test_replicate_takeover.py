@@ -19,8 +19,8 @@ from interpulse.spark.job.commands import command
 from interpulse.spark.job.pipeline import Pipeline
 from interpulse.spark.job.pipeline_config import PipelineConfig, load_pipeline_config
 from interpulse.spark.job.reports.report import Report
-from interpulse.sync import Client as SyncClient
 from interpulse.testing import InProcessBroker
+from tests.support.numbered_messages import publish_to
 from tests.support.pipeline_turns import copy_log
 
 TOPIC = TopicName.parse("persistent://public/default/flights")
@@ -94,12 +94,6 @@ async def begin(east: InProcessBroker, west: InProcessBroker) -> None:
             await admin.topics.create_partitioned(TOPIC, 2)
 
 
-def publish(cluster: InProcessBroker, topic: str, count: int) -> None:
-    with SyncClient(cluster.service_url) as client, client.create_producer(topic, batching_enabled=False) as producer:
-        for number in range(count):
-            producer.send(str(number).encode())
-
-
 async def copy_as_another(config: Path, east: InProcessBroker, west: InProcessBroker) -> None:
     """What another replicator of east has written, under a producer name of its own."""
     mine = load_pipeline_config(str(config))
@@ -127,10 +121,10 @@ def test_pipeline_begins_behind_what_another_replicator_has_copied(
 ) -> None:
     east, west = clusters
     asyncio.run(begin(*clusters))
-    publish(east, FIRST, 5)
+    publish_to(east.service_url, FIRST, range(5), batching_enabled=False)
     asyncio.run(copy_as_another(config, east, west))
-    publish(west, FIRST, 3)
-    publish(east, FIRST, 4)
+    publish_to(west.service_url, FIRST, range(3), batching_enabled=False)
+    publish_to(east.service_url, FIRST, range(4), batching_enabled=False)
     planned = run("--dry-run", "--from-target")
     assert planned.exit_code == 0, planned.output
     assert f"  {FIRST} would begin behind 1:4, which west holds\n" in planned.stdout
@@ -145,7 +139,7 @@ def test_pipeline_begins_behind_what_another_replicator_has_copied(
         {"event": "job", "start": "subscription"},
     ]
     assert cursors_of(east) == {"1": "1:4", "2": "2:-1"}
-    publish(east, FIRST, 1)
+    publish_to(east.service_url, FIRST, range(1), batching_enabled=False)
     run("--skip-until", f"{FIRST}=1:7")
     assert cursors_of(east)["1"] == "1:7"
     run("--from-target")
@@ -157,7 +151,7 @@ def test_takeover_that_cannot_be_right_is_refused(
 ) -> None:
     east, west = clusters
     asyncio.run(begin(*clusters))
-    publish(east, FIRST, 2)
+    publish_to(east.service_url, FIRST, range(2), batching_enabled=False)
     refused = run("--skip-until", f"{TOPIC}=1:0")
     assert refused.exit_code == 2
     assert f"--skip-until: {TOPIC} is not selected; it names topic-partitions, here {FIRST}, {SECOND}" in refused.stderr
@@ -180,7 +174,7 @@ def test_cursors_are_opened_before_the_job_runs(
     config: Path, clusters: tuple[InProcessBroker, InProcessBroker]
 ) -> None:
     asyncio.run(begin(*clusters))
-    publish(clusters[0], FIRST, 2)
+    publish_to(clusters[0].service_url, FIRST, range(2), batching_enabled=False)
     for _ in range(2):
         told = CliRunner().invoke(command, ["cursors", "--config", str(config), "--open"])
         assert told.exit_code == 0, told.output

@@ -25,6 +25,7 @@ from interpulse.spark.offsets import StreamOffset
 from interpulse.spark.state_files import LaneFiles
 from interpulse.sync import Client as SyncClient
 from interpulse.testing import InProcessBroker
+from tests.support.numbered_messages import publish_to
 from tests.support.pipeline_turns import copy_log
 
 TOPIC = TopicName.parse("persistent://public/default/flights")
@@ -97,16 +98,6 @@ def _log_restored() -> Iterator[None]:
     root.handlers[:], root.level = handlers, level
 
 
-def publish(east: InProcessBroker, topic: str, count: int, *, batched: bool = False) -> None:
-    with (
-        SyncClient(east.service_url) as client,
-        client.create_producer(topic, batching_enabled=batched, batch_delay_ms=10_000) as producer,
-    ):
-        for number in range(count):
-            producer.send_async(str(number).encode())
-        producer.flush()
-
-
 def commit(state: Path, **done: Position) -> None:
     """As Spark writes the end of a micro-batch."""
     for kind in ("offsets", "commits"):
@@ -139,8 +130,8 @@ def test_lag_is_told_from_cursor_and_checkpoint_and_what_the_target_has(
         "to west: all 2 topic-partitions are copied\n",
     )
     before = now_ms()
-    publish(east, FIRST, 30, batched=True)
-    publish(east, SECOND, 4)
+    publish_to(east.service_url, FIRST, range(30), batch_delay_ms=10_000)
+    publish_to(east.service_url, SECOND, range(4), batching_enabled=False)
     told = ask("lag", "-o", "json")
     assert told.exit_code == 1, told.output
     first, second = json.loads(told.stdout)
@@ -154,9 +145,9 @@ def test_lag_is_told_from_cursor_and_checkpoint_and_what_the_target_has(
     assert f"{SECOND} -> west: 2 entries with about 2 messages, " in told.stdout
     assert "to west: 1 of 2 topic-partitions are behind, 2 entries with about 2 messages, " in told.stdout
 
-    publish(east, FIRST, 3)
+    publish_to(east.service_url, FIRST, range(3), batching_enabled=False)
     asyncio.run(copy_as_the_job(config, east, west))
-    publish(east, FIRST, 1)
+    publish_to(east.service_url, FIRST, range(1), batching_enabled=False)
     assert f"{FIRST} -> west: 1 entry with about 1 message, " in ask("lag").stdout
     LaneFiles(str(tmp_path / "west")).hold({SECOND: (Position(ends["b"].ledger, -1), "full")}, released=(), now_ms=1)
     assert f"{SECOND} -> west: 4 entries" in ask("lag").stdout
@@ -172,7 +163,7 @@ def test_why_says_what_holds_a_topic_and_what_both_clusters_have_of_it(
     )
     assert "does not exist on east" in ask("why", "nowhere").stdout
     assert f"{TOPIC} -> west: create a partitioned topic, 2 partitions; replicate" in ask("why", str(TOPIC)).stdout
-    publish(east, FIRST, 2)
+    publish_to(east.service_url, FIRST, range(2), batching_enabled=False)
     LaneFiles(str(tmp_path / "west")).hold({FIRST: (Position(1, -1), "over quota")}, released=(), now_ms=1_000)
     told = ask("why", FIRST)
     assert told.exit_code == 1

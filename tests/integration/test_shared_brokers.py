@@ -42,14 +42,6 @@ async def brokers() -> AsyncIterator[SharedBrokers]:
         yield started
 
 
-async def owned_topic(brokers: SharedBrokers, topic: str = TOPIC) -> tuple[SharedBroker, SharedBroker]:
-    """The owner of a topic's bundle, taken by a lookup, and another broker."""
-    async with Client(brokers[0].service_url) as client:
-        await client.lookup_batch([topic])
-    owner = await brokers.owner(topic)
-    return owner, brokers.other(owner)
-
-
 @contextmanager
 def counted_batches(brokers: SharedBrokers) -> Iterator[list[str]]:
     """The brokers that were asked for many topics, in order."""
@@ -103,7 +95,7 @@ async def test_lookup_when_the_bundle_is_free_then_the_candidate_is_named_and_ta
 
 
 async def test_producer_when_the_bundle_is_not_here_then_the_client_is_told_to_look_up(brokers: SharedBrokers) -> None:
-    _, other = await owned_topic(brokers)
+    _, other = await brokers.take(TOPIC)
     bundle = f"public/default/{await other.app.lookups.bundle(TopicName.parse(TOPIC))}"
     for frame in (producer_frame(), subscribe_frame()):
 
@@ -132,7 +124,7 @@ def subscribe_frame() -> bytes:
 
 
 async def test_lookup_when_a_listener_is_not_known_then_is_refused(brokers: SharedBrokers) -> None:
-    owner, _ = await owned_topic(brokers)
+    owner, _ = await brokers.take(TOPIC)
 
     def ask(listener: str) -> Any:
         with RawClient(owner.service_url) as client:
@@ -154,7 +146,7 @@ async def test_rest_lookup_when_owned_then_any_broker_answers(brokers: SharedBro
     for reply in replies.values():
         if reply.status == 307:
             assert reply.headers["Location"].endswith(f"/lookup/v2/topic/{PATH}?authoritative=true")
-    await owned_topic(brokers)
+    await brokers.take(TOPIC)
     owner = await brokers.owner(TOPIC)
     for broker in brokers.brokers:
         reply = await call(broker.web_url, "GET", f"/lookup/v2/topic/{PATH}")
@@ -162,7 +154,7 @@ async def test_rest_lookup_when_owned_then_any_broker_answers(brokers: SharedBro
 
 
 async def test_rest_of_a_topic_when_the_owner_is_another_then_redirects_there(brokers: SharedBrokers) -> None:
-    owner, other = await owned_topic(brokers)
+    owner, other = await brokers.take(TOPIC)
     reply = await call(other.web_url, "GET", f"{PATH}/stats?getPreciseBacklog=true&authoritative=true")
     assert reply.status == 307
     assert reply.headers["Location"] == f"{owner.web_url}/admin/v2/{PATH}/stats?getPreciseBacklog=true"
@@ -213,7 +205,7 @@ async def test_rest_of_a_partitioned_topic_when_spread_then_all_partitions_are_a
 
 
 async def test_brokers_when_several_then_are_listed_with_what_they_own(brokers: SharedBrokers) -> None:
-    owner, other = await owned_topic(brokers)
+    owner, other = await brokers.take(TOPIC)
     async with AdminClient(other.web_url) as admin:
         assert await admin.brokers.list() == sorted(each.id for each in brokers.brokers)
     reply = await call(other.web_url, "GET", f"brokers/standalone/{owner.id}/ownedNamespaces")
@@ -292,7 +284,7 @@ async def test_clock_when_that_of_one_broker_is_wrong_then_topics_come_and_go_as
                 await brokers.move(TOPIC, (wrong, right)[number // 3 % 2])
                 assert await brokers.owner(TOPIC) is (wrong, right)[number // 3 % 2]
             await producer.send(b"%d" % number)
-            while int((message := await consumer.receive()).content) < number:
+            while int((message := await consumer.receive()).content or b"") < number:
                 consumer.acknowledge(message)  # again: the topic moved before the first acknowledgement was sent
             assert message.content == b"%d" % number
             consumer.acknowledge(message)
@@ -321,7 +313,7 @@ async def test_lookups_when_a_thousand_ask_for_one_free_bundle_then_one_owner(br
 
 
 async def test_bundles_when_unloaded_to_and_fro_under_load_then_nothing_is_lost(brokers: SharedBrokers) -> None:
-    owner, other = await owned_topic(brokers)
+    owner, other = await brokers.take(TOPIC)
     acknowledged: list[bytes] = []
     stopped = False
 
@@ -339,7 +331,7 @@ async def test_bundles_when_unloaded_to_and_fro_under_load_then_nothing_is_lost(
         consumer = await client.subscribe(TOPIC, "s", initial_position="earliest")
         while True:
             message = await consumer.receive()
-            received.append(message.content)
+            received.append(message.content)  # type: ignore[arg-type]
             consumer.acknowledge(message)
 
     async with Client(brokers[0].service_url, backoff_max_ms=100) as client:
@@ -358,7 +350,7 @@ async def test_bundles_when_unloaded_to_and_fro_under_load_then_nothing_is_lost(
 
 
 async def test_bundles_when_unloaded_under_an_official_producer_then_nothing_is_lost(brokers: SharedBrokers) -> None:
-    owner, other = await owned_topic(brokers)
+    owner, other = await brokers.take(TOPIC)
     acknowledged: list[bytes] = []
     stopped = False
 
@@ -387,7 +379,7 @@ async def test_bundles_when_unloaded_under_an_official_producer_then_nothing_is_
 
 
 async def test_stop_when_orderly_then_others_have_the_bundles_and_nothing_is_lost(brokers: SharedBrokers) -> None:
-    owner, other = await owned_topic(brokers)
+    owner, other = await brokers.take(TOPIC)
     async with Client(other.service_url) as client:
         producer = await client.create_producer(TOPIC)
         consumer = await client.subscribe(TOPIC, "s")
@@ -405,7 +397,7 @@ async def test_stop_when_orderly_then_others_have_the_bundles_and_nothing_is_los
 
 @pytest.mark.parametrize("unload", [False, True])
 async def test_split_when_at_the_owner_then_both_parts_are_held_or_free(brokers: SharedBrokers, unload: bool) -> None:
-    owner, other = await owned_topic(brokers)
+    owner, other = await brokers.take(TOPIC)
     async with Client(other.service_url) as client:
         producer = await client.create_producer(TOPIC)
         await producer.send(b"1")

@@ -171,7 +171,7 @@ def meanwhile(
     """Have ``act`` done after each answer of another broker to this one; what it raised."""
     others = asking.app.context.others
     assert others is not None
-    ask, raised = others.ask, []
+    ask, raised = others.ask, list[BaseException]()
 
     async def ask_and_act(*arguments: Any, **options: Any) -> Any:
         answer = await ask(*arguments, **options)

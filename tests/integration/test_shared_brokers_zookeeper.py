@@ -48,20 +48,12 @@ async def brokers(zookeeper: ScriptedZooKeeper) -> AsyncIterator[SharedBrokers]:
         yield started
 
 
-async def take(brokers: SharedBrokers) -> tuple[SharedBroker, SharedBroker]:
-    """The owner of the topic's bundle, and the other broker."""
-    async with Client(brokers[0].service_url) as client:
-        await client.lookup_batch([TOPIC])
-    owner = await brokers.owner(TOPIC)
-    return owner, brokers.other(owner)
-
-
 def session_of(broker: SharedBroker) -> int:
     return broker.app.parts.base.stores.metadata.session.id
 
 
 async def test_bundle_when_moved_then_the_topic_goes_on(brokers: SharedBrokers) -> None:
-    owner, other = await take(brokers)
+    owner, other = await brokers.take(TOPIC)
     async with Client(other.service_url) as client, AdminClient(other.web_url) as admin:
         assert await admin.brokers.list() == sorted(each.id for each in brokers.brokers)
         producer = await client.create_producer(TOPIC)
@@ -78,7 +70,7 @@ async def test_bundle_when_moved_then_the_topic_goes_on(brokers: SharedBrokers) 
 async def test_session_when_expired_then_free_bundles_are_taken_again_and_topics_go_on(
     brokers: SharedBrokers, zookeeper: ScriptedZooKeeper
 ) -> None:
-    owner, _ = await take(brokers)
+    owner, _ = await brokers.take(TOPIC)
     async with Client(owner.service_url) as client:
         producer = await client.create_producer(TOPIC)
         await producer.send(b"1")
@@ -92,7 +84,7 @@ async def test_session_when_expired_then_free_bundles_are_taken_again_and_topics
 
 
 async def test_connection_when_cut_then_nothing_happens(brokers: SharedBrokers, zookeeper: ScriptedZooKeeper) -> None:
-    owner, other = await take(brokers)
+    owner, other = await brokers.take(TOPIC)
     async with Client(owner.service_url) as client:
         producer = await client.create_producer(TOPIC)
         topic, first = owner.app.registry.get(NAME), session_of(owner)

@@ -18,7 +18,7 @@ KEPT_BYTES_MAX = 28 * 1024 * 1024
 """Output above its mark (4 MiB), one more piece of the log (5 MiB), and what the sockets of both ends take."""
 
 
-def publish(producer: RawClient, topic: str) -> None:
+def overfill(producer: RawClient, topic: str) -> None:
     """More than the broker may keep for one client."""
     producer.ask(commands.lookup(1, topic))
     producer.ask(commands.producer(2, 1, topic))
@@ -46,10 +46,10 @@ def test_consumer_that_stops_reading_is_bounded_and_holds_up_no_other(
         deaf, other = Member(addresses, made.topic), Member(addresses, made.topic)
         made.members += [deaf, other]
         assert not deaf.subscribe("deaf", kind, permits=1_000_000)
-        request = pb.CommandSubscribe(topic=made.topic, subscription="of another", subType=kind, consumer_id=1)
+        request = pb.CommandSubscribe(topic=made.topic, subscription="of another", subType=kind, consumer_id=1)  # type: ignore[arg-type]
         assert other.ask(request).type == pb.BaseCommand.SUCCESS
         other._raw.send(commands.flow(1, 1_000_000))
-        publish(producer, made.topic)
+        overfill(producer, made.topic)
         assert len(other.take(ENTRIES)) == ENTRIES
         sent = bytes_out(addresses, made.topic)
         assert 0 < sent["s deaf"] < KEPT_BYTES_MAX < ENTRIES * ENTRY_BYTES < sum(sent.values()) - sent["s deaf"]
@@ -65,7 +65,7 @@ def test_consumer_that_stops_reading_leaves_the_rest_to_its_neighbours(
         ranges = {"keySharedMeta": pb.KeySharedMeta(keySharedMode=pb.AUTO_SPLIT)} if kind == KEY_SHARED else {}
         assert not deaf.subscribe("deaf", kind, permits=1_000_000, **ranges)
         assert not reading.subscribe("reading", kind, permits=1_000_000, **ranges)
-        publish(producer, made.topic)
+        overfill(producer, made.topic)
         sent = bytes_out(addresses, made.topic)
         assert sent["s deaf"] < KEPT_BYTES_MAX
         # the keys of the other one stay with it

@@ -81,7 +81,7 @@ SIZES: list[Any] = [
 async def test_request_when_as_large_as_allowed_then_read_and_one_byte_above_refused(
     settings: dict[str, int], request_of: Any, limit: int, at: int, above: int
 ) -> None:
-    async with rest_broker(BrokerConfig(**settings)) as broker:
+    async with rest_broker(BrokerConfig(**settings)) as broker:  # type: ignore[arg-type]
         assert await asked(broker, request_of(limit)) == at
         assert await asked(broker, request_of(limit + 1)) == above
 

@@ -74,7 +74,7 @@ def _of_bits(layout: str) -> Callable[[int], float]:
 
 
 def _bits(layout: str, width: int) -> st.SearchStrategy[int]:
-    numbers = st.floats(width=width, allow_nan=False) | st.sampled_from([float("inf"), -float("inf"), float("nan")])  # type: ignore[call-overload]
+    numbers = st.floats(width=width, allow_nan=False) | st.sampled_from([float("inf"), -float("inf"), float("nan")])  # type: ignore[arg-type]
     return numbers.map(lambda number: struct.unpack(layout[:2], struct.pack(layout[0] + layout[2], number))[0])
 
 

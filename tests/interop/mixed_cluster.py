@@ -112,7 +112,9 @@ def owner(topic: str, brokers: Sequence[Broker]) -> Broker | None:
 
 def known_owner(topic: str, brokers: Sequence[Broker]) -> Broker:
     """The owner, as soon as one of them says who it is."""
-    return until(lambda: owner(topic, brokers), SECONDS_MAX)
+    known = until(lambda: owner(topic, brokers), SECONDS_MAX)
+    assert known is not None
+    return known
 
 
 def move(topic: str, to: Broker, brokers: Sequence[Broker]) -> None:

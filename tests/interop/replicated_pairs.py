@@ -123,7 +123,7 @@ def backlog(pair: Pair, topic: str) -> int:
     return behind
 
 
-def until(question: Callable[[], T], expected: T, *, seconds: float = PATIENCE_S) -> None:
+def until(question: Callable[[], object], expected: object, *, seconds: float = PATIENCE_S) -> None:
     """Ask again and again; fails with the last answer."""
     deadline = time.monotonic() + seconds
     while (answer := question()) != expected:
@@ -160,7 +160,7 @@ async def _turn(
     async with AdminClient(pair.source.web_url) as source:
         wanted = selection or (await select(config, source))[pair.target.name]
         topics = {name: count for name, count in wanted.topics.items() if str(name.namespace_name) == pair.namespace}
-        pipeline = Pipeline(config, source, wanted.address, None, lambda line: None, "unused")
+        pipeline = Pipeline(config, source, wanted.address, None, lambda line: None, "unused")  # type: ignore[arg-type]
         try:
             await pipeline.update(topics)
             records = [record for rows in pipeline.records().values() for record in rows]

@@ -268,18 +268,21 @@ def test_cursor_when_the_other_broker_takes_it_then_holds_every_single_acknowled
         stats = ask(at, "GET", "persistent/public/default/beside-cursor/stats")["subscriptions"]["s"]
         return len(stats["consumers"]), stats["msgBacklog"]
 
+    def await_figures(at: Broker) -> None:
+        until(lambda: figures(at) == (1, len(left)))
+
     for number in left:
         producer.send(b"%d" % number)
     for to in (pair.real, pair.ours, pair.real, pair.ours):
         pair.move(topic, to)
         assert pair.owner(topic) is to
-        until(lambda to=to: figures(to) == (1, len(left)))  # the consumer came along
+        await_figures(to)  # the consumer came along
         messages = [consumer.receive(60_000) for _ in left]
         assert [int(message.data()) for message in messages] == left
         for message in messages[1::3]:
             consumer.acknowledge(message)
             left.remove(int(message.data()))
-        until(lambda to=to: figures(to) == (1, len(left)))
+        await_figures(to)
     client.close()
 
 
@@ -320,6 +323,9 @@ def test_compacted_topic_when_the_other_broker_takes_it_then_is_served_and_compa
     def status(at: Broker) -> str:
         return str(ask(at, "GET", f"{path}/compaction")["status"])
 
+    def await_end(at: Broker) -> None:
+        until(lambda: status(at) != "RUNNING", SECONDS_MAX)
+
     def kept() -> list[int]:
         reader = client.create_reader(topic, pulsar.MessageId.earliest, is_read_compacted=True)
         found = []
@@ -335,7 +341,7 @@ def test_compacted_topic_when_the_other_broker_takes_it_then_is_served_and_compa
             producer.send(b"%d" % number, partition_key=str(number % 5))
         assert kept() == list(range(max(begin - 5, 0), begin + 50))
         ask(by, "PUT", f"{path}/compaction")
-        until(lambda by=by: status(by) != "RUNNING", SECONDS_MAX)
+        await_end(by)
         assert kept() == list(range(begin + 45, begin + 50))
     client.close()
 

@@ -26,7 +26,7 @@ from interpulse.spark.processes.process_client import process_portal, session_fo
 from interpulse.testing import InProcessBroker
 from tests.interop.real_pulsar import RealPulsar
 from tests.interop.replicated_pairs import Cluster, Pair, provision_as_job, until
-from tests.interop.test_remote_credentials import NUMBERS, QUIET, copied, in_files, job_config, publish, read
+from tests.interop.test_remote_credentials import NUMBERS, QUIET, copied, in_files, job_config, publish_sealed, read
 from tests.support.certificates import Authority, Certificate
 from tools.engines.server import free_port
 
@@ -135,7 +135,9 @@ def as_the_job_sees_it(ours: Cluster, directory: Path) -> ClusterAddress:
 
     async def look() -> ClusterAddress:
         async with source.admin() as admin:
-            return (await select(config, admin))["real"].address
+            address = (await select(config, admin))["real"].address
+            assert address is not None
+            return address
 
     return asyncio.run(look())
 
@@ -282,7 +284,7 @@ def test_messages_travel_with_the_registered_certificate_and_no_key_is_shown(
     conf = {"spark.eventLog.enabled": "true", "spark.eventLog.compress": "false", "spark.eventLog.dir": seen.as_uri()}
     config = job_config(jobs / "there.toml", "from_policies = true", ("source", here), conf=conf)
     ours_client, real_client = pulsar.Client(ours.service_url, logger=QUIET), real.client()
-    publish(ours_client, topic)
+    publish_sealed(ours_client, topic)
     command = [sys.executable, "-m", "tests.spark.one_session", str(config)]
     with (seen / "log").open("wb") as log:
         job = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=log)

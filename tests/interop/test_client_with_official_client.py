@@ -19,7 +19,7 @@ CODECS = {
 
 
 @pytest.fixture
-def clients(pulsar_broker: InProcessBroker):  # type: ignore[no-untyped-def]
+def clients(pulsar_broker: InProcessBroker):
     official = pulsar.Client(pulsar_broker.service_url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
     with Client(pulsar_broker.service_url) as ours:
         yield ours, official
@@ -27,7 +27,7 @@ def clients(pulsar_broker: InProcessBroker):  # type: ignore[no-untyped-def]
 
 
 @pytest.mark.parametrize("batching", [True, False])
-def test_messages_of_ours_when_read_by_the_official_client_then_are_the_same(clients, batching: bool) -> None:  # type: ignore[no-untyped-def]
+def test_messages_of_ours_when_read_by_the_official_client_then_are_the_same(clients, batching: bool) -> None:
     ours, official = clients
     consumer = official.subscribe(TOPIC, "s")
     for codec in CODECS:
@@ -54,7 +54,7 @@ def test_messages_of_ours_when_read_by_the_official_client_then_are_the_same(cli
 
 
 @pytest.mark.parametrize("batching", [True, False])
-def test_messages_of_the_official_client_when_read_by_ours_then_are_the_same(clients, batching: bool) -> None:  # type: ignore[no-untyped-def]
+def test_messages_of_the_official_client_when_read_by_ours_then_are_the_same(clients, batching: bool) -> None:
     ours, official = clients
     with ours.subscribe(TOPIC, "s") as consumer:
         for codec, official_codec in CODECS.items():
@@ -72,7 +72,7 @@ def test_messages_of_the_official_client_when_read_by_ours_then_are_the_same(cli
             producer.close()
 
 
-def test_chunked_messages_go_both_ways(clients) -> None:  # type: ignore[no-untyped-def]
+def test_chunked_messages_go_both_ways(clients) -> None:
     ours, official = clients
     content = bytes(range(256)) * 48_000
     their_consumer = official.subscribe(TOPIC, "theirs")
@@ -87,7 +87,7 @@ def test_chunked_messages_go_both_ways(clients) -> None:  # type: ignore[no-unty
         their_producer.close()
 
 
-def test_serialized_message_ids_go_both_ways(clients) -> None:  # type: ignore[no-untyped-def]
+def test_serialized_message_ids_go_both_ways(clients) -> None:
     """Of single messages, of a batch, and of a message in chunks, which each client finds by the other's id."""
     ours, official = clients
     large = bytes(6 * 1024 * 1024)

@@ -27,7 +27,7 @@ from tests.interop.mixed_cluster import Traffic, running
 from tests.interop.real_pulsar.bookkeeper import RealBookie
 from tests.interop.real_pulsar.zookeeper import RealZooKeeper, real_zookeeper
 from tests.support.official_client import RECEIVE_MS, admin, connected, receive, receive_all
-from tests.support.standalone_process import BrokerProcess, environment, free_port, interpulse
+from tests.support.standalone_process import BrokerProcess, environment, free_port, interpulse, output_of
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
@@ -45,7 +45,9 @@ def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealZooKeepe
     """A ZooKeeper with a cluster and three bookies, started once."""
     directory = tmp_path_factory.mktemp("cluster")
     with real_zookeeper(directory / "zookeeper") as server, ExitStack() as running:
-        run("cluster", "init", "--cluster", "lab", "--metadata-store", f"zk:{server.address}", "-uw", "http://x:1")
+        output_of(
+            "cluster", "init", "--cluster", "lab", "--metadata-store", f"zk:{server.address}", "-uw", "http://x:1"
+        )
         bookies = [RealBookie(directory / f"bookie-{each}", server.address) for each in range(3)]
         for bookie in bookies:
             bookie.start()
@@ -89,15 +91,6 @@ def start(settings: Path) -> Iterator[Start]:
         yield begin
 
 
-def run(*arguments: str) -> str:
-    """What a command of ours prints; it must not fail."""
-    done = subprocess.run(
-        interpulse(*arguments), capture_output=True, text=True, timeout=SECONDS_MAX, env=environment()
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 def refused(settings: Path, *more: str) -> str:
     """Why a broker does not start."""
     options = [part for each in more for part in ("--set", each)]
@@ -126,7 +119,8 @@ async def ledgers_of(zookeeper: RealZooKeeper, topic: str) -> set[int]:
         found = await client.get_many(paths)
         mine = (f"{NAMESPACE}/persistent/{topic}".encode(), f"{NAMESPACE}/{topic}".encode())
         nodes = [(path, node.value) for path, node in zip(paths, found, strict=True) if node]
-        return {id_of(path) for path, value in nodes if any(each in value for each in mine)}
+        ids = (id_of(path) for path, value in nodes if any(each in value for each in mine))
+        return {ledger_id for ledger_id in ids if ledger_id is not None}
     finally:
         await client.close()
 
@@ -339,10 +333,12 @@ def test_brokers_when_one_is_killed_or_paused_then_the_others_serve_its_topics(s
             client.subscribe(topic, "s").close()
         publish(client, 10)
         victim = until(lambda: owner(topics[0]))
+        assert victim is not None
         victim.kill()
         brokers.remove(victim)
         publish(client, 10)
         zombie = until(lambda: owner(topics[0]))
+        assert zombie is not None
         with paused(zombie):
             brokers.remove(zombie)
             until(lambda: owner(topics[0]) not in (None, zombie))

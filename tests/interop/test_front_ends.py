@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pulsar
 import pytest
@@ -90,9 +91,13 @@ def test_java_clients_on_our_broker(tmp_path: Path) -> None:
     by_java = [case for case in CASES if case.front_end not in FAST_FRONT_ENDS]
     with beyond(tmp_path / "beyond", by_java) as other, our_broker(tmp_path / "ours", by_java, other) as broker:
         answers = ask_java(broker.service_url, broker.web_url, by_java)
-        stored = {}
+        stored: dict[Any, Any] = {}
+
+        def stored_in(root: str) -> dict[Any, Any]:
+            return broker.call(lambda app: stored_below(app.registry.metadata, root))
+
         for root in ROOTS:
-            stored |= broker.call(lambda app, key=root: stored_below(app.registry.metadata, key))
+            stored |= stored_in(root)
     records = found(stored, by_java)
     wrong = [
         f"{case.id}: answered {answers[case.id]!r}, not {case.expected!r}; left {sorted(records[case.id])}"
@@ -113,7 +118,7 @@ def test_real_pulsar_answers_as_the_table_says(start_real_pulsar: RealPulsarFact
         warm_up(real.service_url)
         answers = ask_all(*real.address)
         real.kill()
-    stored = {}
+    stored: dict[Any, Any] = {}
     for root in ROOTS:
         stored |= real.metadata_below(root)
     expected = {case.id: case.expected_of_real for case in CASES}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import urllib.error
 import urllib.request
+from typing import Any
 
 import pulsar
 import pytest
@@ -46,7 +47,7 @@ def test_official_client_when_the_disk_is_full_then_fails_at_once_and_goes_on_wi
             except pulsar.ProducerBlockedQuotaExceededException:
                 continue
         assert is_ready(pulsar_broker)
-        received = []
+        received: list[Any] = []
         while not received or received[-1] != b"after":
             message = consumer.receive(60_000)
             consumer.acknowledge(message)

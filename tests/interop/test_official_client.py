@@ -6,6 +6,7 @@ import urllib.request
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pulsar
 import pytest
@@ -427,7 +428,7 @@ def test_batches_when_deduplicated_then_every_acknowledged_message_is_stored_onc
     call_admin(cluster, "POST", f"namespaces/{namespace}/deduplication", "true")
     topic = f"persistent://{namespace}/batches"
     consumer = open_client().subscribe(topic, "s")
-    options = {"batching_enabled": True, "batching_max_publish_delay_ms": 1000}
+    options: dict[str, Any] = {"batching_enabled": True, "batching_max_publish_delay_ms": 1000}
     options |= {"batching_type": getattr(pulsar.BatchingType, batching), "producer_name": "fixed"}
     sent: list[bytes] = []
     results: list[pulsar.Result] = []
@@ -477,7 +478,7 @@ def test_unsubscribe_when_done_then_a_new_subscription_begins_anew(client: pulsa
 
 
 def test_schema_when_a_record_is_published_then_is_read_with_it(client: pulsar.Client, topic: str) -> None:
-    class Flight(pulsar.schema.Record):  # type: ignore[misc]
+    class Flight(pulsar.schema.Record):
         carrier = pulsar.schema.String()
         number = pulsar.schema.Integer()
 

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.interop
 EARLIEST = pulsar.InitialPosition.Earliest
 
 
-def publish(client: pulsar.Client, topic: str, count: int, *, batched: bool = False, first: int = 0) -> None:
+def publish_numbers(client: pulsar.Client, topic: str, count: int, *, batched: bool = False, first: int = 0) -> None:
     """Messages whose payloads are the numbers from ``first`` on."""
     producer = client.create_producer(topic, batching_enabled=batched, batching_max_messages=10)
     for number in range(first, first + count):
@@ -40,7 +40,7 @@ def test_subscription_when_exclusive_then_second_consumer_is_refused_and_order_k
         consumer = client.subscribe("t", "s")
         with pytest.raises(pulsar.ConsumerBusy):
             other.subscribe("t", "s")
-        publish(client, "t", 200, batched=batched)
+        publish_numbers(client, "t", 200, batched=batched)
         assert numbers(receive_all(consumer, 200)) == list(range(200))
 
 
@@ -57,7 +57,7 @@ def test_subscription_when_shared_then_work_is_divided_and_nothing_comes_twice(p
             client.subscribe("t", "s", consumer_type=pulsar.ConsumerType.Shared, receiver_queue_size=10)
             for _ in range(3)
         ]
-        publish(client, "t", 300)
+        publish_numbers(client, "t", 300)
         got: list[list[int]] = [[] for _ in consumers]
         while sum(map(len, got)) < 300:
             for consumer, mine in zip(consumers, got, strict=True):
@@ -74,7 +74,7 @@ def test_subscription_when_shared_consumer_leaves_then_its_messages_go_to_the_ot
 ) -> None:
     with connected(pulsar_broker.service_url) as client:
         leaving = client.subscribe("t", "s", consumer_type=pulsar.ConsumerType.Shared)
-        publish(client, "t", 20)
+        publish_numbers(client, "t", 20)
         assert len(receive(leaving, 20)) == 20
         staying = client.subscribe("t", "s", consumer_type=pulsar.ConsumerType.Shared)
         leaving.close()
@@ -87,8 +87,9 @@ def test_subscription_when_failover_then_the_other_takes_over_without_loss(pulsa
             client.subscribe("t", "s", consumer_type=pulsar.ConsumerType.Failover, consumer_name=name)
             for name in ("a", "b")
         ]
-        publish(client, "t", 10)
+        publish_numbers(client, "t", 10)
         active = until(lambda: next((each for each in consumers if _receive_now(each) is not None), None))
+        assert active is not None
         passive = consumers[1] if active is consumers[0] else consumers[0]
         assert is_quiet(passive)
         active.close()
@@ -98,7 +99,7 @@ def test_subscription_when_failover_then_the_other_takes_over_without_loss(pulsa
 def test_subscription_when_key_shared_then_each_key_has_one_consumer(pulsar_broker: InProcessBroker) -> None:
     with connected(pulsar_broker.service_url) as client:
         consumers = [client.subscribe("t", "s", consumer_type=pulsar.ConsumerType.KeyShared) for _ in range(2)]
-        publish(client, "t", 200)
+        publish_numbers(client, "t", 200)
         got: list[list[pulsar.Message]] = [[], []]
 
         def come() -> int:
@@ -172,7 +173,7 @@ def test_acknowledgement_when_broker_restarts_then_only_the_rest_comes(tmp_path:
     with InProcessBroker(tmp_path) as broker, connected(broker.service_url) as client:
         client.subscribe("t", "cumulative").close()
         client.subscribe("t", "individual", consumer_type=pulsar.ConsumerType.Shared).close()
-        publish(client, "t", 100)
+        publish_numbers(client, "t", 100)
         consumer = client.subscribe("t", "cumulative")
         consumer.acknowledge_cumulative(receive(consumer, 40)[-1])
         shared = client.subscribe("t", "individual", consumer_type=pulsar.ConsumerType.Shared)
@@ -206,7 +207,7 @@ def test_negative_acknowledgement_when_sent_then_message_comes_again_counted(pul
         consumer = client.subscribe(
             "t", "s", consumer_type=pulsar.ConsumerType.Shared, negative_ack_redelivery_delay_ms=100
         )
-        publish(client, "t", 3)
+        publish_numbers(client, "t", 3)
         first = receive(consumer, 3)
         consumer.negative_acknowledge(first[1])
         again = consumer.receive(60_000)
@@ -216,7 +217,7 @@ def test_negative_acknowledgement_when_sent_then_message_comes_again_counted(pul
 def test_redelivery_when_asked_for_then_everything_unacknowledged_comes_again(pulsar_broker: InProcessBroker) -> None:
     with connected(pulsar_broker.service_url) as client:
         consumer = client.subscribe("t", "s")
-        publish(client, "t", 10)
+        publish_numbers(client, "t", 10)
         consumer.acknowledge_cumulative(receive(consumer, 10)[3])
         consumer.redeliver_unacknowledged_messages()
         assert numbers(receive_all(consumer, 6)) == list(range(4, 10))
@@ -234,7 +235,7 @@ def test_dead_letter_when_redelivered_too_often_then_moved(pulsar_broker: InProc
             negative_ack_redelivery_delay_ms=50,
             dead_letter_policy=policy,
         )
-        publish(client, "t", 1)
+        publish_numbers(client, "t", 1)
         for _ in range(3):
             consumer.negative_acknowledge(consumer.receive(60_000))
         assert is_quiet(consumer)
@@ -245,12 +246,12 @@ def test_dead_letter_when_redelivered_too_often_then_moved(pulsar_broker: InProc
 def test_seek_when_to_ids_and_times_then_continues_there(pulsar_broker: InProcessBroker, batched: bool) -> None:
     with connected(pulsar_broker.service_url) as client:
         consumer = client.subscribe("t", "s")
-        publish(client, "t", 50, batched=batched)
+        publish_numbers(client, "t", 50, batched=batched)
         messages = receive(consumer, 50)
         time.sleep(0.01)
         between_ms = time.time_ns() // 1_000_000
         time.sleep(0.01)
-        publish(client, "t", 5, first=50)
+        publish_numbers(client, "t", 5, first=50)
         receive(consumer, 5)
         consumer.seek(messages[20].message_id())
         assert numbers(receive(consumer, 1)) == [21]
@@ -265,7 +266,7 @@ def test_seek_when_to_ids_and_times_then_continues_there(pulsar_broker: InProces
 def test_unsubscribe_when_done_then_backlog_is_forgotten(pulsar_broker: InProcessBroker) -> None:
     with connected(pulsar_broker.service_url) as client:
         consumer = client.subscribe("t", "s")
-        publish(client, "t", 5)
+        publish_numbers(client, "t", 5)
         consumer.unsubscribe()
         consumer = client.subscribe("t", "s", initial_position=EARLIEST)
         assert numbers(receive_all(consumer, 5)) == list(range(5))
@@ -273,7 +274,7 @@ def test_unsubscribe_when_done_then_backlog_is_forgotten(pulsar_broker: InProces
 
 def test_reader_when_started_anywhere_then_reads_from_there(pulsar_broker: InProcessBroker) -> None:
     with connected(pulsar_broker.service_url) as client:
-        publish(client, "t", 10, batched=True)
+        publish_numbers(client, "t", 10, batched=True)
         reader = client.create_reader("t", pulsar.MessageId.earliest)
         messages = []
         while reader.has_message_available():
@@ -285,13 +286,13 @@ def test_reader_when_started_anywhere_then_reads_from_there(pulsar_broker: InPro
         assert int(from_six.read_next(60_000).data()) == 6
         latest = client.create_reader("t", pulsar.MessageId.latest)
         assert not latest.has_message_available()
-        publish(client, "t", 1, first=10)
+        publish_numbers(client, "t", 1, first=10)
         assert int(latest.read_next(60_000).data()) == 10
 
 
 def test_reader_when_seeking_then_continues_there(pulsar_broker: InProcessBroker) -> None:
     with connected(pulsar_broker.service_url) as client:
-        publish(client, "t", 10)
+        publish_numbers(client, "t", 10)
         reader = client.create_reader("t", pulsar.MessageId.latest)
         reader.seek(pulsar.MessageId.earliest)
         assert [int(reader.read_next(60_000).data()) for _ in range(10)] == list(range(10))
@@ -299,7 +300,7 @@ def test_reader_when_seeking_then_continues_there(pulsar_broker: InProcessBroker
 
 def test_table_view_when_keys_repeat_then_shows_the_latest_values(pulsar_broker: InProcessBroker) -> None:
     with connected(pulsar_broker.service_url) as client:
-        publish(client, "t", 20)
+        publish_numbers(client, "t", 20)
         view = client.create_table_view("t")
         assert len(view) == 8
         assert view.get("k3") == b"19"
@@ -309,7 +310,7 @@ def test_table_view_when_keys_repeat_then_shows_the_latest_values(pulsar_broker:
 def test_pattern_when_topics_match_then_all_are_consumed(pulsar_broker: InProcessBroker) -> None:
     with connected(pulsar_broker.service_url) as client:
         for name in ("pat-a", "pat-b", "other"):
-            publish(client, name, 2)
+            publish_numbers(client, name, 2)
         pattern = re.compile("persistent://public/default/pat-.*")
         consumer = client.subscribe(pattern, "s", initial_position=EARLIEST)
         topics = {message.topic_name() for message in receive_all(consumer, 4)}
@@ -320,7 +321,7 @@ def test_several_topics_when_subscribed_together_then_all_are_consumed(pulsar_br
     with connected(pulsar_broker.service_url) as client:
         consumer = client.subscribe(["m1", "m2"], "s")
         for name in ("m1", "m2"):
-            publish(client, name, 5)
+            publish_numbers(client, name, 5)
         assert sorted(numbers(receive_all(consumer, 10))) == sorted([*range(5), *range(5)])
 
 

@@ -12,12 +12,12 @@ from tests.support.official_client import connected
 pytestmark = pytest.mark.interop
 
 
-class Flight(schema.Record):  # type: ignore[misc]
+class Flight(schema.Record):
     carrier = schema.String()
     delay = schema.Integer()
 
 
-class Ship(schema.Record):  # type: ignore[misc]
+class Ship(schema.Record):
     carrier = schema.String()
     delay = schema.Integer()
     name = schema.String(default=None, required_default=True)

@@ -14,23 +14,23 @@ from tests.support.official_client import RECEIVE_MS, connected
 pytestmark = pytest.mark.interop
 
 
-class Flight(schema.Record):  # type: ignore[misc]
+class Flight(schema.Record):
     carrier = schema.String()
     delay = schema.Integer()
 
 
-class Grown(schema.Record):  # type: ignore[misc]
+class Grown(schema.Record):
     carrier = schema.String()
     delay = schema.Integer()
     gate = schema.String(default="A1", required_default=True)
 
 
-class Broken(schema.Record):  # type: ignore[misc]
+class Broken(schema.Record):
     carrier = schema.String()
     delay = schema.Boolean()
 
 
-class Automatic(schema.Schema):  # type: ignore[misc]
+class Automatic(schema.Schema):
     """The types the client has without a class of their own: whatever the topic holds, as bytes."""
 
     def __init__(self, kind: _pulsar.SchemaType) -> None:

@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.interop, pytest.mark.slow]
 QUIET = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
 
 
-def publish(service_url: str, topic: str, values: list[bytes]) -> None:
+def publish_values(service_url: str, topic: str, values: list[bytes]) -> None:
     client = pulsar.Client(service_url, logger=QUIET)
     try:
         producer = client.create_producer(topic)
@@ -37,7 +37,7 @@ def read(service_url: str, topic: str, count: int) -> list[bytes]:
 
 def test_shared_cluster_when_asked_then_serves_both_front_ends(real_pulsar: Address) -> None:
     topic = f"public/default/{uuid.uuid4()}"
-    publish(real_pulsar.service_url, topic, [b"a", b"b"])
+    publish_values(real_pulsar.service_url, topic, [b"a", b"b"])
     assert read(real_pulsar.service_url, topic, 2) == [b"a", b"b"]
     with urllib.request.urlopen(f"{real_pulsar.web_url}/admin/v2/persistent/{topic}/stats", timeout=60) as answer:
         assert answer.status == 200
@@ -60,7 +60,7 @@ def test_cluster_when_killed_altered_and_restarted_then_keeps_its_address_and_it
 ) -> None:
     cluster = start_real_pulsar("kept")
     before = cluster.address
-    publish(cluster.service_url, "public/default/kept", [b"1", b"2", b"3"])
+    publish_values(cluster.service_url, "public/default/kept", [b"1", b"2", b"3"])
     cluster.kill()
     assert not cluster.running
 
@@ -81,7 +81,7 @@ def test_cluster_when_killed_altered_and_restarted_then_keeps_its_address_and_it
     cluster.restart(settings={"allowAutoTopicCreation": "false"})
     assert read(cluster.service_url, "public/default/kept", 3) == [b"1", b"2", b"3"]
     with pytest.raises(pulsar.TopicNotFound):
-        publish(cluster.service_url, "public/default/new", [b"1"])
+        publish_values(cluster.service_url, "public/default/new", [b"1"])
     with pytest.raises(urllib.error.HTTPError, match="404"):
         urllib.request.urlopen(partitions, timeout=60)
 

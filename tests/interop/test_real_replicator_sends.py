@@ -17,6 +17,7 @@ from interpulse.testing import InProcessBroker
 from tests.interop.real_pulsar import Address
 from tests.interop.replicated_pairs import Cluster, Pair, backlog, replicating, until
 from tests.spark.replication_job import stored_entries
+from tests.support.numbered_messages import publish_to
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(1200)]
 
@@ -37,13 +38,6 @@ def ours(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Cluster]:
 @pytest.fixture
 def pair(real_pulsar: Address, ours: Cluster) -> Pair:
     return Pair(Cluster(real_pulsar.web_url, real_pulsar.service_url, "standalone", is_ours=False), ours).begin()
-
-
-def publish(cluster: Cluster, topic: str, values: range, origin: str) -> None:
-    with Client(cluster.service_url) as client, client.create_producer(topic, batching_enabled=False) as producer:
-        for value in values:
-            producer.send_async(f"{origin} {value}".encode(), key=f"k{value % 7}")
-        producer.flush()
 
 
 def messages(cluster: Cluster, *topics: str) -> list[Message]:
@@ -76,11 +70,11 @@ def test_partitions_arrive_with_all_their_messages_grow_with_the_sender_and_outl
     stats = pair.target.json(f"topics stats {topic}-partition-1")
     assert (stats["publishers"], list(stats["replication"])) == ([], ["standalone"])
     assert stats["replication"]["standalone"]["inboundConnection"].startswith("/127.0.0.1:")
-    publish(pair.source, topic, range(500), "real")
+    publish_to(pair.source.service_url, topic, range(500), text="real {}", batching_enabled=False)
     pair.source.run(f"topics update-partitioned-topic {topic} -p 4")
     assert pair.target.partitions(topic) == 4
     connect(pair, topic, 4)
-    publish(pair.source, topic, range(500, 1000), "real")
+    publish_to(pair.source.service_url, topic, range(500, 1000), text="real {}", batching_enabled=False)
     until(lambda: stored_entries(pair.target, *partitions(topic, 4)), 1000)
     arrived = messages(pair.target, *partitions(topic, 4))
     assert Counter(each.content for each in arrived) == Counter(f"real {value}".encode() for value in range(1000))
@@ -147,21 +141,25 @@ def test_messages_do_not_circle_between_our_job_and_its_replicator(pair: Pair) -
     pair.enable()
     connect(pair, topic, 2)
     pair.target.run(f"namespaces set-clusters {pair.namespace} -c {pair.both} --skipCompareTopicPartitions")
-    publish(pair.source, topic, range(300), "real")
-    publish(pair.target, topic, range(300), "ours")
+    publish_to(pair.source.service_url, topic, range(300), text="real {}", batching_enabled=False)
+    publish_to(pair.target.service_url, topic, range(300), text="ours {}", batching_enabled=False)
     names = partitions(topic, 2)
+
+    def await_entries(cluster: Cluster, count: int) -> None:
+        until(lambda: stored_entries(cluster, *names), count, seconds=240)
+
     for cluster in (pair.source, pair.target):
-        until(lambda cluster=cluster: stored_entries(cluster, *names), 600, seconds=240)
-    publish(pair.source, topic, range(300, 310), "real")
-    publish(pair.target, topic, range(300, 310), "ours")
+        await_entries(cluster, 600)
+    publish_to(pair.source.service_url, topic, range(300, 310), text="real {}", batching_enabled=False)
+    publish_to(pair.target.service_url, topic, range(300, 310), text="ours {}", batching_enabled=False)
     expected = Counter(f"{origin} {value}".encode() for origin in ("real", "ours") for value in range(310))
     for cluster in (pair.source, pair.target):
-        until(lambda cluster=cluster: stored_entries(cluster, *names), 620, seconds=240)
+        await_entries(cluster, 620)
     for cluster, other in ((pair.source, pair.target), (pair.target, pair.source)):
         code, _, error = cluster.attempt(f"topics delete-partitioned-topic {topic}")
         assert (code, f"is replicated on clusters [{other.name}]" in error, "HTTP 422" in error) == (1, True, True)
         found = messages(cluster, *names)
         assert Counter(each.content for each in found) == expected
         at_home = "real" if cluster is pair.source else "ours"
-        origins = {(each.content.split()[0].decode(), each.replicated_from) for each in found}
+        origins = {((each.content or b"").split()[0].decode(), each.replicated_from) for each in found}
         assert origins == {(at_home, None), ("ours" if at_home == "real" else "real", other.name)}

@@ -113,7 +113,7 @@ def client(real: PulsarWithTokens) -> pulsar.Client:
     )
 
 
-def publish(client: pulsar.Client, topic: str, **sealing: Any) -> None:
+def publish_sealed(client: pulsar.Client, topic: str, **sealing: Any) -> None:
     """With a schema, so that it is asked for on the source and registered on the target."""
     producer = client.create_producer(topic, schema=pulsar.schema.StringSchema(), **sealing)
     for number in NUMBERS:
@@ -203,9 +203,9 @@ def test_messages_travel_both_ways_and_no_token_is_shown(ours: Cluster, real: Pu
         job_config(jobs / "back.toml", f'topics = ["{back}"]', ("source", over_tls), ("target", here), conf=conf),
     ]
     ours_client, real_client = pulsar.Client(ours.service_url, logger=QUIET), client(real)
-    publish(ours_client, there)
-    publish(ours_client, sealed, encryption_key="orders", **opened)
-    publish(real_client, back)
+    publish_sealed(ours_client, there)
+    publish_sealed(ours_client, sealed, encryption_key="orders", **opened)
+    publish_sealed(real_client, back)
     command = [sys.executable, "-m", "tests.spark.one_session", *map(str, configs)]
     with (seen / "log").open("wb") as log:
         job = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=log)

@@ -19,7 +19,7 @@ from tests.spark.replication_job import (
     assert_exactly_once,
     configure,
     partitions,
-    publish,
+    publish_keyed,
     read_all,
     stored_entries,
     wait_until,
@@ -70,8 +70,8 @@ def test_everything_arrives_exactly_once_and_nothing_comes_back_when_the_job_is_
     real_side, our_side = clusters.items()
     create(topic, *clusters.values())
     for cluster in clusters.values():
-        publish(cluster, range(500), topic=topic)
-        publish(cluster, range(500, 2500), topic=topic, batching_enabled=False)
+        publish_keyed(cluster, range(500), topic=topic)
+        publish_keyed(cluster, range(500, 2500), topic=topic, batching_enabled=False)
 
     def stored() -> list[int]:
         return [stored_entries(cluster, *partitions(topic)) for cluster in clusters.values()]
@@ -89,7 +89,7 @@ def test_everything_arrives_exactly_once_and_nothing_comes_back_when_the_job_is_
         wait_until(lambda: min(stored()) >= published)
         # Each direction has looked at all that the other one brought once it has copied what was published after that.
         for cluster in clusters.values():
-            publish(cluster, range(2500, 2550), topic=topic, batching_enabled=False)
+            publish_keyed(cluster, range(2500, 2550), topic=topic, batching_enabled=False)
         wait_until(lambda: min(stored()) >= published + 100)
     finally:
         job.stop()

@@ -106,11 +106,11 @@ def arrives(pair: Pair, log: str, directory: Path, *, create: bool = True) -> No
     """What is published from now on is replicated: by turns of our job, or by a real Pulsar's own replicator."""
     value = uuid.uuid4().hex.encode()
     if pair.source.is_ours:
-        publish(pair.source, log, value)
+        publish_with_official_client(pair.source, log, value)
         until(lambda: {is_ready(each) for each in replicate_as_job(pair, directory, create=create)}, {True})
     else:
         until(lambda: is_followed(pair, log), True)
-        publish(pair.source, log, value)
+        publish_with_official_client(pair.source, log, value)
     until_received(pair.target, log, value)
 
 
@@ -120,7 +120,7 @@ def is_followed(pair: Pair, log: str) -> bool:
     return code == 0 and "replicationBacklog" in json.loads(output)["replication"].get(pair.target.name, {})
 
 
-def publish(cluster: Cluster, topic: str, value: bytes) -> None:
+def publish_with_official_client(cluster: Cluster, topic: str, value: bytes) -> None:
     """With the official client."""
     client = pulsar.Client(cluster.service_url)
     try:
@@ -229,7 +229,7 @@ def test_d_create_topic_to_remote_cluster_for_replication_is_false(careful_pair:
     pair.source.run(f"topics create-partitioned-topic {topic} -p 2")
     pair.enable()
     until(lambda: is_followed(pair, f"{topic}-partition-0"), True)
-    publish(pair.source, f"{topic}-partition-0", b"waits here")
+    publish_with_official_client(pair.source, f"{topic}-partition-0", b"waits here")
     if pair.source.is_ours:
         until(lambda: pair.status(topic)["state"], "HELD")
         held = pair.status(topic)

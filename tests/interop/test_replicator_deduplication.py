@@ -57,7 +57,7 @@ def pair(real: RealPulsar, ours: Ours) -> Pair:
     return Pair(Cluster(real.web_url, real.service_url, "standalone", is_ours=False), ours.cluster).begin()
 
 
-def publish(cluster: Cluster, topic: str, numbers: Iterator[int]) -> None:
+def publish_in_turns(cluster: Cluster, topic: str, numbers: Iterator[int]) -> None:
     """By several producers in turns, whose sequence ids begin with 0 each time: the source does not de-duplicate."""
     with Client(cluster.service_url) as client:
         options = {"batching_enabled": False}
@@ -95,18 +95,18 @@ def test_interleaved_low_ids_of_several_producers_all_arrive_once_while_either_s
     until(replicating(pair, topic), True)
     in_round = len(NAMES) * PER_NAME
 
-    publish(pair.source, topic, numbers)
+    publish_in_turns(pair.source, topic, numbers)
     until(at_least(pair.target, topic, in_round // 2), True)
     ours.process.kill()
-    publish(pair.source, topic, numbers)
+    publish_in_turns(pair.source, topic, numbers)
     ours.start()
     until(at_least(pair.target, topic, 2 * in_round), True)
 
-    publish(pair.source, topic, numbers)
+    publish_in_turns(pair.source, topic, numbers)
     until(at_least(pair.target, topic, 2 * in_round + in_round // 2), True)
     real.kill()
     real.start()
-    publish(pair.source, topic, numbers)
+    publish_in_turns(pair.source, topic, numbers)
     until(lambda: len(set(contents(pair.target, topic))), 4 * in_round)
     in_order = contents(pair.source, topic)
     assert sorted(in_order) == list(range(4 * in_round))
@@ -114,6 +114,6 @@ def test_interleaved_low_ids_of_several_producers_all_arrive_once_while_either_s
     assert stored_entries(pair.target, topic) > len(in_order), "no marker came"
 
     pair.target.run(f"namespaces set-deduplication {pair.namespace} --disable")
-    publish(pair.source, topic, numbers)
+    publish_in_turns(pair.source, topic, numbers)
     until(lambda: len(set(contents(pair.target, topic))), 5 * in_round)
     until(lambda: backlog(pair, topic), 0)

@@ -105,8 +105,9 @@ def _part(kind: Any) -> dict[str, Any]:
 
 def cells(types: dict[str, Any], value: dict[str, Any], encoding: str) -> dict[str, Any]:
     """The row; raises NoCell."""
-    found = {name: None if value[name] is None else _cell(types[name], value[name]) for name in types}
-    return found if encoding else found["value"]
+    found: dict[str, Any] = {name: None if value[name] is None else _cell(types[name], value[name]) for name in types}
+    row: dict[str, Any] = found if encoding else found["value"]
+    return row
 
 
 def _cell(kind: Any, value: Any) -> Any:

@@ -21,7 +21,7 @@ COLUMNS = columns_of(device=StringType(), celsius=DoubleType(), count=LongType()
 ROW = ("attic", 31.5, 7, True)
 
 
-class Reading(Record):  # type: ignore[misc]
+class Reading(Record):
     device = String()
     celsius = Double()
     count = Long()

@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.support.standalone_process import environment, interpulse
+from tests.support.standalone_process import environment, output_of
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
@@ -57,11 +57,11 @@ def test_demonstration_when_run_then_nothing_is_lost_and_it_stays_up_until_inter
         assert re.search(r"the next receipt came \d+\.\d s after the kill; served by broker-\d", text), text
         assert "verified: all 2,000 messages with a receipt are there exactly once, in order per key" in text
         url, web = "pulsar://" + ",".join(found[1] for found in brokers), brokers[0][2]
-        listed = run("admin", "--admin-url", web, "brokers", "list", "lab").split()
+        listed = output_of("admin", "--admin-url", web, "brokers", "list", "lab").split()
         assert sorted(listed) == sorted(found[2].removeprefix("http://") for found in brokers)
         assert len(listed) == 3
         consume = ("consume", "--url", url, "persistent://demo/flights/departures", "-s", "look", "-p", "Earliest")
-        assert run(*consume, "-n", "3").count("content:") == 3
+        assert output_of(*consume, "-n", "3").count("content:") == 3
 
         below = psutil.Process(process.pid).children(recursive=True)
         process.send_signal(signal.SIGINT)
@@ -70,12 +70,3 @@ def test_demonstration_when_run_then_nothing_is_lost_and_it_stays_up_until_inter
         assert "stopping brokers, bookies and ZooKeeper" in rest
         _, left = psutil.wait_procs(below, timeout=SECONDS_MAX)
         assert left == []
-
-
-def run(*arguments: str) -> str:
-    """What a command prints; it must not fail."""
-    done = subprocess.run(
-        interpulse(*arguments), capture_output=True, text=True, timeout=SECONDS_MAX, env=environment()
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout

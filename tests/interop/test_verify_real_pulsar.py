@@ -50,7 +50,7 @@ def _item(digest: Digest) -> Item:
     return Item(digest.identity, digest.content, digest.place, digest.overtaken)
 
 
-async def publish(cluster: Address, topic: str) -> None:
+async def publish_in_three_forms(cluster: Address, topic: str) -> None:
     async with AdminClient(cluster.web_url) as admin:
         await admin.topics.create_partitioned(topic, 1)
     async with Client(cluster.service_url) as client:
@@ -83,7 +83,7 @@ async def test_copies_when_judged_then_have_the_problems_that_were_made(
     source, target = sides[here], sides[there]
     topic = f"persistent://public/default/verify-{uuid.uuid4().hex[:8]}"
     copies = f"{topic}-copy"
-    await publish(source, topic)
+    await publish_in_three_forms(source, topic)
     async with AdminClient(target.web_url) as admin:
         await admin.topics.create_partitioned(copies, 1)
     names = f"{topic}-partition-0", f"{copies}-partition-0"

@@ -91,7 +91,7 @@ async def assert_exactly_once(cluster: Cluster, topic: str) -> None:
         for name in await client.get_partitions_for_topic(topic, create=False):
             reader = await client.create_reader(name)
             while await reader.has_message_available():
-                values.append(int((await reader.read_next()).content))
+                values.append(int((await reader.read_next()).content or b""))
     assert sorted(values) == list(_VALUES)
     for key in range(_KEYS):
         of_key = [value for value in values if value % _KEYS == key]

@@ -435,7 +435,12 @@ def official_client_over_the_size_of_its_topic(cluster: Cluster) -> None:
         results: list[Any] = []
         sender.send_async(b"x" * 1000, lambda result, _: results.append(result))
         addresses: set[str] = set()
-        until(lambda: addresses.update(each["address"] for each in topic.stats()["publishers"]) or len(addresses) > 2)
+
+        def has_come_back() -> bool:
+            addresses.update(publisher["address"] for publisher in topic.stats()["publishers"])
+            return len(addresses) > 2
+
+        until(has_come_back)
         assert results == []
         topic.set("maxMessageSize", 2000)
         assert until(lambda: results) == [pulsar.Result.Ok]

@@ -80,7 +80,12 @@ class Member:
     def subscribe(self, name: str = "c", kind: int = SHARED, *, permits: int = 1000, **fields: Any) -> str:
         """ "" or the refusal."""
         request = pb.CommandSubscribe(
-            topic=self._topic, subscription="s", subType=kind, consumer_id=1, consumer_name=name, **fields
+            topic=self._topic,
+            subscription="s",
+            subType=kind,  # type: ignore[arg-type]
+            consumer_id=1,
+            consumer_name=name,
+            **fields,
         )
         answer = self.ask(request)
         if answer.HasField("error"):

@@ -12,7 +12,7 @@ class Row(NamedTuple):
 
     text: str
     complete: str | None
-    index: int = -1
+    index: int = -1  # type: ignore[assignment]
     system: bool = False
     internal: bool = False
     creatable: bool = True

@@ -23,7 +23,10 @@ write(compressiontype="ZLIB")
 source = DefaultSource(CaseInsensitiveDict({"service.url": service_url, "topic": topic}))
 reader = source.reader(schema=source.schema())
 read = [
-    value for task in reader.partitions() for rows in reader.read(task) for value in rows.column("value").to_pylist()
+    value
+    for task in reader.partitions()
+    for rows in reader.read(task)
+    for value in rows.column("value").to_pylist()  # type: ignore[union-attr]
 ]
 assert sorted(read) == [b"1", b"1", b"2", b"2"], read
 write(compressiontype="LZ4")

@@ -29,6 +29,7 @@ def query(spark: SparkSession, options: dict[str, str], checkpoint: Path) -> Non
     writing = stream.select("value").writeStream.format("pulsar").options(**options, topic="there")
     running = writing.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
     running.awaitTermination()
+    assert running.lastProgress is not None
     print(running.lastProgress.json)  # noqa: T201
     running.explain(True)
     for failing in ({"topic": "absent"}, {"topic": "there", "no.such.option": "1"}):

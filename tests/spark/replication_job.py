@@ -23,6 +23,7 @@ from interpulse.client.admin.admin_client import AdminClient
 from interpulse.client.messages import Message
 from interpulse.model.errors import NotFound
 from interpulse.sync import Client
+from tests.support.numbered_messages import publish_to
 from tests.support.official_client import connected
 
 __all__ = [
@@ -36,7 +37,7 @@ __all__ = [
     "configure",
     "create_partitioned",
     "partitions",
-    "publish",
+    "publish_keyed",
     "read_all",
     "stored_entries",
     "wait_until",
@@ -167,11 +168,8 @@ class Job:
         self._process.communicate(timeout=180)
 
 
-def publish(broker: Broker, values: Iterable[int], *, topic: str = TOPIC, **options: Any) -> None:
-    with Client(broker.service_url) as client, client.create_producer(topic, **options) as producer:
-        for value in values:
-            producer.send_async(str(value).encode(), key=f"k{value % 50}", properties={"n": str(value)})
-        producer.flush()
+def publish_keyed(broker: Broker, values: Iterable[int], *, topic: str = TOPIC, **options: Any) -> None:
+    publish_to(broker.service_url, topic, values, keys=50, **options)
 
 
 class Load:
@@ -280,9 +278,9 @@ def wait_until_gone(processes: Sequence[int]) -> None:
 def assert_exactly_once(messages: Iterable[Message], expected: Iterable[int], source: str | None = "east") -> None:
     """Each expected number is there once, in the order of its key, and says where it was published (None: here)."""
     arrived = [message for message in messages if message.replicated_from == source]
-    numbers = [int(message.content) for message in arrived]
+    numbers = [int(message.content or b"") for message in arrived]
     assert Counter(numbers) == Counter(expected)
     for remainder in range(50):
         keyed = [number for number in numbers if number % 50 == remainder]
         assert keyed == sorted(keyed)
-    assert all(message.properties["n"] == message.content.decode() for message in arrived)
+    assert all(message.properties["n"].encode() == message.content for message in arrived)

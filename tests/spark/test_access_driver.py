@@ -1,6 +1,7 @@
 """How reads and writes authenticate, without a JVM, against a broker that asks who they are."""
 
 import json
+from typing import Any
 
 import pytest
 from pyspark.sql.types import StringType
@@ -78,7 +79,7 @@ def test_token_of_an_issuer_is_renewed_as_long_as_a_process_works(guarded, issue
     options = {"service.url": guarded.service_url, "topic": "persistent://public/default/long"}
     options |= by_issuer(issuer, key)
     before, issuer.lifetime_seconds = issuer.asked("/token"), 4
-    written = []
+    written: list[Any] = []
     try:
         while issuer.asked("/token") < before + 2:
             written.append(str(len(written)))

@@ -29,6 +29,10 @@ KEPT = {"brokerDeleteInactiveTopicsEnabled": "false"}
 RULES = ReadingRules(rate=10_000)
 
 
+def create_topic(broker, name, partitions):
+    broker.call(lambda app: app.lifecycle.create_partitioned(name, partitions))
+
+
 @pytest.fixture(scope="module")
 def config(tmp_path_factory):
     directory = tmp_path_factory.mktemp("clusters")
@@ -39,9 +43,7 @@ def config(tmp_path_factory):
         for broker in (east, west):
             for number in range(EACH):
                 name = TopicName.parse(f"public/default/t{number}")
-                broker.call(
-                    lambda app, name=name: app.lifecycle.create_partitioned(name, 1 + name.local_name.count("7"))
-                )
+                create_topic(broker, name, 1 + name.local_name.count("7"))
         addresses = [
             ClusterAddress(cluster=name, service_url=broker.service_url, admin_url=broker.web_url)
             for name, broker in (("east", east), ("west", west))

@@ -15,7 +15,8 @@ from interpulse.spark.reading.ranges.narrowing import CLOCK_SLACK_MS
 from interpulse.sync import AdminClient, Client
 from interpulse.wire import pulsar_api_pb2 as pb
 from tests.spark.stream_driver import CheckpointLog, StreamDriver
-from tests.spark.test_stream_driver import FAST, Seen, drain, publish
+from tests.spark.test_stream_driver import FAST, Seen, drain
+from tests.support.numbered_messages import publish
 from tests.support.spark_source import columns_of, planned_reader, read_batch, write_batch
 
 PUSHED = {"filterPushdown": "true"}

@@ -42,7 +42,15 @@ def server(environment, tmp_path_factory):
         "spark.sql.shuffle.partitions": "2",
         "spark.ui.enabled": "false",
     }
-    command = [SPARK / "bin" / "spark-submit", "--class", SERVER, "--master", "local[2]", "--driver-memory", "700m"]
+    command = [
+        str(SPARK / "bin" / "spark-submit"),
+        "--class",
+        SERVER,
+        "--master",
+        "local[2]",
+        "--driver-memory",
+        "700m",
+    ]
     command += ["--driver-java-options", java_options()]
     command += [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
     log = directory / "server.log"

@@ -13,7 +13,7 @@ from tests.spark.replication_job import (
     Job,
     assert_exactly_once,
     configure,
-    publish,
+    publish_keyed,
     read_all,
     stored_entries,
     wait_until,
@@ -49,7 +49,7 @@ def job(tmp_path, east, west):
 
 
 def test_job_outlives_what_happens_to_its_target_and_leaves_no_process_when_told_to_stop(job, tmp_path, east, west):
-    publish(east, range(100))
+    publish_keyed(east, range(100))
     job.start()
     wait_until(lambda: job.lines("provisioned"))
     wait_until(lambda: len(read_all(west)) >= 100)
@@ -65,7 +65,7 @@ def test_job_outlives_what_happens_to_its_target_and_leaves_no_process_when_told
 
 def catch_up_with_a_target_that_was_away(job, east, west):
     west.stop()
-    publish(east, range(100, 1100), batching_enabled=False)
+    publish_keyed(east, range(100, 1100), batching_enabled=False)
     wait_until(lambda: job.lines("error") or job.lines("disconnected"))
     west.restart()
     wait_until(lambda: stored_entries(west) >= stored_entries(east))
@@ -76,10 +76,10 @@ def hold_a_refused_partition_while_the_others_go_on(files, east, west):
     refused = TopicName.parse(TOPIC).partition(0)
     west.call(lambda app: app.registry.get(refused).terminate())
     gone = {number for number, partition in numbers_of(west) if partition == refused}
-    publish(east, range(1100, 2100), batching_enabled=False)
+    publish_keyed(east, range(1100, 2100), batching_enabled=False)
     wait_until(lambda: str(refused) in files.held())
     assert "terminated" in files.held()[str(refused)].reason
-    publish(east, range(2100, 2200), batching_enabled=False)
+    publish_keyed(east, range(2100, 2200), batching_enabled=False)
     after = {number for number, partition in numbers_of(east) if number >= 2100 and partition != refused}
     wait_until(lambda: after <= {number for number, _ in numbers_of(west)})
     assert str(refused) in files.held()
@@ -90,7 +90,7 @@ def hold_a_refused_partition_while_the_others_go_on(files, east, west):
 
 
 def numbers_of(broker):
-    return [(int(message.content), TopicName.parse(message.topic)) for message in read_all(broker)]
+    return [(int(message.content or b""), TopicName.parse(message.topic)) for message in read_all(broker)]
 
 
 def test_job_when_told_to_stop_while_spark_starts_then_leaves_no_process_either(job, east, west):

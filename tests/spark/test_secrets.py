@@ -5,6 +5,7 @@ import json
 import re
 import subprocess
 import sys
+from typing import Any
 from urllib.error import HTTPError
 from urllib.parse import urljoin, urlsplit
 from urllib.request import urlopen
@@ -47,7 +48,7 @@ class Watched:
 
     def shown(self):
         """Every page that is linked from the first one, and every answer of the monitoring API."""
-        pages, waiting = {}, [f"{self._url}/"]
+        pages, waiting = dict[Any, Any](), [f"{self._url}/"]
         (app,) = json.loads(page(f"{self._url}/api/v1/applications"))
         waiting += [f"{self._url}/api/v1/applications/{app['id']}/{each}" for each in ANSWERS]
         while waiting and len(pages) < PAGES_MAX:
@@ -168,6 +169,7 @@ def test_secrets_of_queries_are_in_no_plan_progress_error_page_event_or_file(
     said = tmp_path / "said"
     command = [sys.executable, "-m", "tests.spark.queries_with_a_token"]
     with said.open("wb") as out, subprocess.Popen(command, stdin=subprocess.PIPE, stdout=out, stderr=out) as process:
+        assert process.stdin is not None
         process.stdin.write(json.dumps(given).encode() + b"\n")
         process.stdin.flush()
         try:

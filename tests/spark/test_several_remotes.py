@@ -15,7 +15,7 @@ from tests.spark.replication_job import (
     Job,
     assert_exactly_once,
     partitions,
-    publish,
+    publish_keyed,
     read_all,
     stored_entries,
     wait_until,
@@ -87,10 +87,10 @@ def arrived(cluster, numbers):
 
 def test_each_remote_cluster_gets_everything_once_whatever_happens_to_the_others(clusters, tmp_path):
     east, west, north = clusters
-    publish(east, range(50), batching_enabled=False)
+    publish_keyed(east, range(50), batching_enabled=False)
     time.sleep(0.05)  # what is published from now on is copied
     begin_ms = now_ms()
-    publish(east, range(50, 200), batching_enabled=False)
+    publish_keyed(east, range(50, 200), batching_enabled=False)
     north.stop()
     job = Job(configured(tmp_path, east, begin_ms)).start()
     try:
@@ -101,7 +101,7 @@ def test_each_remote_cluster_gets_everything_once_whatever_happens_to_the_others
         arrived(north, range(50, 200))
 
         north.stop()  # while its query runs
-        publish(east, range(200, 300), batching_enabled=False)
+        publish_keyed(east, range(200, 300), batching_enabled=False)
         arrived(west, range(50, 300))
         wait_until(lambda: any(record["state"] == "DISCONNECTED" for record in records(east, "north")))
         north.restart()
@@ -111,7 +111,7 @@ def test_each_remote_cluster_gets_everything_once_whatever_happens_to_the_others
         for trouble in (unload, cut, restart):
             for cluster in (east, west):
                 trouble(cluster)
-                publish(east, range(first, first + 50), batching_enabled=False)
+                publish_keyed(east, range(first, first + 50), batching_enabled=False)
                 first += 50
         for cluster in (west, north):
             arrived(cluster, range(50, first))

@@ -9,18 +9,10 @@ from interpulse.spark.processes.workers import WORKER_DAEMON
 from interpulse.spark.rows.columns import ENTRY_WRITE_COLUMNS
 from interpulse.spark.session import starting_a_query
 from interpulse.sync import Client
+from tests.support.numbered_messages import publish
 
 # Every read and write starts interpreters; one that is given up for its time takes the session of all others along.
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
-
-
-def publish(client, topic, values, **options):
-    with client.create_producer(topic, **options) as producer:
-        for value in values:
-            producer.send_async(
-                str(value).encode(), key=f"k{value % 7}", properties={"n": str(value)}, event_time_ms=1000 + value
-            )
-        producer.flush()
 
 
 def values_of(frame):
@@ -235,7 +227,8 @@ def test_workers_that_the_daemon_forks_are_known_by_its_name(spark):
 
         import pyarrow as pa
 
-        yield from (pa.RecordBatch.from_pydict({"name": [sys.modules["__main__"].__spec__.name]}) for _ in batches)
+        spec = sys.modules["__main__"].__spec__
+        yield from (pa.RecordBatch.from_pydict({"name": [spec and spec.name]}) for _ in batches)
 
     rows = spark.range(1).mapInArrow(name_of_main, "name string").collect()
     assert {row.name for row in rows} == {WORKER_DAEMON}

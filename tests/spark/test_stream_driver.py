@@ -24,17 +24,11 @@ from tests.scenarios.spark_ends import (
 from tests.scenarios.spark_losses import LOSSES, assert_loss_is_told, trimmed_ledger_of_read_entries_is_no_loss
 from tests.scenarios.spark_times import read_between_times
 from tests.spark.stream_driver import CheckpointLog, Killed, StreamDriver
+from tests.support.numbered_messages import publish
 from tests.support.spark_source import read_batch
 from tests.support.waiting import until
 
 FAST = {"offsetPollIntervalMs": "1", "partitionDiscoveryIntervalMs": "1"}
-
-
-def publish(client, topic, values, **options):
-    with client.create_producer(topic, **options) as producer:
-        for value in values:
-            producer.send_async(str(value).encode(), key=f"k{value % 7}")
-        producer.flush()
 
 
 def values_of(chunks):
@@ -376,7 +370,12 @@ def test_ten_thousand_partitions_in_one_query(broker, client, options):
             producer.send(str(index).encode())
     tasks = []
     plan = driver.reader.partitions
-    driver.reader.partitions = lambda start, end: tasks.append(plan(start, end)) or tasks[-1]
+
+    def noted(start, end):
+        tasks.append(plan(start, end))
+        return tasks[-1]
+
+    driver.reader.partitions = noted
     until(lambda: driver.run_batch() and len(seen.values) == 20, seconds=400)
     assert sorted(seen.values) == list(range(0, 10_000, 500))
     assert max(len(each) for each in tasks) <= 16

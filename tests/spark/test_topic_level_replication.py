@@ -98,7 +98,7 @@ def west(tmp_path, authority, admin):
         yield sealed_cluster(broker, authority, admin)
 
 
-def publish(cluster, topic, *values, **sealing):
+def publish_texts(cluster, topic, *values, **sealing):
     with cluster.client() as client, client.create_producer(f"{NAMESPACE}/{topic}", **sealing) as producer:
         for value in values:
             producer.send(value.encode())
@@ -126,8 +126,8 @@ def keep_to_the_rate(east, west, topics_file):
     rates = {f"persistent://{NAMESPACE}/z": [4, -1, 1, False]}
     wait_until(lambda: json.loads(topics_file.read_text())["rates"] == rates)
     before, started = stored_entries(west, "z"), time.monotonic()
-    publish(east, "z", *map(str, range(60)))
-    publish(east, "x", *map(str, range(60)))
+    publish_texts(east, "z", *map(str, range(60)))
+    publish_texts(east, "x", *map(str, range(60)))
     wait_for(west, x=stored_entries(east, "x") - 1)
     while (copied := stored_entries(west, "z") - before) < 20:
         assert copied <= 4 * (time.monotonic() - started) + 2 * 4
@@ -151,8 +151,8 @@ def test_topics_are_replicated_as_long_as_their_own_policies_say(east, west, aut
     sealing = {"encryption_keys": ["orders"], "crypto_key_reader": DefaultCryptoKeyReader(public_keys=keys.public)}
     for topic in ("x", "y", "z"):
         east.run(f"topics set-replication-clusters {NAMESPACE}/{topic} -c east,west")
-        publish(east, topic, "one", **(sealing if topic == "y" else {}))
-    publish(east, "home", "one")
+        publish_texts(east, topic, "one", **(sealing if topic == "y" else {}))
+    publish_texts(east, "home", "one")
     wait_for(west, x=1, y=1, z=1)
     opened = DefaultCryptoKeyReader(private_keys=keys.private)
     assert arrived(west, "y", crypto_key_reader=opened) == ["one"]
@@ -160,12 +160,12 @@ def test_topics_are_replicated_as_long_as_their_own_policies_say(east, west, aut
     assert east.run(f"topics replication-status {NAMESPACE}/home") == "Nothing is replicated from here.\n"
 
     east.run(f"topics remove-replication-clusters {NAMESPACE}/x")
-    publish(east, "x", "while no policy asks")
-    publish(east, "z", "two")
+    publish_texts(east, "x", "while no policy asks")
+    publish_texts(east, "z", "two")
     wait_for(west, z=2)
     east.run(f"topics set-replication-clusters {NAMESPACE}/x -c east,west")
-    publish(east, "x", "three")
-    publish(east, "z", "three")
+    publish_texts(east, "x", "three")
+    publish_texts(east, "z", "three")
     wait_until(lambda: "three" in arrived(west, "x"))
     wait_for(west, z=3)
     assert arrived(west, "x") == ["one", "three"]

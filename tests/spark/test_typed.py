@@ -26,7 +26,7 @@ OLD = avro(*FIELDS)
 NEW = avro(*FIELDS, {"name": "size", "type": ["null", "long"], "default": None})
 
 
-def publish(client, topic, schema, *values):
+def publish_typed(client, topic, schema, *values):
     with client.create_producer(topic, schema=schema) as producer:
         for value in values:
             payload = io.BytesIO()
@@ -35,8 +35,8 @@ def publish(client, topic, schema, *values):
 
 
 def test_typed_columns_of_two_versions_in_batch_and_stream(spark, client, options, topic):
-    publish(client, topic, OLD, {"name": "old", "tags": ["a", "b"], "at": {"x": 1.5}})
-    publish(client, topic, NEW, {"name": "new", "tags": [], "at": {"x": 2.5}, "size": 7})
+    publish_typed(client, topic, OLD, {"name": "old", "tags": ["a", "b"], "at": {"x": 1.5}})
+    publish_typed(client, topic, NEW, {"name": "new", "tags": [], "at": {"x": 2.5}, "size": 7})
     frame = spark.read.format("pulsar").options(**options).load()
     assert frame.columns[:5] == ["name", "tags", "at", "size", "__key"]
     rows = frame.selectExpr("name", "tags", "at.x", "size").orderBy("name").collect()
@@ -52,7 +52,7 @@ def test_typed_columns_of_two_versions_in_batch_and_stream(spark, client, option
 
 
 def test_columns_in_the_style_of_kafka(spark, client, options, topic):
-    publish(client, topic, OLD, {"name": "a", "tags": [], "at": {"x": 0.0}})
+    publish_typed(client, topic, OLD, {"name": "a", "tags": [], "at": {"x": 0.0}})
     frame = spark.read.format("pulsar").options(**options, columnStyle="kafka", includeHeaders="true").load()
     assert frame.columns == ["key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers"]
     row = frame.collect()[0]
@@ -69,11 +69,11 @@ def test_typed_rows_are_written_and_read(spark, options, topic):
 
 
 def test_table_function_reads_typed_columns_from_a_start_to_an_end(spark, client, options, topic):
-    publish(client, topic, OLD, {"name": "old", "tags": ["a"], "at": {"x": 1.5}})
+    publish_typed(client, topic, OLD, {"name": "old", "tags": ["a"], "at": {"x": 1.5}})
     register_functions(spark)
     call = f"read_pulsar('{options['service.url']}', topic => '{topic}', includeColumns => '{{}}')"
     (first,) = spark.sql(f"SELECT name, tags, at.x, __messageId FROM {call.format('__messageId')}").collect()
-    publish(client, topic, NEW, *({"name": f"n{index}", "tags": [], "at": {"x": 2.5}} for index in range(20)))
+    publish_typed(client, topic, NEW, *({"name": f"n{index}", "tags": [], "at": {"x": 2.5}} for index in range(20)))
     frame = spark.sql(f"SELECT * FROM {call.format('none')} WHERE name <> 'n7'")
     assert frame.columns == ["name", "tags", "at", "size"]
     assert sorted(row["name"] for row in frame.collect()) == sorted(

@@ -6,6 +6,7 @@ import asyncio
 import json
 import random
 from collections import Counter
+from typing import Any
 
 import pytest
 
@@ -18,6 +19,7 @@ from interpulse.spark.verify.verification import verify
 from tests.support import judged_copies as model
 from tests.support.altered_copies import copy_partition
 from tests.support.judged_copies import Item
+from tests.support.numbered_messages import publish
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -71,13 +73,6 @@ def compared(broker, *pairs, match=POSITION, last_ms=None):
     )
 
 
-def publish(client, topic, numbers, **options):
-    with client.create_producer(topic, **options) as producer:
-        for number in numbers:
-            producer.send_async(f"value {number}".encode(), key=f"k{number % 10}", properties={"n": str(number)})
-        producer.flush()
-
-
 def copy(broker, source, target, **alterations):
     """``alterations`` by partition, as ``p0``."""
     for index in range(4):
@@ -109,7 +104,7 @@ def judged(spark, pairs):
         for side, text in zip((SOURCE, TARGET), sides, strict=True)
         for row in rows_of(name, side, text)
     ]
-    found = {name: [] for name in pairs}
+    found: dict[str, list[Any]] = {name: [] for name in pairs}
     for row in judge(spark.createDataFrame(rows, COLUMNS)).collect():
         found[row.topic].append(f"{row.problem} {(row.source_place or row.target_place)[0]}")
     return found
@@ -146,8 +141,8 @@ def test_copies_when_judged_then_spark_agrees_with_the_model(spark):
 
 
 def test_verify_when_everything_was_copied_then_is_the_same(spark, hdfs, broker, client, topic, target, tmp_path):
-    publish(client, topic, range(100))
-    publish(client, topic, range(100, 300), batching_enabled=False)
+    publish(client, topic, range(100), text="value {}", keys=10)
+    publish(client, topic, range(100, 300), batching_enabled=False, text="value {}", keys=10)
     copy(broker, topic, target)
     report = verify(spark, compared(broker, (topic, target)), tmp_path / "run", ignore)
     assert report.is_same
@@ -158,7 +153,7 @@ def test_verify_when_everything_was_copied_then_is_the_same(spark, hdfs, broker,
 
 
 def test_verify_when_copies_are_altered_then_finds_each_problem(spark, broker, client, topic, target, tmp_path):
-    publish(client, topic, range(200), batching_enabled=False)
+    publish(client, topic, range(200), batching_enabled=False, text="value {}", keys=10)
     entries = {}
 
     def remember(index, change):
@@ -199,8 +194,8 @@ def test_verify_when_copies_are_altered_then_finds_each_problem(spark, broker, c
 
 
 def test_verify_when_the_target_has_more_then_says_where_it_comes_from(spark, broker, client, topic, target, tmp_path):
-    publish(client, topic, range(40), batching_enabled=False)
-    publish(client, target, range(5), batching_enabled=False)  # the target's own
+    publish(client, topic, range(40), batching_enabled=False, text="value {}", keys=10)
+    publish(client, target, range(5), batching_enabled=False, text="value {}", keys=10)  # the target's own
 
     def invent(originals):
         return [*originals[:-2], originals[-2]._replace(position=originals[-2].position._replace(entry=10**6))]
@@ -218,7 +213,7 @@ def test_verify_when_the_target_has_more_then_says_where_it_comes_from(spark, br
 def test_verify_when_broken_off_then_does_not_read_finished_partitions_again(
     spark, broker, client, topic, target, tmp_path, monkeypatch
 ):
-    publish(client, topic, range(20))
+    publish(client, topic, range(20), text="value {}", keys=10)
     copy(broker, topic, target)
     comparison = compared(broker, (topic, target))
 
@@ -228,7 +223,7 @@ def test_verify_when_broken_off_then_does_not_read_finished_partitions_again(
 
     with pytest.raises(KeyboardInterrupt):
         verify(spark, comparison, tmp_path / "run", stop)
-    publish(client, topic, range(20))
+    publish(client, topic, range(20), text="value {}", keys=10)
     with pytest.raises(VerifyError, match="broken off, of other clusters or topics"):
         verify(spark, compared(broker, (topic, topic)), tmp_path / "run", ignore)
     report = verify(spark, comparison, tmp_path / "run", ignore)
@@ -239,7 +234,7 @@ def test_verify_when_broken_off_then_does_not_read_finished_partitions_again(
 def test_verify_when_only_the_last_hour_is_asked_for_then_older_copies_are_not_judged(
     spark, broker, client, topic, target, tmp_path
 ):
-    publish(client, topic, range(20), batching_enabled=False)
+    publish(client, topic, range(20), batching_enabled=False, text="value {}", keys=10)
     copy(broker, topic, target)
     hour = verify(spark, compared(broker, (topic, target), last_ms=3_600_000), tmp_path / "hour", ignore)
     assert hour.is_same
@@ -252,13 +247,13 @@ def test_verify_when_only_the_last_hour_is_asked_for_then_older_copies_are_not_j
 def test_verify_by_content_when_another_tool_mirrored_then_finds_each_problem(spark, broker, client, topic, tmp_path):
     mirror = f"{topic}-mirror"
     broker.call(lambda app: app.lifecycle.create_partitioned(TopicName.parse(mirror), 2))
-    publish(client, topic, range(100))
-    publish(client, mirror, range(100), batching_enabled=False)
+    publish(client, topic, range(100), text="value {}", keys=10)
+    publish(client, mirror, range(100), batching_enabled=False, text="value {}", keys=10)
     same = verify(spark, compared(broker, (topic, mirror), match=CONTENT), tmp_path / "same", ignore)
     assert same.is_same
     assert same.topics[topic].originals == same.topics[topic].copies == 100
-    publish(client, topic, [100, 110, 111])
-    publish(client, mirror, [110, 100, 7])
+    publish(client, topic, [100, 110, 111], text="value {}", keys=10)
+    publish(client, mirror, [110, 100, 7], text="value {}", keys=10)
     with client.create_producer(mirror) as producer:
         producer.send(b"altered", key="k1")
         producer.send(b"without key")

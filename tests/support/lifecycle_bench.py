@@ -61,6 +61,12 @@ class _Around:
     async def commit(self, changes: Sequence[Change], expect: Mapping[str, int | None] = {}) -> None:
         await self.inner.commit(changes, expect)
 
+    async def create_sequential(self, prefix: str, value: bytes = b"") -> str:
+        return await self.inner.create_sequential(prefix, value)
+
+    async def sync(self, key: str) -> None:
+        await self.inner.sync(key)
+
     def watch(self, prefix: str, callback: Callable[[str], None]) -> Callable[[], None]:
         return self.inner.watch(prefix, callback)
 
@@ -222,7 +228,8 @@ async def picture(store: MetadataStore) -> dict[str, Any]:
 async def disorder(store: MetadataStore) -> list[str]:
     """What is stored against the rules of the lifecycle, in words."""
     everything = dict(await store.scan("", limit=100_000))
-    records = {keys.topic_of_record(key) for key in _below(everything, keys.TOPIC_RECORDS) if key.count("/") == 5}
+    named = (keys.topic_of_record(key) for key in _below(everything, keys.TOPIC_RECORDS) if key.count("/") == 5)
+    records = {name for name in named if name is not None}
     partitioned = {
         keys.topic_of_partitioned_topic(key): PartitionedTopicMetadata.load(everything[key].value)
         for key in _below(everything, keys.PARTITIONED_TOPICS)

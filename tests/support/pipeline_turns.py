@@ -134,7 +134,7 @@ class Job:
             while await reader.has_message_available():
                 message = await reader.read_next()
                 version = message.schema_version
-                found.append((message.content.decode(), int.from_bytes(version) if version else None))
+                found.append(((message.content or b"").decode(), int.from_bytes(version) if version else None))
         return found
 
     def client(self, cluster: str) -> Client:
@@ -231,7 +231,7 @@ async def subscriptions_go_along(job: Job, cursor: str) -> None:
 
 async def cursors_are_put_where_the_pipeline_begins(job: Job, cursor: str) -> None:
     """Once, at a time or a position; what is published from there on is in front of them."""
-    begins = {}
+    begins: dict[Any, Any] = {}
     for name, value in (("before", "0"), ("at", "1"), ("at", "2")):
         await asyncio.sleep(0.01)
         begins.setdefault(name, now_ms())
@@ -301,7 +301,7 @@ async def take(job: Job, cluster: str, subscription: str, count: int) -> list[st
         messages = [await consumer.receive() for _ in range(count)]
         consumer.acknowledge_cumulative(messages[-1])
         await consumer.close()
-    return [message.content.decode() for message in messages]
+    return [(message.content or b"").decode() for message in messages]
 
 
 async def backlogs_become(job: Job, **expected: int) -> None:

@@ -45,6 +45,7 @@ class Peer(asyncio.Protocol):
         for frame in frames:
             if self._dropped:
                 return
+            assert isinstance(frame, Frame)
             self.seen.append(frame.command)
             script = self.broker.scripts.get(frame.command.type)
             if script is not None:

@@ -36,6 +36,7 @@ from interpulse.storage.zookeeper.records import (
     SET,
     SET_WATCHES,
     SYNC,
+    AddWatch,
     ConnectResponse,
     Created,
     Failed,
@@ -44,6 +45,7 @@ from interpulse.storage.zookeeper.records import (
     Notification,
     Operation,
     ReplyHeader,
+    SetWatches,
     Stat,
     Step,
 )
@@ -303,12 +305,12 @@ class _ServerEnd(asyncio.Protocol):
         if _counted_down(zookeeper.losing, operation.name):
             self.break_off()
             return
-        if operation is ADD_WATCH and not error:
+        if isinstance(request, AddWatch) and not error:
             self._watched.append(request.path)
-        if operation is SET_WATCHES and not error:
+        if isinstance(request, SetWatches) and not error:
             self._watched += request.recursive
         head = REPLY_HEADER.encode(ReplyHeader(header.xid, zookeeper.zxid, error))
-        self._transport.write(framed(head + (b"" if error else operation.answer.encode(answer))))
+        self._transport.write(framed(head + (b"" if error else operation.answer.encode(answer))))  # type: ignore[arg-type]
         if operation is CLOSE_SESSION:
             self._transport.close()
 

@@ -109,6 +109,13 @@ class SharedBrokers:
         bundle = await self.brokers[0].app.lookups.bundle(name)
         return next(each for each in self.brokers if f"{name.namespace_name}/{bundle}" in each.bundles)
 
+    async def take(self, topic: str) -> tuple[SharedBroker, SharedBroker]:
+        """Look a topic up, so that a broker owns its bundle. Return the owner and another broker."""
+        async with Client(self.brokers[0].service_url, tls=self.tls, credentials=self.credentials) as client:
+            await client.lookup_batch([topic])
+        owner = await self.owner(topic)
+        return owner, self.other(owner)
+
     async def move(self, topic: str, to: SharedBroker) -> None:
         """Have the bundle of a topic unloaded, asked of any broker, and taken by this one."""
         name = TopicName.parse(topic)

@@ -32,7 +32,7 @@ def points_of(reader: InMemoryMetricReader) -> dict[str, list[tuple[dict, float]
     scopes = [scope for resource in data.resource_metrics for scope in resource.scope_metrics] if data else []
     return {
         metric.name: [
-            (dict(point.attributes), point.count if hasattr(point, "count") else point.value)
+            (dict(point.attributes), point.count if hasattr(point, "count") else point.value)  # type: ignore[arg-type]
             for point in metric.data.data_points
         ]
         for scope in scopes

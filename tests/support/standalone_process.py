@@ -103,6 +103,15 @@ def interpulse(*arguments: str) -> list[str]:
     return [sys.executable, "-c", "from interpulse.cli.main import main; main()", *arguments]
 
 
+def output_of(*arguments: str) -> str:
+    """Run a command of this program, which must not fail. Return what it prints."""
+    done = subprocess.run(
+        interpulse(*arguments), capture_output=True, text=True, timeout=SECONDS_MAX, env=environment()
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
 def limited(limit: str, line: list[str]) -> list[str]:
     """The command line under a limit of the shell's ``ulimit``."""
     return ["bash", "-c", f'ulimit {limit}; exec "$@"', "bash", *line]

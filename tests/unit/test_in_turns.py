@@ -104,7 +104,7 @@ async def test_object_when_dumped_and_parsed_then_is_the_same(clock: list[float]
 
 async def test_document_when_its_arrays_are_deep_then_they_are_dumped_and_parsed_in_turns(clock: list[float]) -> None:
     values = [{"number": number, "text": "]}"} for number in range(60_000)]
-    few = {"few": [[1], {}, "x", None]}
+    few: dict[str, list[Any]] = {"few": [[1], {}, "x", None]}
     document = {"name": "é", "parts": [{"none": [], "many": values}, few], "end": {}}
     made = {**document, "parts": iter([{"none": iter([]), "many": iter(values)}, few])}
     content, turns = await turns_of_others(dumped_in_turns(made, levels=4))

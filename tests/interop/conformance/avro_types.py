@@ -300,7 +300,7 @@ def spelled(kind: Type, value: Any) -> Any:
 # ---- Later definitions
 
 
-_PROMOTED: Final = {
+_PROMOTED: Final[dict[str, list[Any]]] = {
     "int": ["long", "float", "double", {"type": "long", "logicalType": "timestamp-millis"}],
     "long": ["float", "double"],
     "float": ["double"],

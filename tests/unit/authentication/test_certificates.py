@@ -54,7 +54,7 @@ def certificate(common_name: str = "", names: Sequence[x509.GeneralName] = ()) -
 
 def authentication(anonymous_role: str = "") -> Authentication:
     providers = [TokenProvider(TokenVerifier(SECRET)), CertificateProvider()]
-    return Authentication(providers, anonymous_role=anonymous_role)
+    return Authentication(providers, anonymous_role=anonymous_role)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -135,7 +135,7 @@ BAD, BAD_KID = "INVALID_TOKEN", "INVALID_TOKEN_KID"
         pytest.param(signed(STRANGER, "HS256", "old"), BAD, BAD, id="a key of nobody by the id of another"),
         pytest.param(signed(SECRET, "HS256", "new"), BAD, BAD, id="a key of the set by the id of another"),
         pytest.param(signed(NEXT, "ES256", "new"), BAD, BAD, id="another key of the same kind"),
-        pytest.param(jwt.encode({"sub": "a"}, None, algorithm="none", headers={"kid": "old"}), BAD, BAD, id="none"),
+        pytest.param(jwt.encode({"sub": "a"}, None, algorithm="none", headers={"kid": "old"}), BAD, BAD, id="none"),  # type: ignore[arg-type]
         pytest.param("abc", BAD, BAD, id="no token"),
     ],
 )

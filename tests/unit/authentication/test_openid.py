@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import jwt
 import pytest
@@ -35,7 +36,7 @@ def keys(issuer: Issuer, clock: FakeClock | None = None, **more: float) -> Issue
     )  # fmt: skip
 
 
-def provider(issuer: Issuer, **more: object) -> OpenIdProvider:
+def provider(issuer: Issuer, **more: Any) -> OpenIdProvider:
     return OpenIdProvider({issuer.url: keys(issuer)}, [AUDIENCE, "other"], **more)
 
 
@@ -85,7 +86,7 @@ async def test_token_when_signed_by_another_than_the_issuers_key_then_is_refused
     stranger = rsa.generate_private_key(65537, 2048)
     nested = ".".join(base64url_encode(each).decode() for each in (b'{"alg":["ES256"]}', b"[" * 40_000, b""))
     attempts = {
-        jwt.encode(claims, None, algorithm="none", headers={"kid": "first"}): "UNSUPPORTED_ALGORITHM",
+        jwt.encode(claims, None, algorithm="none", headers={"kid": "first"}): "UNSUPPORTED_ALGORITHM",  # type: ignore[arg-type]
         jwt.encode(claims, SECRET, algorithm="HS256", headers={"kid": "first"}): "UNSUPPORTED_ALGORITHM",
         jwt.encode(claims, stranger, algorithm="RS256", headers={"kid": "first"}): "ALGORITHM_MISMATCH",
         jwt.encode(claims, stranger, algorithm="RS256", headers={"kid": "none"}): "ERROR_RETRIEVING_PUBLIC_KEY",

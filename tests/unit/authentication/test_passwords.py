@@ -68,8 +68,13 @@ async def test_call_when_its_header_is_no_user_and_password_then_is_refused(head
 
 
 async def test_password_when_right_once_then_is_not_hashed_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked, hashed = provider(), []
-    monkeypatch.setattr(asked, "_verify", lambda password, stored: hashed.append(password) or password == "pw")
+    asked, hashed = provider(), list[str]()
+
+    def verify(password: str, stored: str) -> bool:
+        hashed.append(password)
+        return password == "pw"
+
+    monkeypatch.setattr(asked, "_verify", verify)
     for _ in range(3):
         await asked.authenticate(b"bob:pw", None)
     assert hashed == ["pw"]

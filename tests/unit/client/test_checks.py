@@ -83,7 +83,7 @@ def test_interval_below_one_is_refused_with_what_to_do_instead(
 
 def test_provider_when_it_is_none_or_missing_then_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(TypeError, match="tracing='yes' must be True, False, or a provider of OpenTelemetry"):
-        ClientConfig("pulsar://localhost", tracing="yes")
+        ClientConfig("pulsar://localhost", tracing="yes")  # type: ignore[arg-type]
     monkeypatch.setattr("interpulse.client.checks.find_spec", lambda name: None)
     with pytest.raises(ImportError, match=r"metrics needs opentelemetry-api as well: pip install 'interpulse\[tracing"):
         check_provider("metrics", True, "get_meter")

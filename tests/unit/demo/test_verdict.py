@@ -50,7 +50,7 @@ def test_verdict_when_replication_added_its_own_properties_is_equal() -> None:
 )
 def test_verdict_when_one_field_differs_names_it(index: int, field: int, value: object, problem: str) -> None:
     ledger, messages = published()
-    changed = list(messages[index])
+    changed: list[object] = list(messages[index])
     changed[field] = value
     messages[index] = tuple(changed)  # type: ignore[assignment]
     verdict = conclude(ledger, messages)

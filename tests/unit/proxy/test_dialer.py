@@ -26,7 +26,12 @@ async def test_certificates_when_their_files_stay_the_same_then_read_once(
     context.load_cert_chain(own.certificate, own.key)
     read: list[TlsOptions] = []
     make = TlsOptions.context
-    monkeypatch.setattr(TlsOptions, "context", lambda options: read.append(options) or make(options))
+
+    def noted(options: TlsOptions) -> ssl.SSLContext:
+        read.append(options)
+        return make(options)
+
+    monkeypatch.setattr(TlsOptions, "context", noted)
     async with ScriptedBroker(tls=context) as broker:
         address = BrokerAddress.parse(broker.url)
         tls = TlsOptions(trust_certs_path=str(authority.file))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from interpulse.model.errors import AuthenticationError
@@ -11,7 +13,7 @@ from interpulse.wire.commands import OriginalClient
 from interpulse.wire.frames import FrameDecoder
 
 
-def sent(**more: object) -> pb.CommandConnect:
+def sent(**more: Any) -> pb.CommandConnect:
     return pb.CommandConnect(
         client_version="client",
         protocol_version=19,

@@ -281,7 +281,7 @@ def test_deleting_a_system_topic_is_not_advised_without_a_warning() -> None:
 
 def test_name_in_a_remedy_is_quoted_for_the_shell() -> None:
     name = "it's mine; :"
-    (conflict,) = document(plan(snapshot(**{name: 2}), snapshot(**{name: 8})))["conflicts"]
+    (conflict,) = document(plan(snapshot(**{name: 2}), snapshot(**{name: 8})))["conflicts"]  # type: ignore[arg-type]
     (command,) = re.findall(r"expand it here \((.*?)\)", conflict["remedy"])
     assert shlex.split(command) == ["topics", "update-partitioned-topic", str(topic(name)), "-p", "8"]
 

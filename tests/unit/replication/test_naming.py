@@ -25,11 +25,11 @@ class Admin:
 
 
 async def test_name_that_the_cluster_has_is_right():
-    assert await misnamed(Admin({"clusterName": "beast"}), "beast", "http://b:1") is None
+    assert await misnamed(Admin({"clusterName": "beast"}), "beast", "http://b:1") is None  # type: ignore[arg-type]
 
 
 async def test_name_that_the_cluster_has_not_is_told_with_its_own():
-    problem = await misnamed(Admin({"clusterName": "beast"}), "best", "http://b:1")
+    problem = await misnamed(Admin({"clusterName": "beast"}), "best", "http://b:1")  # type: ignore[arg-type]
     assert problem == "the cluster at http://b:1 calls itself beast, not best"
 
 
@@ -45,10 +45,10 @@ async def test_cluster_that_does_not_say_its_name_is_believed_with_a_warning(adm
 
 
 async def test_cluster_that_does_not_say_its_name_is_one_of_those_it_knows():
-    problem = await misnamed(Admin(SECRET, ["west", "beast"]), "best", "http://b:1")
+    problem = await misnamed(Admin(SECRET, ["west", "beast"]), "best", "http://b:1")  # type: ignore[arg-type]
     assert problem == "the cluster at http://b:1 knows no cluster best, so it is another one; it knows beast, west"
 
 
 async def test_cluster_without_answer_is_not_believed():
     with pytest.raises(NotConnected):
-        await misnamed(Admin(NotConnected("no route")), "best", "http://b:1")
+        await misnamed(Admin(NotConnected("no route")), "best", "http://b:1")  # type: ignore[arg-type]

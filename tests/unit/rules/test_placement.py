@@ -6,6 +6,7 @@ Source: docs/reference/cluster-protocol.md#placement, docs/reference/cluster-pro
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import pytest
 
@@ -162,7 +163,7 @@ def test_candidate_when_many_bundles_then_each_broker_has_its_share() -> None:
 
 def test_candidate_when_a_broker_leaves_then_only_its_bundles_go_and_to_all_others() -> None:
     left = BROKERS[1:]
-    moved = Counter()
+    moved: Counter[Any] = Counter()
     for path in PATHS:
         before, after = candidate(path, BROKERS), candidate(path, left)
         if before != BROKERS[0]:

@@ -94,6 +94,7 @@ def test_after_creating_what_was_planned_the_next_plan_connects() -> None:
     for local, remote in product((PLAIN, TWO, THREE), (ABSENT, PLAIN, TWO, THREE)):
         plan = plan_topic(X, local, remote, may_create=True)
         if plan.change is not None:
-            partitioned = isinstance(plan.change, CreatePartitionedMetadata)
-            created = Existence(TopicKind.PARTITIONED, plan.change.partitions) if partitioned else PLAIN
+            created = PLAIN
+            if isinstance(plan.change, CreatePartitionedMetadata):
+                created = Existence(TopicKind.PARTITIONED, plan.change.partitions)
             assert plan_topic(X, local, created, may_create=True).step is ProvisioningStep.CONNECT

@@ -48,7 +48,7 @@ def cluster_views() -> Iterator[ClusterView]:
 
 
 def domain_views() -> Iterator[DomainsView]:
-    domains = ({}, {"d": FailureDomain(("a:1",))}, {"e": FailureDomain(("a:1",))})
+    domains: tuple[dict[str, FailureDomain], ...] = ({}, {"d": FailureDomain(("a:1",))}, {"e": FailureDomain(("a:1",))})
     return (DomainsView("west", *values) for values in product((False, True), domains))
 
 
@@ -99,7 +99,7 @@ def apply(view: Any, change: Change) -> Any:
     raise AssertionError(change)
 
 
-def apply_to_namespace(view: NamespaceView, change: Change) -> NamespaceView:
+def apply_to_namespace(view: NamespaceView, change: Any) -> NamespaceView:
     assert change.namespace == view.namespace
     match change:
         case changes.SetNamespacePolicies(_, policies):

@@ -26,6 +26,7 @@ from interpulse.model.errors import (
     PulsarError,
     TopicNotFound,
 )
+from interpulse.model.names import TopicName
 from interpulse.rules.decision import Decision
 from interpulse.rules.topic_operations import (
     decide_create_missed_partitions,
@@ -41,6 +42,12 @@ from tests.unit.rules.topic_world import (
     topic,
     view_of,
 )
+
+
+def topic_of(change: Any) -> TopicName:
+    name = change.topic
+    assert isinstance(name, TopicName)
+    return name
 
 
 class TestCreatePartitioned:
@@ -84,7 +91,7 @@ class TestCreatePartitioned:
 
     def test_create_after_the_metadata_was_lost_keeps_stored_partitions(self) -> None:
         decision = decide_create_partitioned(view_of("x", partition_records=frozenset({1})), 3)
-        assert [change.topic.local_name for change in decision.changes] == ["x", "x-partition-0", "x-partition-2"]
+        assert [topic_of(change).local_name for change in decision.changes] == ["x", "x-partition-0", "x-partition-2"]
 
     def test_create_when_a_stored_partition_is_outside_names_the_least_count(self) -> None:
         with pytest.raises(Conflict, match=r"up to 4; create it with at least 5"):
@@ -164,7 +171,7 @@ class TestCreatePlain:
 class TestCreateMissedPartitions:
     def test_missed_partitions_come_back(self) -> None:
         decision = decide_create_missed_partitions(view_of("x", 3, partition_records=frozenset({1})))
-        assert [change.topic.partition_index for change in decision.changes] == [0, 2]
+        assert [topic_of(change).partition_index for change in decision.changes] == [0, 2]
 
     @pytest.mark.parametrize(
         ("view", "refusal"),

@@ -103,7 +103,9 @@ class TestPartitions:
     def test_table_of_the_new_behaviour(self, view: TopicView, create: bool, answer: Any, changes: Any) -> None:
         assert outcome(decide_partitions, view, create=create) == answer
         if not isinstance(answer, type):
-            assert decide_partitions(view, create=create).changes == changes
+            decision = decide_partitions(view, create=create)
+            assert isinstance(decision, Decision)
+            assert decision.changes == changes
 
     @pytest.mark.parametrize(
         ("view", "creating", "asking"),

@@ -48,7 +48,7 @@ def view_of(text: str, x: int = 0, *, deleted: bool = False, **facts: Any) -> To
     return TopicView(name, metadata=shown, **facts)
 
 
-def outcome(decide: Callable[..., Decision[Any]], *arguments: Any, **options: Any) -> Any:
+def outcome(decide: Question, *arguments: Any, **options: Any) -> Any:
     """The answer of a decision, or the class of its refusal."""
     try:
         return decide(*arguments, **options).answer
@@ -61,7 +61,7 @@ NAMES = [
     "__change_events", "persistent://pulsar/system/__transaction_log_1", HEARTBEAT,
     "non-persistent://public/default/x", "non-persistent://public/default/x-partition-0",
 ]  # fmt: skip
-Question = Callable[[TopicView], Decision[Any]]
+Question = Callable[..., Any]
 METADATA = [(0, False), (3, False), (3, True)]
 POLICIES = [OFF, replace(OFF, replicator_allowed=False), PLAIN, PARTITIONED_2]
 LIMITS = [(0, None), (2, None), (0, 0)]
@@ -89,7 +89,7 @@ def small_world() -> list[TopicView]:
     ]
 
 
-def decided(question: Callable[[TopicView], Decision[Any]], view: TopicView) -> Decision[Any] | None:
+def decided(question: Question, view: TopicView) -> Decision[Any] | None:
     """The decision, None for a refusal."""
     try:
         return question(view)

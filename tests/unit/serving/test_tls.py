@@ -161,7 +161,7 @@ def test_files_when_they_cannot_be_used_then_the_setting_the_file_and_the_remedy
     }
     given = {"certificate_path": named["certificate"], "key_path": named["key"]}
     with pytest.raises(UnusableTls, match=why):
-        ServerTls(**(given | {key: named.get(name, name) for key, name in change.items()})).context()
+        ServerTls(**(given | {key: named.get(name, name) for key, name in change.items()})).context()  # type: ignore[arg-type]
 
 
 def test_certificate_when_it_has_expired_or_will_then_is_told_once_and_again_when_that_changes(

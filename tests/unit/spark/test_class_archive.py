@@ -29,6 +29,7 @@ def java(tmp_path, monkeypatch):
 
 def test_path_when_java_is_updated_then_is_another(java, cache):
     before = archive_path()
+    assert before is not None
     assert before.parent == cache / "interpulse"
     assert archive_path() == before
     (java / "release").write_text('JAVA_VERSION="17.0.16"')
@@ -51,6 +52,7 @@ def test_options_when_there_is_an_archive_then_name_it(java):
     quick = java_options()
     assert "SharedArchiveFile" not in quick
     path = archive_path()
+    assert path is not None
     path.parent.mkdir(parents=True)
     path.touch()
     assert java_options() == f"{quick} -Xlog:cds=off -Xlog:cds+dynamic=off -XX:SharedArchiveFile={path}"

@@ -7,7 +7,7 @@ from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.client import ClientProtocol
 from interpulse.wire.errors import LocalProtocolError, RemoteProtocolError
-from interpulse.wire.frames import FrameDecoder
+from interpulse.wire.frames import Frame, FrameDecoder
 from interpulse.wire.server import ServerProtocol
 
 
@@ -41,6 +41,7 @@ def test_larger_messages_when_the_broker_allows_them_then_are_accepted() -> None
     client, server = make_pair()
     connect(client, server)
     (frame,) = client.receive_data(commands.send(1, 1, bytes(7 * 1024 * 1024)))
+    assert isinstance(frame, Frame)
     assert len(frame.entry or b"") == 7 * 1024 * 1024
 
 

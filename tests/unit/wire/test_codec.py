@@ -58,17 +58,17 @@ def runs_for_client(codec: Codec, *pieces: bytes) -> list[Any]:
     return list(decoder.feed_runs(b"".join(pieces)))
 
 
-def send(entry: bytes = ENTRY, **fields: object) -> bytes:
+def send(entry: bytes = ENTRY, **fields: Any) -> bytes:
     content = pb.CommandSend(**{"producer_id": 1, "sequence_id": 7, **fields})
     return encode_with_entry(pb.BaseCommand(type=pb.BaseCommand.SEND, send=content), entry)
 
 
-def ack(*ids: pb.MessageIdData, **fields: object) -> bytes:
+def ack(*ids: pb.MessageIdData, **fields: Any) -> bytes:
     content = pb.CommandAck(**{"consumer_id": 1, "ack_type": pb.CommandAck.Individual, "message_id": ids, **fields})
     return commands.encode(content)
 
 
-def place(entry: int, **fields: object) -> pb.MessageIdData:
+def place(entry: int, **fields: Any) -> pb.MessageIdData:
     return pb.MessageIdData(ledgerId=3, entryId=entry, **fields)
 
 
@@ -217,11 +217,11 @@ def test_take_when_nothing_begins_there_then_none(codec: Codec, start: int) -> N
 X, Y = "persistent://public/default/x", "persistent://public/default/\u00fc"
 
 
-def partitions(request_id: int, topic: str = X, **fields: object) -> bytes:
+def partitions(request_id: int, topic: str = X, **fields: Any) -> bytes:
     return commands.encode(pb.CommandPartitionedTopicMetadata(topic=topic, request_id=request_id, **fields))
 
 
-def lookup(request_id: int, topic: str = X, **fields: object) -> bytes:
+def lookup(request_id: int, topic: str = X, **fields: Any) -> bytes:
     return commands.encode(pb.CommandLookupTopic(topic=topic, request_id=request_id, **fields))
 
 
@@ -361,7 +361,7 @@ def test_key_when_an_entry_is_not_plain_then_none(codec: Codec, entry: bytes) ->
     assert codec.sticky_keys([KEYED, entry, KEYED]) == [b"key", None, b"key"]
 
 
-def single(payload: bytes, **fields: object) -> bytes:
+def single(payload: bytes, **fields: Any) -> bytes:
     return pack_one(pb.SingleMessageMetadata(payload_size=0, **fields), payload)
 
 
@@ -445,7 +445,7 @@ def test_messages_of_an_entry_when_it_is_plain_then_counted(codec: Codec, entry:
     assert codec.message_counts([KEYED, entry]) == [3, count]
 
 
-def message(entry: bytes, number: int = 5, **fields: object) -> bytes:
+def message(entry: bytes, number: int = 5, **fields: Any) -> bytes:
     content = pb.CommandMessage(**{"consumer_id": 1, "message_id": place(number), **fields})
     return encode_with_entry(pb.BaseCommand(type=pb.BaseCommand.MESSAGE, message=content), entry)
 

@@ -1,11 +1,13 @@
 """The broker's end of a conversation: greeting, what has to wait, keep-alive."""
 
+from collections.abc import Sequence
+
 import pytest
 
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.errors import LocalProtocolError, RemoteProtocolError
-from interpulse.wire.frames import FrameDecoder
+from interpulse.wire.frames import Frame, FrameDecoder
 from interpulse.wire.server import ServerProtocol
 
 FLAGS = pb.FeatureFlags(supports_get_partitioned_metadata_without_auto_creation=True)
@@ -32,10 +34,16 @@ def connected_server() -> ServerProtocol:
     return server
 
 
+def frames_of(received: Sequence[object]) -> list[Frame]:
+    frames = [item for item in received if isinstance(item, Frame)]
+    assert len(frames) == len(received)
+    return frames
+
+
 @pytest.mark.parametrize(("version", "agreed"), [(19, 19), (21, 21), (99, 21), (0, 0)])
 def test_connect_when_accepted_then_connected_says_the_lower_version(version: int, agreed: int) -> None:
     server = make_server()
-    (frame,) = server.receive_data(greeting(version))
+    (frame,) = frames_of(server.receive_data(greeting(version)))
     assert frame.command.type == pb.BaseCommand.CONNECT
     assert server.data_to_send() == b""
     server.accept()
@@ -65,7 +73,7 @@ def test_commands_when_sent_behind_connect_then_wait_until_it_is_accepted() -> N
     assert len(server.receive_data(greeting() + commands.flow(1, 10) + commands.PING)) == 1
     assert server.receive_data(commands.flow(2, 10)) == []
     server.accept()
-    frames = server.receive_data(commands.flow(3, 10))
+    frames = frames_of(server.receive_data(commands.flow(3, 10)))
     assert [frame.command.flow.consumer_id for frame in frames] == [1, 2, 3]
     assert server.receive_data(b"") == []
 
@@ -88,7 +96,7 @@ def test_client_when_refused_then_gets_error_and_nothing_more_is_heard() -> None
 
 def test_ping_when_it_comes_among_commands_then_is_answered_and_not_handed_out() -> None:
     server = connected_server()
-    frames = server.receive_data(commands.flow(1, 1) + commands.PING + commands.PONG + commands.flow(2, 1))
+    frames = frames_of(server.receive_data(commands.flow(1, 1) + commands.PING + commands.PONG + commands.flow(2, 1)))
     assert [frame.command.flow.consumer_id for frame in frames] == [1, 2]
     assert server.data_to_send() == commands.PONG
 
@@ -125,7 +133,7 @@ def test_challenge_when_the_client_takes_them_then_is_sent_and_answered() -> Non
     (challenge,) = sent(server)
     assert challenge.authChallenge.challenge.auth_method_name == "token"
     answer = commands.auth_response(client_version="c", protocol_version=0, auth_method="token", auth_data=b"new")
-    (frame,) = server.receive_data(answer)
+    (frame,) = frames_of(server.receive_data(answer))
     assert frame.command.authResponse.response.auth_data == b"new"
 
 

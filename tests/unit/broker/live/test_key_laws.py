@@ -66,7 +66,7 @@ class World:
         for _ in range(self.chance.randint(1, 25)):
             key = f"k{self.chance.randrange(KEYS)}"
             count = self.chance.choice([1, 1, 1, 3])
-            metadata = {"num_messages_in_batch": count} if count > 1 else {}
+            metadata: dict[str, Any] = {"num_messages_in_batch": count} if count > 1 else {}
             # The ordering key goes before the partition key, which says something else here.
             metadata |= {"ordering_key": key.encode(), "partition_key": str(self.chance.random())}
             self.producer.publish([1], [self.bench.entry(1, **metadata)], num_messages=count)

@@ -39,7 +39,7 @@ async def test_load_when_topics_are_loaded_then_is_summed_by_bundle_and_other_wo
 
 
 async def test_load_when_measured_then_has_what_the_process_takes() -> None:
-    load = LoadMeter(dict, {}.get)
+    load = LoadMeter(dict, {}.get)  # type: ignore[arg-type]
     sum(range(200_000))
     measured = await load()
     assert measured.cpu_percent > 0

@@ -108,15 +108,18 @@ async def test_state_of_a_topic(
 
 async def test_stats_show_the_rates_of_all_partitions_and_the_delay_of_the_slowest(bench: StatusBench) -> None:
     await bench.lifecycle.create_partitioned(P, 2)
-    known = [{"msgRateOut": 5, "msgThroughputOut": 700.5, "lagSeconds": 3.9}, {"msgRateOut": 2.5, "lagSeconds": None}]
+    known: list[dict[str, Any]] = [
+        {"msgRateOut": 5, "msgThroughputOut": 700.5, "lagSeconds": 3.9},
+        {"msgRateOut": 2.5, "lagSeconds": None},
+    ]
     for index, figures in enumerate(known):
         record = {"topic": str(P.partition(index)), "cluster": "west", "state": "REPLICATING", **figures}
         await bench.status.report(PUBLIC_DEFAULT, [record])
     shown = (await bench.status.in_stats(P))["west"]
-    figures = ("msgRateOut", "msgThroughputOut", "replicationDelayInSeconds")
-    assert [shown[name] for name in figures] == [7.5, 700.5, 3]
+    names = ("msgRateOut", "msgThroughputOut", "replicationDelayInSeconds")
+    assert [shown[name] for name in names] == [7.5, 700.5, 3]
     shown = (await bench.status.in_stats(P.partition(1)))["west"]
-    assert [shown[name] for name in figures] == [2.5, 0, 0]
+    assert [shown[name] for name in names] == [2.5, 0, 0]
 
 
 @pytest.mark.parametrize(

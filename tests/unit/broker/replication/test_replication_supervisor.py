@@ -291,7 +291,7 @@ def test_configuration_names_certificates_where_the_broker_is_called_inside_tls(
     from interpulse.spark.job.pipeline_config import load_pipeline_config
 
     files = {"trust_certs_file": "/ca.pem", "certificate_file": "/own.pem", "key_file": "/own.key"}
-    command = JobCommand("east", f"{binary}://a:1", f"{web}://a:2", tmp_path, **files)
+    command = JobCommand("east", f"{binary}://a:1", f"{web}://a:2", tmp_path, **files)  # type: ignore[arg-type]
     (tmp_path / "job.toml").write_text(command.config_text())
     source = load_pipeline_config(str(tmp_path / "job.toml")).source
     assert {name: getattr(source, name) for name in files} == dict.fromkeys(files) | {

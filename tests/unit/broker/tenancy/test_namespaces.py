@@ -214,7 +214,7 @@ async def test_bundles_in_a_cluster_are_made_of_the_policies_when_they_are_asked
     assert namespaces.unchanged(first[1])
     await store.commit([Put(LOCAL, json.dumps({"bundles": TWO}).encode())])
     assert not namespaces.unchanged(first[1])
-    assert await namespaces.boundaries(PUBLIC_DEFAULT) == tuple(TWO["boundaries"])
+    assert await namespaces.boundaries(PUBLIC_DEFAULT) == tuple(TWO["boundaries"])  # type: ignore[arg-type]
 
 
 async def test_bundles_in_a_cluster_when_changed_then_policies_and_unknown_fields_stay(

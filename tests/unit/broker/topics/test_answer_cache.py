@@ -89,11 +89,13 @@ class Broker:
 
     def __init__(self, store: MetadataStore, like: Broker | None = None) -> None:
         self.store = store
-        self.settings = like.settings if like else LifecycleSettings()
+        self.settings: LifecycleSettings = like.settings if like else LifecycleSettings()
         self.loaded: set[TopicName] = like.loaded if like else set()
-        self.bundles = like.bundles if like else Bundles()
-        self.namespaces = Namespaces(store, local_cluster="east")
-        self.lifecycle = TopicLifecycle(store, self.namespaces, lambda: self.settings, loaded=self.loaded)
+        self.bundles: Bundles = like.bundles if like else Bundles()
+        self.namespaces: Namespaces = Namespaces(store, local_cluster="east")
+        self.lifecycle: TopicLifecycle = TopicLifecycle(
+            store, self.namespaces, lambda: self.settings, loaded=self.loaded
+        )
         clusters = Clusters(store)
         self.lookups = Lookups(self.namespaces, clusters, self.lifecycle, self.bundles, permits=nullcontext())
 
@@ -117,7 +119,7 @@ class Broker:
             ("lookup", on_lookup_run, LookupRun(False, topics)),
         ):
             connection = AskingConnection(self)
-            left = [_request_id(frame.command) for frame in handle(connection, run)]  # type: ignore[operator]
+            left = [_request_id(frame.command) for frame in handle(connection, run)]  # type: ignore[arg-type]
             answers = FrameDecoder().feed(b"".join(connection.written))
             assert sorted(left + [_request_id(frame.command) for frame in answers]) == list(range(2 * len(names)))
             told += [(names[_request_id(each.command) // 2], question, _content(each.command)) for each in answers]

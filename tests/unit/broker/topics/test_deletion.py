@@ -254,7 +254,7 @@ async def test_namespace_when_the_store_is_paused_while_it_is_looked_at_then_is_
     paused: Paused,
 ) -> None:
     with pytest.raises(NotEmpty):
-        await paused.meanwhile(paused.bench.deletion.namespace(TRIAL, force=False))
+        await paused.meanwhile(paused.bench.deletion.namespace(TRIAL, force=False))  # type: ignore[arg-type]
     assert await disorder(paused.memory) == []
     assert not (await paused.bench.namespaces.get_policies(TRIAL)).deleted
 

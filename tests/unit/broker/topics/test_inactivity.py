@@ -262,7 +262,7 @@ async def test_messages_when_all_subscriptions_have_read_them_then_there_is_no_w
 
 async def test_topic_when_another_cluster_has_still_to_get_messages_then_stays(broker: Broker) -> None:
     topic = await broker.topic()
-    await topic.create_subscription("pulsar.repl.west")  # type: ignore[union-attr]
+    await topic.create_subscription("pulsar.repl.west")
     (await broker.produce(topic, 1)).close()
     await broker.check_after(1000)
     assert await broker.exists()

@@ -81,7 +81,7 @@ def test_settings_when_nothing_is_set_then_only_the_defaults_of_pulsar_limit_som
 def test_settings_when_only_the_broker_says_something_then_that_counts(
     keys: dict[str, str], name: str, expected: Any
 ) -> None:
-    assert getattr(settings_of(**keys), name) == expected
+    assert getattr(settings_of(**keys), name) == expected  # type: ignore[arg-type]
 
 
 def test_settings_when_a_topic_sets_everything_then_all_of_it_arrives() -> None:

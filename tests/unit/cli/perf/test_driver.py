@@ -20,7 +20,7 @@ def new_run() -> MeasuredRun:
 
 
 def load(**changes: float) -> Load:
-    return Load(**({"rate": 0, "count_max": 0, "duration_s": 0, "warmup_s": 0, "outstanding_max": 10,
+    return Load(**({"rate": 0, "count_max": 0, "duration_s": 0, "warmup_s": 0, "outstanding_max": 10,  # type: ignore[arg-type]
                     "ends_on_failure": False} | changes))  # fmt: skip
 
 

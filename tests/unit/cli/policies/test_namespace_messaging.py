@@ -13,7 +13,7 @@ from tests.unit.cli.conftest import RunAdmin, SentBy
 ROOT = "/admin/v2/namespaces/t/ns"
 
 
-def publish(messages: int, size: int) -> dict[str, int]:
+def publish_rate(messages: int, size: int) -> dict[str, int]:
     return {"publishThrottlingRateInMsg": messages, "publishThrottlingRateInByte": size}
 
 
@@ -39,8 +39,8 @@ def quota(size: int, seconds: int, policy: str) -> dict[str, Any]:
 
 
 SETTING = [
-    ("set-publish-rate t/ns -m 5 -b 7", "POST", "publishRate", publish(5, 7)),
-    ("set-publish-rate t/ns --msg-publish-rate 5", "POST", "publishRate", publish(5, -1)),
+    ("set-publish-rate t/ns -m 5 -b 7", "POST", "publishRate", publish_rate(5, 7)),
+    ("set-publish-rate t/ns --msg-publish-rate 5", "POST", "publishRate", publish_rate(5, -1)),
     ("set-dispatch-rate t/ns -md 5 -bd 7 -dt 2 -rp", "POST", "dispatchRate", dispatch(5, 7, True, 2)),
     ("set-dispatch-rate t/ns", "POST", "dispatchRate", dispatch(-1, -1)),
     (
@@ -108,7 +108,7 @@ def test_change_when_typed_then_is_asked_for(
         (
             "get-publish-rate",
             "publishRate",
-            publish(5, -1),
+            publish_rate(5, -1),
             '{\n  "publishThrottlingRateInMsg" : 5,\n  "publishThrottlingRateInByte" : -1\n}\n',
         ),
         (

@@ -22,7 +22,8 @@ async def test_answer_when_not_watched_then_is_shown_once() -> None:
 async def test_answer_when_watched_then_is_shown_when_it_changes_until_it_is_ended(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    answers, shown = iter([1, 1, NotConnected("away"), 2]), list[int]()
+    script: list[int | NotConnected] = [1, 1, NotConnected("away"), 2]
+    answers, shown = iter(script), list[int]()
 
     async def ask() -> int:
         answer = next(answers, None)

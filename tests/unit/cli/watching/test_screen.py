@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 from rich.console import Console
+from rich.table import Table
 
 from interpulse.cli.watching.rows import TABLES
 from interpulse.cli.watching.screen import _KEY, Screen
@@ -40,7 +41,10 @@ class Watched:
     @property
     def marked(self) -> str:
         """The heading with a mark."""
-        return next(str(column.header) for column in self.screen.drawn().renderables[2].columns if " " in column.header)
+        table = self.screen.drawn().renderables[2]
+        assert isinstance(table, Table)
+        headings = [str(column.header) for column in table.columns]
+        return next(heading for heading in headings if " " in heading)
 
 
 def test_screen_when_drawn_then_has_as_many_rows_as_there_is_room_for() -> None:

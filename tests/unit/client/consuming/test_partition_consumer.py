@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable
+from typing import Any
 
 import pytest
 
@@ -32,8 +33,8 @@ from tests.support.waiting import eventually
 TOPIC = TopicName.parse("t")
 
 
-def single(content: bytes, **fields: object) -> bytes:
-    metadata = pb.MessageMetadata(producer_name="p", sequence_id=1, publish_time=1, **fields)  # type: ignore[arg-type]
+def single(content: bytes, **fields: Any) -> bytes:
+    metadata = pb.MessageMetadata(producer_name="p", sequence_id=1, publish_time=1, **fields)
     return build_entry(metadata.SerializeToString(), content)
 
 
@@ -51,8 +52,8 @@ class Stage:
         self.inbox = Inbox()
         self.consumer: PartitionConsumer
 
-    async def open(self, *, start: MessageId | None = None, included: bool = False, **config: object) -> None:
-        settings = ConsumerConfig(**config)  # type: ignore[arg-type]
+    async def open(self, *, start: MessageId | None = None, included: bool = False, **config: Any) -> None:
+        settings = ConsumerConfig(**config)
         policy = settings.effective_dead_letter_policy
         dead_letter_producer = DeadLetterProducer(self.session, "s", policy) if policy else None
         self.consumer = PartitionConsumer(
@@ -381,7 +382,7 @@ async def test_reader_at_the_end_when_a_message_is_incomplete_then_comes_back_to
 async def test_reader_when_it_seeks_the_end_then_older_messages_on_their_way_do_not_move_it(stage: Stage) -> None:
     await stage.open(start=MessageId(*EARLIEST))
 
-    def seek(peer, frame) -> None:  # type: ignore[no-untyped-def]
+    def seek(peer, frame) -> None:
         stage.deliver(0, single(b"old"))
         peer.say(commands.close_consumer(stage.consumer_id))
         peer.say(commands.success(frame.command.seek.request_id))
@@ -407,7 +408,7 @@ async def test_seek_when_the_broker_closes_first_then_old_messages_are_gone_and_
     first, _ = await stage.take(2)
     stage.deliver(2, single(b"old"))
 
-    def seek(peer, frame) -> None:  # type: ignore[no-untyped-def]
+    def seek(peer, frame) -> None:
         peer.say(commands.close_consumer(stage.consumer_id))
         peer.say(commands.success(frame.command.seek.request_id))
 
@@ -470,7 +471,7 @@ async def test_consumer_when_closed_then_sends_its_acknowledgements_first(stage:
         await stage.inbox.take(10)
 
 
-def encrypted(content: bytes, **fields: object) -> bytes:
+def encrypted(content: bytes, **fields: Any) -> bytes:
     return single(content, encryption_keys=[pb.EncryptionKeys(key="k", value=b"v")], **fields)
 
 
@@ -565,7 +566,7 @@ def asked_again(broker: ScriptedBroker) -> list[list[int]]:
     return [[one.entryId for one in each.redeliverUnacknowledgedMessages.message_ids] for each in asked]
 
 
-DYING = {"subscription_type": "shared", "nack_delay_ms": 10, "dead_letter_policy": DeadLetterPolicy(1)}
+DYING: dict[str, Any] = {"subscription_type": "shared", "nack_delay_ms": 10, "dead_letter_policy": DeadLetterPolicy(1)}
 
 
 async def test_message_given_back_for_the_last_time_is_moved_instead_of_asked_for(stage: Stage) -> None:

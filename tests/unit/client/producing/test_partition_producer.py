@@ -42,7 +42,7 @@ async def test_messages_when_batched_then_share_an_entry_and_have_indexes(
 async def test_sender_when_it_never_waits_for_room_then_receipts_come_in_meanwhile(
     broker: ScriptedBroker, session: Session, limits: dict[str, int]
 ) -> None:
-    producer = await open_producer(session, batch_delay_ms=60_000, pending_messages_max=1_000_000, **limits)
+    producer = await open_producer(session, batch_delay_ms=60_000, pending_messages_max=1_000_000, **limits)  # type: ignore[arg-type]
     first = await producer.enqueue(OutgoingMessage(b"0123456789"))
     sent = 1
     while not first.done() and sent < 100_000:

@@ -1,6 +1,7 @@
 """The unconfirmed entries of a producer: order, receipts, and lost connections."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -40,7 +41,7 @@ async def open_queue(session: Session, *, send_timeout_ms: int = 0, **request: o
 
 def answer_once(broker: ScriptedBroker, kind: int, first: object) -> None:
     """The first command of a type gets the answer given, later ones the usual one."""
-    done = []
+    done: list[Any] = []
 
     def script(peer: Peer, frame: Frame) -> None:
         if done:

@@ -1,6 +1,7 @@
 """Messages in the hands of an application."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 from opentelemetry.trace import SpanKind, StatusCode
@@ -18,7 +19,7 @@ HOW = "messaging.pulsar.acknowledgment.type"
 
 
 def received(entry: int, batch_index: int = -1, properties: Mapping[str, str] = SENT) -> Message:
-    fields = dict.fromkeys(Message.__slots__)
+    fields: dict[str, Any] = dict.fromkeys(Message.__slots__)
     return Message(**{**fields, "id": MessageId(1, entry, -1, batch_index), "topic": TOPIC, "properties": properties})
 
 

@@ -106,7 +106,7 @@ async def test_message_when_only_metrics_are_on_then_is_sent_as_it_is() -> None:
 
 async def test_message_when_its_properties_are_nonsense_then_the_producer_says_so() -> None:
     partition = Partition()
-    message = OutgoingMessage(b"x", properties=["a"])
+    message = OutgoingMessage(b"x", properties=["a"])  # type: ignore[arg-type]
     await Telemetry(Spans().provider, False).sending().send(partition, message)
     assert partition.taken == [message]
 

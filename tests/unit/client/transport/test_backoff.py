@@ -26,7 +26,8 @@ def test_pauses_before_coming_back_grow_while_nothing_holds_and_vanish_when_some
 
 
 async def test_retry_when_the_failure_passes_then_succeeds() -> None:
-    outcomes = iter([ServiceNotReady("one"), ServiceNotReady("two"), "done"])
+    script: list[str | ServiceNotReady] = [ServiceNotReady("one"), ServiceNotReady("two"), "done"]
+    outcomes = iter(script)
 
     async def attempt() -> str:
         outcome = next(outcomes)

@@ -240,7 +240,7 @@ def secure_web(certificate: Path) -> Iterator[StubWeb]:
 async def test_server_when_its_certificate_is_checked_then_only_a_good_one_is_asked(
     secure_web: StubWeb, certificate: Path, host: str, trusted: bool, options: dict[str, bool], answered: bool
 ) -> None:
-    tls = TlsOptions(str(certificate) if trusted else None, **options)
+    tls = TlsOptions(str(certificate) if trusted else None, **options)  # type: ignore[arg-type]
     async with HttpSession(secure_web.url.replace("127.0.0.1", host), tls=tls) as http:
         if answered:
             await http.get("/x", kind="topic", read=ignored)

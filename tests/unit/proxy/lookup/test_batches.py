@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
@@ -33,7 +34,7 @@ async def asking(*brokers: ScriptedBroker, rules: TargetRules | None = None) -> 
         await pool.close()
 
 
-async def answered(questions: Questions, topics: list[str], **more: object) -> pb.CommandBatchLookupTopicResponse:
+async def answered(questions: Questions, topics: list[str], **more: Any) -> pb.CommandBatchLookupTopicResponse:
     request = pb.CommandBatchLookupTopic(topics=topics, request_id=9, **more)
     (frame,) = FrameDecoder().feed(await answer_batch(questions, request))
     assert frame.command.batchLookupTopicResponse.request_id == 9
@@ -61,9 +62,9 @@ def answers_with(*groups: tuple[ScriptedBroker, int, list[str]], failure: tuple[
 
     def script(peer: Peer, frame: Frame) -> None:
         request = frame.command.batchLookupTopic
-        failures = [pb.BatchLookupFailure(error=failure[0], message="no", topicname=failure[1])] if failure else []
+        failures = [pb.BatchLookupFailure(error=failure[0], message="no", topicname=failure[1])] if failure else []  # type: ignore[arg-type]
         made = [
-            pb.BatchLookupGroup(brokerServiceUrl=broker.url, response=kind, topicname=names, authoritative=True)
+            pb.BatchLookupGroup(brokerServiceUrl=broker.url, response=kind, topicname=names, authoritative=True)  # type: ignore[arg-type]
             for broker, kind, names in groups
         ]
         peer.say(commands.batch_lookup_response(request.request_id, groups=made, failures=failures))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ from tests.support.scripted_broker import Peer, ScriptedBroker
 from tests.unit.proxy.lookup.test_batches import asking, knows
 
 
-def lookup(**more: object) -> pb.CommandLookupTopic:
+def lookup(**more: Any) -> pb.CommandLookupTopic:
     return pb.CommandLookupTopic(topic="persistent://a/b/c", request_id=5, **more)
 
 

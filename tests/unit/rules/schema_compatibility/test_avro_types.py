@@ -83,7 +83,7 @@ def test_tree_when_there_are_aliases_then_those_of_types_are_full_names() -> Non
         ({"type": "record", "name": "A"}, "the record A has no list of fields"),
         ({"type": "error", "name": "A"}, "the record A has no list of fields"),
         (record({"name": "f"}), 'a field is an object with a name and a type, not {"name": "f"}'),
-        (record(5), "a field is an object with a name and a type, not 5"),
+        (record(5), "a field is an object with a name and a type, not 5"),  # type: ignore[arg-type]
         (fixed(-1), "the size of X is an integer from 0 to 2147483647, not -1"),
         (record(fld("int", order="up")), "known are ascending, descending, ignore"),
         ({"type": "array"}, "a type lacks 'items'"),

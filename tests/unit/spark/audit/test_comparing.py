@@ -33,7 +33,7 @@ def test_topics_when_joined_then_differences_are_rows() -> None:
         {"source_name": None, "source": None, "target": topic(2)},
         {"source_name": TOPIC, "source": topic(4, error="refused"), "target": None},
     ]
-    grown, lacking, remote = found(JudgeTopics("west"), *rows)
+    grown, lacking, remote = found(JudgeTopics("west"), *rows)  # type: ignore[arg-type]
     assert (grown["kind"], grown["source_value"], grown["target_value"], grown["automatic"]) == (
         "TOPIC_PARTITIONS",
         '{"partitions": 4}',
@@ -54,7 +54,7 @@ def test_namespaces_when_joined_then_differences_are_rows() -> None:
         {"namespace": "a/b", "source": side(message_ttl_in_seconds=5), "target": side()},
         {"namespace": "a/c", "source": side(), "target": None},
     ]
-    ttl, missing = found(JudgeNamespaces("west"), *rows)
+    ttl, missing = found(JudgeNamespaces("west"), *rows)  # type: ignore[arg-type]
     assert (ttl["kind"], ttl["source_value"], ttl["target_value"]) == ("MESSAGE_TTL", "5", "null")
     assert (missing["kind"], missing["namespace"], missing["source_name"]) == ("NAMESPACE_MISSING", "a/c", "a/c")
 

@@ -50,7 +50,7 @@ class Source:
 def test_stream_of_very_many_topics_asks_once_a_poll_and_each_topic_once_for_a_size():
     source = Source()
     options = {"service.url": "pulsar://x:1", "topicsFile": "/absent", "mode": "entry", "startingOffsets": "earliest"}
-    planner = StreamPlanner(parse_read_options(options, Purpose.STREAM_READ), source)
+    planner = StreamPlanner(parse_read_options(options, Purpose.STREAM_READ), source)  # type: ignore[arg-type]
     at = planner.initial_offset(0.0)
     at = planner.latest_offset(at, 0.0, entries_max=40_000, bytes_max=64 << 20)
     copied = 0
@@ -88,7 +88,7 @@ async def test_lag_of_very_many_topics_is_asked_of_some_in_each_turn_and_of_all_
         for name in ("east", "west")
     )
     config = PipelineConfig(name="t", state=tmp_path, source=east, target=west, select=Selection(topics=("x",)))
-    lag = RouteLag(Route(config, west, "c"), admin)
+    lag = RouteLag(Route(config, west, "c"), admin)  # type: ignore[arg-type]
     for turn in range(1, 26):
         await lag.refresh(NAMES)
         assert len(asked) == 200 * turn
@@ -139,8 +139,8 @@ async def test_selection_for_several_remotes_asks_each_topic_once(monkeypatch):
     monkeypatch.setattr("interpulse.spark.job.selection._namespaces", namespaces)
     monkeypatch.setattr("interpulse.spark.job.selection._address", address)
     east = ClusterAddress(cluster="east", service_url="pulsar://e:1", admin_url="http://e:2")
-    config = PipelineConfig(name="t", state="/x", source=east, target=None, select=Selection(from_policies=True))
-    found = await select(config, Admin())
+    config = PipelineConfig(name="t", state="/x", source=east, target=None, select=Selection(from_policies=True))  # type: ignore[arg-type]
+    found = await select(config, Admin())  # type: ignore[arg-type]
     assert sorted(found) == ["north", "south", "west"]
     assert all(len(selection.topics) == 5_000 for selection in found.values())
     assert calls.count("partitioned_metadata") == 5_000

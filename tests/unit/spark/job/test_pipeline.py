@@ -1,6 +1,7 @@
 """What the job tells Spark's workers, and about a query that ends."""
 
 import time
+from typing import Any
 
 import pytest
 
@@ -88,7 +89,7 @@ async def test_query_that_ends_is_told_with_since_when_why_what_to_do_and_when_i
         pipeline.take_idle()
         (late,) = pipeline.records()[topic.namespace_name]
         assert (late["state"], late["reason"]) == ("DISCONNECTED", error), "told late, of the query that failed"
-        pipeline._query._query = StoppedQuery()
+        pipeline._query._query = StoppedQuery()  # type: ignore[assignment]
         pipeline.take_idle()
         (record,) = pipeline.records()[topic.namespace_name]
         assert (record["state"], record["since"], record["reason"], record["remedy"]) == ("REPLICATING", 5, None, None)
@@ -101,7 +102,7 @@ async def test_query_without_anything_to_copy_is_not_starting_for_ever(tmp_path)
     async with source.admin() as admin:
         pipeline = Pipeline(config, admin, west, None, print, "pulsar.repl.west")
         pipeline.topics.states[topic] = TopicState("REPLICATING", since_ms=5)
-        pipeline._query._query = StoppedQuery()
+        pipeline._query._query = StoppedQuery()  # type: ignore[assignment]
         (before,) = pipeline.records()[topic.namespace_name]
         pipeline.take_idle()
         (after,) = pipeline.records()[topic.namespace_name]
@@ -133,7 +134,7 @@ async def test_topic_that_is_behind_for_its_rate_is_told_with_the_rate_and_what_
     async with source.admin() as admin:
         pipeline = Pipeline(config, admin, west, None, print, "pulsar.repl.west")
         pipeline.topics.states[topic] = TopicState("REPLICATING", since_ms=5)
-        pipeline._query._query = StoppedQuery()
+        pipeline._query._query = StoppedQuery()  # type: ignore[assignment]
         told = []
         for rate, lag in (
             (Rate(2000, 1_000_000), TopicLag(Position(3, 1), 9, 1.0, throttled=True)),
@@ -164,7 +165,7 @@ async def test_source_that_is_away_is_told_of_every_topic_until_it_answers(tmp_p
     async with source.admin() as admin:
         pipeline = job._pipelines["west"] = Pipeline(config, admin, west, None, print, "interpulse.t")
         pipeline.topics.states[topic] = TopicState("REPLICATING", since_ms=5)
-        pipeline._query._query = StoppedQuery()
+        pipeline._query._query = StoppedQuery()  # type: ignore[assignment]
         pipeline.take_idle()
         job._note_source(NotConnected("no route"))
         (away,) = pipeline.records()[topic.namespace_name]
@@ -182,7 +183,7 @@ async def test_source_that_is_away_is_told_of_every_topic_until_it_answers(tmp_p
 async def test_topic_that_the_target_refuses_in_a_batch_is_told_once_and_when_it_goes_on(tmp_path):
     topic, west, source = TopicName.parse("x"), address("west", Access()), address("east", Access())
     config = PipelineConfig(name="t", state=tmp_path, source=source, target=west, select=Selection(namespaces=("a/b",)))
-    told = []
+    told: list[Any] = []
     async with source.admin() as admin:
         pipeline = Pipeline(config, admin, west, None, told.append, "interpulse.t")
         held = {str(topic): (Position(3, 1), "backlog quota exceeded")}
@@ -199,7 +200,7 @@ async def test_topic_that_the_target_refuses_in_a_batch_is_told_once_and_when_it
 async def test_what_healed_within_a_batch_is_an_event_and_counted_in_the_status(tmp_path):
     topic, west, source = TopicName.parse("x"), address("west", Access()), address("east", Access())
     config = PipelineConfig(name="t", state=tmp_path, source=source, target=west, select=Selection(namespaces=("a/b",)))
-    told = []
+    told: list[Any] = []
     async with source.admin() as admin:
         pipeline = Pipeline(config, admin, west, None, told.append, "interpulse.t")
         pipeline.topics.states[topic] = TopicState("REPLICATING", since_ms=5)

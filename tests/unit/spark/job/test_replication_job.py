@@ -6,6 +6,7 @@ import json
 import uuid
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from pyspark.sql.streaming.listener import QueryIdleEvent, QueryStartedEvent
@@ -45,12 +46,12 @@ class Admin:
     ("answer", "ours"), [({"replicationJob": "embedded"}, True), ({}, False), (AuthorizationError("no"), False)]
 )
 async def test_kind_of_cluster_is_read_from_its_configuration(answer, ours):
-    assert await is_interpulse(Admin(answer)) is ours
+    assert await is_interpulse(Admin(answer)) is ours  # type: ignore[arg-type]
 
 
 async def test_cluster_without_answer_is_not_taken_for_another_kind():
     with pytest.raises(NotConnected):
-        await is_interpulse(Admin(NotConnected("no route")))
+        await is_interpulse(Admin(NotConnected("no route")))  # type: ignore[arg-type]
 
 
 class FakePipeline:
@@ -76,7 +77,7 @@ async def test_cluster_that_does_not_answer_is_waited_for_by_no_other(tmp_path, 
         url = f"127.0.0.1:{port}"
         return ClusterAddress(cluster=remote, service_url=f"pulsar://{url}", admin_url=f"http://{url}")
 
-    awake, made, selected = asyncio.Event(), [], {}
+    awake, made, selected = asyncio.Event(), list[Any](), dict[Any, Any]()
     config = PipelineConfig(
         name="t", state=tmp_path, source=at("east"), target=None, select=Selection(from_policies=True)
     )
@@ -87,7 +88,7 @@ async def test_cluster_that_does_not_answer_is_waited_for_by_no_other(tmp_path, 
 
     async def new_pipeline(admin, target):
         made.append(FakePipeline(target.cluster, awake))
-        made[-1].route = SimpleNamespace(target=target)  # type: ignore[attr-defined]
+        made[-1].route = SimpleNamespace(target=target)
         return made[-1]
 
     monkeypatch.setattr("interpulse.spark.job.replication_job.select", select)
@@ -97,7 +98,7 @@ async def test_cluster_that_does_not_answer_is_waited_for_by_no_other(tmp_path, 
     async def turn(topics, *addresses):
         selected.clear()
         selected.update({each.cluster: RemoteSelection(each, dict.fromkeys(topics, 0)) for each in addresses})
-        await job._turn(None)
+        await job._turn(None)  # type: ignore[arg-type]
 
     await turn("a", at("silent"), at("well"))
     await turn("ab", at("silent"), at("well"))
@@ -148,8 +149,8 @@ async def test_update_that_fails_concerns_its_own_cluster_and_is_tried_again(tmp
     monkeypatch.setattr(job, "_new_pipeline", new_pipeline)
     for _ in range(2):
         with contextlib.suppress(PulsarError):
-            await job._turn(None)
-    await job._turn(None)
+            await job._turn(None)  # type: ignore[arg-type]
+    await job._turn(None)  # type: ignore[arg-type]
     assert sorted(updated) == ["north", "north", "south", "south", "west"]
     events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [(each["cluster"], each["error"]) for each in events] == [
@@ -231,9 +232,9 @@ async def test_job_ends_with_code_1_and_says_why_when_java_has_died(tmp_path, mo
 async def test_idle_query_is_told_to_its_pipeline(tmp_path):
     at = ClusterAddress(cluster="west", service_url="pulsar://127.0.0.1:1", admin_url="http://127.0.0.1:1")
     config = PipelineConfig(name="t", state=tmp_path, source=at, target=None, select=Selection(from_policies=True))
-    job, listeners, told = ReplicationJob(config, supervised=False), [], asyncio.Event()
-    job._pipelines["west"] = SimpleNamespace(take_idle=told.set)
-    job._listen(SimpleNamespace(streams=SimpleNamespace(addListener=listeners.append)))
+    job, listeners, told = ReplicationJob(config, supervised=False), list[Any](), asyncio.Event()
+    job._pipelines["west"] = SimpleNamespace(take_idle=told.set)  # type: ignore[assignment]
+    job._listen(SimpleNamespace(streams=SimpleNamespace(addListener=listeners.append)))  # type: ignore[arg-type]
     run = {"id": str(uuid.uuid4()), "runId": str(uuid.uuid4()), "timestamp": "now"}
 
     def as_spark_does():
@@ -278,7 +279,7 @@ async def test_cluster_whose_record_cannot_be_used_is_told_once_and_its_topics_a
     job = ReplicationJob(config, supervised=False)
     west = FakePipeline("west", asyncio.Event())
     west.route = SimpleNamespace(target=at)  # type: ignore[attr-defined]
-    job._pipelines["west"] = west
+    job._pipelines["west"] = west  # type: ignore[assignment]
     found = RemoteSelection(None, {TopicName.parse("x"): 2}, problem="west wants basic")
 
     async def select(config, admin):
@@ -286,7 +287,7 @@ async def test_cluster_whose_record_cannot_be_used_is_told_once_and_its_topics_a
 
     monkeypatch.setattr("interpulse.spark.job.replication_job.select", select)
     for _ in range(2):
-        await job._turn(None)
+        await job._turn(None)  # type: ignore[arg-type]
     assert west.ends == ["stopped"]  # and not retired: when the record is mended it goes on where it was
     assert capsys.readouterr().out.count("west wants basic") == 1
     ((first, second),) = job._unusable_remotes["west"].records().values()
@@ -302,20 +303,20 @@ async def test_target_that_is_silent_does_not_keep_the_job_from_its_turn(tmp_pat
     job = ReplicationJob(config, supervised=False)
     west = FakePipeline("west", asyncio.Event())
     west.route = SimpleNamespace(target=at)  # type: ignore[attr-defined]
-    job._pipelines["west"] = west
+    job._pipelines["west"] = west  # type: ignore[assignment]
 
     async def misnamed(admin, given, address):
         if given == "west":
             await asyncio.Event().wait()
 
     async def select(config, admin):
-        return {"west": RemoteSelection(at, {"x": 0})}
+        return {"west": RemoteSelection(at, {"x": 0})}  # type: ignore[dict-item]
 
     monkeypatch.setattr("interpulse.spark.job.pipeline_config.misnamed", misnamed)
     monkeypatch.setattr("interpulse.spark.job.replication_job.select", select)
     monkeypatch.setattr("interpulse.spark.job.replication_job._TURN_S", 0.01)
     async with asyncio.timeout(60):
-        await job._turn(None)
+        await job._turn(None)  # type: ignore[arg-type]
     assert west.updates == [{"x"}]
 
 

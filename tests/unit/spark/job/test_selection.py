@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -128,7 +129,7 @@ TLS = {
 }
 TLS_PLUGIN = {"authentication_plugin": "org.apache.pulsar.client.impl.auth.AuthenticationTls"}
 FILES = {"broker_client_certificate_file_path": "/c.pem", "broker_client_key_file_path": "/k.pem"}
-SHOWN = {"certificate_file": "/c.pem", "key_file": "/k.pem"}
+SHOWN: dict[str, Any] = {"certificate_file": "/c.pem", "key_file": "/k.pem"}
 
 
 @pytest.mark.parametrize(
@@ -200,7 +201,8 @@ SHOWN = {"certificate_file": "/c.pem", "key_file": "/k.pem"}
 async def test_cluster_is_reached_as_its_record_says(record, expected):
     source = Source(["east", "west"], {})
     source.record = record
-    found = (await select(CONFIG, source)).get("west")
+    found = (await select(CONFIG, source)).get("west")  # type: ignore[arg-type]
     address = found and found.address
     assert (address and (address.service_url, address.admin_url, address.access)) == expected
+    assert found is not None
     assert bool(found.problem) == (expected is None)

@@ -109,9 +109,9 @@ class Topics:
 )
 async def test_first_message_is_the_one_behind_a_position_or_the_first_of_a_time(begin, first):
     topics = Topics(7, 3)
-    assert await first_message(topics, X, begin) == first
+    assert await first_message(topics, X, begin) == first  # type: ignore[arg-type]
     assert begin != NOON or topics.asked == (X, int(datetime(2026, 1, 1, 12, tzinfo=UTC).timestamp() * 1000))
 
 
 async def test_topic_whose_messages_are_all_later_begins_with_its_first_one():
-    assert await first_message(Topics(7, -1), X, NOON) == MessageId(7, 0)
+    assert await first_message(Topics(7, -1), X, NOON) == MessageId(7, 0)  # type: ignore[arg-type]

@@ -255,6 +255,7 @@ def test_partitions_are_assigned():
 )
 def test_ways_to_authenticate(given, method, source):
     access = parse_read_options({**URL, "topic": "x", **given}).access
+    assert access.credentials is not None
     assert (access.credentials.method, access.credentials.source) == (method, source)
     assert access.rereads_credentials == (method == "oauth2" or source.startswith("file:"))
     for prefix in ("", "schemaSource"):
@@ -331,6 +332,8 @@ def test_admin_api_is_asked_as_who_we_are_unless_told_otherwise():
     own = {"authToken": "a", "tlsTrustCertsFile": "/ca.pem", "admin.url": "https://b:1"}
     options = parse_read_options({**URL, "topic": "x", **own, "pulsar.admin.authParams": "token:b"})
     access, admin_access = options.access, options.admin_access
-    assert admin_access.credentials_beside(access).source == "token:b"
+    credentials = admin_access.credentials_beside(access)
+    assert credentials is not None
+    assert credentials.source == "token:b"
     assert admin_access.tls_beside(access) == access.tls
     assert Access().credentials_beside(access) == access.credentials

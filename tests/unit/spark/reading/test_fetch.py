@@ -2,6 +2,7 @@
 
 import asyncio
 import queue
+from typing import Any
 
 import pytest
 
@@ -35,7 +36,7 @@ async def end_of_reading(monkeypatch, *, session=None, reading=None):
 
     monkeypatch.setattr(fetch, "session_for", session_for)
     monkeypatch.setattr(fetch, "_read_range", read_range)
-    arrived = queue.Queue()
+    arrived: queue.Queue[Any] = queue.Queue()
     await asyncio.gather(fetch._read_all(OPTIONS, [RANGE], arrived, asyncio.Semaphore(1)), return_exceptions=True)
     return arrived.get_nowait().error
 

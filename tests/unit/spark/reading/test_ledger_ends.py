@@ -1,6 +1,7 @@
 """Streams over ledgers of any length with any limit: positions are those of entries, and only a loss is reported."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -98,7 +99,7 @@ def test_limited_stream_reads_every_entry_once_and_stands_at_entries(counts, lim
     log = Log(counts)
     limits = {"bytes_max": limit * _SIZE} if in_bytes else {"entries_max": limit}
     stream = planner_of(log, startingOffsets="earliest")
-    offset, seen, step = stream.initial_offset(0).anchored(), [], 0
+    offset, seen, step = stream.initial_offset(0).anchored(), list[Any](), 0
     while True:
         step += 1
         if step == stop_after:
@@ -125,7 +126,7 @@ def test_stream_whose_ledgers_are_trimmed_reports_a_loss_exactly_where_entries_w
 ):
     log = Log(counts, reloaded=reloaded)
     stream = planner_of(log, startingOffsets="earliest")
-    offset, seen, lost, step, restarted = stream.initial_offset(0).anchored(), [], set(), 0, False
+    offset, seen, lost, step, restarted = stream.initial_offset(0).anchored(), list[Any](), set[Any](), 0, False
     while True:
         step += 1
         lost |= (log.trim(trims[step - 1]) if step <= len(trims) else set()) - set(seen)
@@ -156,7 +157,7 @@ def test_checkpoint_whose_position_lies_beyond_the_end_of_its_ledger_goes_on(cou
     ledger = min(ledger, len(counts) - 1)
     log = Log([max(count, 1) for count in counts])
     start = Position(ledger, log.counts[ledger - 1] - 1 + beyond)
-    stream, offset, seen = planner_of(log), StreamOffset({A: start}), []
+    stream, offset, seen = planner_of(log), StreamOffset({A: start}), list[Any]()
     for step in range(100):
         following = stream.latest_offset(offset, step, entries_max=limit)
         if following is offset:
@@ -199,12 +200,17 @@ def planner_range(log, chosen):
 
 
 @pytest.mark.parametrize("limit", range(1, 9))
-def test_a_ledger_end_costs_a_few_questions(limit):
+def test_a_ledger_end_costs_a_few_questions(limit, monkeypatch):
     """One for each range, and where a ledger ends as many more as the length of the range has bits, and one."""
     log = Log([7, 7, 7])
     asked = []
     original = log.following
-    log.following = lambda *given: asked.append(given) or original(*given)
+
+    def noted(*arguments):
+        asked.append(arguments)
+        return original(*arguments)
+
+    monkeypatch.setattr(log, "following", noted)
     stream = planner_of(log, startingOffsets="earliest")
     offset, steps = stream.initial_offset(0).anchored(), 0
     while (following := stream.latest_offset(offset, steps, entries_max=limit)) is not offset:

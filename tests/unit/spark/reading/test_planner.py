@@ -382,13 +382,13 @@ def test_topic_that_holds_nothing_any_more_reports_its_loss_once(caplog):
     strict, lenient = planner(source), planner(source, failOnDataLoss="false", offsetPollIntervalMs="1")
     start = StreamOffset({A: Position(3, 1)}, 16)
     source.topics[A], ends = {7: 0}, source.ends
-    source.ends = lambda topics: {A: TopicEnd(EARLIEST, log_end=Position(7, -1))}
+    source.ends = lambda topics: {A: TopicEnd(EARLIEST, log_end=Position(7, -1))}  # type: ignore[method-assign]
     loss = f"{A}: ledger 3, read up to 3:1, is gone with what came behind it, none is there"
     with pytest.raises(DataLoss, match=loss):
         strict.latest_offset(start, 1)
     for second in range(1, 5):
         assert lenient.latest_offset(start, second) is start
-    source.topics[A], source.ends = {7: 1}, ends
+    source.topics[A], source.ends = {7: 1}, ends  # type: ignore[method-assign]
     assert lenient.latest_offset(start, 5).positions == {A: Position(7, 0)}
     assert [record.message for record in caplog.records] == [f"data loss reason={loss}"]
 
@@ -399,10 +399,10 @@ def test_source_that_goes_away_while_it_is_asked_what_an_empty_topic_lost_is_ask
     original = source.ledgers_there
 
     def vanished(ledgers):
-        source.ledgers_there = original
+        source.ledgers_there = original  # type: ignore[method-assign]
         raise NotConnected("no route")
 
-    source.ledgers_there = vanished
+    source.ledgers_there = vanished  # type: ignore[method-assign]
     assert plan.latest_offset(start, 1) is start
     with pytest.raises(DataLoss):
         plan.latest_offset(start, 2)
@@ -535,7 +535,8 @@ def test_topic_found_later_whose_cursor_stands_behind_its_last_message_did_not_g
 
 def test_stream_that_followed_its_cursor_behind_the_last_message_waits_there():
     source = Source(a={3: 5})
-    source.acknowledged, source.acknowledge = {A: Position(4, -1)}, lambda positions: None
+    source.acknowledged = {A: Position(4, -1)}
+    source.acknowledge = lambda positions: None  # type: ignore[method-assign]
     plan = planner(source, startingOffsets="subscription", predefinedSubscription="s")
     end = plan.latest_offset(StreamOffset({A: Position(3, 2)}, 16), 0)
     assert end.positions == {A: Position(4, -1)}
@@ -553,7 +554,7 @@ def test_topic_whose_cursor_stands_ahead_goes_on_at_the_cursor():
     source.acknowledged = {A: Position(3, 3), B: Position(3, 1)}
     plan = planner(source, startingOffsets="subscription", predefinedSubscription="s")
     start = StreamOffset({A: Position(3, 1), B: Position(3, 1)}, 16)
-    source.acknowledge = lambda positions: None
+    source.acknowledge = lambda positions: None  # type: ignore[method-assign]
     end = plan.latest_offset(start, 0)
     assert [(item.topic, item.after, item.upto) for item in ranges_between(start, end)] == [
         (A, Position(3, 3), Position(3, 4)),

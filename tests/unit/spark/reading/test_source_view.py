@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,7 @@ class Answers:
     """What cursors say, by topic: an end, an error, or a future."""
 
     def __init__(self, monkeypatch):
-        self.by_topic = {}
+        self.by_topic: dict[Any, Any] = {}
         answers = self
 
         class Cursor:

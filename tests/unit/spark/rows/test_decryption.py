@@ -1,6 +1,7 @@
 """Encrypted entries as rows, written by the sink and read by the source."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,13 +32,13 @@ class Entry:
 
 def written(keys: KeyFiles, *values: bytes, batched: bool, codec: int = pb.NONE) -> Entry:
     encryptor = Encryptor(TOPIC, ["orders"], DefaultCryptoKeyReader(keys.public), "fail")
-    fields = dict.fromkeys(OutgoingMessage._fields)
+    fields: dict[str, Any] = dict.fromkeys(OutgoingMessage._fields)
     messages = [
         OutgoingMessage(**{**fields, "topic": TOPIC, "value": value, "properties": {}, "replicate_to": ()})
         for value in values
     ]
     ids = range(len(messages))
-    options = {"producer_name": "p", "publish_time_ms": 1, "batched": batched, "codec": codec}
+    options: dict[str, Any] = {"producer_name": "p", "publish_time_ms": 1, "batched": batched, "codec": codec}
     return Entry(build_messages(messages, ids=ids, encryptor=encryptor, **options))
 
 

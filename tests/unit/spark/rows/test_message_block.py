@@ -1,5 +1,7 @@
 """Batches column by column: the same as message by message."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +15,7 @@ from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.batches import pack_batch, unpack_batch
 from interpulse.wire.errors import RemoteProtocolError
 
-SINGLES = st.builds(
+SINGLES: st.SearchStrategy[Any] = st.builds(
     dict,
     payload=st.binary(max_size=40) | st.sampled_from([b"x" * 127, b"x" * 128, b"x" * 16_383, b"x" * 16_384]),
     sequence_id=st.none() | st.integers(0, 2**63),
@@ -23,7 +25,9 @@ SINGLES = st.builds(
     null_value=st.sampled_from([False, False, True]),
     compacted_out=st.sampled_from([False, False, False, True]),
 )
-PLAIN = st.builds(dict, payload=st.binary(max_size=300), sequence_id=st.none() | st.integers(0, 2**63))
+PLAIN: st.SearchStrategy[Any] = st.builds(
+    dict, payload=st.binary(max_size=300), sequence_id=st.none() | st.integers(0, 2**63)
+)
 
 
 def single_of(given):
@@ -99,7 +103,8 @@ def test_large_and_small_batches_stay_in_order(style):
     batches = [[{"payload": f"{group}-{index}".encode(), "key": "k"} for index in range(size)]
                for group, size in enumerate((1, 20, 3, 8, 9, 2))]  # fmt: skip
     for batch in batches:
-        builder.add("persistent://t/n/x-partition-3", [Source(entry_of(batch), is_batch=True)])
+        source: Any = Source(entry_of(batch), is_batch=True)
+        builder.add("persistent://t/n/x-partition-3", [source])
     assert builder.rows == 43
     table = builder.take()
     assert table.column("value").to_pylist() == [item["payload"] for batch in batches for item in batch]

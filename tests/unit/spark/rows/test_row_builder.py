@@ -152,7 +152,7 @@ class Decoder:
 def test_columns_of_payloads_stand_where_they_are_wanted():
     layout = Layout(payload=StructType([StructField("text", StringType())]))
     decoder = Decoder()
-    builder = RowBuilder(read_schema(layout, ["__entryId", "text"]), layout, decoder)
+    builder = RowBuilder(read_schema(layout, ["__entryId", "text"]), layout, decoder)  # type: ignore[arg-type]
     builder.add(TOPIC, [batch(), entry(number=8)])
     found = builder.take()
     assert found.schema.names == ["__entryId", "text"]

@@ -97,7 +97,7 @@ PLACE = {
     "name": "Place",
     "fields": [{"name": "floor", "type": "int"}, {"name": "room", "type": "string"}],
 }
-OTHER = [
+OTHER: list[Any] = [
     {"name": "place", "type": PLACE},
     {"name": "next", "type": ["null", "Place"]},
     {"name": "colour", "type": {"type": "enum", "name": "Colour", "symbols": ["RED", "GREEN"]}},

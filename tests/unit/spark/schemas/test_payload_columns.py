@@ -37,7 +37,9 @@ STRING, INT = SchemaInfo(SchemaType.STRING), SchemaInfo(SchemaType.INT32)
     ],
 )
 def test_columns_of_a_schema(schema, expected):
-    assert payload_fields(schema).simpleString() == expected
+    fields = payload_fields(schema)
+    assert fields is not None
+    assert fields.simpleString() == expected
 
 
 @pytest.mark.parametrize("kind", [SchemaType.NONE, SchemaType.PROTOBUF, SchemaType.PROTOBUF_NATIVE])

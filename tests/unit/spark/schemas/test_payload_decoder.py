@@ -45,7 +45,7 @@ def payload(value, version=b"", key=None):
 
 
 def decoded(wanted, *payloads, **options):
-    decoder = PayloadDecoder(wanted, payload_fields(wanted), lambda topic, version: VERSIONS.get(version), **options)
+    decoder = PayloadDecoder(wanted, payload_fields(wanted), lambda topic, version: VERSIONS.get(version), **options)  # type: ignore[arg-type]
     return {name: column.to_pylist() for name, column in decoder.arrays(payloads).items()}
 
 

@@ -97,7 +97,7 @@ def test_command_when_both_sides_are_the_same_then_ends_with_0(monkeypatch: pyte
 
 
 def test_command_when_told_to_end_then_says_that_it_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launch, "compare", lambda *_, **__: iter([signal.raise_signal(signal.SIGTERM)]))
+    monkeypatch.setattr(launch, "compare", lambda *_, **__: iter([signal.raise_signal(signal.SIGTERM)]))  # type: ignore[func-returns-value]
     code, output = run(*NAMED)
     assert (code, "stopped before the end; with --dir the same command goes on" in output) == (2, True), output
 
@@ -121,7 +121,12 @@ def test_clusters_when_they_ask_for_an_identity_then_options_of_the_data_source_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     compared: list[Any] = []
-    monkeypatch.setattr(launch, "compare", lambda comparisons, **_: compared.extend(comparisons) or iter([report_of()]))
+
+    def compare(comparisons: Any, **_: Any) -> Any:
+        compared.extend(comparisons)
+        return iter([report_of()])
+
+    monkeypatch.setattr(launch, "compare", compare)
     plugin = ["--source-option", "pulsar.client.authPluginClassName=AuthenticationBasic"]
     plugin += ["--source-option", "pulsar.client.authParams=file:///etc/user=word"]
     shown = ["--target-option", "tlsCertificateFile=c.pem", "--target-option", "tlsKeyFile=k.pem"]

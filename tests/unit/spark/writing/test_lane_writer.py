@@ -34,7 +34,7 @@ class FakeTarget:
         self.stored = []
         self.known = {}
         self.failing = set()
-        self.failure_kind = RuntimeError
+        self.failure_kind: type[Exception] = RuntimeError
         self.refused = {}
         self.opened = []
         self.closed = []

@@ -81,7 +81,7 @@ def sent(batches, *, at_once, encodes=False, schema=None, count=2, **options):
             patch.setattr(message_writer, "outgoing_messages", first_alone)
         else:
             patch.setattr(message_writer, "ROWS_MIN", 1 << 30)
-        writer = MessageWriter(given, publishers, publishers, publishers if encodes else None)
+        writer = MessageWriter(given, publishers, publishers, publishers if encodes else None)  # type: ignore[arg-type]
         for batch in batches:
             asyncio.run(writer.write(batch))
     return {topic: publisher.sent for topic, publisher in publishers.opened.items()}
@@ -178,9 +178,9 @@ def test_key_beside_a_schema_that_keeps_its_own_there_is_refused():
     async def encoder(topic):
         return RowEncoder(topic, schema, columns)
 
-    publishers.encoder = encoder
+    publishers.encoder = encoder  # type: ignore[method-assign]
     options = parse_write_options({"service.url": "pulsar://x:1", "topic": TOPIC})
-    writer = MessageWriter(options, publishers, publishers, publishers)
+    writer = MessageWriter(options, publishers, publishers, publishers)  # type: ignore[arg-type]
     batch = pa.record_batch({"key": ["k"], "value": pa.array([1], pa.int32()), "__key": ["other"]})
     with pytest.raises(InvalidRequest, match=r"column __key: the schema of .*/t keeps its column key there"):
         asyncio.run(writer.write(batch))

@@ -48,7 +48,7 @@ class Broker:
     def values(self, topic=f"{TOPIC}-partition-0"):
         entries = [parse_entry(entry) for place, _, entry in self.log if place == topic]
         stored = [StoredEntry(0, EARLIEST, 0, entry) for entry in entries]
-        return [message.value.decode() for entry in stored for message in stored_messages(entry)]
+        return [(message.value or b"").decode() for entry in stored for message in stored_messages(entry)]
 
 
 class Sender:

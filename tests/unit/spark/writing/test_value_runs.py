@@ -1,5 +1,7 @@
 """Rows that are packed at once are what they are one by one."""
 
+from typing import Any
+
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -9,23 +11,23 @@ from interpulse.spark.writing.sink_rows import build_messages, build_packed, out
 from interpulse.spark.writing.value_runs import PackedRun, is_plain, plain_values
 from interpulse.wire import pulsar_api_pb2 as pb
 
-ENTRY = {"producer_name": "p", "publish_time_ms": 99, "schema_version": b"\x01"}
+ENTRY: dict[str, Any] = {"producer_name": "p", "publish_time_ms": 99, "schema_version": b"\x01"}
 
 
 def one_by_one(batch: pa.RecordBatch, ids: range, messages_max: int, bytes_max: int, codec: int) -> list[bytes]:
     """As the writer of rows packs and builds them."""
-    entries, packed, size = [], [], 0
+    entries, packed, size = list[Any](), list[Any](), 0
     for message in outgoing_messages(batch, "t"):
-        if packed and (len(packed) >= messages_max or size + len(message.value) > bytes_max):
+        if packed and (len(packed) >= messages_max or size + len(message.value or b"") > bytes_max):
             entries.append(packed)
             packed, size = [], 0
         packed.append(message)
-        size += len(message.value)
+        size += len(message.value or b"")
     entries.append(packed)
     built, first = [], ids.start
     for each in entries:
         numbers = range(first, first + len(each))
-        built.append(build_messages(each, ids=numbers, batched=True, codec=codec, **ENTRY))
+        built.append(build_messages(each, ids=numbers, batched=True, codec=codec, **ENTRY))  # type: ignore[arg-type]
         first += len(each)
     return built
 

@@ -16,7 +16,9 @@ GIVEN = {"service.url": "pulsar://x:1", "topic": "t", "deliveryGuarantee": "exac
 
 
 def writer_of(**options: str) -> PulsarStreamWriter:
-    return source_of({**GIVEN, **options}).streamWriter(schema=columns_of(value=BinaryType()), overwrite=False)
+    writer = source_of({**GIVEN, **options}).streamWriter(schema=columns_of(value=BinaryType()), overwrite=False)
+    assert isinstance(writer, PulsarStreamWriter)
+    return writer
 
 
 @pytest.mark.parametrize("form", ["{}", "{}/", "file:{}", "file://{}"])

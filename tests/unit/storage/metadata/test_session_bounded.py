@@ -192,7 +192,7 @@ async def test_read_when_begun_without_a_task_then_ends_nevertheless(
     store: Silent, bounded: SessionBoundedMetadata
 ) -> None:
     """As commands are whose answers are likely to be in memory."""
-    left = start_eagerly(bounded.get("/a"))
+    left = start_eagerly(bounded.get("/a"))  # type: ignore[arg-type]
     assert left is not None
     reading = asyncio.ensure_future(left)
     store.session.lose()

@@ -34,7 +34,7 @@ async def open_on(disk: SimulatedDisk, metadata: MemoryMetadataStore | None = No
     return await open_log_store(DIRECTORY, metadata or MemoryMetadataStore(), files=disk, segment_bytes_max=500)
 
 
-async def publish(log: TopicLog, listener: Listener, *payloads: bytes) -> None:
+async def append_durably(log: TopicLog, listener: Listener, *payloads: bytes) -> None:
     for payload in payloads:
         await listener.durable(log.append(payload))
 
@@ -49,10 +49,10 @@ async def test_trim_when_segments_hold_nothing_living_then_unlinked_before_it_re
     listener, other_listener = Listener(), Listener()
     log = await store.open("a", listener, create=True)
     other = await store.open("b", other_listener, create=True)
-    await publish(other, other_listener, b"stays")
-    await publish(log, listener, *[b"x" * 300] * 6)
+    await append_durably(other, other_listener, b"stays")
+    await append_durably(log, listener, *[b"x" * 300] * 6)
     await log.roll()
-    await publish(log, listener, b"y")
+    await append_durably(log, listener, b"y")
     assert len(segments(disk)) > 2
     await log.trim(LATEST)
     assert len(segments(disk)) == 2, "the one with the other log, and the current one"
@@ -68,11 +68,11 @@ async def test_delete_when_the_current_segment_holds_nothing_else_then_its_room_
     store = await open_on(disk, metadata)
     listener = Listener()
     log = await store.open("a", listener, create=True)
-    await publish(log, listener, b"x")
+    await append_durably(log, listener, b"x")
     await store.delete("a")
     assert disk.names_now == {}
     again = Listener()
-    await publish(await store.open("a", again, create=True), again, b"y")
+    await append_durably(await store.open("a", again, create=True), again, b"y")
     await store.close()
     store = await open_on(disk.healthy(), metadata)
     assert await read_all(await store.open("a", Listener(), create=False)) == [b"y"]
@@ -111,7 +111,7 @@ async def test_open_when_ledgers_died_while_no_process_ran_then_their_segments_a
     disk, metadata = SimulatedDisk(), MemoryMetadataStore()
     store = await open_on(disk, metadata)
     listener = Listener()
-    await publish(await store.open("a", listener, create=True), listener, b"x")
+    await append_durably(await store.open("a", listener, create=True), listener, b"x")
     await store.close()
     await store.records.delete("a")  # the process died between the commit and the unlink
     assert segments(disk) == ["1"]
@@ -126,7 +126,7 @@ async def test_statistics_when_groups_are_written_then_bytes_and_seconds_add_up(
     monkeypatch.setattr(writer_module, "time", SimpleNamespace(perf_counter=count(100.0, 0.25).__next__))
     store = await open_on(SimulatedDisk())
     listener = Listener()
-    await publish(await store.open("a", listener, create=True), listener, b"x", b"y", b"z")
+    await append_durably(await store.open("a", listener, create=True), listener, b"x", b"y", b"z")
     statistics = store.journal.statistics
     assert (statistics.groups, statistics.group_bytes, statistics.failed_groups) == (3, 3 * 45, 0)
     assert (statistics.group_seconds.count, statistics.group_seconds.sum) == (3, 3 * 0.25)
@@ -158,9 +158,9 @@ async def test_read_when_the_log_is_trimmed_meanwhile_then_goes_on_behind() -> N
     store = await open_on(disk)
     listener = Listener()
     log = await store.open("a", listener, create=True)
-    await publish(log, listener, b"x" * 600)
+    await append_durably(log, listener, b"x" * 600)
     await log.roll()
-    await publish(log, listener, b"y")
+    await append_durably(log, listener, b"y")
     journal = store.journal
     real = journal.read
 
@@ -183,7 +183,7 @@ async def test_verify_when_the_log_is_larger_than_checked_at_opening_then_older_
     store = await open_on(disk, metadata)
     listener = Listener()
     log = await store.open("a", listener, create=True)
-    await publish(log, listener, b"1", b"2", b"3")
+    await append_durably(log, listener, b"1", b"2", b"3")
     await store.close()
     disk.content(DIRECTORY / "0000000001.seg")[25] ^= 1
     store = await open_on(disk.healthy(), metadata)
@@ -197,7 +197,7 @@ async def stored(disk: SimulatedDisk, metadata: MemoryMetadataStore, *payloads: 
     """A store that was restarted over one log ``a``, so that nothing is in memory or checked."""
     store = await open_on(disk, metadata)
     listener = Listener()
-    await publish(await store.open("a", listener, create=True), listener, *payloads)
+    await append_durably(await store.open("a", listener, create=True), listener, *payloads)
     await store.close()
     return await open_on(disk, metadata)
 
@@ -270,7 +270,7 @@ async def test_verify_when_this_process_wrote_the_records_then_they_are_not_read
     store = await open_on(disk)
     listener = Listener()
     log = await store.open("a", listener, create=True)
-    await publish(log, listener, b"x")
+    await append_durably(log, listener, b"x")
     await log.close()
     disk.open_error = OSError(errno.EIO, "Input/output error")
     await (await store.open("a", Listener(), create=False)).close()
@@ -299,7 +299,7 @@ async def test_forget_when_a_group_is_on_its_way_then_current_segment_stays_in_u
     listener, other_listener = Listener(), Listener()
     log = await store.open("a", listener, create=True)
     other = await store.open("b", other_listener, create=True)
-    await publish(log, listener, b"x")
+    await append_durably(log, listener, b"x")
     last = other.append(b"y")
     await asyncio.sleep(0)
     await store.delete("a")
@@ -366,13 +366,13 @@ async def test_group_when_its_write_fails_then_only_its_logs_are_fenced() -> Non
     listener, other_listener = Listener(), Listener()
     log = await store.open("a", listener, create=True)
     other = await store.open("b", other_listener, create=True)
-    await publish(log, listener, b"1")
+    await append_durably(log, listener, b"1")
     disk.fail_at, disk.for_good = 0, True
     log.append(b"2")
     with pytest.raises(PersistenceError, match=r"^log in /data/log cannot be written or read: simulated failure of"):
         await listener.durable(LATEST)
     disk.fail_at = None
-    await publish(other, other_listener, b"3")
+    await append_durably(other, other_listener, b"3")
     assert isinstance(store.journal, SegmentJournal)
     assert store.journal.statistics.failed_groups == 1
     assert segments(disk) == ["1", "2"]
@@ -403,7 +403,7 @@ async def test_group_when_the_disk_is_full_then_each_log_fails_once() -> None:
     assert disk.names_now == {}
     disk.room = None
     listener = Listener()
-    await publish(await store.open("c", listener, create=True), listener, b"y")
+    await append_durably(await store.open("c", listener, create=True), listener, b"y")
     assert problems[2:] == []
     await store.close()
 
@@ -415,7 +415,7 @@ async def test_segment_when_it_has_its_size_then_the_next_group_begins_another(
     disk = SimulatedDisk()
     store = await open_on(disk)
     listener = Listener()
-    await publish(await store.open("a", listener, create=True), listener, b"x" * payload, b"y")
+    await append_durably(await store.open("a", listener, create=True), listener, b"x" * payload, b"y")
     assert segments(disk) == expected, "20 bytes of the segment's head and 44 of the record, of 500"
     await store.close()
 
@@ -424,7 +424,7 @@ async def test_delete_when_a_log_is_in_several_segments_then_all_of_them_are_rem
     disk = SimulatedDisk()
     store = await open_on(disk)
     listener = Listener()
-    await publish(await store.open("a", listener, create=True), listener, b"x" * 600, b"y")
+    await append_durably(await store.open("a", listener, create=True), listener, b"x" * 600, b"y")
     assert segments(disk) == ["1", "2"]
     await store.delete("a")
     assert disk.names_now == {}

@@ -26,7 +26,7 @@ def test_encode_when_given_any_content_then_is_the_frame_of_its_command() -> Non
         content = getattr(pb, field.message_type.name)()
         if not content.IsInitialized():
             continue
-        command = pb.BaseCommand(type=pb.BaseCommand.Type.Name(pb.BaseCommand.Type.ValueType(field.number)))
+        command = pb.BaseCommand(type=pb.BaseCommand.Type.Name(pb.BaseCommand.Type.ValueType(field.number)))  # type: ignore[arg-type]
         getattr(command, field.name).SetInParent()
         assert commands.encode(content) == encode_command(command)
 

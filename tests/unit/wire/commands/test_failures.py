@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from interpulse.broker.binary.handlers import AWAITING, INLINE
@@ -34,7 +36,7 @@ def request_of(kind: int) -> pb.BaseCommand:
 
 
 @pytest.mark.parametrize("kind", sorted(AWAITING))
-def test_error_response_when_request_has_an_id_then_typed_answer_repeats_it(kind: int) -> None:
+def test_error_response_when_request_has_an_id_then_typed_answer_repeats_it(kind: Any) -> None:
     command = request_of(kind)
     (answer,) = FrameDecoder().feed(error_response(command, NotAllowed("no")))
     assert answer.command.type == ANSWER_TYPES.get(kind, TYPES.ERROR)

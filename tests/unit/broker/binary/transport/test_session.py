@@ -174,8 +174,8 @@ class Watched:
         self.client = client
         self.session = client.connection.session
         self.watch = self.session._credentials
-        self.watch._now = lambda: self.now
         self.now = time.time()
+        self.watch._now = lambda: self.now
 
     def look(self) -> None:
         """What happens every ``authenticationRefreshCheckSeconds``."""
@@ -264,7 +264,7 @@ async def test_credentials_when_a_proxy_has_forwarded_them_then_its_client_is_as
     context.access = Access(context.access.authentication, context.access.authorization, original_authenticated=True)
     client = dial()
     forwarded = {"original_auth_method": "token", "original_auth_data": token("app", expires_in_seconds=600).decode()}
-    await client.ask(login("proxy", original_principal="app", **forwarded))
+    await client.ask(login("proxy", original_principal="app", **forwarded))  # type: ignore[arg-type]
     seen = Watched(client)
     seen.now += 601
     seen.look()

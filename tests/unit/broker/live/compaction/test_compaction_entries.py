@@ -84,7 +84,7 @@ def test_keys_are_told_apart_by_their_text() -> None:
 
 def test_chunk_names_its_message() -> None:
     pieces = {"num_chunks_from_msg": 2, "uuid": "u", "total_chunk_msg_size": 9, "partition_key": "k"}
-    first, last = (view_of(single(chunk_id=number, **pieces)) for number in (0, 1))
+    first, last = (view_of(single(chunk_id=number, **pieces)) for number in (0, 1))  # type: ignore[arg-type]
     assert first.chunk == Chunk("p", "u", is_last=False)
     assert last.chunk == Chunk("p", "u", is_last=True)
 

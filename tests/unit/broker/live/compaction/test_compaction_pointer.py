@@ -42,22 +42,23 @@ class Commits:
         self._commit = bench.metadata.commit
         monkeypatch.setattr(bench.metadata, "commit", self.commit)
 
-    async def commit(self, changes: Any, *rest: Any, **more: Any) -> Any:
+    async def commit(self, changes: Any, *rest: Any, **more: Any) -> None:
         if not any(names_a_ledger(each) for each in changes):
-            return await self._commit(changes, *rest, **more)
+            await self._commit(changes, *rest, **more)
+            return
         self.begun.set()
         await self.allowed.wait()
         if self.before is not None:
             raise self.before
-        done = await self._commit(changes, *rest, **more)
+        await self._commit(changes, *rest, **more)
         if self.after is not None:
             raise self.after
-        return done
 
 
 def names_a_ledger(change: Change) -> bool:
-    is_cursor = isinstance(change, Put) and change.key == KEY
-    return is_cursor and COMPACTED_LEDGER in decode_record(change.value).state.numbers
+    if not isinstance(change, Put) or change.key != KEY:
+        return False
+    return COMPACTED_LEDGER in decode_record(change.value).state.numbers
 
 
 async def stored(bench: LiveBench) -> tuple[int | None, Position, int]:
@@ -234,7 +235,7 @@ async def test_topic_when_it_ends_while_the_ledger_is_being_named_then_the_recor
     commits.allowed.clear()
     topic.compaction.begin()
     await commits.begun.wait()
-    ending = asyncio.create_task(end(topic))
+    ending: asyncio.Task[None] = asyncio.create_task(end(topic))  # type: ignore[arg-type]
     await bench.settle()
     commits.allowed.set()
     await ending
@@ -254,7 +255,7 @@ async def test_topic_when_another_broker_may_have_it_then_names_no_ledger_any_mo
         topic.forsake()
         return await reading(*given)
 
-    topic.log.compacted.replace = forsaken  # type: ignore[method-assign]
+    topic.log.compacted.replace = forsaken  # type: ignore[method-assign, assignment]
     await fails(topic, "is being closed")
     assert (await stored(bench))[0] == old.ledger_id
     assert old.ledger_id in bench.journal._ledgers

@@ -153,7 +153,7 @@ async def topic(bench: Any) -> Any:
     return await bench.topic()
 
 
-async def publish(bench: Any, topic: Any, *delays: int | None, **metadata: Any) -> None:
+async def publish_delayed(bench: Any, topic: Any, *delays: int | None, **metadata: Any) -> None:
     """One entry per delay from now, None = it asks for nothing; numbered from the first entry of the topic on."""
     producer, _ = await bench.producer(topic, f"p{topic.entries_added}", producer_id=77)
     for delay in delays:
@@ -182,7 +182,7 @@ async def test_delayed_entries_come_at_their_time_and_hold_up_no_other(
     bench: Any, join: Any, topic: Any, kind: str
 ) -> None:
     _, sink = await join(topic, sub_type=getattr(bench, kind))
-    await publish(bench, topic, None, 3000, 0, 2000, -5, partition_key="k")
+    await publish_delayed(bench, topic, None, 3000, 0, 2000, -5, partition_key="k")
     assert sink.numbers() == [0, 2, 4]
     assert shown(topic, "msgDelayed", "msgBacklog", "msgBacklogNoDelayed", "unackedMessages") == (2, 5, 3, 3)
     measured = topic.measure().subscriptions["s"]
@@ -201,7 +201,7 @@ async def test_entries_behind_delayed_ones_are_handed_out_by_permits_and_none_is
     bench: Any, join: Any, topic: Any, permits: int
 ) -> None:
     consumer, sink = await join(topic, permits=permits)
-    await publish(bench, topic, None, 3000, None, 3000, None)
+    await publish_delayed(bench, topic, None, 3000, None, 3000, None)
     assert sink.numbers() == [0, 2, 4][:permits]
     consumer.flow(10)
     assert sink.numbers() == [0, 2, 4][permits:]
@@ -212,7 +212,7 @@ async def test_entries_behind_delayed_ones_are_handed_out_by_permits_and_none_is
 
 async def test_timer_delivers_without_being_asked(bench: Any, join: Any, topic: Any) -> None:
     _, sink = await join(topic)
-    await publish(bench, topic, 15)
+    await publish_delayed(bench, topic, 15)
     assert sink.deliveries == []
     delivered = asyncio.Event()
     sink.deliver = lambda *_: delivered.set()
@@ -223,13 +223,13 @@ async def test_timer_delivers_without_being_asked(bench: Any, join: Any, topic: 
 @pytest.mark.parametrize("kind", ["EXCLUSIVE", "FAILOVER"])
 async def test_types_with_one_active_consumer_deliver_at_once(bench: Any, join: Any, topic: Any, kind: str) -> None:
     _, sink = await join(topic, sub_type=SubType[kind])
-    await publish(bench, topic, 3000, None)
+    await publish_delayed(bench, topic, 3000, None)
     assert sink.numbers() == [0, 1]
 
 
 async def test_delays_survive_a_restart(bench: Any, join: Any, topic: Any) -> None:
     consumer, sink = await join(topic)
-    await publish(bench, topic, 3000, None, 4000)
+    await publish_delayed(bench, topic, 3000, None, 4000)
     consumer.acknowledge(sink.take()[0].position)
     await bench.restart()
     topic = await bench.topic()
@@ -243,7 +243,7 @@ async def test_delays_survive_a_restart(bench: Any, join: Any, topic: Any) -> No
 
 async def test_delay_outlives_its_consumers_and_ends_with_another_type(bench: Any, join: Any, topic: Any) -> None:
     consumer, _ = await join(topic)
-    await publish(bench, topic, 3000)
+    await publish_delayed(bench, topic, 3000)
     consumer.close()
     assert shown(topic, "msgDelayed", "msgInReplay") == (1, 0)
     consumer, sink = await join(topic, "b")
@@ -255,7 +255,7 @@ async def test_delay_outlives_its_consumers_and_ends_with_another_type(bench: An
 
 async def test_redelivery_of_what_was_due_does_not_wait_again(bench: Any, join: Any, topic: Any) -> None:
     consumer, sink = await join(topic)
-    await publish(bench, topic, 3000)
+    await publish_delayed(bench, topic, 3000)
     await wait(bench, topic, 3000)
     consumer.redeliver([sink.take()[0].position])
     assert [each.redelivery_count for each in sink.take()] == [1]
@@ -263,7 +263,7 @@ async def test_redelivery_of_what_was_due_does_not_wait_again(bench: Any, join: 
 
 async def test_acknowledged_while_it_waits_then_not_delivered(bench: Any, join: Any, topic: Any) -> None:
     consumer, sink = await join(topic)
-    await publish(bench, topic, 3000, 3000)
+    await publish_delayed(bench, topic, 3000, 3000)
     consumer.acknowledge(Position(topic.positions.durable.ledger, 0))
     await wait(bench, topic, 3000)
     assert sink.numbers() == [1]
@@ -271,7 +271,7 @@ async def test_acknowledged_while_it_waits_then_not_delivered(bench: Any, join: 
 
 async def test_seek_lets_them_wait_again_only_until_their_time(bench: Any, join: Any, topic: Any) -> None:
     consumer, sink = await join(topic)
-    await publish(bench, topic, None, 3000, 6000)
+    await publish_delayed(bench, topic, None, 3000, 6000)
     await wait(bench, topic, 3000)
     assert sink.numbers() == [0, 1]
     await consumer.seek(MessageId(-1, -1))
@@ -282,7 +282,7 @@ async def test_seek_lets_them_wait_again_only_until_their_time(bench: Any, join:
 
 async def test_skipped_and_expired_entries_wait_no_more(bench: Any, join: Any, topic: Any) -> None:
     _, sink = await join(topic)
-    await publish(bench, topic, 3000, 3000, 3000)
+    await publish_delayed(bench, topic, 3000, 3000, 3000)
     backlog_operations.skip(topic, "s", 1)
     assert shown(topic, "msgDelayed") == (2,)
     await upkeep.expire(topic, "s", 0)
@@ -293,12 +293,12 @@ async def test_skipped_and_expired_entries_wait_no_more(bench: Any, join: Any, t
 
 async def test_policy_that_is_switched_off_lets_everything_go(bench: Any, join: Any, topic: Any) -> None:
     _, sink = await join(topic)
-    await publish(bench, topic, 3000, None)
+    await publish_delayed(bench, topic, 3000, None)
     assert sink.numbers() == [1]
     await topic.apply(TopicSettings(delayed_delivery=DelayedDelivery(active=False)))
     await bench.settle()
     assert sink.numbers() == [0]
-    await publish(bench, topic, 3000)
+    await publish_delayed(bench, topic, 3000)
     assert sink.numbers() == [2]
 
 
@@ -309,7 +309,7 @@ async def test_policy_is_in_force_though_another_one_that_came_with_it_cannot_be
         raise MetadataError("no disk")
 
     _, sink = await join(topic)
-    await publish(bench, topic, 3000)
+    await publish_delayed(bench, topic, 3000)
     monkeypatch.setattr(topic.sequences, "begin", fail)
     settings = TopicSettings(delayed_delivery=DelayedDelivery(active=False), deduplication_enabled=True)
     for _ in range(2):
@@ -321,7 +321,7 @@ async def test_policy_is_in_force_though_another_one_that_came_with_it_cannot_be
 
 async def test_policy_with_another_tick_keeps_what_waits(bench: Any, join: Any, topic: Any) -> None:
     _, sink = await join(topic)
-    await publish(bench, topic, 3000)
+    await publish_delayed(bench, topic, 3000)
     await topic.apply(TopicSettings(delayed_delivery=DelayedDelivery(tick_millis=50)))
     assert (sink.numbers(), shown(topic, "msgDelayed")) == ([], (1,))
     await wait(bench, topic, 3000)
@@ -333,8 +333,8 @@ async def test_when_too_many_wait_then_reading_pauses_until_some_are_due(
 ) -> None:
     monkeypatch.setattr(delayed_module, "DELAYED_MAX", 2)
     _, sink = await join(topic)
-    await publish(bench, topic, 3000, 3000)
-    await publish(bench, topic, None)
+    await publish_delayed(bench, topic, 3000, 3000)
+    await publish_delayed(bench, topic, None)
     assert sink.numbers() == []
     await wait(bench, topic, 3000)
     assert sorted(sink.numbers()) == [0, 1, 2]
@@ -342,7 +342,7 @@ async def test_when_too_many_wait_then_reading_pauses_until_some_are_due(
 
 async def test_many_due_at_once_are_read_from_the_log_and_all_delivered(bench: Any, join: Any, topic: Any) -> None:
     await topic.create_subscription("s")
-    await publish(bench, topic, *([3000] * 3000))
+    await publish_delayed(bench, topic, *([3000] * 3000))
     await bench.restart()
     topic = await bench.topic()
     _, sink = await join(topic, permits=5000)
@@ -358,7 +358,7 @@ async def test_many_due_at_once_then_no_more_wait_to_be_sent_than_there_is_room_
 ) -> None:
     monkeypatch.setattr(shared, "REPLAYS_MAX", 3)
     consumer, sink = await join(topic, permits=8)
-    await publish(bench, topic, *[3000] * 8)
+    await publish_delayed(bench, topic, *[3000] * 8)
     consumer.flow(-7)
     await wait(bench, topic, 3000)
     assert (sink.numbers(), *shown(topic, "msgInReplay", "msgDelayed")) == ([0], 2, 5)
@@ -371,7 +371,7 @@ async def test_many_due_at_once_then_no_more_wait_to_be_sent_than_there_is_room_
 
 async def test_delays_count_for_unacknowledged_limits_only_when_delivered(bench: Any, join: Any, topic: Any) -> None:
     consumer, _ = await join(topic)
-    await publish(bench, topic, 3000)
+    await publish_delayed(bench, topic, 3000)
     assert consumer.unacknowledged == 0
     await wait(bench, topic, 3000)
     assert consumer.unacknowledged == 1
@@ -398,14 +398,14 @@ async def test_time_that_comes_while_entries_are_handed_out_loses_none(bench: An
     now_ms = bench.clock.time_ms
     topic.subscription("s").dispatch._now_ms = lambda: now_ms  # and all others see the next millisecond
     bench.clock.time_ms += 1
-    await publish(bench, topic, 0)
+    await publish_delayed(bench, topic, 0)
     await wait(bench, topic, 1)
     assert sink.numbers() == [0]
 
 
 async def test_redelivery_counts_of_what_was_skipped_are_forgotten(bench: Any, join: Any, topic: Any) -> None:
     consumer, _ = await join(topic)
-    await publish(bench, topic, None, None)
+    await publish_delayed(bench, topic, None, None)
     consumer.redeliver()
     backlog_operations.clear(topic, "s")
     assert topic.subscription("s").dispatch._redeliveries == {}
@@ -441,8 +441,8 @@ async def test_due_entries_of_a_consumer_without_permits_are_read_once(bench: An
     limiter = bench.registry.read_buffer_limiter
     sizes = []
     for number in (0, 2):
-        await publish(bench, topic, 1000, partition_key="key1")  # of a
-        await publish(bench, topic, 1000, partition_key="key2")
+        await publish_delayed(bench, topic, 1000, partition_key="key1")  # of a
+        await publish_delayed(bench, topic, 1000, partition_key="key2")
         await wait(bench, topic, 1000)
         assert of_b.numbers() == [number + 1]
         sizes.append(limiter.bytes_held)

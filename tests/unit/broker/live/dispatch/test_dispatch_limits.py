@@ -46,7 +46,7 @@ def alarms(bench: Any, monkeypatch: pytest.MonkeyPatch) -> Alarms:
 @EVERY_TYPE
 @pytest.mark.parametrize("field", ["dispatch_rate", "subscription_dispatch_rate"])
 async def test_messages_per_second(bench: Any, join: Any, alarms: Alarms, sub_type: SubType, field: str) -> None:
-    bench.settings = TopicSettings(**{field: DispatchRate(10, -1)})
+    bench.settings = TopicSettings(**dict[str, Any]({field: DispatchRate(10, -1)}))
     topic = await bench.topic()
     await topic.create_subscription("s")
     await bench.publish(topic, *range(30))
@@ -117,7 +117,7 @@ async def test_subscription_that_wants_nothing_any_more_keeps_no_other_waiting(
     bench: Any, alarms: Alarms, sub_type: SubType
 ) -> None:
     bench.settings = TopicSettings(
-        dispatch_rate=DispatchRate(10, -1), subscription_dispatch_rate=DispatchRate(1, -1, 60)
+        dispatch_rate=DispatchRate(10, -1), subscription_dispatch_rate=DispatchRate(1, -1, period_seconds=60)
     )
     topic = await bench.topic()
     for name in "abc":
@@ -212,7 +212,7 @@ async def test_change_counts_at_once(bench: Any, join: Any, alarms: Alarms) -> N
 async def test_rate_that_stays_goes_on_counting_when_other_settings_change(
     bench: Any, join: Any, alarms: Alarms
 ) -> None:
-    rates = {"dispatch_rate": DispatchRate(2, -1), "subscription_dispatch_rate": DispatchRate(3, -1)}
+    rates: dict[str, Any] = {"dispatch_rate": DispatchRate(2, -1), "subscription_dispatch_rate": DispatchRate(3, -1)}
     bench.settings = TopicSettings(**rates)
     topic = await bench.topic()
     _, sink = await join(topic)

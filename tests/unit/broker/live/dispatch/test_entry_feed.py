@@ -130,7 +130,7 @@ async def test_entries_that_cannot_be_read_now_then_are_delivered_later(
     await bench.publish(topic, *range(5))
     await bench.restart()
     topic = await bench.topic()
-    may_read, told = asyncio.Event(), []
+    may_read, told = asyncio.Event(), list[Any]()
     read = topic.log.read
 
     async def read_later(*arguments: Any, **limits: Any) -> Any:

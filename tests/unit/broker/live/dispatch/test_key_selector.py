@@ -18,12 +18,16 @@ from interpulse.model.ids import Position
 MAKE = Callable[..., bytes]
 
 
-class FakeConsumer:
+class KeyConsumer:
     def __init__(self, name: str, *ranges: tuple[int, int], permits: int = 100) -> None:
         self.name, self.permits = name, permits
         self.pending: dict[Position, int] = {}
         sharing = KeySharing(tuple(KeyRange(*each) for each in ranges))
         self.request = SubscribeRequest(1, "s", SubType.KEY_SHARED, name, key_sharing=sharing)
+
+
+def key_consumer(name: str, *arguments: Any, **options: Any) -> Any:
+    return KeyConsumer(name, *arguments, **options)
 
 
 @pytest.fixture
@@ -54,7 +58,7 @@ def joined(*consumers: Any, ordered: bool = True) -> KeySelector:
 
 
 def test_new_entries_wait_behind_those_that_wait_for_their_consumer_already(entry: Any) -> None:
-    consumer = FakeConsumer("a", permits=1)
+    consumer = key_consumer("a", permits=1)
     selector = joined(consumer)
     first = selector.select([entry(0, "key1"), entry(1, "key1"), entry(2, "key2")], [consumer])
     assert (selected(first), [each.position.entry for each in first.held]) == ({"a": [0]}, [1, 2])
@@ -67,11 +71,11 @@ def test_new_entries_wait_behind_those_that_wait_for_their_consumer_already(entr
 
 
 def test_key_drains_before_its_new_owner_gets_it_and_statistics_tell(entry: Any) -> None:
-    low, high = FakeConsumer("low", (0, 299)), FakeConsumer("high", (300, 65535))
+    low, high = key_consumer("low", (0, 299)), key_consumer("high", (300, 65535))
     selector = joined(low, high)
     sent(selector.select([entry(0, "key1"), entry(1, "key1"), entry(2, "key2")], [low, high]))
     selector.left(low)
-    heir = FakeConsumer("heir", (0, 299))
+    heir = key_consumer("heir", (0, 299))
     selector.joined(heir)
     assert selected(selector.select([entry(3, "key1"), entry(4, "key2")], [heir, high])) == {"high": [4]}
     assert selector.stats()["drainingHashesCount"] == 1
@@ -84,7 +88,7 @@ def test_key_drains_before_its_new_owner_gets_it_and_statistics_tell(entry: Any)
 
 
 def test_draining_is_shown_of_the_consumer_that_holds_the_key(entry: Any) -> None:
-    consumers = [FakeConsumer(name) for name in "abcdefgh"]
+    consumers = [key_consumer(name) for name in "abcdefgh"]
     selector = joined(consumers[0])
     sent(selector.select([entry(0, "key1")], consumers[:1]))
     for other in consumers[1:]:
@@ -100,7 +104,7 @@ def test_draining_is_shown_of_the_consumer_that_holds_the_key(entry: Any) -> Non
 
 
 def test_ranges_of_all_consumers_cover_every_slot_once() -> None:
-    consumers = [FakeConsumer(name) for name in ("a", "b", "c")]
+    consumers = [key_consumer(name) for name in ("a", "b", "c")]
     selector = joined(*consumers)
     ranges = sorted(each for one in consumers for each in selector.consumer_stats(one)["keyHashRangeArrays"])
     assert ranges[0][0] == 1
@@ -109,25 +113,25 @@ def test_ranges_of_all_consumers_cover_every_slot_once() -> None:
 
 
 def test_ranges_of_a_sticky_consumer_are_those_it_asked_for() -> None:
-    consumer = FakeConsumer("a", (0, 99), (200, 299))
+    consumer = key_consumer("a", (0, 99), (200, 299))
     selector = joined(consumer)
     assert selector.consumer_stats(consumer)["keyHashRangeArrays"] == [[0, 99], [200, 299]]
     assert selector.stats()["keySharedMode"] == "STICKY"
 
 
 def test_any_order_allowed_then_a_key_goes_to_its_new_owner_at_once(entry: Any) -> None:
-    low = FakeConsumer("low", (0, 299))
+    low = key_consumer("low", (0, 299))
     selector = joined(low, ordered=False)
     sent(selector.select([entry(0, "key1")], [low]))
     selector.left(low)
-    heir = FakeConsumer("heir", (0, 299))
+    heir = key_consumer("heir", (0, 299))
     selector.joined(heir)
     assert selected(selector.select([entry(1, "key1")], [heir])) == {"heir": [1]}
     assert selector.stats()["allowOutOfOrderDelivery"] is True
 
 
 def test_replays_that_were_not_read_find_their_consumer(entry: Any) -> None:
-    low, high = FakeConsumer("low", (0, 299)), FakeConsumer("high", (300, 65535), permits=0)
+    low, high = key_consumer("low", (0, 299)), key_consumer("high", (300, 65535), permits=0)
     selector = joined(low, high)
     selector.await_turn([Position(1, 5), Position(1, 4)])
     assert selector.next_replays([low], 10) == [(1, 4), (1, 5)]
@@ -140,7 +144,7 @@ def test_replays_that_were_not_read_find_their_consumer(entry: Any) -> None:
 
 
 def test_replays_that_were_skipped_are_forgotten(entry: Any) -> None:
-    consumer = FakeConsumer("a", permits=0)
+    consumer = key_consumer("a", permits=0)
     selector = joined(consumer)
     sent(selector.select([entry(0, "key1"), entry(1, "key2"), entry(2, "key1")], []))
     selector.await_turn([Position(0, 9)])
@@ -151,7 +155,7 @@ def test_replays_that_were_skipped_are_forgotten(entry: Any) -> None:
 
 
 def test_replays_that_are_acknowledged_while_they_wait_then_new_ones_of_their_consumer_wait_no_more(entry: Any) -> None:
-    consumer = FakeConsumer("a", permits=0)
+    consumer = key_consumer("a", permits=0)
     selector = joined(consumer)
     sent(selector.select([*(entry(number, "key1") for number in range(3)), entry(3, "key2")], []))
     consumer.permits = 10
@@ -166,7 +170,7 @@ def test_replays_that_are_acknowledged_while_they_wait_then_new_ones_of_their_co
 
 
 def test_consumer_that_left_is_not_kept_by_what_it_gave_back(entry: Any) -> None:
-    consumer = FakeConsumer("a")
+    consumer = key_consumer("a")
     selector = joined(consumer)
     sent(selector.select([entry(0, "key1"), entry(1, "key2")], [consumer]))
     selector.left(consumer)
@@ -178,7 +182,7 @@ def test_consumer_that_left_is_not_kept_by_what_it_gave_back(entry: Any) -> None
 
 def halves(*, permits: int = 100) -> tuple[Any, Any]:
     """Consumers of the slots of "key1" and of "key2"."""
-    return FakeConsumer("low", (0, 299), permits=permits), FakeConsumer("high", (300, 65535), permits=permits)
+    return key_consumer("low", (0, 299), permits=permits), key_consumer("high", (300, 65535), permits=permits)
 
 
 def at(*numbers: int) -> list[Position]:
@@ -201,7 +205,7 @@ def test_next_replays_are_those_of_every_ready_consumer_as_far_as_its_permits_go
 
 
 def test_replay_that_was_not_read_when_acknowledged_then_it_waits_no_more() -> None:
-    consumer = FakeConsumer("a")
+    consumer = key_consumer("a")
     selector = joined(consumer)
     selector.await_turn(at(4, 5))
     assert selector.acknowledged(Position(1, 4), held=False) is False
@@ -209,7 +213,7 @@ def test_replay_that_was_not_read_when_acknowledged_then_it_waits_no_more() -> N
 
 
 def test_as_many_entries_are_read_as_the_ready_consumers_have_a_share_in() -> None:
-    a, b, c = (FakeConsumer(name, permits=permits) for name, permits in (("a", 10), ("b", 5), ("c", 0)))
+    a, b, c = (key_consumer(name, permits=permits) for name, permits in (("a", 10), ("b", 5), ("c", 0)))
     selector = joined(a, b, c)
     assert selector.entries_wanted([a]) == 30
     assert selector.entries_wanted([a, b]) == 22
@@ -240,7 +244,7 @@ def test_however_many_entries_were_seen_then_the_slots_of_those_held_and_waiting
 @pytest.fixture
 def draining(entry: Any) -> Any:
     """The slots of "key1" and "key3" drain: their holder has one entry of each, and another consumer came."""
-    holder, heir = FakeConsumer("holder", (0, 65535)), FakeConsumer("heir", (0, 65535))
+    holder, heir = key_consumer("holder", (0, 65535)), key_consumer("heir", (0, 65535))
     selector = joined(holder)
     sent(selector.select([entry(0, "key1"), entry(1, "key3")], [holder]))
     selector.left(holder)
@@ -278,7 +282,7 @@ def test_keys_that_drain_together_then_one_that_waits_is_enough_to_go_on(entry: 
 
 
 def test_statistics_of_draining_keys_count_attempts_over_every_change(entry: Any) -> None:
-    holder, others = FakeConsumer("h"), [FakeConsumer(name) for name in "abcdefgh"]
+    holder, others = key_consumer("h"), [key_consumer(name) for name in "abcdefgh"]
     selector = joined(holder)
     # The slots of "key1" and "key3" are 293 and 60248; both go to other consumers.
     sent(selector.select([entry(0, "key3"), entry(1, "key1")], [holder]))
@@ -288,7 +292,7 @@ def test_statistics_of_draining_keys_count_attempts_over_every_change(entry: Any
     sent(selector.select([entry(2, "key1")], everyone))
     selector.acknowledged(Position(1, 2), held=False)
     sent(selector.select([entry(3, "key1"), entry(4, "key1")], everyone))
-    selector.joined(FakeConsumer("late"))
+    selector.joined(key_consumer("late"))
     shown = selector.consumer_stats(holder)
     assert [(each["hash"], each["blockedAttempts"]) for each in shown["drainingHashes"]] == [(293, 2), (60248, 0)]
     selector.acknowledged_all(at(0, 1))

@@ -16,9 +16,13 @@ from interpulse.model.ids import LATEST, Position
 CHUNK = Callable[..., Delivery]
 
 
-class FakeConsumer:
+class RoundRobinConsumer:
     def __init__(self, name: str, permits: int = 100) -> None:
         self.name, self.permits, self.priority_level = name, permits, 0
+
+
+def round_robin_consumer(name: str, *arguments: Any, **options: Any) -> Any:
+    return RoundRobinConsumer(name, *arguments, **options)
 
 
 @pytest.fixture
@@ -46,7 +50,7 @@ def numbers(result: Any) -> tuple[dict[str, list[int]], list[int]]:
 
 
 def test_as_many_entries_are_read_as_consumers_have_permits_for(selector: RoundRobinSelector) -> None:
-    assert selector.entries_wanted([FakeConsumer("a", 3), FakeConsumer("b", 4)]) == 7
+    assert selector.entries_wanted([round_robin_consumer("a", 3), round_robin_consumer("b", 4)]) == 7
 
 
 def waiting(selector: RoundRobinSelector, *consumers: Any, entries_max: int = 10) -> list[int]:
@@ -56,7 +60,7 @@ def waiting(selector: RoundRobinSelector, *consumers: Any, entries_max: int = 10
 def test_chunks_when_their_owner_lacks_permits_then_they_wait_for_it_and_others_go_on(
     selector: Any, chunk: CHUNK, plain: Any
 ) -> None:
-    a, b = FakeConsumer("a", 2), FakeConsumer("b", 3)
+    a, b = round_robin_consumer("a", 2), round_robin_consumer("b", 3)
     batch = [chunk(0, "u", 0), chunk(1, "v", 0), *(chunk(2 + each, "u", 1 + each) for each in range(3)), plain(5)]
     parts, held = numbers(selector.select(batch, [a, b]))
     assert (parts, held) == ({"a": [0, 2], "b": [1, 5]}, [3, 4])
@@ -74,7 +78,7 @@ def test_chunks_when_their_owner_lacks_permits_then_they_wait_for_it_and_others_
 def test_chunks_when_an_earlier_one_of_their_message_waits_then_they_wait_behind_it(
     selector: Any, chunk: CHUNK
 ) -> None:
-    a, b = FakeConsumer("a", 1), FakeConsumer("b")
+    a, b = round_robin_consumer("a", 1), round_robin_consumer("b")
     selector.select([chunk(0, "u", 0), chunk(1, "u", 1)], [a])
     a.permits = 5
     assert numbers(selector.select([chunk(2, "u", 2), chunk(3, "v", 0)], [a, b])) == ({"b": [3]}, [2])
@@ -85,7 +89,7 @@ def test_chunks_when_an_earlier_one_of_their_message_waits_then_they_wait_behind
 def test_chunk_that_waited_and_is_not_needed_any_more_then_later_ones_do_not_wait_for_it(
     selector: Any, chunk: CHUNK, gone: str
 ) -> None:
-    a = FakeConsumer("a", 1)
+    a = round_robin_consumer("a", 1)
     selector.select([chunk(0, "u", 0), chunk(1, "u", 1), chunk(2, "u", 2)], [a])
     for number in (1, 2):
         if gone == "acknowledged":
@@ -98,14 +102,14 @@ def test_chunk_that_waited_and_is_not_needed_any_more_then_later_ones_do_not_wai
 
 
 def test_chunk_that_is_with_a_consumer_when_acknowledged_then_replays_stay(selector: Any, chunk: CHUNK) -> None:
-    a = FakeConsumer("a", 1)
+    a = round_robin_consumer("a", 1)
     selector.select([chunk(0, "u", 0), chunk(1, "u", 1)], [a])
     selector.acknowledged(Position(1, 1), held=True)
     assert waiting(selector, a) == [1]
 
 
 def test_message_when_its_last_chunk_is_sent_then_its_consumer_is_forgotten(selector: Any, chunk: CHUNK) -> None:
-    a, b = FakeConsumer("a"), FakeConsumer("b")
+    a, b = round_robin_consumer("a"), round_robin_consumer("b")
     assert numbers(selector.select([chunk(0, "u", 0, 2), chunk(1, "u", 1, 2)], [a])) == ({"a": [0, 1]}, [])
     assert numbers(selector.select([chunk(2, "u", 0, 2)], [b])) == ({"b": [2]}, []), "the producer sends it again"
 
@@ -114,7 +118,7 @@ def test_messages_that_never_end_when_they_are_too_many_then_the_oldest_is_forgo
     selector: Any, chunk: CHUNK, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(round_robin_selector, "_UNFINISHED_CHUNKS_MAX", 2)
-    a, b = FakeConsumer("a"), FakeConsumer("b")
+    a, b = round_robin_consumer("a"), round_robin_consumer("b")
     selector.select([chunk(0, "u", 0), chunk(1, "v", 0)], [a])
     assert numbers(selector.select([chunk(2, "u", 1)], [b])) == ({}, [2]), "two are remembered"
     selector.acknowledged(Position(1, 2), held=False)
@@ -123,13 +127,13 @@ def test_messages_that_never_end_when_they_are_too_many_then_the_oldest_is_forgo
 
 
 def test_entries_behind_the_last_permit_are_left_for_the_next_time(selector: Any, chunk: CHUNK, plain: Any) -> None:
-    a = FakeConsumer("a", 1)
+    a = round_robin_consumer("a", 1)
     selected = selector.select([chunk(0, "u", 0), plain(1), plain(2)], [a])
     assert (numbers(selected), selected.entry_count) == (({"a": [0]}, []), 1)
 
 
 def test_consumer_that_left_then_its_chunks_go_to_another(selector: Any, chunk: CHUNK) -> None:
-    a, b = FakeConsumer("a", 1), FakeConsumer("b")
+    a, b = round_robin_consumer("a", 1), round_robin_consumer("b")
     selector.select([chunk(0, "u", 0), chunk(1, "u", 1)], [a])
     selector.left(a)
     selector.give_back([Position(1, 0)])
@@ -139,7 +143,7 @@ def test_consumer_that_left_then_its_chunks_go_to_another(selector: Any, chunk: 
 
 
 def test_reset_when_done_then_nothing_waits_and_no_chunk_has_an_owner(selector: Any, chunk: CHUNK) -> None:
-    a, b = FakeConsumer("a", 1), FakeConsumer("b")
+    a, b = round_robin_consumer("a", 1), round_robin_consumer("b")
     selector.select([chunk(0, "u", 0), chunk(1, "u", 1)], [a])
     selector.reset()
     assert selector.waiting == 0
@@ -147,14 +151,14 @@ def test_reset_when_done_then_nothing_waits_and_no_chunk_has_an_owner(selector: 
 
 
 def test_last_chunk_when_it_alone_is_sent_again_then_any_consumer_gets_it(selector: Any, chunk: CHUNK) -> None:
-    a, b = FakeConsumer("a"), FakeConsumer("b")
+    a, b = round_robin_consumer("a"), round_robin_consumer("b")
     selector.select([chunk(0, "u", 0, 2), chunk(1, "u", 1, 2)], [a])
     selector.give_back([Position(1, 1)])
     assert numbers(selector.select_replays([chunk(1, "u", 1, 2)], [b])) == ({"b": [1]}, [])
 
 
 def test_replays_go_to_consumers_in_turn_as_far_as_permits_go(selector: Any, plain: Any) -> None:
-    a, b = FakeConsumer("a", 1), FakeConsumer("b", 1)
+    a, b = round_robin_consumer("a", 1), round_robin_consumer("b", 1)
     selector.give_back([Position(1, number) for number in range(5)])
     assert waiting(selector, a, b) == [0, 1]
     assert numbers(selector.select_replays([plain(0)], [a, b])) == ({"a": [0]}, [])

@@ -11,10 +11,14 @@ from interpulse.broker.live.requests import KeyRange, KeySharing, SubscribeReque
 from interpulse.model.errors import ConsumerAssignError
 
 
-class FakeConsumer:
+class StickyConsumer:
     def __init__(self, name: str, *ranges: KeyRange) -> None:
         self.name = name
         self.request = SubscribeRequest(1, "s", SubType.KEY_SHARED, name, key_sharing=KeySharing(ranges))
+
+
+def sticky_consumer(name: str, *arguments: Any, **options: Any) -> Any:
+    return StickyConsumer(name, *arguments, **options)
 
 
 def sticky_keys(*consumers: Any) -> StickyKeys:
@@ -25,29 +29,29 @@ def sticky_keys(*consumers: Any) -> StickyKeys:
 
 
 def test_consumers_of_one_name_all_get_keys() -> None:
-    consumers = [FakeConsumer("same") for _ in range(3)]
+    consumers = [sticky_consumer("same") for _ in range(3)]
     made = sticky_keys(*consumers)
     assert {id(made.owner(slot)) for slot in range(1, 65536, 50)} == set(map(id, consumers))
     assert consumers[0] in made
 
 
 def test_ranges_when_asked_for_before_any_owner_then_they_are_there() -> None:
-    alone: Any = FakeConsumer("a")
+    alone: Any = sticky_consumer("a")
     assert sticky_keys(alone).ranges_of(alone) == [KeyRange(1, 65535)]
 
 
 def test_what_was_remembered_is_looked_up_again_when_a_consumer_leaves() -> None:
-    first, second = FakeConsumer("a"), FakeConsumer("b")
+    first, second = sticky_consumer("a"), sticky_consumer("b")
     made = sticky_keys(first, second)
     [slot] = [each for each in range(1, 200) if made.owner(each) is second][:1]
     made.leave(second)
-    assert made.owner(slot) is first
+    assert (made.owner(slot) is first) is True
     made.leave(first)
     assert (made.owner(slot), first in made) == (None, False)
 
 
 def test_consumer_that_was_refused_owns_nothing() -> None:
-    first, refused = FakeConsumer("a", KeyRange(0, 9)), FakeConsumer("b", KeyRange(5, 20))
+    first, refused = sticky_consumer("a", KeyRange(0, 9)), sticky_consumer("b", KeyRange(5, 20))
     made = sticky_keys(first)
     with pytest.raises(ConsumerAssignError, match=r"Range conflict with consumer a: \[5,20\] overlaps with \[0,9\]"):
         made.join(refused)

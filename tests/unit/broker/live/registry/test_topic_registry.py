@@ -166,8 +166,14 @@ async def test_policies_changed_then_loaded_topics_of_the_namespace_follow(bench
 
 
 async def test_policies_that_are_told_of_twice_are_applied_once_and_later_ones_again(bench: Any) -> None:
-    topic, applied = await bench.topic(), []
-    topic.apply, apply = lambda settings: applied.append(settings) or apply(settings), topic.apply
+    topic, applied = await bench.topic(), list[TopicSettings]()
+    apply = topic.apply
+
+    async def noted(settings: TopicSettings) -> None:
+        applied.append(settings)
+        await apply(settings)
+
+    topic.apply = noted
     for ttl in (7, 8):
         bench.settings = TopicSettings(message_ttl_seconds=ttl)
         bench.registry.begin_applying()

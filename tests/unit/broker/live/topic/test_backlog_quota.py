@@ -223,14 +223,14 @@ async def test_age_when_asked_for_then_is_that_of_the_first_message_of_each_subs
     await publish_now(bench, topic, 2)
     await topic.apply(AGES)
     first = topic.log.next_position(topic.subscription("slow").cursor.mark_delete)
-    topic.subscription("quick").skip_to(first)
+    topic.subscription("quick").skip_to(first)  # type: ignore[arg-type]
     backlog_operations.clear(topic, "done")
     assert ages(topic) == {"slow": -1, "quick": -1, "done": -1, "outdated": -1}
     await bench.registry.topic_tasks.check_backlogs()
     bench.clock.time_ms += 2_900
     assert ages(topic) == {"slow": 7, "quick": 2, "done": -1, "outdated": 7}
     assert topic.measure().backlog_ages == {"slow": 7, "quick": 2, "outdated": 7}
-    topic.subscription("outdated").skip_to(first)
+    topic.subscription("outdated").skip_to(first)  # type: ignore[arg-type]
     assert ages(topic)["outdated"] == 5, "what is not looked up yet is as old as at the last look"
     backlog_operations.clear(topic, "slow")
     assert ages(topic)["slow"] == -1
@@ -244,7 +244,7 @@ async def test_age_when_a_subscription_stood_still_then_the_last_look_counts_onc
     for _ in range(2):
         await bench.registry.topic_tasks.check_backlogs()
         bench.clock.time_ms += 60_000
-    topic.subscription("s").skip_to(topic.log.next_position(topic.subscription("s").cursor.mark_delete))
+    topic.subscription("s").skip_to(topic.log.next_position(topic.subscription("s").cursor.mark_delete))  # type: ignore[arg-type]
     assert ages(topic) == {"s": 60}
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -30,7 +32,7 @@ NAMES = (
 )
 
 
-def view_of(name: str, **values: object) -> TopicView:
+def view_of(name: str, **values: Any) -> TopicView:
     return replace(TopicView(TopicName.parse(name)), **values)
 
 
@@ -78,7 +80,7 @@ def test_ways_refuse_what_the_rules_refuse(view: TopicView) -> None:
     assert all(way.rule and way.answer for way in told.values())
 
 
-def refused(ask: object) -> bool:
+def refused(ask: Callable[[], object]) -> bool:
     try:
         ask()
     except PulsarError:

@@ -3,6 +3,7 @@
 import json
 import uuid
 from types import SimpleNamespace
+from typing import Any
 
 from pyspark.sql.streaming.listener import QueryIdleEvent, QueryStartedEvent, QueryTerminatedEvent
 
@@ -34,7 +35,7 @@ def test_lag_is_what_lies_behind_the_batch():
 
 def test_progress_arrives_as_one_text_and_says_which_topics_wait_for_their_rate():
     topics = {TOPIC: {**LAG, "throttled": True}}
-    taken = []
+    taken: list[Any] = []
     java = SimpleNamespace(json=lambda: json.dumps(event(endOffset=END, latestOffset={**REPORT, "topics": topics})))
     _EventsOfJava(ProgressListener(taken.append, taken.append)).onQueryProgress(SimpleNamespace(progress=lambda: java))
     assert [(each.lag_entries, each.topics[TOPIC].throttled) for each in taken] == [(5, True)]
@@ -60,7 +61,7 @@ def test_nothing_known_is_no_lag():
 
 def test_query_that_idles_is_told_by_its_name():
     run, another = ({"id": str(uuid.uuid4()), "runId": str(uuid.uuid4()), "timestamp": "now"} for _ in range(2))
-    idle = []
+    idle: list[Any] = []
     listener = ProgressListener(idle.append, idle.append)
     listener.onQueryStarted(QueryStartedEvent.fromJson({**run, "name": "west"}))
     for each in (run, another, run):

@@ -63,7 +63,7 @@ async def test_rates_without_a_limit_are_none():
 
 async def test_other_brokers_are_asked_for_each_topic_and_not_at_every_look():
     source = Source(singly={A: DispatchRate(5)})
-    found = DispatchRates(source)
+    found = DispatchRates(source)  # type: ignore[arg-type]
     for _ in range(3):
         await found.refresh([A])
     assert (found.of(A), source.asked) == (Rate(5, -1), 1)
@@ -71,7 +71,7 @@ async def test_other_brokers_are_asked_for_each_topic_and_not_at_every_look():
 
 async def test_topic_that_comes_back_is_asked_for_at_once():
     source = Source(singly={A: DispatchRate(5)})
-    found = DispatchRates(source)
+    found = DispatchRates(source)  # type: ignore[arg-type]
     for topics in ([A], [], [A]):
         await found.refresh(topics)
     assert (found.of(A), source.asked) == (Rate(5, -1), 2)
@@ -102,7 +102,7 @@ async def test_rates_stay_while_the_source_does_not_answer(at_once, caplog):
     source = (
         Source(at_once=(DispatchRate(5), {})) if at_once else Source(singly={A: DispatchRate(5), B: DispatchRate(6)})
     )
-    found = DispatchRates(source)
+    found = DispatchRates(source)  # type: ignore[arg-type]
     await found.refresh([A])
     source.at_once, source.singly[B] = NotConnected("east is away") if at_once else None, NotConnected("east is away")
     for _ in range(2):

@@ -1,5 +1,7 @@
 """The query of a route when it cannot be started."""
 
+from typing import Any
+
 from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, Selection
 from interpulse.spark.job.routes.route import Route
 from interpulse.spark.job.routes.route_query import RouteQuery
@@ -28,9 +30,9 @@ def route(tmp_path):
 
 
 async def test_session_with_speculation_is_refused_for_good(tmp_path):
-    events, session = [], Session(spark_speculation="true")
+    events, session = list[Any](), Session(spark_speculation="true")
     query = RouteQuery(route(tmp_path), events.append)
-    await query.keep(session)
+    await query.keep(session)  # type: ignore[arg-type]
     (event,) = events
     assert event["permanent"]
     assert "spark.speculation=true" in event["error"]
@@ -49,6 +51,7 @@ async def test_query_to_a_target_that_is_away_is_started_again_when_it_answers(t
     monkeypatch.setattr("interpulse.spark.job.routes.route_query._BACKOFF_FIRST_S", 0.0)
     query = RouteQuery(route(tmp_path), lambda event: None)
     for is_away, starts in ((True, 1), (True, 1), (False, 2), (True, 2)):
-        await query.keep(Session(), is_away=is_away)
+        await query.keep(Session(), is_away=is_away)  # type: ignore[arg-type]
         assert len(started) == starts
+    assert query.failure is not None
     assert "west is away" in query.failure.reason

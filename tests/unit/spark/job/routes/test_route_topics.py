@@ -1,5 +1,7 @@
 """What is recorded of a route's lanes."""
 
+from typing import Any
+
 from interpulse.model.ids import Position
 from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, Selection
 from interpulse.spark.job.routes.route import Route
@@ -28,12 +30,12 @@ async def test_lanes_are_anchored_once_and_their_file_is_not_read_at_each_look(t
 
     config = PipelineConfig(name="t", state=tmp_path, source=at("east"), target=None, select=Selection())
     route = Route(config, at("west"), "cursor")
-    asked, files = [], Files(str(route.directory))
+    asked, files = list[Any](), Files(str(route.directory))
     monkeypatch.setattr(Route, "files", files)
     monkeypatch.setattr("interpulse.spark.job.routes.route_topics.lane_start", lane_start)
     monkeypatch.setattr(RouteTopics, "session", None)
     files.write_anchors({KNOWN: START})
-    topics = RouteTopics(route, None, print)
+    topics = RouteTopics(route, None, print)  # type: ignore[arg-type]
     await topics._anchor([KNOWN, A])
     reads = Files.reads
     for _ in range(3):

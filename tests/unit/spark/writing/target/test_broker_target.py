@@ -47,7 +47,11 @@ async def test_lane_that_is_not_taken_gives_the_name_back(monkeypatch, answer, r
     monkeypatch.setattr(EntrySender, "topic", TopicName.parse("t"))
     monkeypatch.setattr("interpulse.spark.writing.target.broker_target.check_takes_entries", takes_entries)
     target = BrokerTarget(
-        SimpleNamespace(outages=None), window_bytes=1, takeover_timeout_ms=1, source=None, admin=Admin(answer)
+        SimpleNamespace(outages=None),  # type: ignore[arg-type]
+        window_bytes=1,
+        takeover_timeout_ms=1,
+        source=None,
+        admin=Admin(answer),  # type: ignore[arg-type]
     )
     with contextlib.nullcontext() if raised is None else pytest.raises(raised):
         await target.open_lane("t", "lane", is_new=True)
@@ -68,8 +72,8 @@ async def test_schema_is_registered_under_the_name_of_the_lane_that_meets_it(mon
 
     monkeypatch.setattr(EntrySender, "__init__", lambda sender, session, topic, name, **rest: None)
     monkeypatch.setattr(EntrySender, "open", opened)
-    target = BrokerTarget(SimpleNamespace(outages=None), window_bytes=1, takeover_timeout_ms=1)
-    target._schemas = Schemas()
+    target = BrokerTarget(SimpleNamespace(outages=None), window_bytes=1, takeover_timeout_ms=1)  # type: ignore[arg-type]
+    target._schemas = Schemas()  # type: ignore[assignment]
     for topic in ("a", "b"):
         await target.open_lane(topic, f"lane of {topic}", is_new=False)
     for topic in ("a", "b"):

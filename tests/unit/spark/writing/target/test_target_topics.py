@@ -12,6 +12,6 @@ async def test_topic_that_producers_cannot_create_names_its_namespace_and_the_wa
     async def partitions(name, *, create):
         raise TopicNotFound(str(name))
 
-    topics = TargetTopics(SimpleNamespace(lookup=SimpleNamespace(partitions=partitions), outages=None), "auto")
+    topics = TargetTopics(SimpleNamespace(lookup=SimpleNamespace(partitions=partitions), outages=None), "auto")  # type: ignore[arg-type]
     with pytest.raises(TopicNotFound, match=r"t/ns/x does not exist.*: t/ns is missing or does not.*createTopics"):
         await topics.partitions("persistent://t/ns/x")

@@ -41,7 +41,7 @@ __all__ = [
 _PARTITIONS_MAX: Final = 10_000
 _PORT_MAX: Final = 65_535
 HTTP_HEADER_BYTES_READ: Final = 256 * 1024
-"""Limit of reading. A path that is too long is read too, so that the answer has the form of all others."""
+"""Limit for reading headers, in bytes. It is above the accepted length, so that a longer path gets the usual answer."""
 _AUTHORIZATION_PROVIDER: Final = "org.apache.pulsar.broker.authorization.PulsarAuthorizationProvider"
 
 RECONNECT: Final = "reconnect"
@@ -51,7 +51,7 @@ SHUTDOWN: Final = "shutdown"
 
 @dataclass(frozen=True, slots=True)
 class BrokerConfig(ProviderSettings):
-    """Every setting the broker acts on."""
+    """All settings of the broker."""
 
     # --- identity and addresses
     cluster_name: str = _setting("standalone", "Name of this cluster.")
@@ -562,7 +562,7 @@ class BrokerConfig(ProviderSettings):
 
     @property
     def session_timeout_ms(self) -> int:
-        """Session timeout of this broker in ZooKeeper."""
+        """ZooKeeper session timeout of this broker."""
         older = self.zoo_keeper_session_timeout_millis
         return self.metadata_store_session_timeout_millis if older is None or older < 0 else older
 
@@ -591,7 +591,7 @@ class BrokerConfig(ProviderSettings):
 
     @property
     def partitions_max(self) -> int:
-        """Most partitions of one topic. A mistyped count must not keep the broker busy."""
+        """Upper limit for the partitions of one topic, which protects the broker from a mistyped count."""
         return self.max_num_partitions_per_partitioned_topic or _PARTITIONS_MAX
 
     @property

@@ -1,6 +1,6 @@
 """Settings that change while the broker runs.
 
-The store has the dynamic values as one flat JSON object under Pulsar's own key. They override the settings of the
+The store has the dynamic values as one flat JSON object, under Pulsar's own key. They override the settings of the
 start. A change replaces the whole `BrokerConfig` and calls its watchers.
 """
 

@@ -94,7 +94,7 @@ def _problems_inside_tls(config: BrokerConfig) -> Iterator[str]:
 
 
 def _idle(config: BrokerConfig) -> Iterator[str]:
-    """Yield the settings of a protection that no port has."""
+    """Yield the settings of TLS that have no effect because no port uses it."""
     given = {
         "tlsCertificateFilePath": config.tls_certificate_file_path,
         "tlsKeyFilePath": config.tls_key_file_path,

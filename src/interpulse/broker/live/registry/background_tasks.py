@@ -15,7 +15,7 @@ R = TypeVar("R")
 
 
 class BackgroundTasks:
-    """Owns tasks until they end. `close` cancels the rest."""
+    """Tasks with an owner until they end. `close` cancels the rest."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[Any]] = set()

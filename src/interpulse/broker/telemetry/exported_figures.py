@@ -1,7 +1,7 @@
-"""Observable instruments over the figures of a broker.
+"""Observable instruments over the metrics of a broker.
 
-An exporter asks each instrument by itself, in a thread of its own. The first one asked has the event loop read all
-figures, and the others answer from that reading.
+An exporter calls each instrument separately, in a thread of its own. The first call has the event loop read all values,
+and the other instruments answer from that reading.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ BROKER_INSTRUMENTS: Final = (
 
 
 def broker_figures(instruments: Instruments, *, lookups_max: int) -> Figures:
-    """Everything that belongs to no single topic."""
+    """Return the metrics that belong to no single topic."""
     connections = instruments.connections()
     status, outcome = "pulsar.connection.status", "pulsar.connection.create.operation.status"
     nothing: Attributes = {}
@@ -62,13 +62,13 @@ def broker_figures(instruments: Instruments, *, lookups_max: int) -> Figures:
 
 _log = logging.getLogger(__name__)
 
-_SCOPE: Final = "org.apache.pulsar.broker"  # as Pulsar's, so that views and dashboards find the same
-_TOPICS_MAX: Final = 20_000  # shown one by one, as in rest/metrics
+_SCOPE: Final = "org.apache.pulsar.broker"  # Pulsar's scope, so that its views and dashboards work
+_TOPICS_MAX: Final = 20_000  # limit for metrics per topic, as in rest/metrics
 _READING_SECONDS_MAX: Final = 30.0
 
 
 class ExportedFigures:
-    """The instruments of one broker. Made in its event loop, and closed there before the loop ends."""
+    """The instruments of one broker. Create and close them in its event loop."""
 
     def __init__(
         self,
@@ -91,11 +91,14 @@ class ExportedFigures:
             _create(meter, instrument, partial(self._observe, instrument.name))
 
     def close(self) -> None:
-        """From now on there are no figures."""
+        """Observe nothing from now on."""
         self._loop = None
 
     def _observe(self, name: str, options: CallbackOptions) -> Iterable[Observation]:
-        """Called in a thread of the exporter's. Whoever is asked again after the latest reading has a new one made."""
+        """Return the values of one metric. Runs in a thread of the exporter.
+
+        An instrument that already used the latest reading triggers a new one.
+        """
         if name in self._asked or not self._figures:
             self._figures, self._asked = self._read_in_loop(), set()
         self._asked.add(name)

@@ -1,4 +1,4 @@
-"""A figure of a metric, and how a metric is declared."""
+"""The declaration of a metric, and its values."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ __all__ = ["Attributes", "Figures", "Instrument"]
 
 Attributes = Mapping[str, str | int]
 Figures = Mapping[str, list[tuple[float, Attributes]]]
-"""By the name of each metric: the values, and what each is of."""
+"""Values by metric name, each with its attributes."""
 
 
 class Instrument(NamedTuple):
-    """One metric."""
+    """The declaration of one metric."""
 
     name: str
     kind: Literal["counter", "updown", "gauge"]

@@ -278,10 +278,10 @@ def _follow_certificates(parts: Parts, expiry: ExpiryLog, rest_server: RestServe
 
 
 def _export_metrics(parts: Parts, provider: MeterProvider, opened: AsyncExitStack) -> None:
-    from interpulse.broker.telemetry.exported_figures import ExportedFigures
+    from interpulse.broker.telemetry.exported_metrics import ExportedMetrics
 
     context = parts.context
-    exported = ExportedFigures(
+    exported = ExportedMetrics(
         provider,
         topics=context.registry.topics,
         instruments=context.instruments,

@@ -20,13 +20,18 @@ from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.instruments import Instruments
 from interpulse.broker.live.registry.topic_tasks import AnyTopic, topics_in_turns
 from interpulse.broker.replication.replication_survey import ReplicationSurvey
-from interpulse.broker.telemetry.figure import Attributes, Figures, Instrument
-from interpulse.broker.telemetry.topic_figures import TOPIC_INSTRUMENTS, TopicFigures
+from interpulse.broker.telemetry.topic_metrics import (
+    TOPIC_INSTRUMENTS,
+    Attributes,
+    Instrument,
+    MetricValues,
+    TopicMetrics,
+)
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import Meter, MeterProvider
 
-__all__ = ["BROKER_INSTRUMENTS", "ExportedFigures", "broker_figures"]
+__all__ = ["BROKER_INSTRUMENTS", "ExportedMetrics", "broker_metrics"]
 
 
 _CONNECTIONS: Final = "pulsar.broker.connection.count"
@@ -42,7 +47,7 @@ BROKER_INSTRUMENTS: Final = (
 )
 
 
-def broker_figures(instruments: Instruments, *, lookups_max: int) -> Figures:
+def broker_metrics(instruments: Instruments, *, lookups_max: int) -> MetricValues:
     """Return the metrics that belong to no single topic."""
     connections = instruments.connections()
     status, outcome = "pulsar.connection.status", "pulsar.connection.create.operation.status"
@@ -67,7 +72,7 @@ _TOPICS_MAX: Final = 20_000  # limit for metrics per topic, as in rest/metrics
 _READING_SECONDS_MAX: Final = 30.0
 
 
-class ExportedFigures:
+class ExportedMetrics:
     """The instruments of one broker. Create and close them in its event loop."""
 
     def __init__(
@@ -84,7 +89,7 @@ class ExportedFigures:
         self._config = config
         self._survey = survey
         self._loop: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
-        self._figures: Figures = {}
+        self._values: MetricValues = {}
         self._asked: set[str] = set()
         meter = provider.get_meter(_SCOPE, __version__)
         for instrument in (*BROKER_INSTRUMENTS, *TOPIC_INSTRUMENTS):
@@ -99,12 +104,12 @@ class ExportedFigures:
 
         An instrument that already used the latest reading triggers a new one.
         """
-        if name in self._asked or not self._figures:
-            self._figures, self._asked = self._read_in_loop(), set()
+        if name in self._asked or not self._values:
+            self._values, self._asked = self._read_in_loop(), set()
         self._asked.add(name)
-        return [Observation(value, attributes) for value, attributes in self._figures.get(name, ())]
+        return [Observation(value, attributes) for value, attributes in self._values.get(name, ())]
 
-    def _read_in_loop(self) -> Figures:
+    def _read_in_loop(self) -> MetricValues:
         loop = self._loop
         if loop is None or loop.is_closed():
             return {}
@@ -113,18 +118,18 @@ class ExportedFigures:
             return reading.result(_READING_SECONDS_MAX)
         except (concurrent.futures.CancelledError, TimeoutError):
             reading.cancel()
-            _log.warning("figures for OpenTelemetry could not be read seconds_max=%s", _READING_SECONDS_MAX)
+            _log.warning("metrics for OpenTelemetry could not be read seconds_max=%s", _READING_SECONDS_MAX)
             return {}
 
-    async def _read(self) -> Figures:
+    async def _read(self) -> MetricValues:
         config, topics = self._config(), self._topics()
         survey = await self._survey.look()
         one_by_one = config.expose_topic_level_metrics_in_prometheus and len(topics) <= _TOPICS_MAX
-        collected = TopicFigures(by_namespace=not one_by_one)
+        collected = TopicMetrics(by_namespace=not one_by_one)
         async for topic in topics_in_turns(topics):
             measured = topic.measure().with_status(str(topic.name), survey.replicating, survey.delays)
             collected.add(topic.name, measured)
-        of_broker = broker_figures(self._instruments, lookups_max=config.max_concurrent_lookup_request)
+        of_broker = broker_metrics(self._instruments, lookups_max=config.max_concurrent_lookup_request)
         return {**collected.finish(), **of_broker}
 
 

@@ -12,15 +12,15 @@ from interpulse.wire.codec import codec
 from interpulse.wire.commands import AnswerTemplate
 from interpulse.wire.frames import Frame, LookupRun, PartitionsRun
 
-__all__ = ["answer_known"]
+__all__ = ["answer_from_cache"]
 
 A = TypeVar("A")
 
 
-def answer_known(
+def answer_from_cache(
     connection: CommandConnection,
     run: PartitionsRun | LookupRun,
-    known: Callable[[str], A | None],
+    cached: Callable[[str], A | None],
     template: Callable[[A], AnswerTemplate],
 ) -> Sequence[Frame]:
     """Answer requests whose topic has a cached answer. Return the others as frames, for their handlers.
@@ -32,12 +32,12 @@ def answer_known(
     if not connection.context.permits.left or (session is not None and session.authorization is not None):
         return run.frames()
     encode = codec().encode_answers
-    unknown: list[tuple[str, Sequence[int]]] = []
-    for answer, same in groupby([(known(topic[0]), topic) for topic in run.topics], key=itemgetter(0)):
+    uncached: list[tuple[str, Sequence[int]]] = []
+    for answer, same in groupby([(cached(topic[0]), topic) for topic in run.topics], key=itemgetter(0)):
         topics = [topic for _, topic in same]
         if answer is None:
-            unknown += topics
+            uncached += topics
         else:
             request_ids = list(chain.from_iterable(map(itemgetter(1), topics)))
             connection.output.send(encode(*template(answer), request_ids))
-    return run._replace(topics=unknown).frames() if unknown else ()
+    return run._replace(topics=uncached).frames() if uncached else ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 
-from interpulse.broker.binary.known_answers import answer_known
+from interpulse.broker.binary.answer_cache import answer_from_cache
 from interpulse.broker.binary.transport.command_connection import CommandConnection
 from interpulse.broker.ownership.ownership import NO_OPTIONS, LookupOptions
 from interpulse.broker.topics.lookup.lookup import BatchLookup
@@ -24,7 +24,7 @@ def on_lookup_run(connection: CommandConnection, run: LookupRun) -> Sequence[Fra
     if run.authoritative:
         return run.frames()
     lookups = connection.context.lookups
-    unknown = answer_known(connection, run, lookups.known, _answer)
+    unknown = answer_from_cache(connection, run, lookups.known, _answer)
     lookups.meter.note_instants(run.question_count - len(unknown))
     return unknown
 

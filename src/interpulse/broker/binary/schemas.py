@@ -31,8 +31,8 @@ async def on_get_schema(connection: CommandConnection, request: pb.CommandGetSch
         connection.output.send(commands.get_schema_response(request.request_id, SchemaInfo(SchemaType.NONE), b""))
         return
     version = _version(request.schema_version) if request.HasField("schema_version") else None
-    schema, found = await connection.context.schemas.get(topic, version)
-    connection.output.send(commands.get_schema_response(request.request_id, schema, version_to_bytes(found)))
+    schema, version_sent = await connection.context.schemas.get(topic, version)
+    connection.output.send(commands.get_schema_response(request.request_id, schema, version_to_bytes(version_sent)))
 
 
 async def on_get_or_create_schema(connection: CommandConnection, request: pb.CommandGetOrCreateSchema) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
-from interpulse.broker.binary.known_answers import answer_known
+from interpulse.broker.binary.answer_cache import answer_from_cache
 from interpulse.broker.binary.transport.command_connection import CommandConnection
 from interpulse.broker.topics.lookup.topic_patterns import TopicPattern
 from interpulse.model.errors import InvalidTopicName, NamespaceNotFound, NotFound
@@ -29,8 +29,8 @@ _DOMAINS_BY_MODE: Final[dict[int, tuple[Domain, ...]]] = {
 
 def on_partitions_run(connection: CommandConnection, run: PartitionsRun) -> Sequence[Frame]:
     """Answer from memory. The rest goes to `on_partitioned_metadata`."""
-    known = partial(connection.context.lifecycle.known_partitions, create=run.create)
-    return answer_known(connection, run, known, commands.partitioned_metadata_answer)
+    cached = partial(connection.context.lifecycle.known_partitions, create=run.create)
+    return answer_from_cache(connection, run, cached, commands.partitioned_metadata_answer)
 
 
 async def on_partitioned_metadata(connection: CommandConnection, request: pb.CommandPartitionedTopicMetadata) -> None:

@@ -57,7 +57,7 @@ class Services:
         """Bind the services of the settings; ``opened`` closes them. Raises CannotListen, UnusableTls."""
         listeners = plan_listeners(config.advertised_listeners, config.internal_listener_name)
         host = listeners.host or advertised_host(config.advertised_address, listening=config.bind_address)
-        found: dict[str, _TakenAddress] = {}
+        bound: dict[str, _TakenAddress] = {}
         for scheme, name, port, tls in (
             ("pulsar", "binary service", config.broker_service_port, None),
             ("pulsar+ssl", "binary service with TLS", config.broker_service_port_tls, binary_tls),
@@ -69,15 +69,15 @@ class Services:
                 encrypted = None if tls is None else tls(config)
                 if encrypted is not None:
                     encrypted.context()  # fails before anything is opened
-                found[scheme] = _TakenAddress(address, opened.enter_context(address.bind()), encrypted)
-        urls = {scheme: f"{scheme}://{host}:{service.port}" for scheme, service in found.items()}
+                bound[scheme] = _TakenAddress(address, opened.enter_context(address.bind()), encrypted)
+        urls = {scheme: f"{scheme}://{host}:{service.port}" for scheme, service in bound.items()}
         own = ListenerAddresses(*(urls.get(scheme, "") for scheme in ("pulsar", "pulsar+ssl", "http", "https")))
         internal = listeners.by_name.get(listeners.internal)
         return cls(
             own if internal is None else internal.filled_by(own),
             listeners,
-            tuple(found[scheme] for scheme in ("pulsar", "pulsar+ssl") if scheme in found),
-            tuple(found[scheme] for scheme in ("http", "https") if scheme in found),
+            tuple(bound[scheme] for scheme in ("pulsar", "pulsar+ssl") if scheme in bound),
+            tuple(bound[scheme] for scheme in ("http", "https") if scheme in bound),
         )
 
     @property

@@ -95,10 +95,10 @@ class TrialAuthority:
     def _suffices(self, hosts: list[str], now: datetime.datetime) -> bool:
         if not (self.certificate.exists() and self.key.exists()):
             return False
-        found = x509.load_pem_x509_certificate(self.certificate.read_bytes())
-        names = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        certificate = x509.load_pem_x509_certificate(self.certificate.read_bytes())
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
         near = now + datetime.timedelta(days=DAYS_OF_NOTICE)
-        return all(_general_name(host) in names for host in hosts) and found.not_valid_after_utc > near
+        return all(_general_name(host) in names for host in hosts) and certificate.not_valid_after_utc > near
 
 
 def _name(common_name: str) -> x509.Name:

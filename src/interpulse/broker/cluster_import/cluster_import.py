@@ -122,9 +122,10 @@ class ClusterImport:
 
     async def _check_cluster(self) -> None:
         if await self._metadata.get(keys.cluster(self._cluster)) is None:
-            known = ", ".join(await self._metadata.children(keys.CLUSTERS)) or "none"
+            registered = ", ".join(await self._metadata.children(keys.CLUSTERS)) or "none"
             raise ImportRefused(
-                f"cluster {self._cluster} (clusterName) is not registered in this metadata store, which has {known}: "
+                f"cluster {self._cluster} (clusterName) is not registered in this metadata store, "
+                f"which has {registered}: "
                 "correct the name, or initialise the cluster with `interpulse cluster init`"
             )
         remote = await self._source.metadata.get(keys.cluster(self._cluster))
@@ -155,8 +156,8 @@ class ClusterImport:
     async def _check_schemas(self) -> None:
         differing = []
         for topic in await self._topics_with_schemas():
-            wanted, found = await self._source.schemas.read(topic), await self._schemas.read(topic)
-            if _unnamed(found.versions) != _unnamed(wanted.versions[: len(found.versions)]):
+            wanted, existing = await self._source.schemas.read(topic), await self._schemas.read(topic)
+            if _unnamed(existing.versions) != _unnamed(wanted.versions[: len(existing.versions)]):
                 differing.append(str(topic))
         _refuse(
             "the cluster has other schemas of these topics already",
@@ -228,11 +229,11 @@ class ClusterImport:
     # ---- Schemas
 
     async def _topics_with_schemas(self) -> list[TopicName]:
-        found = []
+        topics = []
         async for key, _ in self._source.values(f"{keys.SCHEMAS}/"):
             tenant, namespace, local = key.removeprefix(f"{keys.SCHEMAS}/").split("/")
-            found.append(TopicName.of(PERSISTENT, tenant, namespace, decode_local_name(local)))
-        return found
+            topics.append(TopicName.of(PERSISTENT, tenant, namespace, decode_local_name(local)))
+        return topics
 
     async def _copy_schemas(self) -> None:
         for topic in await self._topics_with_schemas():

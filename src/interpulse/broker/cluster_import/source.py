@@ -76,12 +76,12 @@ class DataDirectory:
 
     async def topics(self) -> list[TopicName]:
         """Return every topic and partition with a record, sorted by name."""
-        found = []
+        topics = []
         async for key, _ in self.values(f"{keys.TOPIC_RECORDS}/"):
             topic = keys.topic_of_record(key)
             if topic is not None and key == keys.topic_record(topic):
-                found.append(topic)
-        return sorted(found, key=str)
+                topics.append(topic)
+        return sorted(topics, key=str)
 
     async def values(self, prefix: str) -> AsyncIterator[tuple[str, bytes]]:
         """Return all keys with a prefix, and their values."""
@@ -95,13 +95,13 @@ class DataDirectory:
         journal = self._logs.journal
         compacted = [] if record.compacted is None else [LedgerRecord(*record.compacted[:4])]
         await journal.verify(topic.log_name, [*compacted, *record.ledgers])
-        kept = []
+        ledgers = []
         for row in record.ledgers:
             if row.entries and row.ledger_id != record.newest:
-                kept.append(row)
-            elif (found := await journal.recover(row.ledger_id)) is not None:
-                kept.append(LedgerRecord(row.ledger_id, found.entries, found.size, row.created_ms))
-        return TopicRecord(tuple(kept), record.terminated, record.other, record.compacted)
+                ledgers.append(row)
+            elif (recovered := await journal.recover(row.ledger_id)) is not None:
+                ledgers.append(LedgerRecord(row.ledger_id, recovered.entries, recovered.size, row.created_ms))
+        return TopicRecord(tuple(ledgers), record.terminated, record.other, record.compacted)
 
     async def cursors(self, topic: TopicName) -> dict[str, CursorRecord]:
         """Return the stored cursors of a topic, by name."""

@@ -99,17 +99,17 @@ class TopicCopies:
 
     async def there(self, topics: Sequence[TopicName]) -> set[TopicName]:
         """Return the topics that the cluster has, without the remains of an interrupted import."""
-        found: set[TopicName] = set()
+        existing: set[TopicName] = set()
         for first in range(0, len(topics), _TOPICS_PER_QUESTION):
             asked = topics[first : first + _TOPICS_PER_QUESTION]
             records = await self._metadata.get_many([keys.topic_record(topic) for topic in asked])
             notes = await self._metadata.get_many([keys.imported_ledgers(topic.log_name) for topic in asked])
-            found |= {
+            existing |= {
                 topic
                 for topic in asked
                 if keys.topic_record(topic) in records and keys.imported_ledgers(topic.log_name) not in notes
             }
-        return found
+        return existing
 
     async def looks_copied(self, topic: TopicName) -> bool:
         """Return True if the records say that the cluster has the whole topic and nothing else."""
@@ -122,13 +122,13 @@ class TopicCopies:
         if _encoded(replace(there, stored=b"")) != _encoded(_moved_record(original, ledgers, there.ledgers)):
             return False
         wanted = _encoded_cursors(await self._moved_cursors(topic, original, ledgers))
-        found = await self._cursors_of(topic)
+        cursors = await self._cursors_of(topic)
         if (
             self._compacted(original) is not None
-            and COMPACTED_LEDGER not in found.pop(COMPACTION_CURSOR, _NONE).numbers
+            and COMPACTED_LEDGER not in cursors.pop(COMPACTION_CURSOR, _NONE).numbers
         ):
             return False
-        return _encoded_cursors(found) == wanted
+        return _encoded_cursors(cursors) == wanted
 
     async def compare(self, topic: TopicName) -> Copied:
         """Read the copy and the original again; raise CopyDiffers."""
@@ -214,16 +214,16 @@ class TopicCopies:
         return CursorRecord(horizon, numbers={COMPACTED_LEDGER: new_id})
 
     async def _compare_compacted(self, topic: TopicName, compacted: CompactedLedger, ledger_id: int) -> None:
-        wanted, found = _Digest(), _Digest()
+        wanted, copied = _Digest(), _Digest()
         async for part in self._source.compacted_entries(topic, compacted):
             wanted.add([entry.entry for entry in part])
         sealed = await self._journal.recover(ledger_id)
         left = 0 if sealed is None else sealed.entries
-        while found.entries < left:
-            count = min(left - found.entries, _READ_ENTRIES_MAX)
-            stored = await self._journal.read(topic.log_name, ledger_id, found.entries, count, _READ_BYTES_MAX)
-            found.add([self._form.unpack(raw).entry for raw in stored])
-        if problem := wanted.difference(found):
+        while copied.entries < left:
+            count = min(left - copied.entries, _READ_ENTRIES_MAX)
+            stored = await self._journal.read(topic.log_name, ledger_id, copied.entries, count, _READ_BYTES_MAX)
+            copied.add([self._form.unpack(raw).entry for raw in stored])
+        if problem := wanted.difference(copied):
             raise CopyDiffers(str(topic), ledger_id, problem)
 
     # ---- What is written, and what is left
@@ -233,12 +233,12 @@ class TopicCopies:
         there = 0 if sealed is None else sealed.entries
         if there != expected.entries:
             raise CopyDiffers(str(topic), ledger_id, f"it has {there} entries, not {expected.entries}")
-        found = _Digest()
-        while found.entries < expected.entries:
-            wanted = min(expected.entries - found.entries, _READ_ENTRIES_MAX)
-            part = await self._journal.read(topic.log_name, ledger_id, found.entries, wanted, _READ_BYTES_MAX)
-            found.add(part)
-        if problem := expected.difference(found):
+        actual = _Digest()
+        while actual.entries < expected.entries:
+            wanted = min(expected.entries - actual.entries, _READ_ENTRIES_MAX)
+            part = await self._journal.read(topic.log_name, ledger_id, actual.entries, wanted, _READ_BYTES_MAX)
+            actual.add(part)
+        if problem := expected.difference(actual):
             raise CopyDiffers(str(topic), ledger_id, problem)
 
     async def _moved_cursors(

@@ -64,9 +64,9 @@ class SharedReads:
     async def read(self, start: Position, *, entries_max: int, bytes_max: int) -> list[LogEntry]:
         """Read entries; see `Log.read`. Shared entries may come in smaller pieces."""
         while True:
-            found = self._kept(start, entries_max)
-            if found:
-                return found
+            cached = self._kept(start, entries_max)
+            if cached:
+                return cached
             reading = self._under_way.get(start)
             if reading is None:
                 return await self._read(start, entries_max, bytes_max)
@@ -76,17 +76,17 @@ class SharedReads:
         """Return entries in memory; see `Log.read_cached`. Shared entries may come in smaller pieces."""
         if not self._shared():
             return self._log.read_cached(start, entries_max=entries_max, bytes_max=bytes_max)
-        kept = self._kept(start, entries_max)
-        if kept:
-            return kept
-        found = self._log.read_cached(start, entries_max=max(entries_max, _LOOKED_UP_ENTRIES), bytes_max=bytes_max)
-        if found is None:
+        cached = self._kept(start, entries_max)
+        if cached:
+            return cached
+        entries = self._log.read_cached(start, entries_max=max(entries_max, _LOOKED_UP_ENTRIES), bytes_max=bytes_max)
+        if entries is None:
             return None
-        if len(found) >= _LOOKED_UP_ENTRIES_MIN:
-            self._looked_up.append(self._keep(_Piece(start, found, sum(map(len, map(_entry, found))))))
+        if len(entries) >= _LOOKED_UP_ENTRIES_MIN:
+            self._looked_up.append(self._keep(_Piece(start, entries, sum(map(len, map(_entry, entries))))))
             if len(self._looked_up) > _LOOKED_UP_MAX:
                 self._drop(self._looked_up.pop(0))
-        return found[:entries_max]
+        return entries[:entries_max]
 
     def forget_unused(self) -> None:
         """Drop pieces that were not read since the last call. Call it periodically."""
@@ -102,22 +102,22 @@ class SharedReads:
     async def _read(self, start: Position, entries_max: int, bytes_max: int) -> list[LogEntry]:
         done = self._under_way[start] = asyncio.Event()
         try:
-            found = await self._log.read(start, entries_max=entries_max, bytes_max=bytes_max)
+            entries = await self._log.read(start, entries_max=entries_max, bytes_max=bytes_max)
         finally:
             del self._under_way[start]
             done.set()
-        if found and self._shared():
-            self._keep(_Piece(start, found, sum(len(entry.entry) for entry in found)))
-        return list(found)
+        if entries and self._shared():
+            self._keep(_Piece(start, entries, sum(len(entry.entry) for entry in entries)))
+        return list(entries)
 
     def _keep(self, piece: _Piece) -> int:
         """Cache a piece, and return its number."""
         self._used = True
         number = self.limiter.hold(piece.size, self._let_go)
         self._pieces[number] = piece
-        kept = self.kept_bytes
-        while kept > KEPT_BYTES_MAX and len(self._pieces) > 1:
-            kept -= self._drop(next(iter(self._pieces)))
+        size = self.kept_bytes
+        while size > KEPT_BYTES_MAX and len(self._pieces) > 1:
+            size -= self._drop(next(iter(self._pieces)))
         return number
 
     def _drop(self, number: int) -> int:

@@ -22,8 +22,8 @@ async def first_published_since(log: Log, publish_time_ms: int) -> Position | No
     total = high
     while low < high:
         middle = (low + high) // 2
-        found = await log.read(_nth(ledgers, middle), entries_max=1, bytes_max=1)
-        if not found or publish_time_of(found[0].entry) >= publish_time_ms:
+        entries = await log.read(_nth(ledgers, middle), entries_max=1, bytes_max=1)
+        if not entries or publish_time_of(entries[0].entry) >= publish_time_ms:
             high = middle
         else:
             low = middle + 1

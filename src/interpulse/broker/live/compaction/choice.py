@@ -141,14 +141,14 @@ class Look:
 
 def survivors(entries: Sequence[LogEntry], choice: Choice, number: int) -> tuple[list[LogEntry], int]:
     """Return the survivors of these entries, whose first message has this number, and the number after the last."""
-    kept: list[LogEntry] = []
+    surviving: list[LogEntry] = []
     for entry in entries:
         view = view_of(entry.entry)
         if view.treatment is Treatment.BATCH:
             left = survivor_of(entry.entry, [choice.keeps(number + index) for index in range(len(view.messages))])
             if left is not None:
-                kept.append(LogEntry(entry.position, left))
+                surviving.append(LogEntry(entry.position, left))
         elif choice.keeps(number):
-            kept.append(entry)
+            surviving.append(entry)
         number += len(view.messages)
-    return kept, number
+    return surviving, number

@@ -39,9 +39,9 @@ async def read_on(
     log: Log, compacted: CompactedLedger, start: Position, *, entries_max: int, bytes_max: int
 ) -> list[LogEntry]:
     """Return entries from ``start`` on, which is before the horizon; empty at the end of the log. Raises LogDamaged."""
-    kept = await log.compacted.read(start, entries_max=entries_max, bytes_max=bytes_max)
-    if kept:
-        return kept
+    entries = await log.compacted.read(start, entries_max=entries_max, bytes_max=bytes_max)
+    if entries:
+        return entries
     behind = Position(compacted.horizon.ledger, compacted.horizon.entry + 1)
     return await log.read(behind, entries_max=entries_max, bytes_max=bytes_max)
 
@@ -55,8 +55,8 @@ async def last_kept(log: Log) -> LastMessage:
 async def first_since(log: Log, publish_time_ms: int, *, compacted: bool) -> Position | None:
     """Return the first entry published at or after this time, None if there is none."""
     if compacted:
-        kept = await log.compacted.first(lambda entry: publish_time_of(entry.entry) >= publish_time_ms)
+        compacted_entry = await log.compacted.first(lambda entry: publish_time_of(entry.entry) >= publish_time_ms)
         first = log.first_position
-        if kept is not None and (first is None or kept.position < first):
-            return kept.position
+        if compacted_entry is not None and (first is None or compacted_entry.position < first):
+            return compacted_entry.position
     return await first_published_since(log, publish_time_ms)

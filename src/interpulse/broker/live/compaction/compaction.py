@@ -183,16 +183,16 @@ class Compaction:
         look = await self._look(horizon, choice)
         while choice.looks_needed:
             _check_same(look.messages, (await self._look(horizon, choice)).messages)
-        kept = await topic_log.compacted.replace(horizon, self._survivors(horizon, choice, look.messages))
-        self._written.bytes += kept.size
+        ledger = await topic_log.compacted.replace(horizon, self._survivors(horizon, choice, look.messages))
+        self._written.bytes += ledger.size
         log.info(
             "topic compacted topic=%s horizon=%s messages=%d kept=%d entries=%d bytes=%d",
             self._topic.name,
             horizon,
             look.present,
             choice.count,
-            kept.entries,
-            kept.size,
+            ledger.entries,
+            ledger.size,
         )
         return look.present - choice.count
 
@@ -209,10 +209,10 @@ class Compaction:
         number, size = 0, 0
         gathered: list[LogEntry] = []
         async for part in entries_upto(self._topic.log, horizon):
-            kept, number = await asyncio.to_thread(survivors, part, choice, number)
+            entries, number = await asyncio.to_thread(survivors, part, choice, number)
             self._read.bytes += _size_of(part)
-            gathered += kept
-            size += _size_of(kept)
+            gathered += entries
+            size += _size_of(entries)
             if size >= _WRITE_BYTES:
                 with self._waited_for(gathered):
                     yield gathered

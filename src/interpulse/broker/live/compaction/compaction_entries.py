@@ -90,19 +90,19 @@ def view_of(entry: bytes) -> EntryView:
     return EntryView(Treatment.BATCH, [_batched(message.metadata) for message in batch])
 
 
-def survivor_of(entry: bytes, kept: Sequence[bool]) -> bytes | None:
+def survivor_of(entry: bytes, surviving: Sequence[bool]) -> bytes | None:
     """Return the batch with its surviving messages; None if there are none.
 
     Messages keep their index: a removed one becomes an empty message that says so.
     """
     batch = _unpacked(entry)
-    if not any(kept):
+    if not any(surviving):
         return None
-    if all(stays or message.metadata.compacted_out for stays, message in zip(kept, batch, strict=True)):
+    if all(stays or message.metadata.compacted_out for stays, message in zip(surviving, batch, strict=True)):
         return entry
     plain = pack_batch(
         (message.metadata, bytes(message.payload)) if stays else (_removed(), b"")
-        for stays, message in zip(kept, batch, strict=True)
+        for stays, message in zip(surviving, batch, strict=True)
     )
     metadata = parse_entry(entry).metadata
     metadata.uncompressed_size = len(plain)

@@ -34,8 +34,8 @@ class LogPositions:
 
     async def before_time(self, publish_time_ms: int, *, compacted: bool = False) -> Position:
         """Return the cursor position before the first entry published at or after this time."""
-        found = await compacted_reads.first_since(self._log, publish_time_ms, compacted=compacted)
-        return self.durable if found is None else Position(found.ledger, found.entry - 1)
+        first = await compacted_reads.first_since(self._log, publish_time_ms, compacted=compacted)
+        return self.durable if first is None else Position(first.ledger, first.entry - 1)
 
     def before_first(self, *, compacted: bool = False) -> Position:
         """Return the cursor position before the first readable entry."""
@@ -51,11 +51,11 @@ class LogPositions:
             if read_compacted and compacted_reads.horizon_ahead(self._log, position) is not None:
                 break
             try:
-                found = await self.read_entry(position)
+                entry = await self.read_entry(position)
             except NotFound:
                 break  # it was trimmed, and everything before it
-            if not entry_metadata_of(found.entry).is_marker:
-                return LastMessage(position, _batch_size(found.entry) - 1)
+            if not entry_metadata_of(entry.entry).is_marker:
+                return LastMessage(position, _batch_size(entry.entry) - 1)
             position = self._previous(position)
         return await compacted_reads.last_kept(self._log) if read_compacted else LastMessage(EARLIEST, -1)
 
@@ -70,10 +70,10 @@ class LogPositions:
 
     async def read_entry(self, position: Position) -> LogEntry:
         """Return one entry; raise NotFound if it does not exist (any more)."""
-        found = await self._log.read(position, entries_max=1, bytes_max=1) if position <= self.durable else []
-        if not found or found[0].position != position:
+        entries = await self._log.read(position, entries_max=1, bytes_max=1) if position <= self.durable else []
+        if not entries or entries[0].position != position:
             raise NotFound(f"Message not found: {position}")
-        return found[0]
+        return entries[0]
 
     async def batch_size(self, position: Position) -> int:
         """Return the batch size of the entry at a position; 0 if there is no batch."""

@@ -99,12 +99,12 @@ class DelayedEntries:
         heap = self._heap
         if not heap:
             return []
-        found: list[Position] = []
+        due: list[Position] = []
         limit = (self._now_ms() + 1) << 2 * _NUMBER_BITS
-        while heap and heap[0] < limit and len(found) < count_max:
-            found.append(_position(heappop(heap)))
+        while heap and heap[0] < limit and len(due) < count_max:
+            due.append(_position(heappop(heap)))
         self._arm()
-        return found
+        return due
 
     def forget_upto(self, position: Position) -> None:
         """Drop entries up to here."""

@@ -129,11 +129,11 @@ class EntryFeed:
             if not self._ahead:
                 self._look_ahead([])
 
-    def _look_ahead(self, found: list[LogEntry]) -> None:
+    def _look_ahead(self, entries: list[LogEntry]) -> None:
         limiter = self._source.reads.limiter
         limiter.free(self._held)
-        self._ahead = found
-        self._held = limiter.hold(sum(map(len, map(_entry, found))), self._let_go) if found else -1
+        self._ahead = entries
+        self._held = limiter.hold(sum(map(len, map(_entry, entries))), self._let_go) if entries else -1
 
     def _let_go(self, number: int) -> None:
         """Free the entries ahead for the read buffer limiter; they are read again later."""
@@ -152,9 +152,9 @@ class EntryFeed:
         if compacted is None:
             if self.read_compacted:
                 self._cursor.compacted_read()
-            found = self._source.reads.read_cached(start, entries_max=entries_max, bytes_max=READ_BYTES_MAX)
-            if found is not None:
-                return found
+            cached = self._source.reads.read_cached(start, entries_max=entries_max, bytes_max=READ_BYTES_MAX)
+            if cached is not None:
+                return cached
         self._reading = True
         wanted = READ_ENTRIES_MAX if self._reads_ahead else entries_max
         self._source.spawn(self._read(start, self._round, compacted, wanted))
@@ -169,20 +169,20 @@ class EntryFeed:
             return await read_on(topic_log, compacted, start, **limits)
 
         try:
-            found = await read_patiently(read, lambda: round_ == self._round)
+            entries = await read_patiently(read, lambda: round_ == self._round)
         except PulsarError as error:
             self._source.read_failed(error)
             return
         finally:
             self._reading = False
         if round_ == self._round:
-            self._source.entry_metadata.learn(found)
-            self._look_ahead(found)
+            self._source.entry_metadata.learn(entries)
+            self._look_ahead(entries)
             if compacted is not None:
                 first = topic_log.first_position
-                positions = map(_position, found)
+                positions = map(_position, entries)
                 self._cursor.hand_out_compacted(position for position in positions if first is None or position < first)
-                if not found:
+                if not entries:
                     self.after = compacted.horizon
         self._on_ready()
 
@@ -190,27 +190,27 @@ class EntryFeed:
         """Return deliveries with enough messages, and the position up to which entries were examined."""
         first, last = raw[0].position, raw[-1].position
         if self.key_ranges:
-            raw = [found for found in raw if within(self.key_ranges, sticky_slot_of(found.entry))]
+            raw = [log_entry for log_entry in raw if within(self.key_ranges, sticky_slot_of(log_entry.entry))]
         untouched = self._cursor.untouched_from(first)
         if untouched and self._source.entry_metadata.all_ordinary_since(first):
             rows = zip(map(_position, raw), map(_entry, raw), repeat(0), repeat(()), repeat(1), strict=False)
             return list(map(_new, repeat(Delivery), rows)), last
         deliveries: list[Delivery] = []
         looked_upto = first
-        for found in raw:
-            delivery = self._delivery(found, untouched=untouched)
+        for log_entry in raw:
+            delivery = self._delivery(log_entry, untouched=untouched)
             if delivery is None:
-                looked_upto = found.position
+                looked_upto = log_entry.position
             elif messages_max <= 0:
                 return deliveries, looked_upto
             else:
                 deliveries.append(delivery)
                 messages_max -= delivery.message_count
-                looked_upto = found.position
+                looked_upto = log_entry.position
         return deliveries, last
 
-    def _delivery(self, found: LogEntry, *, untouched: bool) -> Delivery | None:
-        position, entry = found
+    def _delivery(self, log_entry: LogEntry, *, untouched: bool) -> Delivery | None:
+        position, entry = log_entry
         cursor = self._cursor
         metadata = self._source.entry_metadata.get(position, entry)
         if metadata.is_marker:

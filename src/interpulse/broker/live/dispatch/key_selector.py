@@ -180,8 +180,8 @@ class KeySelector:
         if not self._ordered:
             return {}
         out = Counter(self._slots.of_all(self._held_positions()))
-        found = dict(zip(out, map(_Holding, self._sticky_keys.owners(out), out.values()), strict=True))
-        return found | {slot.number: _Holding(slot.holder, slot.out) for slot in self._draining.values()}
+        holdings = dict(zip(out, map(_Holding, self._sticky_keys.owners(out), out.values()), strict=True))
+        return holdings | {slot.number: _Holding(slot.holder, slot.out) for slot in self._draining.values()}
 
     def _regroup(self, held: Mapping[int, _Holding]) -> None:
         """Reassign slots after the owners changed."""

@@ -96,41 +96,41 @@ class ReplayReads:
             return at_hand
         taken = set(map(_position, at_hand))
         runs, uncached = _runs([position for position in wanted if position not in taken] if taken else wanted), []
-        found: list[Delivery] = []
+        deliveries: list[Delivery] = []
         for number, run in enumerate(runs):
             entries = self._source.log.read_cached(run[0], entries_max=_length(run), bytes_max=READ_BYTES_MAX)
             if entries is not None:
                 self._gone(run, entries)
-                found += self._taken_in(run, entries)
+                deliveries += self._taken_in(run, entries)
             rest = run if entries is None else run[bisect_right(run, entries[-1].position) :] if entries else []
             if rest:
                 uncached = [rest, *runs[number + 1 :]]
                 break
         if at_hand:
-            found = sorted([*at_hand, *found], key=_position)
+            deliveries = sorted([*at_hand, *deliveries], key=_position)
             if uncached:
-                end = bisect_left(found, uncached[0][0], key=_position)
-                self.keep(found[end:])
-                found = found[:end]
-        if uncached and not found:
+                end = bisect_left(deliveries, uncached[0][0], key=_position)
+                self.keep(deliveries[end:])
+                deliveries = deliveries[:end]
+        if uncached and not deliveries:
             needed = set(wanted)
             self.forget([kept for kept in self._kept if kept not in needed])  # for consumers that take nothing now
             self._reading = True
             self._source.spawn(self._read(uncached, self._round))
-        return found
+        return deliveries
 
     async def _read(self, runs: Sequence[Sequence[Position]], round_: int) -> None:
         """Read as much of these runs as one read may hold, at least one entry.
 
         All of it is registered together, right before it is wanted, so that no other read takes its bytes.
         """
-        found: list[tuple[Sequence[Position], list[LogEntry]]] = []
+        reads: list[tuple[Sequence[Position], list[LogEntry]]] = []
         bytes_left = READ_BYTES_MAX
         try:
             for run in runs:
                 read = partial(self._source.log.read, run[0], entries_max=_length(run), bytes_max=bytes_left)
                 entries = await read_patiently(read, lambda: round_ == self._round)
-                found.append((run, entries))
+                reads.append((run, entries))
                 bytes_left -= sum(len(entry.entry) for entry in entries)
                 if bytes_left <= 0 or round_ != self._round:
                     break
@@ -140,7 +140,7 @@ class ReplayReads:
         finally:
             self._reading = False
         if round_ == self._round:
-            for run, entries in found:
+            for run, entries in reads:
                 self._gone(run, entries)
                 self._add(self._taken_in(self._cursor.unacknowledged_of(run), entries))
             self._hold()
@@ -155,8 +155,12 @@ class ReplayReads:
         if len(entries) == len(run) == _length(run) and entries[0].position == run[0]:
             return self._deliveries(run, list(map(_entry, entries)))
         expected = set(run)
-        found = [entry for entry in entries if entry.position in expected]
-        return self._deliveries(list(map(_position, found)), list(map(_entry, found))) if found else []
+        expected_entries = [entry for entry in entries if entry.position in expected]
+        return (
+            self._deliveries(list(map(_position, expected_entries)), list(map(_entry, expected_entries)))
+            if expected_entries
+            else []
+        )
 
     def _take_out(self, positions: Iterable[Position]) -> list[Delivery]:
         """Remove and return those of these entries that are cached."""

@@ -200,9 +200,9 @@ class SharedDispatch:
                 self._redeliveries.pop(position, None)
         playable = self.selector.acknowledged_all(held)
         if len(held) < len(positions):
-            found = set(held)
+            held_here = set(held)
             for position in positions:
-                if position not in found:
+                if position not in held_here:
                     self.released(consumer, position, 0)
         if playable or self.blocked or (was_blocked and not consumer.blocked):
             self._wake()

@@ -188,10 +188,10 @@ class Deduplication:
 
     def snapshot(self, position: Position) -> DeduplicationSnapshot:
         """Return the snapshot to store when exactly the entries up to ``position`` are durable."""
-        known = [(name, state) for name, state in self._states.items() if state.persisted >= 0]
-        if len(known) > NAMES_PERSISTED_MAX:
-            known = sorted(known, key=lambda item: item[1].active_ms)[-NAMES_PERSISTED_MAX:]
-        sequences = {name: (state.persisted, state.active_ms) for name, state in known}
+        persisted = [(name, state) for name, state in self._states.items() if state.persisted >= 0]
+        if len(persisted) > NAMES_PERSISTED_MAX:
+            persisted = sorted(persisted, key=lambda item: item[1].active_ms)[-NAMES_PERSISTED_MAX:]
+        sequences = {name: (state.persisted, state.active_ms) for name, state in persisted}
         sources = {
             name: _source_position(state.persisted) for name, state in self._sources.items() if state.persisted >= 0
         }

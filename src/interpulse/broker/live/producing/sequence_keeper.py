@@ -127,9 +127,9 @@ class SequenceKeeper:
         """Return the position after which a restart needs all entries; None = it needs none."""
         return self.deduplication.snapshot_position if self.deduplication is not None else None
 
-    def _replay(self, deduplication: Deduplication, found: LogEntry, now_ms: int) -> None:
+    def _replay(self, deduplication: Deduplication, entry: LogEntry, now_ms: int) -> None:
         try:
-            metadata = message_metadata_of(found.entry)
+            metadata = message_metadata_of(entry.entry)
         except PersistenceError:
             return  # an unreadable entry has no producer
         kind = entry_metadata_in(metadata)

@@ -41,13 +41,13 @@ class BacklogAnalysis:
     last: Position | None = None
     aborted: bool = False
 
-    def count(self, found: LogEntry) -> None:
+    def count(self, entry: LogEntry) -> None:
         """Count one more entry. All messages of a batch count, also acknowledged ones."""
-        metadata = message_metadata_of(found.entry)
+        metadata = message_metadata_of(entry.entry)
         self.entries += 1
         self.messages += max(metadata.num_messages_in_batch, 1)
         self.markers += metadata.HasField("marker_type")
-        self.first, self.last = self.first or found.position, found.position
+        self.first, self.last = self.first or entry.position, entry.position
 
     def to_json(self) -> dict[str, Any]:
         """Return Pulsar's JSON. There are no entry filters, so all entries count as accepted."""
@@ -68,8 +68,8 @@ class BacklogAnalysis:
 
 def skip(topic: Topic, subscription: str, entry_count: int) -> int:
     """Acknowledge the next unacknowledged entries, and return their count. Raise SubscriptionNotFound."""
-    found = topic.subscription(subscription)
-    return found.skip_to(after_skipping(topic.log, found.cursor, entry_count))
+    target = topic.subscription(subscription)
+    return target.skip_to(after_skipping(topic.log, target.cursor, entry_count))
 
 
 def clear(topic: Topic, subscription: str) -> int:
@@ -80,8 +80,8 @@ def clear(topic: Topic, subscription: str) -> int:
 def bytes_behind(topic: Topic, position: Position) -> int:
     """Estimate the bytes after a message; all bytes, if its ledger is not part of the topic."""
     ledgers = topic.log.ledgers
-    known = any(ledger.ledger_id == position.ledger for ledger in ledgers)
-    return bytes_after(ledgers, position if known else EARLIEST)
+    is_own = any(ledger.ledger_id == position.ledger for ledger in ledgers)
+    return bytes_after(ledgers, position if is_own else EARLIEST)
 
 
 async def analyze(topic: Topic, subscription: str, start: Position | None, limits: ScanLimits) -> BacklogAnalysis:
@@ -112,11 +112,11 @@ async def reset(topic: Topic, subscription: str, target: MessageId, *, excluded:
 
     Raises SubscriptionNotFound.
     """
-    found = topic.subscription(subscription)
+    moved = topic.subscription(subscription)
     begin = await behind(topic, target) if excluded else target
     size = await topic.positions.batch_size(begin.position) if begin.batch_index > 0 else 0
     waiting = (1 << size) - (1 << begin.batch_index) if 0 < begin.batch_index < size else 0
-    await found.seek(begin, words_of(waiting) if waiting else ())
+    await moved.seek(begin, words_of(waiting) if waiting else ())
 
 
 async def behind(topic: Topic, target: MessageId) -> MessageId:
@@ -134,8 +134,8 @@ async def peek(topic: Topic, subscription: str, number: int) -> LogEntry:
     An unknown name gets the result of a subscription from the earliest message. Pulsar creates that subscription; here
     nothing is created. Raises NotFound at the end, SubscriptionNotFound for a replicator.
     """
-    known = subscription in topic.subscriptions or topic.remote_of(subscription) is not None
-    position = nth_waiting(topic.log, topic.subscription(subscription).cursor if known else None, number)
+    exists = subscription in topic.subscriptions or topic.remote_of(subscription) is not None
+    position = nth_waiting(topic.log, topic.subscription(subscription).cursor if exists else None, number)
     if position is None:
         raise NotFound("Message not found")
     return await topic.positions.read_entry(position)

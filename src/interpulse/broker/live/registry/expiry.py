@@ -32,13 +32,13 @@ def expire_upto(topic: Topic, subscription: str, position: Position) -> None:
 
     Raises SubscriptionNotFound, and Conflict for a position after the end of the topic.
     """
-    found = topic.subscription(subscription)
+    target = topic.subscription(subscription)
     if position > topic.positions.durable:
         raise Conflict(
             f"Expire message by position not issued on topic {topic.name} for subscription {subscription}: "
             f"{position} is behind the last message, {topic.positions.durable}"
         )
-    found.expire_upto(position)
+    target.expire_upto(position)
 
 
 async def expire_everywhere(expiries: Iterable[Expiry]) -> None:

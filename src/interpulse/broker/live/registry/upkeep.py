@@ -45,9 +45,9 @@ async def _expire_by_policy(topic: Topic) -> None:
 
 async def expire(topic: Topic, subscription: str, older_than_seconds: int) -> int:
     """Acknowledge entries published longer ago than this, and return their count. Raise SubscriptionNotFound."""
-    found = topic.subscription(subscription)
+    target = topic.subscription(subscription)
     position = await topic.positions.before_time(topic.now_ms() - older_than_seconds * 1000)
-    return found.expire_upto(position)
+    return target.expire_upto(position)
 
 
 async def expire_subscriptions(topic: Topic) -> None:

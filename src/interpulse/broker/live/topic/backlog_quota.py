@@ -127,10 +127,10 @@ class BacklogKeeper:
         unknown.
         """
         age, owner = self._ages.get(subscription), self._owner
-        found = owner.subscriptions.get(subscription)
-        if age is None or found is None or not found.cursor.backlog(owner.positions.durable):
+        waiting = owner.subscriptions.get(subscription)
+        if age is None or waiting is None or not waiting.cursor.backlog(owner.positions.durable):
             return -1
-        until = owner.now_ms() if found.cursor.mark_delete == age.mark_delete else age.looked_up_ms
+        until = owner.now_ms() if waiting.cursor.mark_delete == age.mark_delete else age.looked_up_ms
         return max(0, until - age.publish_time_ms) // 1000
 
     # --- how much there is
@@ -161,8 +161,8 @@ class BacklogKeeper:
     async def _look_for_oldest(self) -> None:
         slowest = min(self._behind(), key=lambda subscription: subscription.cursor.mark_delete, default=None)
         self._oldest = None
-        if slowest is not None and (found := await self._next_message(slowest.cursor.mark_delete)) is not None:
-            self._oldest = _Oldest(*found, slowest.name)
+        if slowest is not None and (message := await self._next_message(slowest.cursor.mark_delete)) is not None:
+            self._oldest = _Oldest(*message, slowest.name)
 
     async def _look_up_ages(self) -> None:
         """Read one message for each position that subscriptions have reached since the last check."""
@@ -171,10 +171,10 @@ class BacklogKeeper:
         for subscription in self._evictable() if self._owner.limits.settings.backlog_ages_shown else ():
             mark_delete = subscription.cursor.mark_delete
             if mark_delete not in times:
-                found = await self._next_message(mark_delete)
-                if found is None:
+                message = await self._next_message(mark_delete)
+                if message is None:
                     continue
-                times[mark_delete] = found[1]
+                times[mark_delete] = message[1]
             ages[subscription.name] = _Age(mark_delete, times[mark_delete], self._owner.now_ms())
         self._ages = ages
 
@@ -184,10 +184,10 @@ class BacklogKeeper:
         if position is None:
             return None
         try:
-            found = await self._owner.positions.read_entry(position)
+            entry = await self._owner.positions.read_entry(position)
         except NotFound:
             return None  # acknowledged and trimmed meanwhile
-        return position, publish_time_of(found.entry)
+        return position, publish_time_of(entry.entry)
 
     def _still_oldest(self) -> _Oldest | None:
         """Return the oldest message of the last check if it is still in the backlog of its subscription."""
@@ -209,9 +209,9 @@ class BacklogKeeper:
             producers.close_by_broker()
 
     def _too_much(self, quota: BacklogQuota) -> Iterator[tuple[Subscription, Position]]:
-        ledgers, kept = self._owner.log.ledgers, bytes_kept(quota)
+        ledgers, bytes_left = self._owner.log.ledgers, bytes_kept(quota)
         for subscription in self._evictable():
-            yield subscription, position_leaving(ledgers, subscription.cursor.mark_delete, kept)
+            yield subscription, position_leaving(ledgers, subscription.cursor.mark_delete, bytes_left)
 
     def _evict(self, quota_type: str, quota: BacklogQuota, upto: Iterator[tuple[Subscription, Position]]) -> None:
         reason, count_all = described(quota_type, quota), 0

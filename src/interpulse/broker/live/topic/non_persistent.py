@@ -291,10 +291,10 @@ class NonPersistentTopic:
         raise NotAllowed("Create subscription on non-persistent topic is not supported")
 
     async def delete_subscription(self, subscription: str, *, force: bool = False) -> None:
-        found = self.subscriptions.get(subscription)
-        if found is None:
+        deleted = self.subscriptions.get(subscription)
+        if deleted is None:
             raise SubscriptionNotFound(f"Subscription {subscription} not found for topic {self.name}")
-        found.close_consumers()  # forced or not, as in Pulsar: nothing is stored
+        deleted.close_consumers()  # forced or not, as in Pulsar: nothing is stored
 
     def subscription_names(self) -> list[str]:
         return sorted(self.subscriptions)

@@ -42,5 +42,5 @@ class SubscribeLimits:
     def _make_room(self, now_ms: int) -> None:
         if len(self._buckets) >= _REMEMBERED_MAX:
             full = self.rate.subscribes_per_consumer
-            known = [(who, bucket) for who, bucket in self._buckets.items() if bucket.available(now_ms) < full]
-            self._buckets = dict(known[-_REMEMBERED_MAX // 2 :])
+            active = [(who, bucket) for who, bucket in self._buckets.items() if bucket.available(now_ms) < full]
+            self._buckets = dict(active[-_REMEMBERED_MAX // 2 :])

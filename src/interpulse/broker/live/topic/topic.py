@@ -250,10 +250,10 @@ class Topic:
     def promised_position(self, cursor: str) -> Position | None:
         if self.remote_of(cursor) is None:
             return None
-        found = self.subscription(cursor)
-        if found.promises is not None:
-            found.promises.give()
-        return found.cursor.mark_delete
+        source = self.subscription(cursor)
+        if source.promises is not None:
+            source.promises.give()
+        return source.cursor.mark_delete
 
     def remote_of(self, subscription: str) -> str | None:
         """Return the remote cluster of a replication cursor, else None."""

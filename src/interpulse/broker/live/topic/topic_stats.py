@@ -150,11 +150,11 @@ def measure(topic: ShownTopic) -> Measured:
     replication: dict[str, ReplicationMeasure] = {}
     last = topic.positions.durable
     for name, subscription in topic.subscriptions.items():
-        found, remote = subscription_stats.measure(subscription, last), topic.remote_of(name)
+        metrics, remote = subscription_stats.measure(subscription, last), topic.remote_of(name)
         if remote is None:
-            own[name] = found
+            own[name] = metrics
         else:
-            replication[remote] = _outbound_measure(found)
+            replication[remote] = _outbound_measure(metrics)
     for producer in topic.producers.by_name.values():
         if (remote := producer.request.remote_cluster) is not None:
             way, rates = replication.get(remote, NO_WAY), producer.published
@@ -163,7 +163,7 @@ def measure(topic: ShownTopic) -> Measured:
             )
     ledgers, written = topic.log.ledgers, topic.log.written
     size, read_rate = sum(ledger.size for ledger in ledgers), topic.log.read_rate
-    waiting = [topic.subscriptions[name].cursor.mark_delete for name, found in own.items() if found.backlog]
+    waiting = [topic.subscriptions[name].cursor.mark_delete for name, metrics in own.items() if metrics.backlog]
     figures = publish_measure(topic)._replace(
         backlog_bytes=bytes_after(ledgers, min(waiting)) if waiting else 0,
         storage_bytes=size,
@@ -179,10 +179,10 @@ def measure(topic: ShownTopic) -> Measured:
     )
 
 
-def _outbound_measure(found: SubscriptionMeasure) -> ReplicationMeasure:
-    is_connected = found.consumers > 0
+def _outbound_measure(metrics: SubscriptionMeasure) -> ReplicationMeasure:
+    is_connected = metrics.consumers > 0
     return ReplicationMeasure(
-        found.backlog, is_connected, not is_connected, found.rate_out, found.throughput_out, found.rate_expired
+        metrics.backlog, is_connected, not is_connected, metrics.rate_out, metrics.throughput_out, metrics.rate_expired
     )
 
 

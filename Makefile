@@ -62,7 +62,8 @@ fmt: setup
 	$(BIN)/ruff format
 
 PROSE_IN_CODE := src/interpulse/*.py src/pyspark_interpulse src/interpulse/storage src/interpulse/wire src/interpulse/authentication \
-	src/interpulse/proxy
+	src/interpulse/proxy src/interpulse/broker/*.py \
+	$(addprefix src/interpulse/broker/,access binary cluster_import config live telemetry)
 PROSE_PAGES := README.md CHANGELOG.md .github docs/index.md docs/tutorial docs/reference/capabilities.md docs/reference/support.md \
 	docs/reference/cluster-protocol.md docs/reference/spark-pipeline.md
 # Openings of docstrings and words that docs/STYLE.md rules out; the page that lists them is left out.

@@ -22,4 +22,4 @@ async def run_periodically(what: str, seconds: Callable[[], float], work: Callab
         try:
             await work()
         except Exception:
-            log.exception("periodic task failed, it runs again in time task=%s", what)
+            log.exception("periodic task failed, the next run follows task=%s", what)

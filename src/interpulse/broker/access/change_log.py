@@ -27,7 +27,7 @@ def note_change(principal: Principal | None, address: str, change: str, subject:
     if the client has none or was refused.
     """
     _logger.info(
-        "change asked role=%s original=%s address=%s change=%s subject=%s code=%d reason=%s",
+        "change requested role=%s original=%s address=%s change=%s subject=%s code=%d reason=%s",
         _NOBODY if principal is None else _shown(principal.role),
         _NOBODY if principal is None or principal.original is None else _shown(principal.original),
         address,

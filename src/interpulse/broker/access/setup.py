@@ -101,7 +101,7 @@ def own_access(config: BrokerConfig) -> OwnAccess:
 def warn_without_own_access(config: BrokerConfig, own: OwnAccess) -> None:
     """Warn that a broker of a cluster has no credentials for the other brokers."""
     if config.authentication_enabled and not own.is_known and not config.anonymous_user_role:
-        _logger.warning("brokers of this cluster do not let each other in remedy=%s", OWN_CREDENTIALS)
+        _logger.warning("brokers of this cluster refuse each other remedy=%s", OWN_CREDENTIALS)
 
 
 def _authorization(config: BrokerConfig, tenants: Tenants, namespaces: Namespaces) -> Authorization:

@@ -121,7 +121,7 @@ def work_on(connection: CommandConnection, command: pb.BaseCommand) -> Coroutine
     """Return the work for a command; see `Handlers`. With authentication, the authorization filter runs first."""
     entry = AWAITING.get(command.type)
     if entry is None:
-        raise RemoteProtocolError(f"{pb.BaseCommand.Type.Name(command.type)} is not for a broker to receive")
+        raise RemoteProtocolError(f"{pb.BaseCommand.Type.Name(command.type)} is no command for a broker")
     field, handler = entry
     request = getattr(command, field)
     session = connection.session

@@ -62,7 +62,9 @@ class DataDirectory:
         """
         opened.callback(DirectoryLock.acquire_unchanged(directory).release)
         if not (directory / _METADATA).exists():
-            raise DataDirectoryUnusable(str(directory), f"it has no {_METADATA}, so it is of no standalone broker")
+            raise DataDirectoryUnusable(
+                str(directory), f"it has no {_METADATA}, so it does not belong to a standalone broker"
+            )
         scratch = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="interpulse-")))
         await asyncio.to_thread(_copy_metadata, directory, scratch)
         metadata = await SqliteMetadataStore.open(scratch / _METADATA)
@@ -71,7 +73,7 @@ class DataDirectory:
         opened.push_async_callback(logs.close)
         claimed = await metadata.get(keys.LOCAL_CLUSTER)
         if claimed is None:
-            raise DataDirectoryUnusable(str(directory), "no broker has ever been ready on it")
+            raise DataDirectoryUnusable(str(directory), "no broker ever completed its start on it")
         return cls(metadata, logs, claimed.value.decode())
 
     async def topics(self) -> list[TopicName]:

@@ -262,7 +262,7 @@ async def entries_upto(topic_log: Log, horizon: Position) -> AsyncIterator[Seque
 def _check_same(before: int, now: int) -> None:
     """Verify that messages have the same numbers in every pass. Raises PersistenceError."""
     if before != now:
-        raise PersistenceError(f"Entries went while they were compacted: was the cursor {COMPACTION_CURSOR} moved?")
+        raise PersistenceError(f"Entries were trimmed during compaction: was the cursor {COMPACTION_CURSOR} moved?")
 
 
 def _size_of(entries: Sequence[LogEntry]) -> int:

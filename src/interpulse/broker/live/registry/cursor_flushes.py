@@ -93,7 +93,7 @@ class CursorFlushes:
                 return
             self._changed.add(topic)
             if topic not in self._unstored:
-                log.warning("cursors not stored, tried again each second topic=%s error=%s", topic.name, error)
+                log.warning("cursors not stored, retrying every second topic=%s error=%s", topic.name, error)
                 self._unstored.add(topic)
             return
         if topic in self._unstored:

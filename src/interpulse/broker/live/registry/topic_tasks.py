@@ -108,7 +108,7 @@ class TopicTasks:
                 try:
                     await upkeep.free_disk_space(topic)
                 except PulsarError as error:  # the full disk is already logged, and the next run comes soon
-                    log.debug("no room made topic=%s error=%s", topic.name, error)
+                    log.debug("disk space not freed topic=%s error=%s", topic.name, error)
 
     async def _tick(self) -> None:
         async for topic in loaded_in_turns(self._topics):

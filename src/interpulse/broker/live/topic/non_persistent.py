@@ -223,7 +223,9 @@ class NonPersistentTopic:
         if self.clients.refusal is not None:
             raise self.clients.refusal
         if self._serving is not None and not self._serving():
-            raise ServiceNotReady(f"Topic {self.name} may be another broker's, no entry is taken until that is known")
+            raise ServiceNotReady(
+                f"Topic {self.name} may belong to another broker and takes no entries until this is certain"
+            )
         self.entries_added += len(entries)
         for sequence_id, entry in zip(sequence_ids, entries, strict=True):
             producer.answered((PendingPublish(_NOWHERE, producer, (sequence_id,), (entry,), highest_sequence_id),))

@@ -247,7 +247,7 @@ def test_change_when_asked_then_the_audit_log_says_by_whom_and_what_came_of_it(
             client.ask(commands.subscribe(1, 1, TOPIC, "leaving"))
             client.ask(commands.encode(pb.CommandUnsubscribe(consumer_id=1, request_id=2)))
     lines = [record.getMessage() for record in caplog.records if record.name == "interpulse.audit"]
-    begin = "change asked role"
+    begin = "change requested role"
     assert lines[0] == (
         f"{begin}=acme-admin original=- address=127.0.0.1 change=POST subject={grants} code=204 reason=-"
     )

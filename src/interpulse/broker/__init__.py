@@ -1,5 +1,5 @@
-"""The broker: two front ends, topics as records, and topics as they are loaded.
+"""The broker: two front ends, the records of topics, and the loaded topics.
 
-`app` builds and joins all objects. `binary` and `rest` are the front ends, `access` authenticates and authorizes their
-clients. `topics`, `tenancy` and `replication` are records, `live` is what is loaded, `config` has the settings.
+`app` builds and connects all objects. `binary` and `rest` are the front ends; `access` authenticates and authorizes
+their clients. `topics`, `tenancy` and `replication` hold records, `live` the loaded topics, `config` the settings.
 """

@@ -1,4 +1,4 @@
-"""A broker that is alone: it owns every bundle and does all upkeep itself."""
+"""A standalone broker: it owns every bundle and does all upkeep itself."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ __all__ = ["BrokerAlone"]
 _logger = logging.getLogger(__name__)
 
 _STOP_SECONDS_MAX: Final = 4.5
-"""SIGTERM has to end within 5 s. The end of the process closes the rest."""
+"""Limit for the stop, so that SIGTERM ends within 5 s. The end of the process closes the rest."""
 
 
 class BrokerAlone:
-    """The membership of a broker without others; see `Membership`."""
+    """The membership of a standalone broker; see `Membership`."""
 
     shared = None
     others = None

@@ -2,11 +2,11 @@
 
 Start: addresses, stores, cluster and namespaces, then the front ends, binary before REST, so that a client can publish
 once the broker reports that it is healthy, and the replication job. Stop is the reverse and takes a bounded time: the
-job ends, the front ends accept no more, the topics answer pending requests and store their cursors, clients are
+job ends, the front ends accept no more clients, the topics answer pending requests and store their cursors, clients are
 disconnected, the stores are closed.
 
-`assembly` and `front_ends` build the objects. `alone` and `cluster_member` hold the differences between a broker alone
-and one among others.
+`assembly` and `front_ends` build the objects. `alone` and `cluster_member` hold the differences between a standalone
+broker and a member of a cluster.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _CERTIFICATE_CHECK_SECONDS_MIN: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """The objects of a broker that started."""
+    """The objects of a started broker."""
 
     base: Foundation
     tenancy: Tenancy
@@ -78,7 +78,7 @@ class Parts:
 
 
 class BrokerApp:
-    """One broker: every object of it, started and stopped in order."""
+    """One broker with all its objects, started and stopped in order."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class BrokerApp:
         """Use these parts in place of the usual ones.
 
         ``job_arguments`` configure the log of the replication job. ``meter_provider`` exports metrics by OpenTelemetry;
-        None: nothing of it is loaded.
+        without it, none of its modules is loaded.
         """
         self.config = config
         self.data_dir = Path(config.data_dir)
@@ -101,7 +101,7 @@ class BrokerApp:
         self.ready = False
         """True from the moment clients can publish until the broker begins to stop."""
         self.must_stop = asyncio.Event()
-        """Set when this broker may serve no more; the log says why."""
+        """Set when this broker may serve no more; the log gives the reason."""
         self._clock = clock or SystemClock()
         self._handlers = handlers
         self._open_stores = open_stores or in_data_directory()
@@ -130,7 +130,7 @@ class BrokerApp:
 
     @property
     def context(self) -> RestContext:
-        """The objects that the admin API asks."""
+        """The objects behind the admin API."""
         return self.parts.context
 
     @property
@@ -140,18 +140,18 @@ class BrokerApp:
 
     @property
     def lifecycle(self) -> TopicLifecycle:
-        """The records of topics, and the rules on them."""
+        """The records of topics, with their rules."""
         return self.parts.topics.lifecycle
 
     @property
     def lookups(self) -> Lookups:
-        """The answers to lookups."""
+        """The source of answers to lookups."""
         return self.parts.topics.lookups
 
     async def start(self) -> None:
-        """Return when clients can publish.
+        """Start the broker. Returns when clients can publish.
 
-        Raise CannotServe, or DataDirectoryInUse / DataDirectoryUnusable of the storage; then nothing is left open.
+        Raises CannotServe, or DataDirectoryInUse / DataDirectoryUnusable of the storage; then nothing is left open.
         """
         async with AsyncExitStack() as opened:
             try:
@@ -164,9 +164,9 @@ class BrokerApp:
             self._opened = opened.pop_all()
 
     async def stop(self) -> None:
-        """Stop accepting, make everything durable that was acknowledged, disconnect. Takes less than 5 s.
+        """Stop accepting, make everything acknowledged durable, disconnect. Takes less than 5 s.
 
-        Among other brokers it gives its bundles away first, which may take longer: about 65 s at most.
+        In a cluster the broker first gives its bundles away, which may take about 65 s at most.
         """
         self.ready = False
         if self._parts is not None:
@@ -219,7 +219,7 @@ class BrokerApp:
             _follow_certificates(parts, ExpiryLog(services.tls), rest_server)
 
     async def _start_upkeep(self, parts: Parts, opened: AsyncExitStack) -> None:
-        """Start the work that the broker does by itself."""
+        """Start the periodic tasks of the broker."""
         replication, topics = parts.replication, parts.topics
         opened.push_async_callback(parts.tenancy.links.close)
         await replication.remote_topics.start()
@@ -278,10 +278,10 @@ def _follow_certificates(parts: Parts, expiry: ExpiryLog, rest_server: RestServe
 
 
 def _export_metrics(parts: Parts, provider: MeterProvider, opened: AsyncExitStack) -> None:
-    from interpulse.broker.telemetry.exported_figures import ExportedFigures
+    from interpulse.broker.telemetry.exported_metrics import ExportedMetrics
 
     context = parts.context
-    exported = ExportedFigures(
+    exported = ExportedMetrics(
         provider,
         topics=context.registry.topics,
         instruments=context.instruments,

@@ -1,8 +1,8 @@
 """The objects of a broker in four bundles, each built over the ones before it.
 
 `Foundation` holds settings, addresses and stores, `Tenancy` the records of clusters, tenants and namespaces, `Topics`
-the topics and the rules on them, `Replication` the ways to remote clusters. A `Membership` holds the differences
-between a broker alone and a member of a cluster.
+the topics and their rules, `Replication` the connections to remote clusters. A `Membership` holds the differences
+between a standalone broker and a member of a cluster.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ __all__ = [
 
 
 class CannotServe(Exception):
-    """The broker cannot start here; ``str()`` is the sentence for the user."""
+    """The broker cannot start; ``str()`` is the sentence for the user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class Foundation:
     this_addresses: BrokerAddresses
     stores: Stores
     metadata: MetadataStore
-    """The metadata for questions of clients. Reads end with the session of the store, if it has one."""
+    """The metadata for requests of clients. Reads end with the session of the store, if it has one."""
 
     @classmethod
     def of(
@@ -105,7 +105,7 @@ class Foundation:
 
 @dataclass(frozen=True, slots=True)
 class Tenancy:
-    """Clusters, tenants and namespaces, and the permissions in them."""
+    """Clusters, tenants and namespaces, with their permissions."""
 
     dynamic: DynamicConfig
     clusters: Clusters
@@ -121,7 +121,7 @@ class Tenancy:
 
 
 async def build_tenancy(base: Foundation) -> Tenancy:
-    """Raise PreconditionFailed for settings of authentication that cannot be used."""
+    """Build the tenancy. Raise PreconditionFailed for unusable settings of authentication."""
     metadata, layout = base.metadata, base.stores.layout
     dynamic = DynamicConfig(metadata, base.config)
     await dynamic.load()
@@ -135,19 +135,19 @@ async def build_tenancy(base: Foundation) -> Tenancy:
 
 
 class Membership(Protocol):
-    """The place of a broker: alone, or a member of a cluster."""
+    """The role of a broker: standalone, or a member of a cluster."""
 
     @property
     def owners(self) -> Ownership: ...
 
     @property
     def shared(self) -> SharedOwnership | None:
-        """The bundles of this broker; None: it is alone."""
+        """The bundles of this broker; None for a standalone one."""
         ...
 
     @property
     def others(self) -> OtherBrokers | None:
-        """The other brokers; None: it is alone."""
+        """The other brokers; None for a standalone one."""
         ...
 
     def change_events(self, loaded: Set[TopicName]) -> ChangeEvents | None:
@@ -155,11 +155,11 @@ class Membership(Protocol):
         ...
 
     def follow(self, topics: Topics, resume_sending: Callable[[], None], opened: AsyncExitStack) -> None:
-        """Act on changes by other brokers from now on. The registry is started, and no client is connected yet."""
+        """Apply changes by other brokers from now on. The registry is started, and no client is connected yet."""
         ...
 
     async def start_upkeep(self, topics: Topics, replication: Replication, opened: AsyncExitStack) -> None:
-        """Start the work that one broker does for all."""
+        """Start the tasks that one broker does for all."""
         ...
 
     def namespaces_changed(self, registry: TopicRegistry) -> None:
@@ -167,11 +167,11 @@ class Membership(Protocol):
         ...
 
     def leave_with(self, opened: AsyncExitStack) -> None:
-        """Start the exchange with other brokers; ``opened`` ends it, and gives all bundles away."""
+        """Start the exchange with other brokers. ``opened`` ends it, and gives all bundles away."""
         ...
 
     async def announce(self, registry: TopicRegistry) -> None:
-        """Let the other brokers send clients here."""
+        """Let the other brokers send clients to this one."""
         ...
 
     async def close(self, opened: AsyncExitStack) -> None:
@@ -181,7 +181,7 @@ class Membership(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Topics:
-    """The topics of this broker, loaded and recorded, and the answers about them."""
+    """The topics of this broker, loaded and stored, and the objects that answer for them."""
 
     registry: TopicRegistry
     lifecycle: TopicLifecycle
@@ -196,7 +196,7 @@ class Topics:
 
 
 def build_topics(base: Foundation, tenancy: Tenancy, member: Membership, ready: Callable[[], bool]) -> Topics:
-    """Build the objects that both front ends ask about topics."""
+    """Build the objects for topics that both front ends use."""
     config, metadata, stores = base.config, base.metadata, base.stores
     namespaces, current = tenancy.namespaces, tenancy.current
     policies = _PoliciesInForce(tenancy)
@@ -285,7 +285,7 @@ def _schema_settings(config: BrokerConfig) -> SchemaSettings:
 
 
 class _PoliciesInForce:
-    """The policies of topics after namespaces and settings. `records` is set before the first topic is loaded."""
+    """The effective policies of topics. Set `records` before the first topic is loaded."""
 
     records: TopicPolicyRecords
 
@@ -300,7 +300,7 @@ class _PoliciesInForce:
         return self._reader.read(topic, own, namespace, self._tenancy.current())
 
     async def persistence_of(self, log_name: str) -> Persistence | None:
-        """Return the policy for the ledgers of a topic, None if the broker's settings count."""
+        """Return the policy for the ledgers of a topic, None if the broker's settings apply."""
         topic = TopicName.from_log_name(log_name)
         namespace = await self._tenancy.namespaces.find_policies(topic.namespace_name)
         own = await self.records.find(topic)
@@ -309,7 +309,7 @@ class _PoliciesInForce:
 
 @dataclass(frozen=True, slots=True)
 class Replication:
-    """The job, the topics on remote clusters, and the status of both."""
+    """The replication job, the topics on remote clusters, and the status of both."""
 
     supervisor: ReplicationSupervisor
     remote_topics: RemoteTopics
@@ -320,7 +320,7 @@ class Replication:
 def build_replication(
     base: Foundation, tenancy: Tenancy, topics: Topics, job_arguments: tuple[str, ...]
 ) -> Replication:
-    """Build the replication of this broker; ``job_arguments`` are those of the job's log."""
+    """Build the replication of this broker; ``job_arguments`` configure the job's log."""
     config, own, metadata = base.config, base.own_access, base.stores.metadata
     command = JobCommand(
         cluster=config.cluster_name,

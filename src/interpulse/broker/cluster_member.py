@@ -1,4 +1,4 @@
-"""A broker among others of a cluster: it owns bundles under locks and shares the upkeep."""
+"""A member of a cluster: it owns bundles under locks and shares the upkeep."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ _STOP_SECONDS_MAX: Final = 60.0  # brokerShutdownTimeoutMs of Apache Pulsar
 _LATE_SECONDS_MAX: Final = 4.5
 _GIVE_UP_SECONDS: Final = 0.1
 _LOAD_MANAGER: Final = "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl"
-"""The load manager whose rules ours follow. Brokers of Apache Pulsar in the same cluster look at its name."""
+"""The load manager whose rules this broker follows. Brokers of Apache Pulsar in the same cluster check its name."""
 
 
 class ClusterMember:
-    """The membership of a broker among others; see `Membership`."""
+    """The membership of a broker in a cluster; see `Membership`."""
 
     def __init__(
         self, base: Foundation, tenancy: Tenancy, shared: SharedOwnership, on_lost: Callable[[], None]
@@ -56,7 +56,7 @@ class ClusterMember:
     async def join(
         cls, base: Foundation, tenancy: Tenancy, guarded: GuardedMetadata, must_stop: Callable[[], None]
     ) -> ClusterMember:
-        """Prepare a place among the other brokers. Raise PreconditionFailed if they cannot work with this one.
+        """Register with the other brokers. Raise PreconditionFailed if they cannot work with this one.
 
         ``must_stop`` is called when the broker may serve no more.
         """
@@ -93,7 +93,7 @@ class ClusterMember:
         return Client(self._base.addresses.service(tls=own.tls_preferred), credentials=own.credentials, tls=own.tls)
 
     def follow(self, topics: Topics, resume_sending: Callable[[], None], opened: AsyncExitStack) -> None:
-        """Own bundles from now on, and apply policies of topics that other brokers change."""
+        """Own bundles from now on, and apply topic policies that other brokers change."""
         registry = topics.registry
 
         def apply_topic_policies(key: str) -> None:
@@ -108,13 +108,13 @@ class ClusterMember:
         opened.callback(self._base.stores.metadata.watch(keys.TOPIC_POLICIES, apply_topic_policies))
 
     async def start_upkeep(self, topics: Topics, replication: Replication, opened: AsyncExitStack) -> None:
-        """Start the tasks that one broker of the cluster does for all. Each broker looks after its own topics."""
+        """Start the tasks that one broker of the cluster does for all. Each broker maintains its own topics."""
 
         async def resume_deletions() -> None:
             topics.registry.spawn(topics.deletion.resume())
 
         async def keep_deletions() -> None:
-            """Let a deletion go on. If it fails, the next broker resumes it."""
+            """Resume a deletion. If it fails, the next broker resumes it."""
 
         supervisor = replication.supervisor
         for name, begin, end in (
@@ -134,7 +134,7 @@ class ClusterMember:
         await self.shared.brokers.register(LoadMeter(self.shared.topics, registry.get))
 
     def leave_with(self, opened: AsyncExitStack) -> None:
-        """Start the exchange of policies; ``opened`` ends it, and gives all bundles away."""
+        """Start the exchange of policies. ``opened`` ends it, and gives all bundles away."""
         opened.push_async_callback(self.others.close)
         opened.push_async_callback(self.shared.leave)
         if self._events is not None:
@@ -147,9 +147,9 @@ class ClusterMember:
 
 
 async def close_in_time(opened: AsyncExitStack) -> None:
-    """Close everything within `_STOP_SECONDS_MAX`, and then everything that hangs within `_LATE_SECONDS_MAX`.
+    """Close everything within `_STOP_SECONDS_MAX`, and what hangs then within `_LATE_SECONDS_MAX`.
 
-    Without ZooKeeper each callback may wait for it. What still hangs is given up, one callback after the other.
+    Without ZooKeeper each callback may wait for it. Callbacks that still hang are abandoned, one after the other.
     """
     closing = asyncio.create_task(opened.aclose())
     try:

@@ -36,7 +36,7 @@ __all__ = ["check_settings", "in_cluster"]
 log = logging.getLogger(__name__)
 
 _OWN_METADATA: Final = "metadata.sqlite"
-_ADDED_BYTES_MAX: Final = 128  # broker entry metadata, or what compaction puts before an entry
+_ADDED_BYTES_MAX: Final = 128  # broker entry metadata, or the prefix of compacted entries
 
 
 async def in_cluster(config: BrokerConfig, opened: AsyncExitStack) -> Stores:
@@ -79,7 +79,7 @@ async def in_cluster(config: BrokerConfig, opened: AsyncExitStack) -> Stores:
 
 
 def check_settings(config: BrokerConfig) -> None:
-    """Refuse what a broker of a cluster cannot be started with; raises ConfigError with every problem."""
+    """Check settings that a broker of a cluster cannot start with. Raise ConfigError with every problem."""
     problems = [*_problems_of_addresses(config), *_problems_of_quorum(config)]
     if config.max_message_size > MESSAGE_BYTES_MAX:
         problems.append(
@@ -118,7 +118,7 @@ def _problems_of_addresses(config: BrokerConfig) -> list[str]:
 
 
 def _is_same(place: str, servers: Servers) -> bool:
-    """Whether an address, in any of the forms that Pulsar's files have, names these servers."""
+    """Return True if an address, in any form of Pulsar's files, names these servers."""
     text = re.sub(r"^(metadata-store:)?(zk(\+\w+)?:)?(//)?", "", place).replace(";", ",")
     try:
         named = parse_servers(text)

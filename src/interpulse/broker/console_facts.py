@@ -1,4 +1,4 @@
-"""The facts of the broker that pages of the console ask for. Loaded with the first visit."""
+"""Facts of the broker for pages of the console. Loaded with the first visit."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ __all__ = ["ConsoleFacts"]
 
 @dataclass(frozen=True, slots=True)
 class _Loaded:
-    """A loaded topic, as pages ask it."""
+    """The interface of a loaded topic for pages."""
 
     topic: AnyTopic
 

@@ -1,4 +1,4 @@
-"""The console of a broker: its settings, its calls of the admin API, and the facts that pages ask for."""
+"""The console of a broker: its settings, its calls of the admin API, and the facts for its pages."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _logger = logging.getLogger(__name__)
 
 _PUBLIC: Final = (
     "the console is off: this broker listens for other machines and lets in callers without credentials; set "
-    "authenticationEnabled=true and no anonymousUserRole, or consoleEnabled=true to show it to everybody"
+    "authenticationEnabled=true and no anonymousUserRole, or consoleEnabled=true to show it to everyone"
 )
 
 
@@ -59,7 +59,7 @@ def console_of_broker(context: RestContext, calls: AdminCalls) -> ConsoleFrontEn
 
 
 def availability(config: BrokerConfig, *, installed: bool) -> Availability:
-    """Decide on the console by the settings; ``installed``: its extra is."""
+    """Return the availability of the console by its settings; ``installed`` is True if its extra is."""
     asks_everybody = config.authentication_enabled and not config.anonymous_user_role
     if config.console_enabled == "false":
         return Availability(False, TURNED_OFF)
@@ -69,13 +69,13 @@ def availability(config: BrokerConfig, *, installed: bool) -> Availability:
 
 
 def _facts(context: RestContext) -> BrokerFacts:
-    from interpulse.broker.console_facts import ConsoleFacts  # with the first visit, as all modules of pages
+    from interpulse.broker.console_facts import ConsoleFacts  # loaded with the first visit, like all modules of pages
 
     return ConsoleFacts(context)
 
 
 class _BrokerApi:
-    """Calls of the admin API that stay in the process, through the filter of all calls."""
+    """Calls of the admin API inside the process, through the filter of all calls."""
 
     def __init__(self, calls: AdminCalls) -> None:
         self._calls = calls
@@ -115,7 +115,7 @@ def _sent(call: VisitorCall) -> SentCall:
 
 
 def _first_values(answer: Answer) -> dict[str, str]:
-    """Return the headers, of one that is repeated the first."""
+    """Return the headers, each with its first value."""
     headers = answer.headers.items()
     first = {name: value if isinstance(value, str) else next(iter(value), None) for name, value in headers}
     return {name: value for name, value in first.items() if value is not None}

@@ -1,4 +1,4 @@
-"""The front ends of a broker and the statistics of both, built over the bundles of `assembly`."""
+"""The front ends of a broker and their metrics, built over the bundles of `assembly`."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def build_context(
     instruments: Instruments,
     ready: Callable[[], bool],
 ) -> RestContext:
-    """Build the objects that the handlers of the admin API ask."""
+    """Build the objects for the handlers of the admin API."""
     clusters, tenants, namespaces, current = tenancy.clusters, tenancy.tenants, tenancy.namespaces, tenancy.current
     lifecycle, registry, policies = topics.lifecycle, topics.registry, topics.topic_policies
     remotes, cursors = AdminRemotes(tenancy.links), RegistryReplicationCursors(registry)
@@ -117,7 +117,7 @@ def build_instruments(
     binary_server: BinaryServer,
     loop_lag: LoopLag,
 ) -> Instruments:
-    """Build the statistics of the broker besides those of topics."""
+    """Build the metrics of the broker besides those of topics."""
     stores = base.stores
     return Instruments(
         inconsistencies=topics.inconsistencies,

@@ -1,8 +1,8 @@
-"""Topics whose metadata is inconsistent (PIP-414): every refusal is counted, and told to the operator.
+"""Topics whose metadata is inconsistent (PIP-414): every refusal is counted and logged.
 
-Both front ends come here with every refusal they translate. Each kind has a counter; each topic and kind has one
-WARNING per period, which says how many others followed the last one. What is remembered is bounded: when more topics
-are refused within a period than fit, the next warnings say how many went without one.
+Both front ends report every refusal that they translate. Each kind has a counter. Each topic and kind has one WARNING
+per period, with the number of refusals since the last one. Memory is bounded: when more topics are refused within a
+period than fit, the next warnings give the number of refusals without a warning.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ _SHOWN_MAX: Final = 600
 
 @dataclass(slots=True)
 class _Warned:
-    """When a topic was warned about last, and how often it was refused since."""
+    """The time of a topic's last warning, and its refusals since."""
 
     at_ms: int
     suppressed: int = 0
 
 
 class InconsistencyCounters:
-    """See the module. ``now_ms`` is the broker's clock."""
+    """The counters and the log of inconsistent topics. ``now_ms`` is the broker's clock."""
 
     def __init__(self, now_ms: Callable[[], int], *, period_ms: int = PERIOD_MS, topics_max: int = TOPICS_MAX) -> None:
         self.counts: Counter[Inconsistency] = Counter(dict.fromkeys(Inconsistency, 0))
-        """Since the broker started, by kind."""
+        """Refusals since the broker started, by kind."""
         self._now_ms = now_ms
         self._period_ms = period_ms
         self._topics_max = topics_max
@@ -46,9 +46,9 @@ class InconsistencyCounters:
         self._unmentioned = 0
 
     def note(self, error: PulsarError, client: Callable[[], str]) -> None:
-        """A front end answers a client with ``error``; other errors than these are passed over.
+        """Report an ``error`` that a front end answers with; other kinds of errors are ignored.
 
-        ``client`` says who it is and from where, and is asked only when it is told.
+        ``client`` returns the name and address of the client, and is called only for a log line.
         """
         if not isinstance(error, TopicInconsistent) or error.kind is None:
             return
@@ -67,7 +67,7 @@ class InconsistencyCounters:
         self._warn(error, error.kind, client(), suppressed=warned.suppressed if warned else 0)
 
     def _make_room(self, now_ms: int) -> bool:
-        """Forget the topic warned about longest ago if it is full; not if that one is within its period."""
+        """Forget the topic with the oldest warning if the table is full, unless that warning is within its period."""
         if len(self._warned) < self._topics_max:
             return True
         oldest = next(iter(self._warned))
@@ -91,15 +91,15 @@ class InconsistencyCounters:
 
 
 def _shown(text: str) -> str:
-    """As it may stand in a log: names come from clients, and may be long or hold line breaks."""
+    """Return a name for the log: names come from clients, and may be long or hold line breaks."""
     shown = text if text.isprintable() else ascii(text)
     return shown if len(shown) <= _SHOWN_MAX else f"{shown[:_SHOWN_MAX]}..."
 
 
 def remedy(kind: Inconsistency, topic: str) -> str:
-    """What an operator can do about it."""
+    """Return the remedy for an operator."""
     name = TopicName.parse(topic)
-    doctor = f"topics doctor {name.base} tells what is stored"
+    doctor = f"topics doctor {name.base} shows the stored state"
     if kind is Inconsistency.METADATA_MISSING:
         return (
             f"{doctor}; topics create-partitioned-topic {name.base} -p N, with N above the highest partition there is, "

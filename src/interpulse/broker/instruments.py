@@ -1,4 +1,4 @@
-"""Measurements of the broker besides its topics, and where a scrape of the metrics reads them."""
+"""Metrics of the broker besides its topics, read by each scrape."""
 
 from __future__ import annotations
 
@@ -32,32 +32,32 @@ _REMEMBERED: Final = 1000
 
 
 class LatencyMeter:
-    """Work of one kind: how much is under way, how much ended well or not, and how long it took.
+    """Metrics of one kind of work: pieces in progress, successes, failures and latency.
 
-    Each piece runs inside ``with meter.timed():``, or in hot places between `begin` and `end`.
-    ``now`` gives seconds of a clock that never goes back.
+    Each piece runs inside ``with meter.timed():``, or in hot places between `begin` and `end`. ``now`` returns the
+    seconds of a monotonic clock.
     """
 
     __slots__ = ("_latest_ms", "_now", "ended", "failed", "ms", "under_way")
 
     def __init__(self, now: Callable[[], float] = time.perf_counter) -> None:
         self.under_way = self.ended = self.failed = 0
-        """``ended`` counts what failed as well."""
+        """Pieces in progress. ``ended`` includes failures."""
         self.ms = 0.0
         self._latest_ms: deque[float] = deque(maxlen=_REMEMBERED)
         self._now = now
 
     @property
     def answered(self) -> int:
-        """What ended well."""
+        """The number of successful pieces."""
         return self.ended - self.failed
 
     def timed(self) -> _Timed:
-        """A context manager around one piece of work."""
+        """Return a context manager for one piece of work."""
         return _Timed(self)
 
     def quantiles(self, *wanted: float) -> dict[float, float]:
-        """Times in ms of the latest pieces of work, none if there was none; 1.0 is the longest."""
+        """Return quantiles of the recent latencies in ms, nothing if there are none; 1.0 is the longest."""
         return quantiles_of(self._latest_ms, *wanted)
 
     def begin(self) -> float:
@@ -65,7 +65,7 @@ class LatencyMeter:
         return self._now()
 
     def note_instants(self, count: int) -> None:
-        """So many pieces of work ended well, so fast that looking at the clock would have taken as long."""
+        """Count pieces that succeeded faster than a look at the clock takes."""
         self.ended += count
         self._latest_ms.extend(repeat(0.0, min(count, _REMEMBERED)))
 
@@ -79,9 +79,9 @@ class LatencyMeter:
 
 
 def quantiles_of(values: Iterable[float], *wanted: float) -> dict[float, float]:
-    """Those of these values, none if there is none; 1.0 is the largest."""
+    """Return the quantiles of these values, nothing if there are none; 1.0 is the largest."""
     ordered = sorted(values)
-    return {each: ordered[min(int(each * len(ordered)), len(ordered) - 1)] for each in wanted if ordered}
+    return {quantile: ordered[min(int(quantile * len(ordered)), len(ordered) - 1)] for quantile in wanted if ordered}
 
 
 class _Timed:
@@ -107,45 +107,45 @@ class ConnectionCounts(NamedTuple):
     active: int = 0
     created: int = 0
     accepted: int = 0
-    """Clients that were let in since the start."""
+    """Clients accepted since the start."""
     refused: int = 0
-    """Those that were not."""
+    """Clients refused since the start."""
     throttled: int = 0
-    """Connections that are not read from now, because their clients publish too fast."""
+    """Connections whose reading is paused now, because their clients publish too fast."""
     dropped: int = 0
-    """Connections that the broker ended because of their clients."""
+    """Connections that the broker closed because of their clients."""
 
 
 class SchemaMeter:
-    """Work on the schemas of one namespace."""
+    """Metrics of schema requests in one namespace."""
 
     def __init__(self) -> None:
         self.gets, self.puts, self.deletions = LatencyMeter(), LatencyMeter(), LatencyMeter()
         self.compatible = self.incompatible = 0
-        """New schemas that fitted the earlier ones, or did not."""
+        """New schemas that were compatible with the earlier ones, and those that were not."""
 
 
 @dataclass(frozen=True, slots=True)
 class Instruments:
-    """Everything metrics read that belongs to no single topic. The callables are asked with each scrape."""
+    """All metrics that belong to no single topic. The callables are called by each scrape."""
 
     inconsistencies: InconsistencyCounters = field(default_factory=lambda: InconsistencyCounters(SystemClock().now_ms))
     lookups: LatencyMeter = field(default_factory=LatencyMeter)
     lookups_redirected: Callable[[], int] = lambda: 0
-    """Lookups answered with another broker to ask."""
+    """Lookups redirected to another broker."""
     topic_loads: LatencyMeter = field(default_factory=LatencyMeter)
     lookups_pending: Callable[[], int] = lambda: 0
     """Lookups and metadata queries that hold a permit."""
     lookups_rejected: Callable[[], int] = lambda: 0
-    """Those that got none since the broker started."""
+    """Lookups and metadata queries refused for lack of a permit since the broker started."""
     connections: Callable[[], ConnectionCounts] = ConnectionCounts
     writes: WriteMeter = field(default_factory=WriteMeter)
     logs_open: Callable[[], int] = lambda: 0
     metadata: MetadataMeter | None = None
     schemas: Mapping[str, SchemaMeter] = field(default_factory=dict)
-    """By namespace."""
+    """Metrics of schemas, by namespace."""
     loop_lag: Histogram = field(default_factory=lambda: Histogram(LAG_SECONDS))
-    """How late the event loop came to what was due, in seconds."""
+    """The delay of the event loop, in seconds."""
     journal: JournalStatistics = field(default_factory=JournalStatistics)
     access: AccessMeter | None = None
     disk_space: DiskSpace | None = None

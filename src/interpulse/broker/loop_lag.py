@@ -1,4 +1,4 @@
-"""How late the event loop comes to what is due: what it does for one client, all others wait for."""
+"""The delay of the event loop: while it works for one client, all others wait."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _EACH_SECONDS: Final = 0.2
 
 
 class LoopLag:
-    """Looks at the clock five times a second, between `start` and `stop`."""
+    """A probe of the clock, five times a second between `start` and `stop`."""
 
     def __init__(self, each_seconds: float = _EACH_SECONDS) -> None:
         self.seconds = Histogram(LAG_SECONDS)

@@ -1,4 +1,4 @@
-"""The packages of the ``[broker]`` extra, which are loaded late and so are looked for early."""
+"""The packages of the ``[broker]`` extra. They are loaded late, so their presence is checked early."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ MODULES: Final = {
     "re2": "google-re2",
     "structlog": "structlog",
 }
-"""Modules and what pip calls their packages."""
+"""Modules and the names of their packages for pip."""
 
 
 def need() -> str | None:
-    """The sentence that says which of them are missing and what to install; None if all are there."""
+    """Return the sentence that names missing packages and the command to install them; None if all are installed."""
     missing = [package for module, package in MODULES.items() if find_spec(module) is None]
     return f"a broker needs {' and '.join(missing)} as well: {pip_install('broker')}" if missing else None

@@ -12,14 +12,14 @@ log = logging.getLogger(__name__)
 
 
 async def run_periodically(what: str, seconds: Callable[[], float], work: Callable[[], Awaitable[None]]) -> None:
-    """Pause for ``seconds``, asked each time, then do the ``work``, until cancelled.
+    """Run ``work`` after each pause until cancelled. ``seconds`` returns the length of the next pause.
 
-    A run that fails is logged as an error with its cause, and the next one comes all the same: one topic that cannot be
-    looked after must not end the care for all others.
+    A run that fails is logged as an error with its cause, and the next one follows: the failure of one topic must not
+    end the upkeep of all others.
     """
     while True:
         await asyncio.sleep(seconds())
         try:
             await work()
         except Exception:
-            log.exception("periodic task failed, it runs again in time task=%s", what)
+            log.exception("periodic task failed, the next run follows task=%s", what)

@@ -1,4 +1,4 @@
-"""The services of a broker, inside TLS and without: taken when it starts, listened on when it is ready."""
+"""The services of a broker, with and without TLS: bound when it starts, listening when it is ready."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ListenEncrypted = Callable[[socket.socket, ServerTls], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class _TakenAddress:
-    """One taken address."""
+    """One bound address."""
 
     address: ServiceAddress
     bound: socket.socket
@@ -44,20 +44,20 @@ class _TakenAddress:
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """The taken addresses, and what clients are told of them."""
+    """The bound addresses, and the addresses that clients see."""
 
     addresses: ListenerAddresses
-    """Of the other brokers, and of clients that name no listener."""
+    """Addresses for other brokers, and for clients that name no listener."""
     listeners: Listeners
     binary: tuple[_TakenAddress, ...]
     web: tuple[_TakenAddress, ...]
 
     @classmethod
     def take(cls, config: BrokerConfig, opened: AsyncExitStack) -> Self:
-        """Bind what the settings offer; ``opened`` closes it. Raises CannotListen, UnusableTls."""
+        """Bind the services of the settings; ``opened`` closes them. Raises CannotListen, UnusableTls."""
         listeners = plan_listeners(config.advertised_listeners, config.internal_listener_name)
         host = listeners.host or advertised_host(config.advertised_address, listening=config.bind_address)
-        found: dict[str, _TakenAddress] = {}
+        bound: dict[str, _TakenAddress] = {}
         for scheme, name, port, tls in (
             ("pulsar", "binary service", config.broker_service_port, None),
             ("pulsar+ssl", "binary service with TLS", config.broker_service_port_tls, binary_tls),
@@ -68,19 +68,19 @@ class Services:
                 address = ServiceAddress(name, config.bind_address, port)
                 encrypted = None if tls is None else tls(config)
                 if encrypted is not None:
-                    encrypted.context()  # refused before anything is opened
-                found[scheme] = _TakenAddress(address, opened.enter_context(address.bind()), encrypted)
-        urls = {scheme: f"{scheme}://{host}:{service.port}" for scheme, service in found.items()}
+                    encrypted.context()  # fails before anything is opened
+                bound[scheme] = _TakenAddress(address, opened.enter_context(address.bind()), encrypted)
+        urls = {scheme: f"{scheme}://{host}:{service.port}" for scheme, service in bound.items()}
         own = ListenerAddresses(*(urls.get(scheme, "") for scheme in ("pulsar", "pulsar+ssl", "http", "https")))
         internal = listeners.by_name.get(listeners.internal)
         return cls(
             own if internal is None else internal.filled_by(own),
             listeners,
-            tuple(found[scheme] for scheme in ("pulsar", "pulsar+ssl") if scheme in found),
-            tuple(found[scheme] for scheme in ("http", "https") if scheme in found),
+            tuple(bound[scheme] for scheme in ("pulsar", "pulsar+ssl") if scheme in bound),
+            tuple(bound[scheme] for scheme in ("http", "https") if scheme in bound),
         )
 
     @property
     def tls(self) -> ServerTls | None:
-        """The certificate of those inside TLS; None if there are none."""
+        """The certificate of the TLS services; None if there are none."""
         return next((service.tls for service in (*self.binary, *self.web) if service.tls is not None), None)

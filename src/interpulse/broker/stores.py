@@ -1,6 +1,6 @@
 """The stores of a broker: metadata, logs and cursors, opened together and closed in reverse.
 
-A broker that is alone has them in its data directory, a broker of a cluster in ZooKeeper and BookKeeper.
+A standalone broker has them in its data directory, a broker of a cluster in ZooKeeper and BookKeeper.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["OpenStores", "Stores", "in_data_directory", "log_config"]
 
 
 PersistenceOf = Callable[[str], Awaitable[Persistence | None]]
-"""The policy of a log, by its name; None = the broker's settings count."""
+"""The policy of a log, by its name; None = the broker's settings apply."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,19 +42,19 @@ class Stores:
     metadata: MetadataStore
     logs: TopicLogStore
     disk_space: DiskSpace | None = None
-    """None: the stores need no room on a disk."""
+    """The check for disk space. None: the stores need no local disk."""
     layout: Layout = ALONE
     cursors: CursorStore | None = None
-    """None: each cursor is a record of the metadata, in the form of the layout."""
+    """The store of cursors. None: each cursor is a record of the metadata, in the form of the layout."""
     follow_persistence: Callable[[PersistenceOf], None] | None = None
-    """Takes the function that says how the ledgers of a log are spread over bookies. None: there are no bookies."""
+    """Register the function that returns the placement of a log's ledgers. None: there are no bookies."""
     schemas: SchemaStore | None = None
-    """None: the schemas of each topic are a record of the metadata."""
+    """The store of schemas. None: the schemas of each topic are a record of the metadata."""
     guarded: GuardedMetadata | None = None
-    """The metadata for writes of logs, under locks of bundles; None unless other brokers work on the same stores."""
+    """The metadata for writes of logs, under locks of bundles; None unless several brokers share the stores."""
     metadata_meter: MetadataMeter | None = None
     entry_bytes_max: int | None = None
-    """The largest entry, as producers send it; None = any can be stored."""
+    """The largest entry from producers, in bytes; None = no limit."""
 
     def message_bytes_max(self, configured: int) -> int:
         """Return the largest message for producers: stores refuse a frame of more than one entry."""
@@ -67,7 +67,7 @@ class Stores:
 
 
 OpenStores = Callable[[BrokerConfig, AsyncExitStack], Awaitable[Stores]]
-"""Opens the stores and pushes what closes them.
+"""A function that opens the stores and pushes their closing.
 
 Raises ConfigError, DataDirectoryInUse, DataDirectoryUnusable and MetadataError.
 """

@@ -1,6 +1,6 @@
-"""Says in the log what keeps topics from being replicated: once per cluster and kind, however many topics there are.
+"""A log of replication failures: one line per cluster and kind, for any number of topics.
 
-What stands in the way of a single topic is in its status; the log names how many, the first of them, and the remedy.
+The status of a topic has its own failure; the log gives the number of topics, the first of them, and the remedy.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ __all__ = ["ThrottledLog"]
 log = logging.getLogger(__name__)
 
 _GATHER_SECONDS: Final = 1.0
-"""When a cluster goes away, its topics notice one after another."""
+"""The delay before a line: when a cluster fails, its topics notice one after another."""
 _PAUSE_SECONDS: Final = 60.0
 
 
 class Timer(Protocol):
-    """What has been put off."""
+    """A timer that can be cancelled."""
 
     def cancel(self) -> None: ...
 
@@ -33,36 +33,36 @@ def _later(seconds: float, call: Callable[[], None]) -> Timer:
 
 
 class ThrottledLog:
-    """See the module. `close` at the end: what was not told yet is not told any more."""
+    """The log of replication failures. `close` drops the lines that still wait."""
 
     def __init__(self, *, later: Callable[[float, Callable[[], None]], Timer] = _later) -> None:
         self._later = later
-        self._untold: dict[tuple[str, str], dict[TopicName, ReplicationProblem]] = {}
+        self._unreported: dict[tuple[str, str], dict[TopicName, ReplicationProblem]] = {}
         self._timers: dict[tuple[str, str], Timer] = {}
 
     def note(self, cluster: str, topic: TopicName, problem: ReplicationProblem) -> None:
-        """Something new stands in the way of a topic; told a little later, with what others have met by then."""
+        """Report a new failure of a topic; the line follows a little later, and includes failures until then."""
         kind = (cluster, problem.state)
-        self._untold.setdefault(kind, {})[topic] = problem
+        self._unreported.setdefault(kind, {})[topic] = problem
         if kind not in self._timers:
-            self._timers[kind] = self._later(_GATHER_SECONDS, lambda: self._tell(kind))
+            self._timers[kind] = self._later(_GATHER_SECONDS, lambda: self._log_failures(kind))
 
-    def _tell(self, kind: tuple[str, str]) -> None:
-        """Later events of this kind are counted for a while, and logged together at its end."""
-        untold = self._untold.pop(kind, None)
-        if not untold:
+    def _log_failures(self, kind: tuple[str, str]) -> None:
+        """Log the failures of a kind, and count later ones for a while."""
+        unreported = self._unreported.pop(kind, None)
+        if not unreported:
             del self._timers[kind]
             return
-        first, problem = next(iter(untold.items()))
+        first, problem = next(iter(unreported.items()))
         log.warning(
             "topics cannot be replicated cluster=%s state=%s topics=%d first=%s reason=%s remedy=%s",
             *kind,
-            len(untold),
+            len(unreported),
             first,
             problem.reason,
             problem.remedy,
         )
-        self._timers[kind] = self._later(_PAUSE_SECONDS, lambda: self._tell(kind))
+        self._timers[kind] = self._later(_PAUSE_SECONDS, lambda: self._log_failures(kind))
 
     def close(self) -> None:
         for timer in self._timers.values():

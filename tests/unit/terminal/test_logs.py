@@ -139,9 +139,9 @@ def test_audit_log_when_a_file_is_named_then_has_the_lines_of_its_logger_alone(
     audit = logging.getLogger("interpulse.test-audit")
     configure_audit_log(audit.name, str(path))
     try:
-        audit.info("change asked role=%s code=%d", "admin", 204)
+        audit.info("change requested role=%s code=%d", "admin", 204)
         path.rename(tmp_path / "audit.1")
-        audit.info("change asked role=%s code=%d", "bob", 401)
+        audit.info("change requested role=%s code=%d", "bob", 401)
         logging.getLogger("interpulse.other").warning("elsewhere")
     finally:
         audit.handlers[0].close()
@@ -149,9 +149,9 @@ def test_audit_log_when_a_file_is_named_then_has_the_lines_of_its_logger_alone(
         audit.propagate = True
     (line,) = path.read_text().splitlines()
     said = json.loads(line)
-    assert (said["event"], said["role"], said["code"], said["logger"]) == ("change asked", "bob", 401, audit.name)
+    assert (said["event"], said["role"], said["code"], said["logger"]) == ("change requested", "bob", 401, audit.name)
     assert (tmp_path / "audit.1").stat().st_mode & 0o777 == 0o600
-    assert "change asked" not in caplog.text
+    assert "change requested" not in caplog.text
 
 
 def test_audit_log_when_its_file_cannot_be_written_then_names_it(tmp_path: Path) -> None:

@@ -1,5 +1,5 @@
-"""Authorization of clients, the same for both front ends, and whether they have to authenticate.
+"""Authentication and authorization of clients, shared by both front ends.
 
 `setup` builds both from the settings, with `interpulse.authentication`. `authorization` reads tenants and namespaces
-and asks the rules; `grants` changes permissions. `change_log` is the audit log.
+and asks the rules. `grants` changes permissions. `change_log` is the audit log.
 """

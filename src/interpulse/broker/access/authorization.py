@@ -1,8 +1,8 @@
-"""Authorization of what clients ask for.
+"""Authorization of client requests.
 
 Reads the administrators of the tenant and the grants of the namespace, and asks the rules.
 
-Privileged roles are recognised first. Others learn by the refusal that a tenant does not exist, as in Pulsar, but
+Privileged roles are recognised first. A refusal shows other roles that a tenant does not exist, as in Pulsar, but
 nothing about namespaces and topics.
 """
 
@@ -31,7 +31,7 @@ _NOT_ADMIN: Final = "Don't have permission to administrate resources on this ten
 
 
 class Authorization:
-    """Every check raises AuthorizationError, or TenantNotFound; without an exception it is allowed."""
+    """Checks of permissions. A check returns if the call is allowed; it raises AuthorizationError or TenantNotFound."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class Authorization:
         replicators: Iterable[str] = (),
         replicator_prefix: str = "pulsar.repl",
     ) -> None:
-        """``replicator_prefix`` and a dot begin the names of replication cursors."""
+        """Names that begin with ``replicator_prefix`` and a dot are replication cursors."""
         self._tenants = tenants
         self._namespaces = namespaces
         self.super_users: Collection[str] = frozenset(super_users)
@@ -52,7 +52,7 @@ class Authorization:
         self._cursor_prefix = f"{replicator_prefix}."
 
     def principal(self, role: str, original: str | None, *, same_allowed: bool = False) -> Principal:
-        """The principal behind ``role`` and the original role it speaks for; see `check_principals`."""
+        """Return the principal of ``role`` and the original role that it acts for; see `check_principals`."""
         error = check_principals(role, original, self._proxies, same_allowed=same_allowed)
         if error is not None:
             raise error
@@ -62,20 +62,20 @@ class Authorization:
         return all(may_administer(role, super_users=self.super_users) for role in principal.roles)
 
     def is_replicator(self, principal: Principal) -> bool:
-        """Whether the principal is a replicator (``replicatorRoles``)."""
+        """Return True if the principal is a replicator (``replicatorRoles``)."""
         return all(role in self._replicators or role in self.super_users for role in principal.roles)
 
     def check_super_user(
         self, principal: Principal, refusal: str = "This operation requires super-user access"
     ) -> None:
-        """For what concerns the whole cluster."""
+        """Check a call that concerns the whole cluster."""
         if not self.is_super_user(principal):
             raise Unauthorized(refusal)
 
     async def check_tenant_admin(
         self, principal: Principal, tenant: str, refusal: AuthorizationError | None = None
     ) -> None:
-        """For what only the administrators of a tenant may; ``refusal`` is raised for others."""
+        """Check a call for the administrators of a tenant; raise ``refusal`` for other roles."""
         for role in principal.roles:
             if not await self._administers(role, tenant):
                 raise refusal or Unauthorized(_NOT_ADMIN)
@@ -87,7 +87,7 @@ class Authorization:
         namespace: NamespaceName,
         subscription: str | None = None,
     ) -> None:
-        """For what is done to a namespace as a whole, or to a subscription wherever it has one of that name."""
+        """Check an action on a whole namespace, or on every subscription of one name in it."""
         for role in principal.roles:
             if await self._administers(role, namespace.tenant):
                 continue
@@ -98,7 +98,7 @@ class Authorization:
     async def check_topic(
         self, principal: Principal, operation: TopicOperation, topic: TopicName, subscription: str | None = None
     ) -> None:
-        """For what is done with a topic, whether it exists or not."""
+        """Check an action on a topic. The topic need not exist."""
         for role in principal.roles:
             if await self._administers(role, topic.tenant):
                 continue
@@ -109,11 +109,14 @@ class Authorization:
                 raise denied_on_topic(role, operation, topic, policies)
 
     def _is_of_replicators(self, role: str, subscription: str | None) -> bool:
-        """A replication cursor is for replicators: without it, what another cluster does not have yet is trimmed."""
+        """Return True if the subscription is a replication cursor, which is reserved for replicators.
+
+        Without the cursor, entries that another cluster still needs are trimmed.
+        """
         return bool(subscription and subscription.startswith(self._cursor_prefix) and role not in self._replicators)
 
     async def refused_lookups(self, principal: Principal, topics: Mapping[str, TopicName]) -> dict[str, PulsarError]:
-        """Those among many topics that may not be looked up, each with the reason."""
+        """Return the topics that the principal may not look up, each with the reason."""
         refused: dict[str, PulsarError] = {}
         for name, topic in topics.items():
             try:
@@ -123,7 +126,10 @@ class Authorization:
         return refused
 
     async def _administers(self, role: str, tenant: str) -> bool:
-        """Super users administer also what does not exist; for others raises TenantNotFound."""
+        """Return True for an administrator of the tenant. Raise TenantNotFound if it does not exist.
+
+        Super users also administer tenants that do not exist.
+        """
         if may_administer(role, super_users=self.super_users):
             return True
         admins = (await self._tenants.get(tenant)).admin_roles

@@ -1,7 +1,7 @@
-"""The audit log: who asked for which change, from where, and what came of it.
+"""The audit log: the principal, address, subject and outcome of each change.
 
-Its logger has a name of its own, ``interpulse.audit``, so that it can go elsewhere than the rest (``auditLogFile``). It
-has no bodies, which may hold credentials of other clusters.
+Its logger is named ``interpulse.audit``, so that it can have a file of its own (``auditLogFile``). It omits bodies,
+which may hold credentials of other clusters.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ _logger = logging.getLogger(AUDIT_LOGGER)
 
 
 def note_change(principal: Principal | None, address: str, change: str, subject: str, code: int, reason: str) -> None:
-    """``code`` is the HTTP status or the error code of the binary protocol, 0 where that has none.
+    """Log one change with its outcome.
 
-    ``principal`` None: the client has none, or was not let in.
+    ``code`` is the HTTP status or the error code of the binary protocol, 0 where that has none. ``principal`` is None
+    if the client has none or was refused.
     """
     _logger.info(
-        "change asked role=%s original=%s address=%s change=%s subject=%s code=%d reason=%s",
+        "change requested role=%s original=%s address=%s change=%s subject=%s code=%d reason=%s",
         _NOBODY if principal is None else _shown(principal.role),
         _NOBODY if principal is None or principal.original is None else _shown(principal.original),
         address,
@@ -38,5 +39,5 @@ def note_change(principal: Principal | None, address: str, change: str, subject:
 
 
 def _shown(text: str) -> str:
-    """On one line, whatever a client calls itself."""
+    """Return the name of a client in one line."""
     return text[:_CHARS_MAX] if text.isprintable() else repr(text)[:_CHARS_MAX]

@@ -1,4 +1,4 @@
-"""Granting and revoking: the changes of permissions by operators."""
+"""Changes of permissions by operators."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ __all__ = ["Grants"]
 
 
 class Grants:
-    """The permissions of namespaces. Every call raises NamespaceNotFound, those about a topic TopicNotFound.
+    """The permissions of namespaces.
 
-    Changes raise as the rules of their names, ``decide_...`` in ``rules/permissions.py``.
+    Every call raises NamespaceNotFound; calls for a topic also raise TopicNotFound.
+
+    Changes raise the errors of their rules, ``decide_...`` in ``rules/permissions.py``.
     """
 
     def __init__(self, namespaces: Namespaces, lifecycle: TopicLifecycle) -> None:

@@ -1,4 +1,4 @@
-"""Authentication and authorization, built from the settings; unusable ones are refused with key and remedy."""
+"""Authentication and authorization, built from the settings. An error names the key and the remedy."""
 
 from __future__ import annotations
 
@@ -25,36 +25,39 @@ _logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Authentication and authorization, as both front ends ask for them. There is none while authentication is off."""
+    """Authentication and authorization for both front ends. It does not exist while authentication is off."""
 
     authentication: Authentication
     authorization: Authorization | None
-    """None: every authenticated role may do everything."""
+    """The permission checks. None: every authenticated role may do everything."""
     refresh_check_seconds: int = 60
-    """How often a connection whose credentials end is looked at; 0 = never."""
+    """Seconds between two checks of credentials that expire; 0 = never."""
     original_authenticated: bool = False
-    """A proxy has to bring the credentials of its clients, their names are not enough."""
+    """True if a proxy must forward the credentials of its clients; their names are not enough."""
     metrics_authenticated: bool = False
 
     def principal(self, role: str, original: str | None, *, same_allowed: bool = False) -> Principal:
-        """The principal of a call. Original roles are not checked where every role may do everything."""
+        """Return the principal of a call. Original roles are unchecked where every role may do everything."""
         if self.authorization is None:
             return Principal(role)
         return self.authorization.principal(role, original, same_allowed=same_allowed)
 
     def apply(self, config: BrokerConfig) -> None:
-        """Take over the settings that change while the broker runs."""
+        """Apply the settings that change while the broker runs."""
         if self.authorization is not None:
             self.authorization.super_users = frozenset(words(config.super_user_roles))
 
 
 def build_access(config: BrokerConfig, tenants: Tenants, namespaces: Namespaces) -> Access | None:
-    """None while authentication is off. Raises PreconditionFailed for settings that cannot be used."""
+    """Return the access control, or None while authentication is off.
+
+    Raise PreconditionFailed for unusable settings.
+    """
     if not config.authentication_enabled:
         if config.authorization_enabled:
             raise PreconditionFailed(
                 "authorizationEnabled=true needs authenticationEnabled=true: permissions are given to roles, and only "
-                "authentication tells the role of a client"
+                "authentication proves the role of a client"
             )
         if not is_loopback(config.bind_address):
             _logger.warning(
@@ -73,9 +76,9 @@ def build_access(config: BrokerConfig, tenants: Tenants, namespaces: Namespaces)
 
 
 def own_access(config: BrokerConfig) -> OwnAccess:
-    """What the replication job, and this broker towards others, authenticate with.
+    """Return the credentials of the replication job and of this broker towards other brokers.
 
-    Raises PreconditionFailed for credentials that cannot be used.
+    Raises PreconditionFailed for unusable credentials.
     """
     try:
         credentials = Credentials.from_plugin(
@@ -96,9 +99,9 @@ def own_access(config: BrokerConfig) -> OwnAccess:
 
 
 def warn_without_own_access(config: BrokerConfig, own: OwnAccess) -> None:
-    """Say in the log of a broker of a cluster that it will not get on with the others."""
-    if config.authentication_enabled and not own.has_credentials and not config.anonymous_user_role:
-        _logger.warning("brokers of this cluster do not let each other in remedy=%s", OWN_CREDENTIALS)
+    """Warn that a broker of a cluster has no credentials for the other brokers."""
+    if config.authentication_enabled and not own.is_known and not config.anonymous_user_role:
+        _logger.warning("brokers of this cluster refuse each other remedy=%s", OWN_CREDENTIALS)
 
 
 def _authorization(config: BrokerConfig, tenants: Tenants, namespaces: Namespaces) -> Authorization:

@@ -1,7 +1,7 @@
-"""Certificates for a trial of TLS: an authority of one's own, and the broker's certificate that it signs.
+"""Certificates for a trial of TLS: a private authority and the broker's certificate, signed by it.
 
-The files lie in one directory, which its owner alone may enter. The authority stays what it is, so that clients that
-trust it go on to; the broker's certificate is made anew when its names do not suffice or its end is near.
+The files are in one directory, which only its owner may enter. The authority never changes, so that clients keep
+trusting it. The broker's certificate is replaced when its names do not suffice or it expires soon.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ __all__ = ["TrialAuthority"]
 
 _AUTHORITY_DAYS: Final = 3650
 _BROKER_DAYS: Final = 397
-"""No longer is accepted by browsers."""
+"""The longest validity that browsers accept."""
 _EARLIER: Final = datetime.timedelta(hours=1)
-"""Clocks of clients may be behind."""
+"""Tolerance for client clocks that are behind."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrialAuthority:
-    """See the module. Methods raise OSError where the directory cannot be written, ValueError for files not of ours."""
+    """The authority in one directory. Raises OSError if it cannot be written, ValueError for foreign files."""
 
     directory: Path
 
     @property
     def authority(self) -> Path:
-        """What clients trust."""
+        """The path of the authority's certificate, which clients trust."""
         return self.directory / "authority.pem"
 
     @property
@@ -59,7 +59,7 @@ class TrialAuthority:
         return self.directory / "authority.key"
 
     def prepare(self, hosts: Iterable[str], now: datetime.datetime) -> None:
-        """Make what is missing; the broker's certificate is for these names and addresses."""
+        """Create the missing files. The broker's certificate covers these names and addresses."""
         self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.directory.chmod(0o700)
         if not (self.authority.exists() and self._authority_key.exists()):
@@ -88,17 +88,17 @@ class TrialAuthority:
         builder = _builder(_name("interpulse"), issuer.subject, key, signer, now, _BROKER_DAYS)
         builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         builder = builder.add_extension(x509.SubjectAlternativeName([_general_name(host) for host in hosts]), False)
-        self.certificate.unlink(missing_ok=True)  # a key that is new beside an earlier certificate would not be noticed
+        self.certificate.unlink(missing_ok=True)  # an old certificate beside a new key would go unnoticed
         _write_key(self.key, key)
         _write(self.certificate, builder.sign(signer, SHA256()).public_bytes(Encoding.PEM))
 
     def _suffices(self, hosts: list[str], now: datetime.datetime) -> bool:
         if not (self.certificate.exists() and self.key.exists()):
             return False
-        found = x509.load_pem_x509_certificate(self.certificate.read_bytes())
-        names = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        certificate = x509.load_pem_x509_certificate(self.certificate.read_bytes())
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
         near = now + datetime.timedelta(days=DAYS_OF_NOTICE)
-        return all(_general_name(host) in names for host in hosts) and found.not_valid_after_utc > near
+        return all(_general_name(host) in names for host in hosts) and certificate.not_valid_after_utc > near
 
 
 def _name(common_name: str) -> x509.Name:
@@ -120,7 +120,7 @@ def _builder(
     now: datetime.datetime,
     days: int,
 ) -> x509.CertificateBuilder:
-    """What authority and broker share; the identifiers of keys are asked for by strict clients."""
+    """Return the common part of both certificates, with the key identifiers that strict clients require."""
     authority_id = x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key())
     return (
         x509.CertificateBuilder()
@@ -140,7 +140,7 @@ def _write_key(path: Path, key: EllipticCurvePrivateKey) -> None:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Whole or not at all, readable by its owner alone from the first moment."""
+    """Write a file atomically. Only its owner can ever read it."""
     new = path.with_suffix(f"{path.suffix}.new")
     new.unlink(missing_ok=True)
     with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:

@@ -1,7 +1,9 @@
-"""The permission that each command requires, checked before its handler runs, whether its subject exists or not.
+"""The permission that each command requires.
 
-Every command with a handler has a line in `CHECKS`; a command without one is for super users alone. A producer or
-consumer is checked when it is opened, and again when permissions change; commands about an open one are not checked.
+It is checked before the handler runs and before the subject is looked up.
+
+Every command with a handler has an entry in `CHECKS`; a command without one is for super users only. A producer or
+consumer is checked when it opens and when permissions change, not with each of its commands.
 """
 
 from __future__ import annotations
@@ -30,14 +32,14 @@ async def handle_if_authorized(
     request: Any,
     handler: Callable[[CommandConnection, Any], Coroutine[Any, Any, None]],
 ) -> None:
-    """Handle a request if its sender may ask for it; raises AuthorizationError."""
+    """Handle a request if its sender has the permission. Raise AuthorizationError otherwise."""
     if session.authorization is None:
         await handler(connection, request)
         return
     before = session.rechecks
     await CHECKS.get(kind, _super_users_only)(session.authorization, session.principal, request)
     await handler(connection, request)
-    if session.rechecks != before and kind in _OPENING:  # the recheck could not close what was being opened
+    if session.rechecks != before and kind in _OPENING:  # the recheck missed what was being opened
         await session.recheck(TopicName.parse(request.topic).namespace_name)
 
 
@@ -46,7 +48,7 @@ async def _super_users_only(authorization: Authorization, principal: Principal, 
 
 
 async def _nothing(authorization: Authorization, principal: Principal, request: Any) -> None:
-    """Its subject was checked before, or is checked topic by topic."""
+    """Check nothing: the subject was checked earlier, or is checked topic by topic."""
 
 
 def _on_topic(operation: TopicOperation, refusal: str, without_tenant: Callable[[TopicName], PulsarError]) -> Check:
@@ -77,12 +79,12 @@ def _on_namespace(operation: NamespaceOperation, command: str) -> Check:
 
 
 def _failed(what: str) -> AuthorizationError:
-    """The refusal in a tenant that does not exist."""
+    """Return the refusal for a tenant that does not exist."""
     return AuthorizationError(f"Exception occurred while trying to authorize {what}")
 
 
 async def _to_produce(authorization: Authorization, principal: Principal, request: pb.CommandProducer) -> None:
-    """An initial subscription requires the permission to subscribe as well."""
+    """Check the permission to produce, and the permission to subscribe for an initial subscription."""
     topic = TopicName.parse(request.topic)
     try:
         await authorization.check_topic(principal, TopicOperation.PRODUCE, topic)

@@ -1,4 +1,4 @@
-"""SUBSCRIBE and everything an open consumer can ask."""
+"""SUBSCRIBE and the commands of an open consumer."""
 
 from __future__ import annotations
 
@@ -218,9 +218,9 @@ async def _open(connection: CommandConnection, request: pb.CommandSubscribe) -> 
 
 
 def _is_active(live: LiveTopic, replicator_prefix: str) -> bool:
-    """Tell whether the topic holds messages, or has clients that say what its bytes mean.
+    """Return True if the topic holds messages, or has clients that define their schema.
 
-    Replicators do not, and neither do consumers with AUTO_CONSUME.
+    Replicators and consumers with AUTO_CONSUME do not define it.
     """
     stats = live.stats()
     if stats.get("msgInCounter", 0) or stats.get("storageSize", 0):

@@ -1,8 +1,8 @@
-"""Which function handles which command.
+"""The table of commands and their handlers.
 
-``INLINE`` handlers never wait, so their order is the order of the frames. ``AWAITING`` ones run as a task each, started
-in the order of the frames; they come with the name of the field that holds their request. Runs of questions need no
-task where the answers are known.
+``INLINE`` handlers never wait, so they keep the order of the frames. Each of the ``AWAITING`` ones runs in a task,
+started in the order of the frames, and is listed with the name of the field that holds its request. Runs of lookups
+need no task if the answers are in memory.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ _TYPES: Final = pb.BaseCommand
 
 
 def on_connect(connection: CommandConnection, frame: Frame) -> None:
-    """While authentication is off every client is accepted, also through a proxy and with an unknown method."""
+    """Accept the client, or check its credentials.
+
+    While authentication is off, every client is accepted, also through a proxy and with an unknown method.
+    """
     if connection.context.access is None:
         connection.accept()
     else:
@@ -37,7 +40,7 @@ def on_connect(connection: CommandConnection, frame: Frame) -> None:
 
 
 def on_auth_response(connection: CommandConnection, frame: Frame) -> None:
-    """While authentication is off an answer changes nothing."""
+    """Take new credentials. Does nothing while authentication is off."""
     if connection.session is not None:
         response = frame.command.authResponse.response
         connection.settle(session.renew(connection, connection.session, response))
@@ -61,7 +64,7 @@ _TRANSACTIONS: Final = (
     _TYPES.END_TXN_ON_SUBSCRIPTION,
     _TYPES.TC_CLIENT_CONNECT_REQUEST,
 )
-# Commands that a client sends only after the broker announced them; this one does not.
+# Commands that a client sends only to brokers that announce them; this one does not.
 _UNSUPPORTED: Final = (
     _TYPES.SCALABLE_TOPIC_LOOKUP,
     _TYPES.SCALABLE_TOPIC_CLOSE,
@@ -72,7 +75,7 @@ _UNSUPPORTED: Final = (
     _TYPES.WATCH_TC_ASSIGNMENTS_CLOSE,
 )
 
-# What the admin API changes too; the audit log has it from both.
+# Changes that the admin API offers too; the audit log records both.
 _CHANGING: Final = frozenset({_TYPES.UNSUBSCRIBE, _TYPES.SEEK, _TYPES.GET_OR_CREATE_SCHEMA})
 
 INLINE: Final[dict[int, Inline]] = {
@@ -115,10 +118,10 @@ AWAITING: Final[dict[int, tuple[str, Awaiting]]] = {
 
 
 def work_on(connection: CommandConnection, command: pb.BaseCommand) -> Coroutine[Any, Any, None]:
-    """See `Handlers`. While authentication is on, the authorization filter is asked first."""
+    """Return the work for a command; see `Handlers`. With authentication, the authorization filter runs first."""
     entry = AWAITING.get(command.type)
     if entry is None:
-        raise RemoteProtocolError(f"{pb.BaseCommand.Type.Name(command.type)} is not for a broker to receive")
+        raise RemoteProtocolError(f"{pb.BaseCommand.Type.Name(command.type)} is no command for a broker")
     field, handler = entry
     request = getattr(command, field)
     session = connection.session
@@ -133,7 +136,7 @@ def work_on(connection: CommandConnection, command: pb.BaseCommand) -> Coroutine
 async def _noted(
     connection: CommandConnection, command: pb.BaseCommand, request: Any, work: Coroutine[Any, Any, None]
 ) -> None:
-    """Do the work, and tell the audit log what came of it."""
+    """Run the work and write its outcome to the audit log."""
     name = pb.BaseCommand.Type.Name(command.type)
     subject = request.topic if command.type == _TYPES.GET_OR_CREATE_SCHEMA else _read(connection, request.consumer_id)
     code, reason = int(pb.UnknownError), "the broker failed, or the client went away"
@@ -149,7 +152,7 @@ async def _noted(
 
 
 def _read(connection: CommandConnection, consumer_id: int) -> str:
-    """The topic and the subscription of a consumer, "" for none."""
+    """Return the topic and the subscription of a consumer, "" for none."""
     opened = connection.consumers.get(consumer_id)
     return "" if opened is None else f"{opened.topic.name} {opened.consumer.subscription_name}"
 

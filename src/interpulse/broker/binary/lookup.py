@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 
-from interpulse.broker.binary.known_answers import answer_known
+from interpulse.broker.binary.answer_cache import answer_from_cache
 from interpulse.broker.binary.transport.command_connection import CommandConnection
 from interpulse.broker.ownership.ownership import NO_OPTIONS, LookupOptions
 from interpulse.broker.topics.lookup.lookup import BatchLookup
@@ -20,17 +20,17 @@ __all__ = ["on_batch_lookup", "on_lookup", "on_lookup_run"]
 
 
 def on_lookup_run(connection: CommandConnection, run: LookupRun) -> Sequence[Frame]:
-    """Answer at once what can be told from memory; the rest is for `on_lookup`, which refuses what is to be refused."""
+    """Answer lookups from memory. The rest goes to `on_lookup`, which also refuses."""
     if run.authoritative:
         return run.frames()
     lookups = connection.context.lookups
-    unknown = answer_known(connection, run, lookups.cached, _answer)
+    unknown = answer_from_cache(connection, run, lookups.known, _answer)
     lookups.meter.note_instants(run.question_count - len(unknown))
     return unknown
 
 
 async def on_lookup(connection: CommandConnection, request: pb.CommandLookupTopic) -> None:
-    """Every topic of an existing namespace has a broker, whether the topic exists or not."""
+    """Answer with the broker of a topic. Any topic of an existing namespace has one, also if it does not exist."""
     topic = TopicName.parse(request.topic)
     target = await connection.context.lookups.find(topic, _options(request))
     connection.output.send(_answer(target).frame(request.request_id))
@@ -47,7 +47,7 @@ def _answer(target: LookupTarget) -> commands.AnswerTemplate:
 
 
 async def on_batch_lookup(connection: CommandConnection, request: pb.CommandBatchLookupTopic) -> None:
-    """PIP-35. Only a request that is refused as a whole is a failure; what befalls single topics is in the answer."""
+    """Answer a batch of lookups (PIP-35). Failures of single topics are part of the answer."""
     batch = BatchLookup(
         request.topics,
         _options(request),

@@ -57,10 +57,10 @@ def on_send(connection: CommandConnection, frame: Frame) -> None:
         error = ChecksumError("Checksum failed on the broker")
         opened.sink.send_failed(producer_id, max(send.sequence_id, send.highest_sequence_id), error)
         return
-    count = max(send.num_messages, 1)  # a number that is none would give back permits of consumers and rates
+    count = max(send.num_messages, 1)  # 0 or less would refund permits of consumers and rates
     opened.producer.publish(
         (send.sequence_id,),
-        (bytes(accepted),),  # copied here only if it is a view
+        (bytes(accepted),),  # copies only a view
         highest_sequence_id=send.highest_sequence_id or -1,
         num_messages=count,
         is_chunk=send.is_chunk,
@@ -138,7 +138,7 @@ def _check_disk_space_again(context: BinaryContext, producer: LiveProducer) -> N
 
 
 async def _create_initial_subscription(topic: AnyTopic, subscription: str) -> None:
-    """Create a subscription that keeps what this producer sends until the first consumer comes."""
+    """Create a subscription that retains the messages of this producer until its first consumer connects."""
     if subscription in topic.subscription_names():
         return
     if not topic.settings.auto_subscription_creation_allowed:
@@ -172,8 +172,8 @@ def _live_request(connection: CommandConnection, request: pb.CommandProducer, re
 def _is_known_by_source_position(connection: CommandConnection, request: pb.CommandProducer) -> bool:
     """Return True if the client may be a replicator that expects source positions in receipts.
 
-    Its role does not matter: it expects them because the broker announces the feature. All Java clients announce it,
-    so it is the entries that tell replicators apart from others of such a name.
+    The role does not matter: replicators expect them because the broker announces the feature. All Java clients
+    announce it, so the entries distinguish replicators from other clients with such a name.
     """
     is_named_so = request.producer_name.startswith(connection.context.replicator_prefix)
     return is_named_so and connection.knows_source_positions and TopicName.parse(request.topic).is_persistent

@@ -17,7 +17,7 @@ __all__ = ["on_get_or_create_schema", "on_get_schema", "requested_schema"]
 def requested_schema(
     request: pb.CommandProducer | pb.CommandSubscribe | pb.CommandGetOrCreateSchema,
 ) -> SchemaInfo | None:
-    """Return the schema that a command carries; None without one, which Go's bytes say with the type None."""
+    """Return the schema of a command. None if it has none, which Go's bytes express with the type None."""
     if not request.HasField("schema"):
         return None
     schema = schema_from_wire(request.schema)
@@ -27,12 +27,12 @@ def requested_schema(
 async def on_get_schema(connection: CommandConnection, request: pb.CommandGetSchema) -> None:
     topic = TopicName.parse(request.topic)
     if request.HasField("schema_version") and not request.schema_version:
-        # Go asks for what it was told of its bytes (see on_get_or_create_schema) and wrote into its messages.
+        # Go requests the version that it got for its bytes (see on_get_or_create_schema) and put into its messages.
         connection.output.send(commands.get_schema_response(request.request_id, SchemaInfo(SchemaType.NONE), b""))
         return
     version = _version(request.schema_version) if request.HasField("schema_version") else None
-    schema, found = await connection.context.schemas.get(topic, version)
-    connection.output.send(commands.get_schema_response(request.request_id, schema, version_to_bytes(found)))
+    schema, version_sent = await connection.context.schemas.get(topic, version)
+    connection.output.send(commands.get_schema_response(request.request_id, schema, version_to_bytes(version_sent)))
 
 
 async def on_get_or_create_schema(connection: CommandConnection, request: pb.CommandGetOrCreateSchema) -> None:
@@ -49,7 +49,10 @@ async def on_get_or_create_schema(connection: CommandConnection, request: pb.Com
 
 
 def _requester(connection: CommandConnection, topic: TopicName, producer_name: str) -> Requester:
-    """Replicators are known by the name of their producer; older ones do not send it with this command."""
+    """Return REPLICATOR or CLIENT, the kind of client that registers the schema.
+
+    A replicator is recognised by the name of its producer, which older ones do not send with this command.
+    """
     names = [producer_name] if producer_name else _own_producers(connection, topic)
     replicator = any(map(connection.calls_itself_replicator, names))
     return Requester.REPLICATOR if replicator else Requester.CLIENT

@@ -26,21 +26,21 @@ __all__ = ["BinaryServer"]
 
 _logger = logging.getLogger(__name__)
 
-# Pulsar's clients show the version and some read numbers from it; the name in front tells the product.
+# Pulsar's clients show the version, and some parse its numbers; the name in front identifies the product.
 _SERVER_VERSION: Final = f"Pulsar Server interpulse-{__version__}"
 _BACKLOG: Final = 1024
-# Clients of a broker that stops have less time to read their last frames.
+# Clients of a stopping broker have less time to read their last frames.
 _CLOSING_SECONDS: Final = 1.0
 _REFUSALS_LOGGED_EVERY: Final = 1000
 _FULL: Final = {
     Full.TOTAL: "Reached the maximum number of connections",
     Full.PER_ADDRESS: "Reached the maximum number of connections on address{}",
 }
-"""In Pulsar's words; the second goes on with the address."""
+"""Refusals in Pulsar's words. The second is completed with the address."""
 
 
 class BinaryServer:
-    """Accepts clients of Pulsar's binary protocol on one socket."""
+    """The server for Pulsar's binary protocol on one socket."""
 
     def __init__(
         self,
@@ -49,8 +49,8 @@ class BinaryServer:
         handlers: Handlers = HANDLERS,
         quota: ConnectionQuota | None = None,
     ) -> None:
-        """``quota``: how many clients there may be; None = any number."""
-        codec()  # what the environment demands is refused here, not in front of the first client
+        """``quota`` limits the number of clients; None = no limit."""
+        codec()  # fail here, not at the first client, if the environment demands a missing codec
         self._context = context
         self._limits = limits
         self._handlers = handlers
@@ -61,7 +61,7 @@ class BinaryServer:
         self._all_closed.set()
         self._closed = False
         self._created = 0
-        self._gone: Counter[bool | None] = Counter()  # whether their clients were let in
+        self._gone: Counter[bool | None] = Counter()  # by admission: accepted, refused or neither
         self._server: asyncio.Server | None = None
         self._encrypted: TlsListener | None = None
 
@@ -71,7 +71,7 @@ class BinaryServer:
 
     @property
     def connections(self) -> ConnectionCounts:
-        """How many are open, and how many were made since the broker started."""
+        """The number of open connections, and of all connections since the broker started."""
         made = Counter(connection.let_in for connection in self._connections) + self._gone
         throttled = sum(connection.throttled for connection in self._connections)
         return ConnectionCounts(
@@ -89,12 +89,12 @@ class BinaryServer:
         self._server = await loop.create_server(self._new_connection, sock=bound, backlog=_BACKLOG)
 
     async def start_encrypted(self, bound: socket.socket, tls: ServerTls) -> None:
-        """Listen inside TLS on another one, in the same way. Raises UnusableTls."""
+        """Listen inside TLS on another socket, which the server owns. Raises UnusableTls."""
         self._encrypted = TlsListener(tls, bound, self._new_connection, backlog=_BACKLOG)
         await self._encrypted.start()
 
     async def refresh_certificates(self) -> None:
-        """New connections get the certificates that the files hold now; see `TlsListener.refresh`."""
+        """Load the certificate files again for new connections; see `TlsListener.refresh`."""
         if self._encrypted is not None:
             await self._encrypted.refresh()
 
@@ -106,7 +106,7 @@ class BinaryServer:
             self._encrypted.close()
 
     async def close(self) -> None:
-        """Finish the requests in work, send the waiting output (clients that do not read lose it), and disconnect."""
+        """Finish running requests, send the waiting output (clients that do not read lose it), and disconnect."""
         self.stop_accepting()
         self._closed = True
         connections = list(self._connections)
@@ -117,19 +117,19 @@ class BinaryServer:
         self._context.dropped.close()
 
     def drop_all(self, reason: str) -> int:
-        """Disconnect all clients, which may come back at once; how many they were."""
-        connections = [each for each in self._connections if not each.lost]
+        """Disconnect all clients, which may reconnect immediately. Return their number."""
+        connections = [connection for connection in self._connections if not connection.lost]
         for connection in connections:
             connection.drop(reason)
         return len(connections)
 
     def resume_sending(self) -> None:
-        """Entries may be sent again, see `BinaryContext.serving`."""
+        """Resume deliveries after a pause; see `BinaryContext.serving`."""
         for connection in list(self._connections):
             connection.resume_sending()
 
     async def permissions_changed(self, namespace: NamespaceName | None) -> None:
-        """Close the producers, consumers and watchers in this namespace whose clients lost their permission.
+        """Close producers, consumers and watchers whose clients lost their permission in this namespace.
 
         None: in any namespace.
         """
@@ -187,7 +187,7 @@ class BinaryServer:
         )
 
     def _flags(self) -> pb.FeatureFlags:
-        """The features that a client is told now."""
+        """Return the feature flags that clients receive now."""
         watchers = self._limits.topic_watchers_allowed and self._limits.patterns_evaluated
         return pb.FeatureFlags(
             supports_auth_refresh=False,

@@ -1,4 +1,4 @@
-"""WATCH_TOPIC_LIST and WATCH_TOPIC_LIST_CLOSE: a client is told of new and deleted topics that match its pattern."""
+"""WATCH_TOPIC_LIST and WATCH_TOPIC_LIST_CLOSE, by which a client follows the topics that match its pattern."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from interpulse.wire import pulsar_api_pb2 as pb
 
 __all__ = ["on_watch_topic_list", "on_watch_topic_list_close"]
 
-# Every watcher remembers the names that match. A client that wants more of them has to ask for the lists instead.
+# Every watcher holds the matching names. A client that needs more watchers must poll the lists.
 _WATCHERS_MAX: Final = 500
 _REFUSED: Final = "Unable to create topic list watcher: "
 
 
 async def on_watch_topic_list(connection: CommandConnection, request: pb.CommandWatchTopicList) -> None:
-    """With the id of a watcher that is there: its list once more, so that a client can make sure of it."""
-    if connection.lost:  # while its permissions were looked up; what is opened now would never be closed
+    """Open a watcher. For an id in use, send the list again, so that the client can verify it."""
+    if connection.lost:  # during the permission check; a watcher opened now would never be closed
         return
     watcher = connection.topic_watchers.get(request.watcher_id)
     if watcher is None:
@@ -30,7 +30,7 @@ async def on_watch_topic_list(connection: CommandConnection, request: pb.Command
 
 
 async def on_watch_topic_list_close(connection: CommandConnection, request: pb.CommandWatchTopicListClose) -> None:
-    """An unknown id is no failure, as with producers and consumers."""
+    """Close a watcher. An unknown id is no failure, as for producers and consumers."""
     watcher = connection.topic_watchers.pop(request.watcher_id, None)
     if watcher is not None:
         watcher.close()
@@ -61,6 +61,6 @@ def _pattern(connection: CommandConnection, text: str) -> TopicPattern:
     try:
         return TopicPattern(text)
     except InvalidTopicName as error:
-        # A real broker evaluates Java's patterns too, and says InvalidTopicName to what even Java does not understand.
-        # Java clients ask again and again after that, but fall back to polling after NotAllowed.
+        # A real broker also evaluates Java's patterns, and answers InvalidTopicName to those that Java rejects.
+        # Java clients then retry forever, but fall back to polling after NotAllowed.
         raise NotAllowed(f"{_REFUSED}{error}") from error

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
-from interpulse.broker.binary.known_answers import answer_known
+from interpulse.broker.binary.answer_cache import answer_from_cache
 from interpulse.broker.binary.transport.command_connection import CommandConnection
 from interpulse.broker.topics.lookup.topic_patterns import TopicPattern
 from interpulse.model.errors import InvalidTopicName, NamespaceNotFound, NotFound
@@ -28,15 +28,15 @@ _DOMAINS_BY_MODE: Final[dict[int, tuple[Domain, ...]]] = {
 
 
 def on_partitions_run(connection: CommandConnection, run: PartitionsRun) -> Sequence[Frame]:
-    """Answer at once what can be told from memory; the rest is for `on_partitioned_metadata`."""
-    known = partial(connection.context.lifecycle.cached_partitions, create=run.create)
-    return answer_known(connection, run, known, commands.partitioned_metadata_answer)
+    """Answer from memory. The rest goes to `on_partitioned_metadata`."""
+    cached = partial(connection.context.lifecycle.known_partitions, create=run.create)
+    return answer_from_cache(connection, run, cached, commands.partitioned_metadata_answer)
 
 
 async def on_partitioned_metadata(connection: CommandConnection, request: pb.CommandPartitionedTopicMetadata) -> None:
-    """PIP-344: ``metadata_auto_creation_enabled`` is true unless the client says otherwise.
+    """Answer with the partition count (PIP-344); ``metadata_auto_creation_enabled`` defaults to true.
 
-    A topic that is not there is told by the code alone, without a message, as Pulsar does.
+    A missing topic is reported by the code alone, without a message, as Pulsar does.
     """
     topic, create = TopicName.parse(request.topic), request.metadata_auto_creation_enabled
     with connection.context.permits:
@@ -51,9 +51,9 @@ async def on_partitioned_metadata(connection: CommandConnection, request: pb.Com
 
 
 async def on_get_topics_of_namespace(connection: CommandConnection, request: pb.CommandGetTopicsOfNamespace) -> None:
-    """The topics that match the pattern, if there is one that we evaluate, else all; nothing if the hash still holds.
+    """Answer with the topics of a namespace, or with nothing if the client's hash still matches.
 
-    A namespace that does not exist has no topics.
+    They are filtered by the pattern if this broker evaluates it. A namespace that does not exist has no topics.
     """
     pattern = _evaluated_pattern(connection, request)
     topics = await _topics(connection, NamespaceName.parse(request.namespace), _DOMAINS_BY_MODE[request.mode])
@@ -72,13 +72,13 @@ async def on_get_topics_of_namespace(connection: CommandConnection, request: pb.
 
 
 def _evaluated_pattern(connection: CommandConnection, request: pb.CommandGetTopicsOfNamespace) -> TopicPattern | None:
-    """None: the client gets all topics and matches them itself, as it does with brokers that know no patterns."""
+    """Return the pattern to evaluate. None: the client gets all topics and filters them itself."""
     limits, text = connection.limits, request.topics_pattern
     if not request.HasField("topics_pattern") or not limits.patterns_evaluated or len(text) > limits.pattern_length_max:
         return None
     try:
         return TopicPattern(text)
-    except InvalidTopicName as error:  # it may be one of Java's
+    except InvalidTopicName as error:  # Java may understand the pattern
         _logger.debug("pattern left to the client address=%s reason=%s", connection.address, error)
         return None
 

@@ -1,5 +1,5 @@
-"""The data directory of a broker that was alone, copied into a cluster.
+"""Import of a standalone broker's data directory into a cluster.
 
-Ids of ledgers are given by the cluster, so each ledger is copied into a new one with the same entries, and what names a
-position is moved there. A topic appears with all it has, in one piece, once its copy was read back and compared.
+The cluster assigns the ids of ledgers, so each ledger is copied into a new one with the same entries, and positions are
+translated. A topic appears complete, in one commit, after its copy was read back and compared.
 """

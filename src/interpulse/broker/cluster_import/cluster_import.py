@@ -1,6 +1,6 @@
-"""The import of a data directory: what stands in its way is found first, then documents are copied, then topics.
+"""The import of a data directory: all conflicts are reported first, then documents are copied, then topics.
 
-Each step finds out what is there already, so an import that was interrupted is simply begun again.
+Each step checks the state of the cluster, so an interrupted import is simply run again.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _GLOBAL_CLUSTER: Final = "global"
 
 
 class ImportRefused(Exception):
-    """Something stands in the way; nothing was written. One sentence that names it, and the remedy."""
+    """A conflict that stops the import before anything is written. One sentence names it and the remedy."""
 
 
 @dataclass(slots=True)
 class Imported:
-    """What is in the cluster now, equal to what is in the data directory, and what could not be copied."""
+    """The result of an import: the objects that the cluster now has, and those that could not be copied."""
 
     topics: int = 0
     entries: int = 0
@@ -54,7 +54,7 @@ class Imported:
 
 
 class ClusterImport:
-    """Copies a data directory into the stores of a cluster, whose name is ``cluster``."""
+    """An import of a data directory into the stores of a cluster, whose name is ``cluster``."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class ClusterImport:
         without_compacted: bool = False,
         say: Callable[[str], None],
     ) -> None:
-        """``without_compacted``: compacted ledgers are left behind. ``say`` gets a line for each thing that is done."""
+        """``without_compacted`` leaves compacted ledgers behind. ``say`` gets a line for each step."""
         assert stores.schemas is not None, "in a cluster schemas have a store of their own"
         self._source = source
         self._metadata = stores.metadata
@@ -75,9 +75,9 @@ class ClusterImport:
         self._say = say
 
     async def run(self) -> Imported:
-        """Raises ImportRefused before anything is written, and MetadataError and PersistenceError of documents.
+        """Import everything. A topic that cannot be copied is part of the result, and the others are copied.
 
-        A topic that cannot be copied is told in the result, and the others are copied.
+        Raises ImportRefused before anything is written, and MetadataError and PersistenceError of documents.
         """
         topics = await self._source.topics()
         there = await self._check(topics)
@@ -98,7 +98,7 @@ class ClusterImport:
     # ---- What stands in the way
 
     async def _check(self, topics: Sequence[TopicName]) -> set[TopicName]:
-        """Raises ImportRefused; gives the topics that an earlier import has copied."""
+        """Return the topics that an earlier import has copied. Raise ImportRefused for conflicts."""
         await self._check_cluster()
         there = await self._copies.there(topics)
         _refuse(
@@ -122,9 +122,10 @@ class ClusterImport:
 
     async def _check_cluster(self) -> None:
         if await self._metadata.get(keys.cluster(self._cluster)) is None:
-            known = ", ".join(await self._metadata.children(keys.CLUSTERS)) or "none"
+            registered = ", ".join(await self._metadata.children(keys.CLUSTERS)) or "none"
             raise ImportRefused(
-                f"cluster {self._cluster} (clusterName) is not registered in this metadata store, which has {known}: "
+                f"cluster {self._cluster} (clusterName) is not registered in this metadata store, "
+                f"which has {registered}: "
                 "correct the name, or initialise the cluster with `interpulse cluster init`"
             )
         remote = await self._source.metadata.get(keys.cluster(self._cluster))
@@ -155,8 +156,8 @@ class ClusterImport:
     async def _check_schemas(self) -> None:
         differing = []
         for topic in await self._topics_with_schemas():
-            wanted, found = await self._source.schemas.read(topic), await self._schemas.read(topic)
-            if _unnamed(found.versions) != _unnamed(wanted.versions[: len(found.versions)]):
+            wanted, existing = await self._source.schemas.read(topic), await self._schemas.read(topic)
+            if _unnamed(existing.versions) != _unnamed(wanted.versions[: len(existing.versions)]):
                 differing.append(str(topic))
         _refuse(
             "the cluster has other schemas of these topics already",
@@ -195,7 +196,7 @@ class ClusterImport:
                 await self._put(there, value, f"failure domain {domain} of {name_there}", keep=True)
 
     async def _copy_dynamic_configuration(self) -> None:
-        """Settings that the cluster has as well stay."""
+        """Copy dynamic settings. The cluster's own values stay."""
         stored = await self._source.metadata.get(keys.CONFIGURATION)
         if stored is None or not json.loads(stored.value or b"{}"):
             return
@@ -204,14 +205,14 @@ class ClusterImport:
         await self._put(keys.CONFIGURATION, json.dumps(joined).encode(), "dynamic configuration")
 
     async def _put_tenant(self, key: str, body: Mapping[str, Any]) -> None:
-        """One that the cluster has as well allows what either allows."""
+        """Store a tenant. One that the cluster has is merged: it allows what either allows."""
         stored = await self._metadata.get(key)
         old = json.loads(stored.value) if stored is not None and stored.value else {}
         both = {name: _united(old.get(name), body.get(name)) for name in ("allowedClusters", "adminRoles")}
         await self._put(key, json.dumps({**old, **body, **both}).encode(), f"tenant {key.rpartition('/')[2]}")
 
     async def _put(self, key: str, value: bytes, what: str, *, keep: bool = False) -> None:
-        """Store a document, in the place of another unless ``keep`` says that the cluster's own stays."""
+        """Store a document and replace the cluster's, unless ``keep`` says to keep that one."""
         stored = await self._metadata.get(key)
         there = None if stored is None or not stored.value else json.loads(stored.value)
         if there == json.loads(value):
@@ -228,11 +229,11 @@ class ClusterImport:
     # ---- Schemas
 
     async def _topics_with_schemas(self) -> list[TopicName]:
-        found = []
+        topics = []
         async for key, _ in self._source.values(f"{keys.SCHEMAS}/"):
             tenant, namespace, local = key.removeprefix(f"{keys.SCHEMAS}/").split("/")
-            found.append(TopicName.of(PERSISTENT, tenant, namespace, decode_local_name(local)))
-        return found
+            topics.append(TopicName.of(PERSISTENT, tenant, namespace, decode_local_name(local)))
+        return topics
 
     async def _copy_schemas(self) -> None:
         for topic in await self._topics_with_schemas():
@@ -268,8 +269,10 @@ def _refuse(what: str, names: Collection[str], remedy: str) -> None:
 
 
 def _unnamed(versions: Sequence[SchemaVersion]) -> list[SchemaVersion]:
-    """Without the names of schemas, which no cluster keeps."""
-    return [replace(each, schema=replace(each.schema, name="") if each.schema else None) for each in versions]
+    """Return the schema without its name, which no cluster stores."""
+    return [
+        replace(version, schema=replace(version.schema, name="") if version.schema else None) for version in versions
+    ]
 
 
 def _united(first: Iterable[str] | None, second: Iterable[str] | None) -> list[str]:

@@ -14,7 +14,7 @@ __all__ = ["CopiedLedger", "moved_cursor", "moved_end"]
 
 
 class CopiedLedger(NamedTuple):
-    """A ledger with entries, its id here and there, and how many it has in both."""
+    """A ledger with entries: its source id, its id in the cluster, and the number of its entries."""
 
     old_id: int
     new_id: int
@@ -22,12 +22,12 @@ class CopiedLedger(NamedTuple):
 
 
 def moved_end(position: Position, ledgers: Sequence[CopiedLedger]) -> Position:
-    """Where a position that ends something stands now: all entries up to it, and no others, are before it or at it.
+    """Translate an end position: the same entries are before it or at it.
 
-    ``ledgers`` are all that hold entries, oldest first. One that lies in none of them, for it was trimmed or is empty,
-    becomes the end of the ledger before, or stands before every entry.
+    ``ledgers`` are all that hold entries, oldest first. A position in another ledger, trimmed or empty, becomes the end
+    of the ledger before it, or a position before every entry.
     """
-    at = bisect_right(ledgers, position.ledger, key=lambda each: each.old_id) - 1
+    at = bisect_right(ledgers, position.ledger, key=lambda ledger: ledger.old_id) - 1
     if at < 0:
         return Position(ledgers[0].new_id, -1) if ledgers else EARLIEST
     ledger = ledgers[at]
@@ -36,8 +36,8 @@ def moved_end(position: Position, ledgers: Sequence[CopiedLedger]) -> Position:
 
 
 def moved_cursor(record: CursorRecord, ledgers: Sequence[CopiedLedger]) -> CursorRecord:
-    """The same acknowledgements of the same entries. Those of entries that are gone are left out."""
-    there = {each.old_id: each for each in ledgers}
+    """Translate a cursor. Acknowledgements of trimmed entries are left out."""
+    there = {ledger.old_id: ledger for ledger in ledgers}
     ranges = [
         (there[ledger].new_id, first, min(last, there[ledger].entries - 1))
         for ledger, first, last in record.ranges

@@ -1,4 +1,4 @@
-"""Policies of a broker that was a cluster by itself, as those of a cluster with another name. Pure."""
+"""Policies of a standalone broker, with its cluster name replaced. Pure."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _RATES: Final = (
     "subscriptionDispatchRate",
     "topicDispatchRate",
 )
-"""By the name of a cluster, or of two: `east->west`."""
+"""Policies keyed by the name of a cluster, or of two: `east->west`."""
 
 
 def renamed(body: Mapping[str, Any], old: str, new: str) -> dict[str, Any]:
-    """A document of a tenant, namespace or topic with one name of a cluster instead of another."""
+    """Return a document of a tenant, namespace or topic with one cluster name replaced by another."""
 
     def name_of(cluster: str) -> str:
         return new if cluster == old else cluster

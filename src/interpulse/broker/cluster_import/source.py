@@ -1,7 +1,7 @@
-"""The data directory of a broker that is stopped, read and left as it is.
+"""The data directory of a stopped broker, read without changing it.
 
-The metadata, which are small, are copied to a temporary directory and opened there, for opening them writes. Segments
-are read where they are; what a start would mend in them is mended in memory.
+The metadata are small. They are copied to a temporary directory and opened there, because opening writes. Segments are
+read in place; repairs that a start would make are made in memory.
 """
 
 from __future__ import annotations
@@ -44,22 +44,27 @@ _READ_BYTES_MAX: Final = 2 << 20
 
 
 class DataDirectory:
-    """What a stopped broker has stored. Create it with `open`."""
+    """The stores of a stopped broker. Create it with `open`."""
 
     def __init__(self, metadata: MetadataStore, logs: TopicLogStore, cluster: str) -> None:
         self.metadata = metadata
         self.cluster = cluster
-        """The name of the cluster that the broker was."""
+        """The cluster name of the broker."""
         self.schemas = RecordedSchemas(metadata)
         self._logs = logs
         self._cursors = RecordedCursors(metadata)
 
     @classmethod
     async def open(cls, directory: Path, opened: AsyncExitStack) -> Self:
-        """Pushes what closes it. Raises DataDirectoryInUse, DataDirectoryUnusable and MetadataError."""
+        """Open the directory, and push its closing.
+
+        Raises DataDirectoryInUse, DataDirectoryUnusable and MetadataError.
+        """
         opened.callback(DirectoryLock.acquire_unchanged(directory).release)
         if not (directory / _METADATA).exists():
-            raise DataDirectoryUnusable(str(directory), f"it has no {_METADATA}, so it is of no standalone broker")
+            raise DataDirectoryUnusable(
+                str(directory), f"it has no {_METADATA}, so it does not belong to a standalone broker"
+            )
         scratch = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="interpulse-")))
         await asyncio.to_thread(_copy_metadata, directory, scratch)
         metadata = await SqliteMetadataStore.open(scratch / _METADATA)
@@ -68,44 +73,44 @@ class DataDirectory:
         opened.push_async_callback(logs.close)
         claimed = await metadata.get(keys.LOCAL_CLUSTER)
         if claimed is None:
-            raise DataDirectoryUnusable(str(directory), "no broker has ever been ready on it")
+            raise DataDirectoryUnusable(str(directory), "no broker ever completed its start on it")
         return cls(metadata, logs, claimed.value.decode())
 
     async def topics(self) -> list[TopicName]:
-        """Every topic and partition that has a record, sorted by their names."""
-        found = []
+        """Return every topic and partition with a record, sorted by name."""
+        topics = []
         async for key, _ in self.values(f"{keys.TOPIC_RECORDS}/"):
             topic = keys.topic_of_record(key)
             if topic is not None and key == keys.topic_record(topic):
-                found.append(topic)
-        return sorted(found, key=str)
+                topics.append(topic)
+        return sorted(topics, key=str)
 
     async def values(self, prefix: str) -> AsyncIterator[tuple[str, bytes]]:
-        """Keys that begin so, with their values."""
+        """Return all keys with a prefix, and their values."""
         async for page in scan_pages(self.metadata, prefix, limit=_KEYS_PER_PAGE):
             for key, stored in page:
                 yield key, stored.value
 
     async def record(self, topic: TopicName) -> TopicRecord:
-        """The record of a topic, with the ledgers that hold entries, and how many. Raises LogDamaged."""
+        """Return the record of a topic, with its non-empty ledgers and their entry counts. Raises LogDamaged."""
         record = await self._logs.records.get(topic.log_name) or TopicRecord()
         journal = self._logs.journal
         compacted = [] if record.compacted is None else [LedgerRecord(*record.compacted[:4])]
         await journal.verify(topic.log_name, [*compacted, *record.ledgers])
-        kept = []
+        ledgers = []
         for row in record.ledgers:
             if row.entries and row.ledger_id != record.newest:
-                kept.append(row)
-            elif (found := await journal.recover(row.ledger_id)) is not None:
-                kept.append(LedgerRecord(row.ledger_id, found.entries, found.size, row.created_ms))
-        return TopicRecord(tuple(kept), record.terminated, record.other, record.compacted)
+                ledgers.append(row)
+            elif (recovered := await journal.recover(row.ledger_id)) is not None:
+                ledgers.append(LedgerRecord(row.ledger_id, recovered.entries, recovered.size, row.created_ms))
+        return TopicRecord(tuple(ledgers), record.terminated, record.other, record.compacted)
 
     async def cursors(self, topic: TopicName) -> dict[str, CursorRecord]:
-        """The stored cursors of a topic, by name."""
+        """Return the stored cursors of a topic, by name."""
         return await self._cursors.of(topic.log_name).load()
 
     async def entries(self, topic: TopicName, ledger: LedgerRecord) -> AsyncIterator[list[bytes]]:
-        """The entries of one ledger, in parts. Raises LogDamaged."""
+        """Return the entries of one ledger, in parts. Raises LogDamaged."""
         first = 0
         while first < ledger.entries:
             wanted = min(ledger.entries - first, _READ_ENTRIES_MAX)
@@ -114,9 +119,9 @@ class DataDirectory:
             first += len(part)
 
     async def compacted_entries(self, topic: TopicName, ledger: CompactedLedger) -> AsyncIterator[list[LogEntry]]:
-        """What compaction kept, in parts, with the positions in the log. Raises LogDamaged."""
+        """Return the compacted entries, in parts, with their positions in the log. Raises LogDamaged."""
         async for part in self.entries(topic, LedgerRecord(*ledger[:4])):
-            yield [POSITIONS_IN_FRONT.unpack(each) for each in part]
+            yield [POSITIONS_IN_FRONT.unpack(raw) for raw in part]
 
 
 def _copy_metadata(directory: Path, scratch: Path) -> None:

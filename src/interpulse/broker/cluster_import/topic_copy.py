@@ -1,9 +1,9 @@
-"""One topic copied into a cluster: its ledgers, each read back and compared, then its record with all cursors.
+"""The copy of one topic: its ledgers, each read back and compared, then its record with all cursors.
 
-What compaction kept goes along, in Pulsar's form.
+Compacted ledgers are copied in Pulsar's form.
 
-What is under way is noted in the metadata before it is written, so that the next import removes what an interrupted one
-has left.
+The ids of the new ledgers are noted in the metadata before they are written, so that the next import removes what an
+interrupted one left.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _NONE: Final = CursorRecord()
 
 
 class CopyDiffers(PersistenceError):
-    """What was read back is not what was written."""
+    """The copy differs from the original when it is read back."""
 
     retriable = False
 
@@ -52,7 +52,7 @@ class CopyDiffers(PersistenceError):
 
 
 class Copied(NamedTuple):
-    """What of a topic is in the cluster, equal to the original."""
+    """The copied content of a topic, equal to the original."""
 
     ledgers: int
     entries: int
@@ -61,7 +61,7 @@ class Copied(NamedTuple):
 
 
 class _Digest:
-    """Of the entries of a ledger, in their order."""
+    """A digest of the entries of a ledger, in order."""
 
     def __init__(self) -> None:
         self.entries = 0
@@ -76,19 +76,19 @@ class _Digest:
         self.entries += len(entries)
 
     def difference(self, other: _Digest) -> str:
-        """What is different in the other one; empty if nothing is."""
+        """Return the difference from another digest, "" if there is none."""
         if (self.entries, self.size) != (other.entries, other.size):
             return f"{other.entries} entries of {other.size} bytes, not {self.entries} of {self.size}"
         return "" if self._hash.digest() == other._hash.digest() else "the checksums of its entries differ"
 
 
 class TopicCopies:
-    """Copies topics from a data directory into the stores of a cluster."""
+    """A copier of topics from a data directory into the stores of a cluster."""
 
     def __init__(
         self, source: DataDirectory, metadata: MetadataStore, journal: Journal, *, without_compacted: bool = False
     ) -> None:
-        """``without_compacted``: compacted ledgers are left behind."""
+        """``without_compacted`` leaves compacted ledgers behind."""
         self._without_compacted = without_compacted
         self._form = PulsarCompacted()
         self._source = source
@@ -98,21 +98,21 @@ class TopicCopies:
         self._cursors = RecordedCursors(metadata, IN_CLUSTER.cursors)
 
     async def there(self, topics: Sequence[TopicName]) -> set[TopicName]:
-        """Those that the cluster has, other than by an import that was interrupted."""
-        found: set[TopicName] = set()
+        """Return the topics that the cluster has, without the remains of an interrupted import."""
+        existing: set[TopicName] = set()
         for first in range(0, len(topics), _TOPICS_PER_QUESTION):
             asked = topics[first : first + _TOPICS_PER_QUESTION]
             records = await self._metadata.get_many([keys.topic_record(topic) for topic in asked])
             notes = await self._metadata.get_many([keys.imported_ledgers(topic.log_name) for topic in asked])
-            found |= {
+            existing |= {
                 topic
                 for topic in asked
                 if keys.topic_record(topic) in records and keys.imported_ledgers(topic.log_name) not in notes
             }
-        return found
+        return existing
 
     async def looks_copied(self, topic: TopicName) -> bool:
-        """Whether what is there is all of the topic and nothing else, as far as records tell."""
+        """Return True if the records say that the cluster has the whole topic and nothing else."""
         there = await self._records.get(topic.log_name)
         assert there is not None
         original = await self._source.record(topic)
@@ -122,16 +122,16 @@ class TopicCopies:
         if _encoded(replace(there, stored=b"")) != _encoded(_moved_record(original, ledgers, there.ledgers)):
             return False
         wanted = _encoded_cursors(await self._moved_cursors(topic, original, ledgers))
-        found = await self._cursors_of(topic)
+        cursors = await self._cursors_of(topic)
         if (
             self._compacted(original) is not None
-            and COMPACTED_LEDGER not in found.pop(COMPACTION_CURSOR, _NONE).numbers
+            and COMPACTED_LEDGER not in cursors.pop(COMPACTION_CURSOR, _NONE).numbers
         ):
             return False
-        return _encoded_cursors(found) == wanted
+        return _encoded_cursors(cursors) == wanted
 
     async def compare(self, topic: TopicName) -> Copied:
-        """Read what is there, and the original, once more; raises CopyDiffers."""
+        """Read the copy and the original again; raise CopyDiffers."""
         there = await self._records.get(topic.log_name) or TopicRecord()
         original = await self._source.record(topic)
         for old, new in zip(original.ledgers, there.ledgers, strict=True):
@@ -145,14 +145,17 @@ class TopicCopies:
         return _copied(there.ledgers, len(cursors))
 
     async def copy(self, topic: TopicName) -> Copied:
-        """Raises PersistenceError and MetadataError; then the topic is not in the cluster, and can be copied again."""
+        """Copy a topic.
+
+        Raises PersistenceError and MetadataError; the topic is then not in the cluster, and can be copied again.
+        """
         await self._remove_leftovers(topic)
         original = await self._source.record(topic)
         compacted = self._compacted(original)
         gone = [] if compacted is None else await self._numbers_for_gone(topic, original, compacted)
         rows: list[LedgerRecord] = []
         for row in original.ledgers:
-            rows.append(await self._copy_ledger(topic, row, [each.ledger_id for each in rows]))
+            rows.append(await self._copy_ledger(topic, row, [row.ledger_id for row in rows]))
         ledgers = _pairs(original.ledgers, rows)
         cursors = await self._moved_cursors(topic, original, ledgers)
         if compacted is not None:
@@ -175,22 +178,22 @@ class TopicCopies:
     # ---- The compacted ledger
 
     def _compacted(self, original: TopicRecord) -> CompactedLedger | None:
-        """That of the original, if it is copied."""
+        """Return the compacted ledger of the original, if it is copied."""
         return None if self._without_compacted else original.compacted
 
     async def _numbers_for_gone(
         self, topic: TopicName, original: TopicRecord, compacted: CompactedLedger
     ) -> list[CopiedLedger]:
-        """Ids for the ledgers that compacted entries come from and that are not there any more, before those of others.
+        """Return new ids for trimmed ledgers that compacted entries come from, lower than those of the copies.
 
-        A position keeps its place in the order that way.
+        Positions keep their order that way.
         """
         there = {row.ledger_id for row in original.ledgers}
         entries: dict[int, int] = {}
         async for part in self._source.compacted_entries(topic, compacted):
-            for each in part:
-                if each.position.ledger not in there:
-                    entries[each.position.ledger] = each.position.entry + 1
+            for entry in part:
+                if entry.position.ledger not in there:
+                    entries[entry.position.ledger] = entry.position.entry + 1
         new_ids = [await self._journal.create(topic.log_name, TOPIC_LEDGER) for _ in entries]
         await self._journal.forget(new_ids)
         return [CopiedLedger(old, new, entries[old]) for old, new in zip(sorted(entries), new_ids, strict=True)]
@@ -198,54 +201,54 @@ class TopicCopies:
     async def _copy_compacted(
         self, topic: TopicName, compacted: CompactedLedger, ledgers: Sequence[CopiedLedger], before: Sequence[int]
     ) -> CursorRecord:
-        """The cursor that names the copy."""
+        """Copy the compacted ledger. Return the cursor that names the copy."""
         horizon = moved_end(compacted.horizon, ledgers)
         new_id = await self._journal.create(topic.log_name, LedgerPurpose(LedgerUse.COMPACTED, horizon=horizon))
         await self._note(topic, [*before, new_id])
         writer, digest = LedgerWriter(self._journal, new_id), _Digest()
         async for part in self._source.compacted_entries(topic, compacted):
-            packed = [self._form.pack(LogEntry(moved_end(each.position, ledgers), each.entry)) for each in part]
+            packed = [self._form.pack(LogEntry(moved_end(entry.position, ledgers), entry.entry)) for entry in part]
             await writer.write(packed)
             digest.add(packed)
         await self._check(topic, new_id, await self._journal.seal(new_id), digest)
         return CursorRecord(horizon, numbers={COMPACTED_LEDGER: new_id})
 
     async def _compare_compacted(self, topic: TopicName, compacted: CompactedLedger, ledger_id: int) -> None:
-        wanted, found = _Digest(), _Digest()
+        wanted, copied = _Digest(), _Digest()
         async for part in self._source.compacted_entries(topic, compacted):
-            wanted.add([each.entry for each in part])
+            wanted.add([entry.entry for entry in part])
         sealed = await self._journal.recover(ledger_id)
         left = 0 if sealed is None else sealed.entries
-        while found.entries < left:
-            count = min(left - found.entries, _READ_ENTRIES_MAX)
-            stored = await self._journal.read(topic.log_name, ledger_id, found.entries, count, _READ_BYTES_MAX)
-            found.add([self._form.unpack(each).entry for each in stored])
-        if problem := wanted.difference(found):
+        while copied.entries < left:
+            count = min(left - copied.entries, _READ_ENTRIES_MAX)
+            stored = await self._journal.read(topic.log_name, ledger_id, copied.entries, count, _READ_BYTES_MAX)
+            copied.add([self._form.unpack(raw).entry for raw in stored])
+        if problem := wanted.difference(copied):
             raise CopyDiffers(str(topic), ledger_id, problem)
 
     # ---- What is written, and what is left
 
     async def _check(self, topic: TopicName, ledger_id: int, sealed: Sealed | None, expected: _Digest) -> None:
-        """Read a ledger of the cluster, whose end is ``sealed``; raises CopyDiffers."""
+        """Read a ledger of the cluster, whose end is ``sealed``; raise CopyDiffers."""
         there = 0 if sealed is None else sealed.entries
         if there != expected.entries:
             raise CopyDiffers(str(topic), ledger_id, f"it has {there} entries, not {expected.entries}")
-        found = _Digest()
-        while found.entries < expected.entries:
-            wanted = min(expected.entries - found.entries, _READ_ENTRIES_MAX)
-            part = await self._journal.read(topic.log_name, ledger_id, found.entries, wanted, _READ_BYTES_MAX)
-            found.add(part)
-        if problem := expected.difference(found):
+        actual = _Digest()
+        while actual.entries < expected.entries:
+            wanted = min(expected.entries - actual.entries, _READ_ENTRIES_MAX)
+            part = await self._journal.read(topic.log_name, ledger_id, actual.entries, wanted, _READ_BYTES_MAX)
+            actual.add(part)
+        if problem := expected.difference(actual):
             raise CopyDiffers(str(topic), ledger_id, problem)
 
     async def _moved_cursors(
         self, topic: TopicName, original: TopicRecord, ledgers: Sequence[CopiedLedger]
     ) -> dict[str, CursorRecord]:
-        """Without that of a compacted ledger."""
+        """Return the translated cursors, without that of a compacted ledger."""
         cursors = await self._source.cursors(topic)
         if original.compacted is not None:
             cursors.pop(COMPACTION_CURSOR, None)
-        return {name: moved_cursor(each, ledgers) for name, each in cursors.items()}
+        return {name: moved_cursor(cursor, ledgers) for name, cursor in cursors.items()}
 
     async def _cursors_of(self, topic: TopicName) -> dict[str, CursorRecord]:
         return await self._cursors.of(topic.log_name).load()
@@ -254,7 +257,7 @@ class TopicCopies:
         await self._metadata.commit([Put(keys.imported_ledgers(topic.log_name), json.dumps(ledger_ids).encode())])
 
     async def _remove_leftovers(self, topic: TopicName) -> None:
-        """What an import that was interrupted has left of the topic."""
+        """Remove the remains of an interrupted import of the topic."""
         note = keys.imported_ledgers(topic.log_name)
         stored = await self._metadata.get(note)
         if stored is not None and stored.value:
@@ -263,7 +266,7 @@ class TopicCopies:
             await self._metadata.commit([Delete(note)])
 
     async def _commit(self, topic: TopicName, record: TopicRecord, cursors: Mapping[str, CursorRecord]) -> None:
-        """In one piece, or in several under the note that says that the topic is not complete."""
+        """Commit the topic in one step, or in several under the note that marks it as incomplete."""
         key, note = keys.topic_record(topic), keys.imported_ledgers(topic.log_name)
         puts = [Put(key, _encoded(record))]
         puts += [Put(cursor_key(topic.log_name, name), value) for name, value in _encoded_cursors(cursors).items()]
@@ -292,11 +295,11 @@ def _encoded(record: TopicRecord) -> bytes:
 
 
 def _encoded_cursors(cursors: Mapping[str, CursorRecord]) -> dict[str, bytes]:
-    return {name: IN_CLUSTER.cursors.encode(name, each) for name, each in cursors.items()}
+    return {name: IN_CLUSTER.cursors.encode(name, cursor) for name, cursor in cursors.items()}
 
 
 def _parts(puts: Sequence[Put]) -> list[list[Put]]:
-    """The same in parts that a commit has room for, at least one."""
+    """Split a list into parts that fit one commit, at least one."""
     parts: list[list[Put]] = [[]]
     size = 0
     for put in puts:

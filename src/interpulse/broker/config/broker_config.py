@@ -41,7 +41,7 @@ __all__ = [
 _PARTITIONS_MAX: Final = 10_000
 _PORT_MAX: Final = 65_535
 HTTP_HEADER_BYTES_READ: Final = 256 * 1024
-"""Limit of reading. A path that is too long is read too, so that the answer has the form of all others."""
+"""Limit for reading headers, in bytes. It is above the accepted length, so that a longer path gets the usual answer."""
 _AUTHORIZATION_PROVIDER: Final = "org.apache.pulsar.broker.authorization.PulsarAuthorizationProvider"
 
 RECONNECT: Final = "reconnect"
@@ -51,7 +51,7 @@ SHUTDOWN: Final = "shutdown"
 
 @dataclass(frozen=True, slots=True)
 class BrokerConfig(ProviderSettings):
-    """Every setting the broker acts on."""
+    """All settings of the broker."""
 
     # --- identity and addresses
     cluster_name: str = _setting("standalone", "Name of this cluster.")
@@ -124,7 +124,7 @@ class BrokerConfig(ProviderSettings):
     web_service_tls_ciphers: str = _setting("", "Ciphers of TLS on the web port; empty = tlsCiphers.")
     tls_cert_refresh_check_duration_sec: int = _setting(
         300,
-        "How often the broker looks whether its files of certificates changed, in seconds; 0 = every second.",
+        "Seconds between two checks of the certificate files for changes; 0 = one second.",
         least=0,
     )
 
@@ -143,14 +143,14 @@ class BrokerConfig(ProviderSettings):
         cluster=True,
     )
     metadata_store_session_timeout_millis: int = _setting(
-        30_000, "How long the cluster waits for a silent broker, in milliseconds.", least=1000, cluster=True
+        30_000, "Time that the cluster waits for a silent broker, in milliseconds.", least=1000, cluster=True
     )
     zoo_keeper_session_timeout_millis: int | None = _setting(
         None, "The older name of metadataStoreSessionTimeoutMillis, which it overrides.", least=-1, cluster=True
     )
     zookeeper_session_expired_policy: str = _setting(
         RECONNECT,
-        "What a broker does once its session in ZooKeeper is lost: serve again in a new one, or stop.",
+        "Reaction to a lost ZooKeeper session: serve again in a new one, or stop.",
         choices=(RECONNECT, SHUTDOWN),
         cluster=True,
     )
@@ -190,10 +190,10 @@ class BrokerConfig(ProviderSettings):
     )
     allow_auto_subscription_creation: bool = _setting(True, "SUBSCRIBE may create its subscription.", dynamic=True)
     subscription_expiration_time_minutes: int = _setting(
-        0, "A durable subscription without consumer is deleted after so long, in minutes; 0 = never.", least=0
+        0, "Minutes without a consumer after which a durable subscription is deleted; 0 = never.", least=0
     )
     subscription_expiry_check_interval_in_minutes: int = _setting(
-        5, "How often the broker looks for expired subscriptions, in minutes.", least=1
+        5, "Minutes between two checks for expired subscriptions.", least=1
     )
     force_delete_namespace_allowed: bool = _setting(
         False, "Namespaces may be deleted together with their topics.", dynamic=True
@@ -210,32 +210,32 @@ class BrokerConfig(ProviderSettings):
         True, "The broker deletes topics that are inactive for long enough.", dynamic=True
     )
     broker_delete_inactive_topics_frequency_seconds: int = _setting(
-        60, "How often the broker looks for inactive topics, in seconds.", dynamic=True, least=1
+        60, "Seconds between two checks for inactive topics.", dynamic=True, least=1
     )
     broker_delete_inactive_topics_mode: str = _setting(
         DELETE_WHEN_NO_SUBSCRIPTIONS,
-        "What keeps a topic without clients: any subscription, or only one with a backlog.",
+        "Condition for keeping a topic without clients: any subscription, or only one with a backlog.",
         dynamic=True,
         choices=(DELETE_WHEN_NO_SUBSCRIPTIONS, DELETE_WHEN_CAUGHT_UP),
     )
     broker_delete_inactive_topics_max_inactive_duration_seconds: int | None = _setting(
         None,
-        "How long an inactive topic stays, in seconds; empty = brokerDeleteInactiveTopicsFrequencySeconds.",
+        "Seconds until an inactive topic is deleted; empty = brokerDeleteInactiveTopicsFrequencySeconds.",
         dynamic=True,
         least=0,
     )
     broker_delete_inactive_partitioned_topic_metadata_enabled: bool = _setting(
-        False, "A partitioned topic goes with its last partition.", dynamic=True
+        False, "Delete a partitioned topic with its last partition.", dynamic=True
     )
 
     # --- schemas
     is_allow_auto_update_schema_enabled: bool = _setting(True, "Clients may register new schemas.", dynamic=True)
     schema_compatibility_strategy: str = _setting(
-        "FULL", "How a new schema has to fit the earlier ones.", choices=SCHEMA_STRATEGIES
+        "FULL", "Compatibility that a new schema needs with earlier ones.", choices=SCHEMA_STRATEGIES
     )
     system_topic_schema_compatibility_strategy: str = _setting(
         "ALWAYS_COMPATIBLE",
-        "How a new schema of a system topic has to fit the earlier ones.",
+        "Compatibility that a new schema of a system topic needs with earlier ones.",
         choices=SCHEMA_STRATEGIES,
     )
     is_schema_validation_enforced: bool = _setting(False, "Producers without schema are refused on typed topics.")
@@ -305,7 +305,7 @@ class BrokerConfig(ProviderSettings):
         0, "Bytes of a topic copied to another cluster per second; 0 = no limit.", dynamic=True, least=0, most=LONG_MAX
     )
     subscribe_throttling_rate_per_consumer: int = _setting(
-        0, "How often a consumer may subscribe in a period; 0 = no limit.", dynamic=True, least=0
+        0, "Subscribe requests of one consumer per period; 0 = no limit.", dynamic=True, least=0
     )
     subscribe_rate_period_per_consumer_in_second: int = _setting(
         30, "Period of subscribeThrottlingRatePerConsumer, in seconds.", dynamic=True, least=1
@@ -317,11 +317,11 @@ class BrokerConfig(ProviderSettings):
         -1, "Highest age of the oldest unacknowledged message, in seconds; -1 = no limit.", least=-1
     )
     backlog_quota_default_retention_policy: str = _setting(
-        PRODUCER_REQUEST_HOLD, "What happens when a backlog is above its quota.", choices=QUOTA_POLICIES
+        PRODUCER_REQUEST_HOLD, "Reaction to a backlog above its quota.", choices=QUOTA_POLICIES
     )
     backlog_quota_check_enabled: bool = _setting(True, "The broker compares backlogs with their quotas periodically.")
     backlog_quota_check_interval_in_seconds: int = _setting(
-        60, "How often the broker compares backlogs with their quotas, in seconds.", least=1
+        60, "Seconds between two checks of backlog quotas.", least=1
     )
     delayed_delivery_enabled: bool = _setting(True, "Producers may delay the delivery of messages.")
     delayed_delivery_tick_time_millis: int = _setting(
@@ -331,12 +331,12 @@ class BrokerConfig(ProviderSettings):
         0, "Longest delay of a message, in milliseconds; 0 = no limit.", least=0, most=LONG_MAX
     )
     broker_service_compaction_monitor_interval_in_seconds: int = _setting(
-        60, "How often the broker looks for topics to compact, in seconds.", least=1
+        60, "Seconds between two checks for topics to compact.", least=1
     )
     topic_compaction_retain_null_key: bool = _setting(False, "Compaction keeps messages that have no key.")
     broker_service_compaction_threshold_in_bytes: int = _setting(
         0,
-        "The broker compacts a topic after so many new bytes; 0 = never.",
+        "New bytes after which the broker compacts a topic; 0 = never.",
         least=0,
         most=LONG_MAX,
     )
@@ -355,8 +355,8 @@ class BrokerConfig(ProviderSettings):
         _AUTHORIZATION_PROVIDER, "The authorization provider; there is no other.", choices=(_AUTHORIZATION_PROVIDER,)
     )
     super_user_roles: str = _setting("", "Roles that may do everything, with commas between them.", dynamic=True)
-    proxy_roles: str = _setting("", "Roles of proxies; a proxy has to name the role of its client.")
-    authenticate_original_auth_data: bool = _setting(False, "A proxy has to forward the credentials of its clients.")
+    proxy_roles: str = _setting("", "Roles of proxies; a proxy must name the role of its client.")
+    authenticate_original_auth_data: bool = _setting(False, "Proxies must forward the credentials of their clients.")
     replicator_roles: str = _setting("", "Roles of replicators besides the super users, while authorization is on.")
     broker_client_authentication_plugin: str = _setting(
         "",
@@ -398,10 +398,10 @@ class BrokerConfig(ProviderSettings):
     # --- limits of connections
     keep_alive_interval_seconds: int = _setting(30, "Silent connections are pinged after this many seconds.", least=1)
     connection_liveness_check_timeout_millis: int = _setting(
-        5000, "How long a silent client may keep a producer name from another one, in milliseconds.", least=0
+        5000, "Time that a silent client may hold a producer name, in milliseconds.", least=0
     )
     max_concurrent_lookup_request: int = _setting(
-        50_000, "Lookups and metadata queries under way at once.", dynamic=True, least=1
+        50_000, "Concurrent lookups and metadata queries.", dynamic=True, least=1
     )
     supports_batch_lookup: bool = _setting(
         True, "Clients may ask for the brokers of many topics in one request (PIP-35).", dynamic=True
@@ -435,7 +435,7 @@ class BrokerConfig(ProviderSettings):
         0, "Most clients of the binary ports from one address; 0 = no limit.", least=0
     )
     max_concurrent_topic_load_request: int = _setting(
-        5000, "Topics loaded at once; one more waits for its turn.", dynamic=True, least=1
+        5000, "Concurrent loads of topics; others wait.", dynamic=True, least=1
     )
     max_message_size: int = _setting(5 * 1024 * 1024, "Largest message, in bytes.", least=1024)
     max_pending_publish_requests_per_connection: int = _setting(
@@ -443,11 +443,11 @@ class BrokerConfig(ProviderSettings):
     )
     pulsar_channel_write_buffer_high_water_mark: int = _setting(
         64 * 1024,
-        "A client gets no more entries while more than so many bytes wait for it to read, per connection.",
+        "Bytes of waiting output per connection above which a client gets no more entries.",
         least=1,
     )
     pulsar_channel_write_buffer_low_water_mark: int = _setting(
-        32 * 1024, "It gets entries again once no more than so many bytes wait.", least=0
+        32 * 1024, "Bytes of waiting output at which a client gets entries again.", least=0
     )
 
     max_message_publish_buffer_size_in_mb: int = _setting(
@@ -465,7 +465,7 @@ class BrokerConfig(ProviderSettings):
     )
     max_concurrent_http_requests: int = _setting(
         1024,
-        "Most calls under way at once; one more waits for its turn for httpServerIdleTimeout, then it is refused with "
+        "Concurrent calls; another one waits for httpServerIdleTimeout, then it is refused with "
         "status 503. 0 = no limit.",
         least=0,
     )
@@ -477,7 +477,7 @@ class BrokerConfig(ProviderSettings):
     )
     http_max_request_header_size: int = _setting(
         8192,
-        "Most bytes of the header fields of a call, and of its path and query (two less).",
+        "Limit for the header fields of a call, and for its path and query (two less), in bytes.",
         least=1024,
         most=HTTP_HEADER_BYTES_READ,
     )
@@ -505,16 +505,16 @@ class BrokerConfig(ProviderSettings):
         120, "After which time the state of de-duplication is stored, in seconds; 0 = only after entries.", least=0
     )
     default_retention_time_in_minutes: int = _setting(
-        0, "How long acknowledged messages stay, in minutes; -1 = for ever.", least=-1
+        0, "Minutes to retain acknowledged messages; -1 = without limit.", least=-1
     )
     default_retention_size_in_mb: int = _setting(
-        0, "How much of the acknowledged messages of a topic stays, in MiB; -1 = everything.", least=-1
+        0, "MiB of acknowledged messages to retain per topic; -1 = without limit.", least=-1
     )
     ttl_duration_default_in_seconds: int = _setting(
         0, "When unacknowledged messages expire, in seconds; 0 = never.", least=0
     )
     retention_check_interval_in_seconds: int = _setting(
-        120, "How often expired messages and unneeded ledgers are removed, in seconds.", least=1
+        120, "Seconds between two removals of expired messages and unneeded ledgers.", least=1
     )
     managed_ledger_max_entries_per_ledger: int = _setting(
         50_000, "Entries in a ledger until a new one begins.", least=1
@@ -547,10 +547,10 @@ class BrokerConfig(ProviderSettings):
         True, "Replication creates topics that the remote cluster lacks."
     )
     replication_policy_check_duration_seconds: int = _setting(
-        600, "How often the broker checks that replicated topics exist on remote clusters, in seconds.", least=1
+        600, "Seconds between two checks that replicated topics exist on remote clusters.", least=1
     )
     auto_topic_creation_lookup_timeout_ms: int = _setting(
-        5000, "How long remote clusters may take to answer for a topic that is created here, in milliseconds.", least=1
+        5000, "Time that remote clusters may take to answer for a topic created here, in milliseconds.", least=1
     )
     replication_job: str = _setting(
         "embedded",
@@ -562,7 +562,7 @@ class BrokerConfig(ProviderSettings):
 
     @property
     def session_timeout_ms(self) -> int:
-        """Session timeout of this broker in ZooKeeper."""
+        """ZooKeeper session timeout of this broker."""
         older = self.zoo_keeper_session_timeout_millis
         return self.metadata_store_session_timeout_millis if older is None or older < 0 else older
 
@@ -591,7 +591,7 @@ class BrokerConfig(ProviderSettings):
 
     @property
     def partitions_max(self) -> int:
-        """Most partitions of one topic. A mistyped count must not keep the broker busy."""
+        """Upper limit for the partitions of one topic, which protects the broker from a mistyped count."""
         return self.max_num_partitions_per_partitioned_topic or _PARTITIONS_MAX
 
     @property

@@ -1,4 +1,4 @@
-"""The broker's settings read from a file, the environment and the command line."""
+"""Settings of the broker, read from a file, the environment and the command line."""
 
 from __future__ import annotations
 

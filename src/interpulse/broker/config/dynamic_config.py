@@ -1,6 +1,6 @@
 """Settings that change while the broker runs.
 
-The store has the dynamic values as one flat JSON object under Pulsar's own key. They override the settings of the
+The store has the dynamic values as one flat JSON object, under Pulsar's own key. They override the settings of the
 start. A change replaces the whole `BrokerConfig` and calls its watchers.
 """
 
@@ -135,17 +135,17 @@ class DynamicConfig:
         allowed = dynamic_keys()
         if key in allowed:
             return
-        known = ", ".join(allowed)
+        dynamic = ", ".join(allowed)
         if key in READ_AT_START:
             raise PreconditionFailed(
                 f"Can't {verb} configuration {key} at run time: it is read when the broker starts. "
                 "Set it in the file or the environment, and restart the broker"
             )
         if key in PULSAR_KEYS:
-            raise PreconditionFailed(f"Can't {verb} non-dynamic configuration {key}; dynamic are: {known}")
+            raise PreconditionFailed(f"Can't {verb} non-dynamic configuration {key}; dynamic are: {dynamic}")
         if near := nearest(key, allowed):
             raise PreconditionFailed(f"Can't {verb} unknown configuration {key}; the nearest dynamic one is {near}")
-        raise PreconditionFailed(f"Can't {verb} unknown configuration {key}; dynamic are: {known}")
+        raise PreconditionFailed(f"Can't {verb} unknown configuration {key}; dynamic are: {dynamic}")
 
 
 def _warn_without_effect(key: str, value: str, reason: str) -> None:

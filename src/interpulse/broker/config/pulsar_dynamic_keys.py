@@ -1,7 +1,7 @@
-"""The settings that a broker of Apache Pulsar 5.0.0-M1 changes at run time and this one does not, with the reason.
+"""Dynamic settings of Apache Pulsar 5.0.0-M1 that this broker does not change at run time, with the reason.
 
-Those `WITHOUT_EFFECT` are stored as they come, like keys without effect in ``broker.conf``: tools that set them go on,
-and brokers of Apache Pulsar in the same cluster act on them. Those `READ_AT_START` are refused.
+Keys in `WITHOUT_EFFECT` are stored unchecked, like keys without effect in ``broker.conf``: tools that set them keep
+working, and brokers of Apache Pulsar in the same cluster act on them. Keys in `READ_AT_START` are refused.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ READ_AT_START: Final = frozenset(
         "maxMessagePublishBufferSizeInMB",
     }
 )
-"""Settings of this broker that count from its next start on, in its file."""
+"""Settings that this broker reads from its file at the next start."""
 
 WITHOUT_EFFECT: Final[Mapping[str, str]] = {
     NotOffered.BUNDLE_PLACEMENT: """
@@ -110,7 +110,7 @@ WITHOUT_EFFECT: Final[Mapping[str, str]] = {
         managedLedgerInactiveLedgerRolloverTimeSeconds
     """,
 }
-"""Their names, by reason."""
+"""Keys without effect, by reason."""
 
 _REASONS: Final = {key: str(reason) for reason, names in WITHOUT_EFFECT.items() for key in names.split()}
 

@@ -1,10 +1,9 @@
-"""Configuration keys of real Pulsar, which tell a key without effect from an unknown one.
+"""Configuration keys of real Pulsar, to tell a key without effect from an unknown one.
 
-`BROKER_KEYS` are those that a broker of Apache Pulsar 5.0.0-M1 lists in its runtime configuration. `BOOKIE_KEYS` are
-those of the storage nodes, which share ``standalone.conf`` with the broker, `AUTHENTICATION_KEYS` those of the
-providers of authentication, which read them past the broker. `FILE_KEYS` are not among these, but stand in the
-``broker.conf`` and ``standalone.conf`` of some release, which have to be usable here as they are. `TLS_KEYS` ask for an
-encrypted connection.
+`BROKER_KEYS` are in the runtime configuration of a broker of Apache Pulsar 5.0.0-M1. `BOOKIE_KEYS` belong to the
+storage nodes, which share ``standalone.conf`` with the broker. `AUTHENTICATION_KEYS` are read by the authentication
+providers. `FILE_KEYS` are further keys in the ``broker.conf`` and ``standalone.conf`` of some release; these files must
+be usable here unchanged. `TLS_KEYS` ask for an encrypted connection.
 """
 
 from __future__ import annotations

@@ -94,8 +94,8 @@ def _problems_inside_tls(config: BrokerConfig) -> Iterator[str]:
 
 
 def _idle(config: BrokerConfig) -> Iterator[str]:
-    """Yield the settings of a protection that no port has."""
-    given = {
+    """Yield the settings of TLS that have no effect because no port uses it."""
+    values = {
         "tlsCertificateFilePath": config.tls_certificate_file_path,
         "tlsKeyFilePath": config.tls_key_file_path,
         "tlsTrustCertsFilePath": config.tls_trust_certs_file_path,
@@ -104,7 +104,7 @@ def _idle(config: BrokerConfig) -> Iterator[str]:
         "webServiceTlsCiphers": config.web_service_tls_ciphers,
         "webServiceTlsProtocols": config.web_service_tls_protocols,
     }
-    idle = [key for key, value in given.items() if value]
+    idle = [key for key, value in values.items() if value]
     if idle:
         yield (
             f"{', '.join(idle)}: no port is inside TLS. Give brokerServicePortTls and webServicePortTls, or take "

@@ -2,17 +2,17 @@
 
 Sub-rooms, from the whole to the parts; each imports only those below it and the modules of this room:
 
-* `registry`: which topics there are, and what is done with them again and again
-* `topic`: a topic and its subscriptions, what policies hold back of them, what is shown of them
-* `producing`: producers, what limits them, and what has been seen of each
+* `registry`: the loaded topics, and the periodic work on them
+* `topic`: a topic and its subscriptions, their limits and statistics
+* `producing`: producers, their limits, and the sequence ids of each
 * `dispatch`: consumers, and the consumer of each entry
-* `compaction`: the newest message of every key, and how it is read
+* `compaction`: the newest message of every key, and reads of them
 
-Their ground, in this room:
+Modules of this room:
 
-* what is stored of a topic: `topic_state`, `broker_entry_metadata`
+* stored state of a topic: `topic_state`, `broker_entry_metadata`
 * its log: `entry_metadata`, `timeline`, `shared_reads`, `read_buffer_limiter`
 * acknowledgements: `cursor`, `backlog`
-* what the front ends say to all this, and hear from it: `api`, `requests`, `settings`, `host`
-* rates and figures: `rate_limits`, `measures`, `stats`
+* the interface to the front ends: `api`, `requests`, `settings`, `host`
+* rates and metrics: `rate_limits`, `measures`, `stats`
 """

@@ -1,7 +1,7 @@
 """The interface between the front ends and the live objects.
 
 The front ends call :class:`LiveTopic`, :class:`LiveProducer` and :class:`LiveConsumer`; the live objects answer through
-the two sinks that a front end hands in when it opens a producer or a consumer. Everything happens in the event loop.
+the two sinks that a front end passes when it opens a producer or a consumer. Everything happens in the event loop.
 Calls into a sink are plain calls: a sink collects output and never blocks, never raises and never calls back into the
 topic.
 """
@@ -30,8 +30,8 @@ __all__ = [
 class Delivery(NamedTuple):
     """An entry on its way to a consumer.
 
-    ``ack_set``: 64-bit words, signed, bit 1 = that message of the batch still waits; () = all of them do.
-    ``message_count`` is what the entry costs in permits.
+    ``ack_set``: signed 64-bit words, bit 1 = that message of the batch is unacknowledged; () = all of them are.
+    ``message_count`` is the cost of the entry in permits.
     """
 
     position: Position
@@ -58,13 +58,13 @@ class ProducerSink(Protocol):
         """
 
     def send_failed(self, producer_id: int, sequence_id: int, error: PulsarError) -> None:
-        """Report an entry that is not and will not be stored; ``sequence_id`` is the higher of the two published."""
+        """Report an entry that will never be stored; ``sequence_id`` is the higher of the two published."""
 
     def throttle(self, wait_ms: int) -> None:
         """Stop reading from the client for ``wait_ms``: the topic is over its publish rate; 0 = read again."""
 
     def producer_ready(self, producer_id: int, topic_epoch: int) -> None:
-        """Report that a producer that waited for exclusivity has it now."""
+        """Report that a producer that waited for exclusivity now has it."""
 
     def producer_refused(self, producer_id: int, error: PulsarError) -> None:
         """Answer the open request of a producer that will not get exclusivity; it is closed."""
@@ -105,20 +105,20 @@ class LiveProducer(Protocol):
     producer_id: int
     name: str
     ready: bool
-    """False while it waits for exclusivity; then :meth:`ProducerSink.producer_ready` follows."""
+    """False while the producer waits for exclusivity; then :meth:`ProducerSink.producer_ready` follows."""
 
     @property
     def topic_epoch(self) -> int | None:
-        """The topic's epoch of exclusive producers; None before there was one, and while this one waits."""
+        """The topic's epoch of exclusive producers; None before the first one, and while this one waits."""
 
     @property
     def last_sequence_id(self) -> int:
-        """The highest sequence id stored under this name as far as de-duplication knows, else -1."""
+        """The highest sequence id stored under this name according to de-duplication, else -1."""
 
     def takes_run(self, sequence_ids: Sequence[int], entries: Sequence[bytes]) -> bool:
         """Return True if these entries, each one whole message, can be published by one call.
 
-        They cannot if each needs a check or an answer of its own.
+        Entries that need a check or an answer of their own cannot.
         """
 
     def publish(
@@ -134,16 +134,16 @@ class LiveProducer(Protocol):
         """Append one stored entry (checksum part first), or several that `takes_run` accepts.
 
         The sink gets a receipt or a failure for each, in call order. ``highest_sequence_id`` is -1 if the client sent
-        none. A copy by a replicator that names its source position is known by it, if the producer was opened so: its
-        receipt has the ledger as sequence id and the entry as the highest one; that of a replication marker has 2^63,
-        which the wire reads as -2^63.
+        none. A copy by a replicator that names its source position is identified by it, if the producer was opened so:
+        its receipt has the ledger as sequence id and the entry as the highest one; that of a replication marker has
+        2^63, which the wire reads as -2^63.
         """
 
     def close(self) -> None:
-        """Close the producer: the client is gone. Pending entries are still stored, without a receipt."""
+        """Close the producer after its client left. Pending entries are still stored, without a receipt."""
 
     def close_by_broker(self) -> None:
-        """Close it, and have the client open it again."""
+        """Close the producer, and have the client open it again."""
 
 
 class LiveConsumer(Protocol):
@@ -152,11 +152,11 @@ class LiveConsumer(Protocol):
     consumer_id: int
     name: str
     epoch: int
-    """Repeated in MESSAGE commands so that the client can drop what was sent before a redelivery of everything."""
+    """The epoch in MESSAGE commands, by which the client drops messages sent before a full redelivery."""
 
     @property
     def read_compacted(self) -> bool:
-        """True if it reads the compacted topic."""
+        """True for a consumer of the compacted topic."""
 
     @property
     def subscription_name(self) -> str:
@@ -170,7 +170,7 @@ class LiveConsumer(Protocol):
         """Grant ``permits`` more messages."""
 
     def resume(self) -> None:
-        """Go on with deliveries: the sink is writable again."""
+        """Continue deliveries: the sink is writable again."""
 
     def acknowledge(self, *positions: Position, ack_set: Sequence[int] = ()) -> None:
         """Acknowledge entries, or those messages of a single batch whose bit is 0 in ``ack_set``."""
@@ -179,7 +179,7 @@ class LiveConsumer(Protocol):
         """Acknowledge everything up to this entry; raises NotAllowed on Shared and Key_Shared."""
 
     def redeliver(self, positions: Sequence[Position] = (), epoch: int | None = None) -> None:
-        """Send these entries again; none given, or not a shared type: everything that is not acknowledged."""
+        """Send these entries again. Without entries, or for an unshared type, send everything unacknowledged."""
 
     async def seek(self, position: MessageId, ack_set: Sequence[int] = ()) -> None:
         """Close all consumers of the subscription, then move it so that ``position`` comes next."""
@@ -191,13 +191,13 @@ class LiveConsumer(Protocol):
         """Delete the subscription; raises MetadataError if others are connected and it is not forced."""
 
     def close(self) -> None:
-        """Close the consumer: the client is gone, and others get the entries that it has not acknowledged."""
+        """Close the consumer after its client left. Others get the entries that it has not acknowledged."""
 
     def close_by_broker(self) -> None:
-        """Close it, and have the client open it again."""
+        """Close the consumer, and have the client subscribe again."""
 
     def stats(self) -> dict[str, Any]:
-        """Pulsar's ConsumerStats as JSON; also the source of CONSUMER_STATS_RESPONSE."""
+        """Return Pulsar's ConsumerStats as JSON; also the source of CONSUMER_STATS_RESPONSE."""
 
 
 class LiveTopic(Protocol):
@@ -231,23 +231,29 @@ class LiveTopic(Protocol):
         """Create a durable subscription without a consumer; raises AlreadyExists."""
 
     async def delete_subscription(self, subscription: str, *, force: bool = False) -> None:
-        """Raises SubscriptionNotFound, or PreconditionFailed if consumers are connected and it is not forced."""
+        """Delete a subscription.
+
+        Raises SubscriptionNotFound, or PreconditionFailed if consumers are connected and it is not forced.
+        """
 
     def subscription_names(self) -> list[str]:
         """Return all names but those of replication cursors, sorted."""
 
     async def last_message(self, *, read_compacted: bool = False) -> LastMessage:
-        """Return the last durable message, or the last one that compaction kept."""
+        """Return the last durable message, or the last compacted one."""
 
     def mark_delete_position(self, subscription: str) -> Position:
         """Return the position up to which everything is acknowledged; raises SubscriptionNotFound."""
 
     def promised_position(self, cursor: str) -> Position | None:
-        """Return the mark-delete position to a task that copies from this replication cursor, with the promise of
-        `wire/commands/cursor_promise.py`. None if it is no replication cursor; raises SubscriptionNotFound."""
+        """Return the mark-delete position for a task that copies from this replication cursor.
+
+        It comes with the promise of `wire/commands/cursor_promise.py`. None if it is no replication cursor; raises
+        SubscriptionNotFound.
+        """
 
     def stats(self) -> dict[str, Any]:
-        """Pulsar's TopicStats as JSON."""
+        """Return Pulsar's TopicStats as JSON."""
 
     def internal_stats(self) -> dict[str, Any]:
-        """Pulsar's PersistentTopicInternalStats as JSON."""
+        """Return Pulsar's PersistentTopicInternalStats as JSON."""

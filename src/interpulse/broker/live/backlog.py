@@ -1,4 +1,4 @@
-"""Walks over the entries that a cursor has not acknowledged."""
+"""Walks over the unacknowledged entries of a cursor."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["after_skipping", "nth_waiting", "waiting"]
 
 
 def waiting(log: Log, cursor: Cursor | None) -> Iterator[Position]:
-    """Every durable entry that is not acknowledged, oldest first; without a cursor every durable entry."""
+    """Yield every durable unacknowledged entry, oldest first; without a cursor, every durable entry."""
     position = EARLIEST if cursor is None else cursor.mark_delete
     while (following := log.next_position(position)) is not None:
         position = following
@@ -21,7 +21,7 @@ def waiting(log: Log, cursor: Cursor | None) -> Iterator[Position]:
 
 
 def nth_waiting(log: Log, cursor: Cursor | None, number: int) -> Position | None:
-    """The ``number``-th of them, from 1; None if there are fewer."""
+    """Return the ``number``-th unacknowledged entry, from 1; None if there are fewer."""
     for count, position in enumerate(waiting(log, cursor), 1):
         if count >= number:
             return position
@@ -29,7 +29,7 @@ def nth_waiting(log: Log, cursor: Cursor | None, number: int) -> Position | None
 
 
 def after_skipping(log: Log, cursor: Cursor, number: int) -> Position:
-    """Where the mark-delete position stands when the first ``number`` of them are acknowledged too."""
+    """Return the mark-delete position after the first ``number`` unacknowledged entries."""
     upto = cursor.mark_delete
     if number > 0:
         for count, position in enumerate(waiting(log, cursor), 1):

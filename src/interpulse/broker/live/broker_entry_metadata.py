@@ -1,9 +1,9 @@
 """Broker entry metadata: the time and the index that the broker puts in front of the entries of a persistent topic.
 
-The index counts the messages of a topic from 0; an entry carries that of its last message. It never goes back: a topic
-that is loaded goes on behind its newest entry. What that entry cannot tell, because it was trimmed or has no index,
-stands in the topic's record. So the record is brought up to date before entries are trimmed, and when a topic that was
-counted before is loaded by a broker that does not count.
+The index counts the messages of a topic from 0; an entry carries that of its last message. It never decreases: a loaded
+topic continues after its newest entry. If that entry was trimmed or has no index, the topic's record has it. So the
+record is updated before entries are trimmed, and when a broker that does not count loads a topic that was counted
+before.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ __all__ = ["BrokerEntryInterceptor", "TopicBrokerEntryMetadata"]
 
 
 class BrokerEntryInterceptor:
-    """Adds broker entry metadata to the entries of one topic, in the order in which they are appended."""
+    """The source of broker entry metadata for one topic. Entries get it in the order in which they are appended."""
 
     def __init__(self, fields: BrokerEntryFields, now_ms: Callable[[], int], last_index: int) -> None:
-        """``last_index`` was given to the newest message there is; -1 = none was."""
+        """``last_index`` is the index of the newest message; -1 = none has one."""
         self._fields = fields
         self._now_ms = now_ms
         self._last_index = last_index
 
     def intercept(self, entry: bytes, metadata: EntryMetadata | None) -> bytes:
-        """The entry to store; append it at once. One that is refused then leaves a gap in the count."""
+        """Return the entry to store. Append it immediately; if that is refused, its indexes are skipped."""
         added = pb.BrokerEntryMetadata()
         if self._fields.timed:
             added.broker_timestamp = self._now_ms()
@@ -41,25 +41,25 @@ class BrokerEntryInterceptor:
 
 
 class TopicBrokerEntryMetadata:
-    """The broker entry metadata of one topic, made when it is loaded."""
+    """The broker entry metadata of one topic, created when it is loaded."""
 
     __slots__ = ("_log", "_remembered", "_state", "interceptor")
 
     def __init__(self, log: Log, state: TopicStateStore, remembered: int | None) -> None:
         """``remembered`` is the index in the topic's record; None = entries of this topic never had any."""
         self.interceptor: BrokerEntryInterceptor | None = None
-        """None while entries are stored as they come."""
+        """The interceptor; None while entries are stored unchanged."""
         self._log = log
         self._state = state
         self._remembered = remembered
 
     @property
     def possible(self) -> bool:
-        """Some entries of the topic may have broker entry metadata."""
+        """True if some entries of the topic may have broker entry metadata."""
         return self._remembered is not None
 
     async def begin(self, fields: BrokerEntryFields | None, now_ms: Callable[[], int]) -> None:
-        """Add these fields to every entry from now on; None = add nothing. Called once, before anything is appended."""
+        """Add these fields to every entry from now on; None = add nothing. Call it once, before the first append."""
         if fields is None and self._remembered is None:
             return
         last = await self._last_index()
@@ -69,12 +69,12 @@ class TopicBrokerEntryMetadata:
             self.interceptor = BrokerEntryInterceptor(fields, now_ms, last)
 
     async def before_trim(self) -> None:
-        """Durable entries are about to be removed, perhaps also the newest."""
+        """Store the index before durable entries, perhaps also the newest, are removed."""
         if self.interceptor is not None:
             await self._remember(await self._last_index())
 
     async def _last_index(self) -> int:
-        """The index of the newest durable message; -1 if there is none."""
+        """Return the index of the newest durable message; -1 if there is none."""
         remembered = -1 if self._remembered is None else self._remembered
         newest = await self._log.read(self._log.last_position, entries_max=1, bytes_max=1)
         newest_metadata = broker_entry_metadata_of(newest[0].entry) if newest else pb.BrokerEntryMetadata()

@@ -1,13 +1,13 @@
 """The acknowledgements of a subscription. Pure: asks the log for its entries, and writes nothing.
 
 State: the *mark-delete position* (it and everything before it is acknowledged), the ranges acknowledged beyond it, and
-for partly acknowledged batches the messages that still wait. Invariants:
+the unacknowledged messages of partly acknowledged batches. Invariants:
 
 * no range begins directly after the mark-delete position: the position moves to its end;
 * ranges of one ledger are disjoint, not adjacent and sorted;
 * a partly acknowledged batch is neither before the mark-delete position nor in a range.
 
-A compacted read also yields entries that the log has no more. Until all of them are handed out and acknowledged, the
+A compacted read also yields entries that the log no longer has. Until all of them are delivered and acknowledged, the
 mark-delete position does not move on into the log, which has nothing between the two.
 """
 
@@ -27,16 +27,16 @@ from interpulse.wire.ack_sets import mask_of, words_of
 __all__ = ["Cursor", "EntryNumbers", "Ledgers"]
 
 RANGES_PERSISTED_MAX = 10_000
-"""Ranges beyond this many are forgotten by a restart and delivered again (managedLedgerMaxUnackedRangesToPersist)."""
+"""Ranges to store. More are forgotten by a restart and delivered again (managedLedgerMaxUnackedRangesToPersist)."""
 
 LOOSE_MAX = 30_000
-"""Loose numbers of one ledger, or as many as it has ranges; more of them become ranges, which may be fewer."""
+"""Limit for the loose numbers of one ledger, or its number of ranges if larger; above it they become ranges."""
 
 _ledger, _entry = itemgetter(0), itemgetter(1)
 
 
 class Ledgers(Protocol):
-    """The log of a cursor, as far as the cursor reads it."""
+    """The interface of the log for its cursors."""
 
     def next_position(self, after: Position) -> Position | None: ...
 
@@ -47,7 +47,7 @@ class EntryNumbers:
     """A set of entry numbers of one ledger, shown as ranges with both ends included.
 
     Consumers that share a subscription acknowledge scattered entries, and most gaps close soon. So scattered numbers
-    are *loose*, and become ranges when too many are.
+    are stored as *loose* ones, and become ranges when there are too many.
     """
 
     __slots__ = ("_ends", "_loose", "_loose_from", "_starts", "highest")
@@ -56,11 +56,11 @@ class EntryNumbers:
         self._starts: list[int] = []
         self._ends: list[int] = []
         self._loose: set[int] = set()
-        """None of them is in a range."""
+        """Numbers outside all ranges."""
         self._loose_from = 0
-        """None of them is below."""
+        """A lower bound of the loose numbers."""
         self.highest = -1
-        """No number is above."""
+        """An upper bound of all numbers."""
 
     def __contains__(self, entry: int) -> bool:
         return entry in self._loose or self._in_range(entry)
@@ -69,10 +69,10 @@ class EntryNumbers:
         return bool(self._starts or self._loose)
 
     def ranges(self) -> Iterator[tuple[int, int]]:
-        """Disjoint, not adjacent and sorted."""
+        """Return the ranges: disjoint, not adjacent and sorted."""
         loose = self._loose
-        starts = sorted(each for each in loose if each - 1 not in loose)
-        ends = sorted(each for each in loose if each + 1 not in loose)
+        starts = sorted(number for number in loose if number - 1 not in loose)
+        ends = sorted(number for number in loose if number + 1 not in loose)
         joined: tuple[int, int] | None = None
         for start, end in merge(zip(self._starts, self._ends, strict=True), zip(starts, ends, strict=True)):
             if joined is None:
@@ -89,7 +89,7 @@ class EntryNumbers:
         return sum(self._ends) - sum(self._starts) + len(self._starts) + len(self._loose)
 
     def run_end(self, entry: int) -> int:
-        """The last number of the range that begins with this one, the lowest there is."""
+        """Return the end of the lowest range, which begins with this number."""
         after, ends, loose = entry, iter(self._ends), self._loose
         for start in self._starts:
             while after in loose:
@@ -102,7 +102,7 @@ class EntryNumbers:
         return after - 1
 
     def add(self, entry: int) -> bool:
-        """False if it was there already."""
+        """Add a number. Return False if it was present."""
         loose = self._loose
         if entry in loose or (self._starts and self._in_range(entry)):
             return False
@@ -115,13 +115,13 @@ class EntryNumbers:
         return True
 
     def add_all(self, entries: Set[int]) -> int:
-        """Add these, at least one; how many were not there."""
+        """Add numbers, at least one. Return how many were absent."""
         first, last = min(entries), max(entries)
         if first < last == first + len(entries) - 1:
             return self.add_run(first, last)
         new = entries - self._loose
         if self._starts and self._starts[0] <= last and first <= self._ends[-1]:
-            new = {each for each in new if not self._in_range(each)}
+            new = {number for number in new if not self._in_range(number)}
         self._loose_from = min(self._loose_from, first) if self._loose else first
         self._loose |= new
         self.highest = max(self.highest, last)
@@ -130,7 +130,7 @@ class EntryNumbers:
         return len(new)
 
     def add_run(self, first: int, last: int) -> int:
-        """Add all numbers from ``first`` to ``last``; how many were not there."""
+        """Add all numbers from ``first`` to ``last``. Return how many were absent."""
         starts, ends = self._starts, self._ends
         begin, end = bisect_left(ends, first - 1), bisect_right(starts, last + 1)
         joined = slice(begin, end)
@@ -143,7 +143,7 @@ class EntryNumbers:
         return highest - lowest + 1 - before - len(loose)
 
     def remove_through(self, entry: int) -> int:
-        """Drop all numbers up to ``entry``; returns their count."""
+        """Remove all numbers up to ``entry``, and return their count."""
         removed = self._remove_loose(entry) if self._loose else 0
         starts, ends = self._starts, self._ends
         index = bisect_right(starts, entry)
@@ -167,16 +167,16 @@ class EntryNumbers:
         if entry - self._loose_from < before:
             self._loose.difference_update(range(self._loose_from, entry + 1))
         else:
-            self._loose = {each for each in self._loose if each > entry}
+            self._loose = {number for number in self._loose if number > entry}
         self._loose_from = max(self._loose_from, entry + 1)
         return before - len(self._loose)
 
     def _loose_too_many(self) -> bool:
-        """So seldom that joining costs little per number."""
+        """Return True if the loose numbers must be joined, seldom enough that it costs little per number."""
         return len(self._loose) > max(LOOSE_MAX, len(self._starts))
 
     def _join(self) -> None:
-        """Make ranges of the loose numbers."""
+        """Turn the loose numbers into ranges."""
         ranges = list(self.ranges())
         self._starts, self._ends = [start for start, _ in ranges], [end for _, end in ranges]
         self._loose = set()
@@ -203,24 +203,24 @@ class Cursor:
         self._ranges: dict[int, EntryNumbers] = {}
         self._batches: dict[Position, int] = {}
         self._parts_upto = EARLIEST
-        """No batch behind this position is partly acknowledged."""
+        """A bound: no batch after this position is partly acknowledged."""
         self._acked_beyond = 0
         self._compacted_waiting: set[Position] | None = None
         """Compacted entries that were delivered and not acknowledged; None while all deliveries come from the log."""
         self._compacted_read = False
-        """All compacted entries were delivered."""
+        """True after all compacted entries were delivered."""
         self.changes = 0
-        """Grows with every change of the state: a stored record is current while it is equal."""
+        """The version of the state, raised by every change. A stored record is current while its version is equal."""
 
     @classmethod
     def restore(cls, ledgers: Ledgers, record: CursorRecord, *, compacted_upto: Position = EARLIEST) -> Cursor:
-        """``compacted_upto``: the end of the compacted entries that may be read instead of the log."""
+        """Restore a stored cursor. ``compacted_upto`` is the end of the compacted entries that replace the log."""
         cursor = cls(ledgers, record.mark_delete)
         cursor.begin(compacted=record.mark_delete < compacted_upto)
         for ledger, start, end in record.ranges:
             existing = ledgers.next_position(Position(ledger, start - 1))
             if existing is None or existing > (ledger, end):
-                continue  # the log has them no more; their compacted entries are delivered again, as in Pulsar
+                continue  # trimmed; their compacted entries are delivered again, as in Pulsar
             cursor._acked_beyond += cursor._ranges.setdefault(ledger, EntryNumbers()).add_run(start, end)
         cursor._batches = {position: mask_of(words) for position, words in record.batches}
         cursor._parts_upto = max(cursor._batches, default=EARLIEST)
@@ -250,7 +250,7 @@ class Cursor:
     # --- questions
 
     def untouched_from(self, position: Position) -> bool:
-        """Nothing from here on is acknowledged, not even in part."""
+        """Return the first position after all acknowledgements, partial ones included."""
         if position <= self.mark_delete or position <= self._parts_upto:
             return False
         return all(position > (ledger, numbers.highest) for ledger, numbers in self._ranges.items())
@@ -262,36 +262,36 @@ class Cursor:
         return numbers is not None and position.entry in numbers
 
     def unacknowledged_of(self, positions: Sequence[Position]) -> Sequence[Position]:
-        """Those of these positions, which are in order, that are not acknowledged."""
+        """Return the unacknowledged ones of these positions, which are in order."""
         if not positions or self.untouched_from(positions[0]):
             return positions
         waiting = positions[bisect_right(positions, self.mark_delete) :]
-        return [each for each in waiting if not self.is_acknowledged(each)] if self._ranges else waiting
+        return [position for position in waiting if not self.is_acknowledged(position)] if self._ranges else waiting
 
     @property
     def has_parts(self) -> bool:
-        """Some batch is acknowledged in part."""
+        """True if some batch is partly acknowledged."""
         return bool(self._batches)
 
     def waiting_mask(self, position: Position) -> int:
-        """Bit i is 1 while message i of this batch waits; 0 = none of them is acknowledged."""
+        """Return a mask of the batch's unacknowledged messages (bit i = message i); 0 = all of them are."""
         return self._batches.get(position, 0)
 
     def ranges(self) -> Iterator[tuple[int, int, int]]:
-        """The acknowledged ranges beyond the mark-delete position: ledger, first entry, last entry; in order."""
+        """Return the acknowledged ranges after the mark-delete position as (ledger, first, last), in order."""
         for ledger in sorted(self._ranges):
             for start, end in self._ranges[ledger].ranges():
                 yield ledger, start, end
 
     def backlog(self, last: Position) -> int:
-        """The number of entries up to ``last`` that are not acknowledged."""
+        """Return the number of unacknowledged entries up to ``last``."""
         acked = self._acked_beyond - self._acked_of_gone() if self._ranges else 0
         return max(0, self._ledgers.entries_between(self.mark_delete, last) - acked)
 
     # --- changes
 
     def acknowledge(self, position: Position) -> bool:
-        """Acknowledge one entry; False if it is already acknowledged."""
+        """Acknowledge one entry; return False if it is already acknowledged."""
         mark = self.mark_delete
         if position <= mark or position.entry < 0:
             return False
@@ -322,7 +322,7 @@ class Cursor:
         for ledger, entries in _by_ledger(positions):
             acknowledged = mark.entry if ledger == mark.ledger else -1
             if min(entries) <= acknowledged:
-                entries = {each for each in entries if each > acknowledged}
+                entries = {entry for entry in entries if entry > acknowledged}
             if entries and ledger >= mark.ledger:
                 added += self._numbers_of(ledger).add_all(entries)
         self._acked_beyond += added
@@ -331,7 +331,7 @@ class Cursor:
             self._absorb()
 
     def acknowledge_part(self, position: Position, mask: int) -> bool:
-        """Acknowledge the messages of a batch whose bit is 0 in ``mask``; True if none is left."""
+        """Acknowledge the messages of a batch whose bit is 0 in ``mask``; return True if none is left."""
         if self.is_acknowledged(position) or position.entry < 0:
             return False
         waiting = self._batches.get(position, -1) & mask
@@ -343,11 +343,11 @@ class Cursor:
         return False
 
     def acknowledge_upto(self, position: Position) -> bool:
-        """Acknowledge this entry and everything before it; False if it is already acknowledged."""
+        """Acknowledge this entry and everything before it; return False if it is already acknowledged."""
         if position <= self.mark_delete:
             return False
         if self._compacted_waiting is not None:
-            self._compacted_waiting = {each for each in self._compacted_waiting if each > position}
+            self._compacted_waiting = {waiting for waiting in self._compacted_waiting if waiting > position}
             self._end_compacted()
         self._move(position)
         if self._ranges:
@@ -356,7 +356,7 @@ class Cursor:
         return True
 
     def reset(self, mark_delete: Position) -> None:
-        """Forget everything and stand behind ``mark_delete``."""
+        """Forget all acknowledgements, and move to ``mark_delete``."""
         self.mark_delete = mark_delete
         self._ranges.clear()
         self._batches.clear()
@@ -365,19 +365,19 @@ class Cursor:
         self.changes += 1
 
     def begin(self, *, compacted: bool) -> None:
-        """Entries are delivered from the mark-delete position on; ``compacted``: some of them are compacted entries."""
+        """Note that deliveries start after the mark-delete position. ``compacted``: some are compacted entries."""
         before, self._compacted_waiting = self._compacted_waiting, set() if compacted else None
         self._compacted_read = False
         if before is not None and not compacted:
             self._absorb()
 
     def hand_out_compacted(self, positions: Iterable[Position]) -> None:
-        """These compacted entries go to consumers."""
+        """Note that consumers get these compacted entries."""
         if self._compacted_waiting is not None:
-            self._compacted_waiting.update(each for each in positions if not self.is_acknowledged(each))
+            self._compacted_waiting.update(position for position in positions if not self.is_acknowledged(position))
 
     def compacted_read(self) -> None:
-        """All compacted entries are delivered."""
+        """Note that all compacted entries are delivered."""
         if self._compacted_waiting is not None:
             self._compacted_read = True
             if self._end_compacted():
@@ -386,16 +386,18 @@ class Cursor:
     # --- parts
 
     def _end_compacted(self) -> bool:
-        """True once no compacted entry waits for its acknowledgement."""
+        """Leave the compacted entries behind if all are acknowledged, and return True."""
         if self._compacted_waiting or not self._compacted_read:
             return False
         self._compacted_waiting = None
         return True
 
     def _acked_of_gone(self) -> int:
-        """The number of acknowledged compacted entries: the log does not count them."""
+        """Return the number of acknowledged compacted entries, which the log does not count."""
         first = self._ledgers.next_position(self.mark_delete)
-        return sum(each.count() for ledger, each in self._ranges.items() if first is None or ledger < first.ledger)
+        return sum(
+            numbers.count() for ledger, numbers in self._ranges.items() if first is None or ledger < first.ledger
+        )
 
     def _numbers_of(self, ledger: int) -> EntryNumbers:
         numbers = self._ranges.get(ledger)
@@ -408,7 +410,7 @@ class Cursor:
             return False
         self._acked_beyond += 1
         if position.ledger != self.mark_delete.ledger:
-            self._absorb()  # the mark may be at the end of the ledger before
+            self._absorb()  # the mark may be at the end of the previous ledger
         return True
 
     def _absorb(self) -> None:
@@ -425,9 +427,9 @@ class Cursor:
             self._move(Position(following.ledger, numbers.run_end(following.entry)))
 
     def _move(self, position: Position) -> None:
-        """Set the mark forward, and forget what lies behind it."""
+        """Move the mark-delete position forward, and drop the state before it."""
         self.mark_delete = position
-        for ledger in [each for each in self._ranges if each <= position.ledger]:
+        for ledger in [acked_ledger for acked_ledger in self._ranges if acked_ledger <= position.ledger]:
             numbers = self._ranges[ledger]
             if ledger < position.ledger:
                 self._acked_beyond -= numbers.count()
@@ -437,12 +439,12 @@ class Cursor:
             if not numbers:
                 del self._ranges[ledger]
         if self._batches:
-            self._batches = {each: mask for each, mask in self._batches.items() if each > position}
+            self._batches = {batch: mask for batch, mask in self._batches.items() if batch > position}
 
 
 def _by_ledger(positions: Collection[Position]) -> Iterable[tuple[int, set[int]]]:
-    """The entry numbers of these positions; most often all of them are of one ledger."""
+    """Group entry numbers by ledger; most often there is only one."""
     ledgers = set(map(_ledger, positions))
     if len(ledgers) == 1:
         return [(ledgers.pop(), set(map(_entry, positions)))]
-    return [(ledger, {each.entry for each in positions if each.ledger == ledger}) for ledger in ledgers]
+    return [(ledger, {position.entry for position in positions if position.ledger == ledger}) for ledger in ledgers]

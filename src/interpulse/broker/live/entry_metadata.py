@@ -1,6 +1,6 @@
-"""The metadata of stored entries: how many messages, whether a marker or a chunk, the key. Pure.
+"""The metadata of stored entries: message count, key, and the kind (ordinary, marker or chunk). Pure.
 
-`EntryMetadata` is the part that dispatch looks at, kept per topic in `EntryMetadataCache`.
+`EntryMetadata` is the part that dispatch reads, cached per topic in `EntryMetadataCache`.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class EntryMetadata(NamedTuple):
 
     @property
     def ends_message(self) -> bool:
-        """The entry carries sequence ids of its own: it is no marker, and no chunk but the last."""
+        """True if the entry has sequence ids of its own: it is no marker, and no chunk but the last."""
         return not self.is_marker and (not self.chunk_uuid or self.last_chunk)
 
 
@@ -66,10 +66,9 @@ MARKER = EntryMetadata(is_marker=True)
 
 
 def message_metadata_of(entry: bytes | memoryview) -> pb.MessageMetadata:
-    """The metadata of a stored entry; raises PersistenceError if it holds none.
+    """Parse the metadata of a stored entry; raise PersistenceError if it has none.
 
-    Entries begin with their checksum unless the broker put something in front; what does not is taken apart the slow
-    way.
+    Entries begin with their checksum unless broker entry metadata is in front; other forms take a slower way.
     """
     try:
         metadata = metadata_in(entry)
@@ -79,7 +78,7 @@ def message_metadata_of(entry: bytes | memoryview) -> pb.MessageMetadata:
 
 
 def broker_entry_metadata_of(entry: bytes) -> pb.BrokerEntryMetadata:
-    """What the broker put in front of a stored entry; empty where that is nothing, or cannot be understood."""
+    """Return the broker entry metadata of a stored entry; empty if it has none, or is unreadable."""
     if entry[:2] != _BROKER_METADATA_MARK:
         return _NO_BROKER_METADATA
     try:
@@ -89,7 +88,7 @@ def broker_entry_metadata_of(entry: bytes) -> pb.BrokerEntryMetadata:
 
 
 def entry_metadata_of(entry: bytes | memoryview) -> EntryMetadata:
-    """The metadata of a stored entry; `ORDINARY` for one that holds none, which its consumers judge."""
+    """Return the metadata of a stored entry; `ORDINARY` for an unreadable one, which its consumers judge."""
     try:
         return entry_metadata_in(message_metadata_of(entry))
     except PersistenceError:
@@ -97,7 +96,7 @@ def entry_metadata_of(entry: bytes | memoryview) -> EntryMetadata:
 
 
 def entry_metadata_in(metadata: pb.MessageMetadata) -> EntryMetadata:
-    """The part of a message's metadata that the broker keeps."""
+    """Return the part of a message's metadata that the broker needs."""
     if metadata.HasField("marker_type"):
         return MARKER
     if metadata.num_chunks_from_msg > 1:
@@ -128,7 +127,7 @@ def waiting_in(entry: bytes, mask: int) -> int:
 
 
 def sticky_slot_of(entry: bytes) -> int:
-    """The slot that decides which Key_Shared consumer gets the entry: ordering key, else partition key."""
+    """Return the slot that selects the Key_Shared consumer of the entry: by ordering key, else by partition key."""
     try:
         metadata = message_metadata_of(entry)
     except PersistenceError:
@@ -142,7 +141,7 @@ def sticky_slot_of(entry: bytes) -> int:
 
 
 def sticky_slots_of(entries: Sequence[bytes]) -> list[int]:
-    """As `sticky_slot_of`, of many entries."""
+    """Return the slots of many entries; see `sticky_slot_of`."""
     keys = codec().sticky_keys(entries)
     plain = [key for key in keys if key is not None]
     if len(plain) == len(keys):
@@ -164,10 +163,10 @@ def _partition_key(metadata: pb.MessageMetadata) -> bytes:
 
 
 class EntryMetadataCache:
-    """The metadata of recent entries of one topic, so that many subscriptions share one look at each.
+    """The metadata of recent entries of one topic, so that many subscriptions share one parse of each.
 
-    Entries published since ``known_from`` are remembered only when they are not ordinary; others are parsed once and
-    kept for a while.
+    Of the entries published since ``known_from``, only the ones that are not ordinary are stored. Others are parsed
+    once and cached for a while.
     """
 
     __slots__ = ("_known_from", "_parsed", "_published")
@@ -178,20 +177,20 @@ class EntryMetadataCache:
         self._parsed: dict[Position, EntryMetadata] = {}
 
     def all_ordinary_since(self, position: Position) -> bool:
-        """Whether every entry from ``position`` on is known to be ordinary."""
+        """Return True if every entry from ``position`` on is known to be ordinary."""
         return not self._published and position >= self._known_from
 
     def remember(self, position: Position, metadata: EntryMetadata) -> None:
-        """Remember the metadata of an entry that is not ordinary; all others since ``known_from`` are."""
+        """Store the metadata of an entry that is not ordinary; all others since ``known_from`` are."""
         self._published[position] = metadata
         if len(self._published) > _CACHED_MAX:
             oldest = list(self._published)[: _CACHED_MAX // 2]
-            for each in oldest:
-                del self._published[each]
+            for old in oldest:
+                del self._published[old]
             self._known_from = Position(oldest[-1].ledger, oldest[-1].entry + 1)
 
     def learn(self, entries: Sequence[LogEntry]) -> None:
-        """Look at entries that were read together: at once it costs a fraction."""
+        """Parse entries that were read together, which costs a fraction of single calls."""
         if not entries or (last := entries[-1].position) >= self._known_from or last in self._parsed:
             return
         counts = codec().message_counts([entry for _, entry in entries])

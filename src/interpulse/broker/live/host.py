@@ -1,4 +1,4 @@
-"""The registry, as its loaded topics see it."""
+"""The interface of the registry for its loaded topics."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["HostedTopic", "TopicHost"]
 
 
 class HostedTopic(Protocol):
-    """A topic, as its host sees it."""
+    """The interface of a topic for its host."""
 
     name: TopicName
 
@@ -25,11 +25,11 @@ class HostedTopic(Protocol):
         """Store every cursor that changed."""
 
     async def close(self) -> None:
-        """Send clients away, store the cursors, give the log back."""
+        """Disconnect clients, store the cursors, close the log."""
 
 
 class TopicHost(Protocol):
-    """The registry, as topics see it."""
+    """The interface of the registry for topics."""
 
     @property
     def now_ms(self) -> Callable[[], int]: ...
@@ -51,7 +51,7 @@ class TopicHost(Protocol):
 
     @property
     def compaction_permits(self) -> asyncio.Semaphore:
-        """Of which every compaction under way holds one."""
+        """The semaphore of compaction: every run holds one permit."""
 
     @property
     def read_buffer_limiter(self) -> ReadBufferLimiter: ...
@@ -62,17 +62,17 @@ class TopicHost(Protocol):
 
     @property
     def serving(self) -> Callable[[], bool] | None:
-        """Whether topics without a log may take entries now; None: always, since the broker is alone."""
+        """Return True while topics without a log may take entries. None: always; the broker is standalone."""
 
     def generate_producer_name(self) -> str: ...
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None: ...
 
     def call_later(self, wait_ms: int, call: Callable[[], None]) -> None:
-        """Call it in the event loop after that time."""
+        """Call back in the event loop after this time."""
 
     def cursors_changed(self, topic: HostedTopic) -> None:
-        """Call its `flush` soon."""
+        """Schedule the topic's `flush`."""
 
     def topic_failed(self, topic: HostedTopic) -> None:
         """Unload the topic."""

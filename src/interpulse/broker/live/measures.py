@@ -1,6 +1,6 @@
-"""The figures of a topic that metrics show: cheap to read, so that thousands of topics can be read at each scrape.
+"""Metrics of a topic, cheap enough to read for thousands of topics at each scrape.
 
-Counters go on from the moment the topic was loaded, rates are per second and those of the last full period.
+Counters start when the topic is loaded. Rates are per second, over the last full period.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = [
 
 
 class TopicMeasure(NamedTuple):
-    """One topic, summed over its producers and subscriptions; those of replication are left out."""
+    """Metrics of one topic, summed over its producers and subscriptions, without replication."""
 
     subscriptions: int = 0
     producers: int = 0
@@ -43,18 +43,18 @@ class TopicMeasure(NamedTuple):
     backlog_bytes: int = 0
     storage_bytes: int = 0
     logical_bytes: int = 0
-    """Without copies; Pulsar's storage size counts one."""
+    """Bytes without copies. Pulsar's storage size counts one copy."""
     offloaded_bytes: int = 0
     """Always 0: there is no tiered storage."""
     write_rate: float = 0.0
-    """Entries per second; those read are the ones that were not in memory."""
+    """Entries per second. Reads count only entries that were not in memory."""
     read_rate: float = 0.0
     cache_misses_rate: float = 0.0
     delayed_bytes: int = 0
 
 
 class SubscriptionMeasure(NamedTuple):
-    """One subscription."""
+    """Metrics of one subscription."""
 
     backlog: int
     unacknowledged: int
@@ -73,9 +73,9 @@ class SubscriptionMeasure(NamedTuple):
     backlog_not_delayed: int = 0
     rate_expired: float = 0.0
     rate_dropped: float = 0.0
-    """Messages per second that nobody got; of topics that keep nothing."""
+    """Messages per second that no consumer got, on topics that store nothing."""
     last_expired_ms: int = 0
-    """Since 1970; 0 = never."""
+    """Milliseconds since 1970; 0 = never."""
     last_flow_ms: int = 0
     last_sent_ms: int = 0
     last_acknowledged_ms: int = 0
@@ -83,7 +83,7 @@ class SubscriptionMeasure(NamedTuple):
 
 
 class ConsumerMeasure(NamedTuple):
-    """One consumer."""
+    """Metrics of one consumer."""
 
     rate_redelivered: float
     rate_acknowledged: float
@@ -95,7 +95,7 @@ class ConsumerMeasure(NamedTuple):
 
 
 class ReplicationMeasure(NamedTuple):
-    """The way of one topic to one remote cluster."""
+    """Metrics of the replication of one topic to one remote cluster."""
 
     backlog: int
     connected: bool
@@ -104,36 +104,36 @@ class ReplicationMeasure(NamedTuple):
     throughput_out: float
     rate_expired: float = 0.0
     rate_in: float = 0.0
-    """What comes from there."""
+    """The inbound rate."""
     throughput_in: float = 0.0
     delay_seconds: float = 0.0
-    """The age of the oldest message that the remote cluster does not have yet, as the replication job tells it."""
+    """The age of the oldest message that the remote cluster lacks, as the replication job reports it."""
 
     def plus(self, other: ReplicationMeasure) -> ReplicationMeasure:
-        """Both ways together; the longer delay counts."""
+        """Return both directions as one; the longer delay counts."""
         total = ReplicationMeasure._make(map(add, self, other))
         return total._replace(delay_seconds=max(self.delay_seconds, other.delay_seconds))
 
 
 NO_WAY: Final = ReplicationMeasure(0, False, False, 0.0, 0.0)
-"""Of a cluster that nothing goes to."""
+"""The metrics of a cluster without outbound replication."""
 
 
 class LimitMeasure(NamedTuple):
-    """The limits of one topic, and how often they held something back."""
+    """The limits of one topic, and how often each took effect."""
 
     publish_throttled: int = 0
     quota_bytes: int = -1
     quota_seconds: int = -1
     backlog_age_seconds: int = -1
     evictions: Mapping[str, int] = {}
-    """By type of quota."""
+    """Evictions, by type of quota."""
     throttled: Mapping[str, Mapping[str, int]] = {}
-    """By subscription: how often nothing was sent because of which dispatch rate, with the names of statistics."""
+    """Throttled deliveries by subscription and dispatch rate, with the names of statistics."""
 
 
 class CompactionMeasure(NamedTuple):
-    """The last compaction of one topic that ended well, and how many did since the topic was loaded."""
+    """The last successful compaction of one topic, and the number of them since the topic was loaded."""
 
     removed: int
     succeeded: int
@@ -148,28 +148,28 @@ class CompactionMeasure(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """Everything that is shown of one topic."""
+    """All metrics of one topic."""
 
     topic: TopicMeasure
     subscriptions: Mapping[str, SubscriptionMeasure]
     replication: Mapping[str, ReplicationMeasure]
     limits: LimitMeasure | None = None
-    """None if nothing is limited."""
+    """Metrics of limits; None if there are none."""
     compaction: CompactionMeasure | None = None
-    """None if nothing was compacted since the topic was loaded."""
+    """Metrics of compaction; None if nothing was compacted since the topic was loaded."""
     compaction_waits_ms: Histogram = Histogram(WAIT_MS)
-    """How long the entries of the last compaction took to be written."""
+    """Write latencies of the last compaction's entries."""
     written: WrittenEntries | None = None
-    """What became durable in the last full minute; None if nothing did since it began."""
+    """Entries that became durable in the last full minute; None if there were none."""
     backlog_ages: Mapping[str, int] = {}
-    """Seconds that the oldest message of a subscription has waited, of those where it is known."""
+    """Age in seconds of the oldest message of each subscription, where it is known."""
 
     def with_status(
         self, topic: str, replicating: Collection[tuple[str, str]], delays: Mapping[tuple[str, str], float]
     ) -> Measured:
-        """Complete the ways of replication by the status of each, which is given by topic and remote cluster.
+        """Add the status of replication, given by topic and remote cluster.
 
-        A way is connected while the job reads the topic and its status is REPLICATING. ``delays`` are in seconds.
+        Replication is connected while the job reads the topic and its status is REPLICATING. ``delays`` are in seconds.
         """
         if not self.replication:
             return self
@@ -185,17 +185,17 @@ class Measured(NamedTuple):
 
 
 def summed(topic: TopicMeasure, subscriptions: Mapping[str, SubscriptionMeasure]) -> TopicMeasure:
-    """The measure of a topic with what its subscriptions have filled in."""
+    """Return the metrics of a topic with the sums over its subscriptions."""
     consumers = messages = size = backlog = delayed = 0
     rate = throughput = 0.0
-    for each in subscriptions.values():
-        consumers += each.consumers
-        messages += each.messages_out
-        size += each.bytes_out
-        backlog += each.backlog
-        delayed += each.delayed_bytes
-        rate += each.rate_out
-        throughput += each.throughput_out
+    for subscription in subscriptions.values():
+        consumers += subscription.consumers
+        messages += subscription.messages_out
+        size += subscription.bytes_out
+        backlog += subscription.backlog
+        delayed += subscription.delayed_bytes
+        rate += subscription.rate_out
+        throughput += subscription.throughput_out
     return topic._replace(
         subscriptions=len(subscriptions),
         consumers=consumers,

@@ -1,6 +1,6 @@
-"""Rates that limit what is published and delivered. Pure: the time is an argument, integers only.
+"""Limits for the rates of publishing and delivery. Pure: the time is an argument, integers only.
 
-Tokens flow in evenly, up to the number of one period. One token is enough to go, whatever the cost: a negative balance
+Tokens flow in evenly, up to the number of one period. One token is enough to proceed, at any cost: a negative balance
 is filled first, so the rate holds on average, and after a pause at most one period's worth comes at once.
 """
 
@@ -13,16 +13,16 @@ from interpulse.broker.live.api import Delivery
 __all__ = ["ENTRIES_MAX", "PAUSE_MS_MIN", "RateLimit", "TokenBucket"]
 
 PAUSE_MS_MIN = 10
-"""The shortest wait for tokens: those of the meantime are not lost, and fast rates need few timers."""
+"""The shortest wait for tokens. None of them is lost, and fast rates need few timers."""
 
 ENTRIES_MAX = 2**31 - 1
-"""More entries than can be asked for."""
+"""A number of entries above all requests."""
 
 _MS_PER_SECOND = 1000
 
 
 class TokenBucket:
-    """Tokens of one kind: ``rate`` of them per period, at most so many at once; full at first."""
+    """A bucket with ``rate`` tokens per period, and at most that many at once; full at first."""
 
     __slots__ = ("_filled_ms", "_level", "_period_ms", "_rate")
 
@@ -30,26 +30,26 @@ class TokenBucket:
         self._rate = rate
         self._period_ms = period_seconds * _MS_PER_SECOND
         self._level = rate * self._period_ms
-        """Tokens times the period in ms, so that what one millisecond brings is an integer."""
+        """Tokens times the period in ms, so that one millisecond adds an integer."""
         self._filled_ms = now_ms
 
     def available(self, now_ms: int) -> int:
-        """Whole tokens; below 0 while it is overdrawn."""
+        """Return the whole tokens; below 0 while it is overdrawn."""
         self._fill(now_ms)
         return self._level // self._period_ms
 
     def spend(self, tokens: int, now_ms: int) -> None:
-        """Take so many, whether they are there or not."""
+        """Take tokens, even if it overdraws the bucket."""
         self._fill(now_ms)
         self._level -= tokens * self._period_ms
 
     def wait_ms(self, now_ms: int) -> int:
-        """How long until there is a token; 0 = there is one."""
+        """Return the wait for a token; 0 = there is one."""
         self._fill(now_ms)
         return max(0, -((self._level - self._period_ms) // self._rate))
 
     def set_rate(self, rate: int, now_ms: int) -> None:
-        """From now on so many per period; what is there or owed stays, within the new bound."""
+        """Change the rate. The balance stays, within the new bound."""
         self._fill(now_ms)
         self._rate = rate
         self._level = min(self._level, rate * self._period_ms)
@@ -57,12 +57,12 @@ class TokenBucket:
     def _fill(self, now_ms: int) -> None:
         passed = now_ms - self._filled_ms
         self._filled_ms = now_ms
-        if passed > 0:  # a clock that was set back brings nothing
+        if passed > 0:  # no tokens for a clock that was set back
             self._level = min(self._level + passed * self._rate, self._rate * self._period_ms)
 
 
 class RateLimit:
-    """Messages and bytes per period; a number of 0 or less does not limit."""
+    """A limit of messages and bytes per period; 0 or less = no limit."""
 
     __slots__ = ("_bytes", "_messages", "period_seconds")
 
@@ -72,24 +72,24 @@ class RateLimit:
         self._bytes = TokenBucket(size, period_seconds, now_ms) if size > 0 else None
 
     def spend(self, messages: int, size: int, now_ms: int) -> None:
-        """So much went, whether it was allowed or not."""
+        """Charge messages and bytes, even if it overdraws."""
         if self._messages is not None:
             self._messages.spend(messages, now_ms)
         if self._bytes is not None:
             self._bytes.spend(size, now_ms)
 
     def wait_ms(self, now_ms: int) -> int:
-        """How long until something may go; 0 = now."""
-        return max((each.wait_ms(now_ms) for each in self._buckets()), default=0)
+        """Return the wait; 0 = none."""
+        return max((bucket.wait_ms(now_ms) for bucket in self._buckets()), default=0)
 
     def room(self, now_ms: int) -> int:
-        """How many entries may go at most: each has at least one message."""
+        """Return the number of entries that may proceed at most: each has at least one message."""
         if self.wait_ms(now_ms):
             return 0
         return ENTRIES_MAX if self._messages is None else self._messages.available(now_ms)
 
     def admitted(self, batch: Sequence[Delivery], now_ms: int) -> int:
-        """How many entries from the beginning of ``batch`` may go now; the last may overdraw."""
+        """Return how many entries from the beginning of ``batch`` may proceed now; the last may overdraw."""
         messages = None if self._messages is None else self._messages.available(now_ms)
         size = None if self._bytes is None else self._bytes.available(now_ms)
         for number, delivery in enumerate(batch):
@@ -102,18 +102,18 @@ class RateLimit:
         return len(batch)
 
     def short_of(self, now_ms: int) -> tuple[bool, bool]:
-        """Whether messages, and whether bytes, are what has to be waited for."""
+        """Return whether messages, and whether bytes, are exhausted."""
         return (
             self._messages is not None and self._messages.available(now_ms) <= 0,
             self._bytes is not None and self._bytes.available(now_ms) <= 0,
         )
 
     def set_rates(self, messages: int, size: int, now_ms: int) -> None:
-        """Other numbers for what was limited so far."""
+        """Change the rates of the limit."""
         if self._messages is not None:
             self._messages.set_rate(messages, now_ms)
         if self._bytes is not None:
             self._bytes.set_rate(size, now_ms)
 
     def _buckets(self) -> Iterable[TokenBucket]:
-        return (each for each in (self._messages, self._bytes) if each is not None)
+        return (bucket for bucket in (self._messages, self._bytes) if bucket is not None)

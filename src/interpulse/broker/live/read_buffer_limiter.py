@@ -1,8 +1,8 @@
 """The read buffer limiter: one bound, for the whole broker, on entries read from logs and not yet delivered.
 
-Each owner of such entries says how many bytes they are and how it lets them go. Above the bound the entries that were
-read first go first, and are read again when they are wanted. The entries that were read last stay, however large, so
-every subscription moves on.
+Each owner registers the size of such entries and a callback that frees them. Above the bound, the entries that were
+read first are freed, and are read again when they are wanted. The entries that were read last stay, at any size, so
+every subscription makes progress.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ __all__ = ["ReadBufferLimiter"]
 
 
 class ReadBufferLimiter:
-    """See the module."""
+    """The bound on entries that were read and not delivered."""
 
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max
         self._numbers = count()
         self._held: dict[int, tuple[int, WeakMethod[Callable[[int], None]]]] = {}
-        """Size, and the callback that frees it; oldest first."""
+        """Size and callback of each registration, oldest first."""
         self._bytes = 0
 
     @property
@@ -29,9 +29,9 @@ class ReadBufferLimiter:
         return self._bytes
 
     def hold(self, size: int, let_go: Callable[[int], None]) -> int:
-        """A number for entries of ``size`` bytes; the method ``let_go(number)`` is called when they have to go.
+        """Register ``size`` bytes, and return their number. The method ``let_go(number)`` is called to free them.
 
-        Its owner is not kept alive: what belongs to one that is gone counts until its turn comes.
+        The owner is not kept alive: the bytes of a deleted one count until their turn comes.
         """
         number = next(self._numbers)
         self._held[number] = size, WeakMethod(let_go)
@@ -45,14 +45,14 @@ class ReadBufferLimiter:
         return number
 
     def shrink(self, number: int, size: int) -> None:
-        """Of them only ``size`` bytes are kept now; nothing happens if they were let go before."""
+        """Reduce a registration to ``size`` bytes; does nothing if it was freed."""
         held = self._held.get(number)
         if held is not None:
             self._held[number] = size, held[1]
             self._bytes += size - held[0]
 
     def free(self, number: int) -> None:
-        """They are not kept any more; nothing happens if they were let go before."""
+        """End a registration; does nothing if it was freed."""
         held = self._held.pop(number, None)
         if held is not None:
             self._bytes -= held[0]

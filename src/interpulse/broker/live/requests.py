@@ -21,7 +21,7 @@ __all__ = [
 
 
 class SubType(IntEnum):
-    """How a subscription shares its entries among consumers; the numbers of the binary protocol."""
+    """The type of a subscription, with the numbers of the binary protocol."""
 
     EXCLUSIVE = 0
     SHARED = 1
@@ -38,7 +38,7 @@ _SUB_TYPE_LABELS = ("Exclusive", "Shared", "Failover", "Key_Shared")
 
 
 class AccessMode(IntEnum):
-    """Whom a producer tolerates beside it; the numbers of the binary protocol."""
+    """The access mode of a producer; the numbers of the binary protocol."""
 
     SHARED = 0
     EXCLUSIVE = 1
@@ -47,14 +47,14 @@ class AccessMode(IntEnum):
 
 
 class InitialPosition(IntEnum):
-    """Where a durable subscription starts when it is created; the numbers of the binary protocol."""
+    """The start of a new durable subscription; the numbers of the binary protocol."""
 
     LATEST = 0
     EARLIEST = 1
 
 
 class KeyRange(NamedTuple):
-    """Sticky key slots, both ends included."""
+    """A range of sticky key slots, both ends included."""
 
     start: int
     end: int
@@ -62,7 +62,7 @@ class KeyRange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class KeySharing:
-    """How a Key_Shared consumer takes keys: ranges of its own (sticky), or its share of all when there are none."""
+    """The keys of a Key_Shared consumer: its own ranges (sticky), or a share of all without ranges."""
 
     sticky_ranges: tuple[KeyRange, ...] = ()
     out_of_order_allowed: bool = False
@@ -92,13 +92,13 @@ class ProducerRequest:
     address: str = ""
     client_version: str = ""
     remote: bool = False
-    """The producer is the replicator of another cluster."""
+    """True for the replicator of another cluster."""
 
     by_source_position: bool = False
-    """The client expects source positions in the receipts of entries that name one (feature flag 6)."""
+    """True if the client expects source positions in the receipts of entries that name one (feature flag 6)."""
 
     remote_cluster: str | None = None
-    """That cluster, as far as the name says it: then it counts for no limit, and is shown apart."""
+    """The cluster in a replicator's name: such a producer counts for no limit, and is listed separately."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,4 +127,4 @@ class SubscribeRequest:
     address: str = ""
     client_version: str = ""
     auto_consume: bool = False
-    """Its schema is AUTO_CONSUME: it reads messages by whatever schema the topic has."""
+    """True for the schema AUTO_CONSUME: the consumer reads messages by the topic's schemas."""

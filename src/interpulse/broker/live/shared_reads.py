@@ -1,8 +1,8 @@
 """Reads of a topic's log, shared by its subscriptions.
 
-Subscriptions that are close together read a backlog from disk once: one that asks for entries under way waits for that
-read, and the last pieces are kept for those a little behind, as long as the read buffer limiter lets them. Entries that
-the log has in memory are looked up for all of them once, too. A topic with one subscription keeps nothing.
+Subscriptions at close positions read a backlog from disk once: a read of entries that are already being read waits for
+that read, and the last pieces are cached for subscriptions a little behind, as long as the read buffer limiter allows.
+Entries in the log's memory are also looked up once for all. A topic with one subscription caches nothing.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from interpulse.storage.api import Log, LogEntry
 __all__ = ["KEPT_BYTES_MAX", "SharedReads"]
 
 KEPT_BYTES_MAX = 10 * 1024 * 1024
-"""Of all pieces of a topic together; the newest one stays, however large."""
+"""Bytes of all pieces of a topic; the newest one stays, at any size."""
 
 _LOOKED_UP_MAX = 4
-"""Pieces that the log has in memory: they save little, and subscriptions that drain a topic together are close."""
+"""Pieces that the log also has in memory. They save little, and subscriptions that drain a topic together are close."""
 
 _LOOKED_UP_ENTRIES = 1000
 _LOOKED_UP_ENTRIES_MIN = 100
-"""Fewer are looked up as quickly as they are found here."""
+"""Entries of the smallest piece worth caching; fewer are looked up as quickly in the log."""
 
 _position, _entry = itemgetter(0), itemgetter(1)
 
@@ -41,87 +41,87 @@ class _Piece(NamedTuple):
 
 
 class SharedReads:
-    """See the module."""
+    """The shared reads of one topic."""
 
     __slots__ = ("__weakref__", "_log", "_looked_up", "_pieces", "_readers", "_under_way", "_used", "limiter")
 
     def __init__(self, log: Log, readers: Sized, limiter: ReadBufferLimiter) -> None:
-        """``readers`` are the topic's own subscriptions, and change with it."""
+        """``readers`` is a live view of the topic's subscriptions."""
         self.limiter = limiter
         self._log = log
         self._readers = readers
         self._pieces: dict[int, _Piece] = {}
-        """By their number in the limiter, oldest first."""
+        """Pieces by their number in the limiter, oldest first."""
         self._looked_up: list[int] = []
-        """The numbers of those pieces that the log has in memory, too."""
+        """The numbers of pieces that the log also has in memory."""
         self._under_way: dict[Position, asyncio.Event] = {}
         self._used = False
 
     @property
     def kept_bytes(self) -> int:
-        return sum(each.size for each in self._pieces.values())
+        return sum(piece.size for piece in self._pieces.values())
 
     async def read(self, start: Position, *, entries_max: int, bytes_max: int) -> list[LogEntry]:
-        """As `Log.read`; entries that were read together may come in smaller pieces."""
+        """Read entries; see `Log.read`. Shared entries may come in smaller pieces."""
         while True:
-            found = self._kept(start, entries_max)
-            if found:
-                return found
+            cached = self._kept(start, entries_max)
+            if cached:
+                return cached
             reading = self._under_way.get(start)
             if reading is None:
                 return await self._read(start, entries_max, bytes_max)
             await reading.wait()
 
     def read_cached(self, start: Position, *, entries_max: int, bytes_max: int) -> list[LogEntry] | None:
-        """As `Log.read_cached`; entries that were looked up together may come in smaller pieces."""
+        """Return entries in memory; see `Log.read_cached`. Shared entries may come in smaller pieces."""
         if not self._shared():
             return self._log.read_cached(start, entries_max=entries_max, bytes_max=bytes_max)
-        kept = self._kept(start, entries_max)
-        if kept:
-            return kept
-        found = self._log.read_cached(start, entries_max=max(entries_max, _LOOKED_UP_ENTRIES), bytes_max=bytes_max)
-        if found is None:
+        cached = self._kept(start, entries_max)
+        if cached:
+            return cached
+        entries = self._log.read_cached(start, entries_max=max(entries_max, _LOOKED_UP_ENTRIES), bytes_max=bytes_max)
+        if entries is None:
             return None
-        if len(found) >= _LOOKED_UP_ENTRIES_MIN:
-            self._looked_up.append(self._keep(_Piece(start, found, sum(map(len, map(_entry, found))))))
+        if len(entries) >= _LOOKED_UP_ENTRIES_MIN:
+            self._looked_up.append(self._keep(_Piece(start, entries, sum(map(len, map(_entry, entries))))))
             if len(self._looked_up) > _LOOKED_UP_MAX:
                 self._drop(self._looked_up.pop(0))
-        return found[:entries_max]
+        return entries[:entries_max]
 
     def forget_unused(self) -> None:
-        """Called from time to time: what was not read meanwhile goes."""
+        """Drop pieces that were not read since the last call. Call it periodically."""
         if not self._used:
             for number in list(self._pieces):
                 self._drop(number)
         self._used = False
 
     def _shared(self) -> bool:
-        """Another subscription may want what was read."""
+        """Return True if another subscription may want the entries."""
         return len(self._readers) > 1
 
     async def _read(self, start: Position, entries_max: int, bytes_max: int) -> list[LogEntry]:
         done = self._under_way[start] = asyncio.Event()
         try:
-            found = await self._log.read(start, entries_max=entries_max, bytes_max=bytes_max)
+            entries = await self._log.read(start, entries_max=entries_max, bytes_max=bytes_max)
         finally:
             del self._under_way[start]
             done.set()
-        if found and self._shared():
-            self._keep(_Piece(start, found, sum(len(each.entry) for each in found)))
-        return list(found)
+        if entries and self._shared():
+            self._keep(_Piece(start, entries, sum(len(entry.entry) for entry in entries)))
+        return list(entries)
 
     def _keep(self, piece: _Piece) -> int:
-        """The number of this piece."""
+        """Cache a piece, and return its number."""
         self._used = True
         number = self.limiter.hold(piece.size, self._let_go)
         self._pieces[number] = piece
-        kept = self.kept_bytes
-        while kept > KEPT_BYTES_MAX and len(self._pieces) > 1:
-            kept -= self._drop(next(iter(self._pieces)))
+        size = self.kept_bytes
+        while size > KEPT_BYTES_MAX and len(self._pieces) > 1:
+            size -= self._drop(next(iter(self._pieces)))
         return number
 
     def _drop(self, number: int) -> int:
-        """The bytes that are kept no more."""
+        """Drop a piece, and return its size."""
         self.limiter.free(number)
         piece = self._pieces.pop(number, None)
         return piece.size if piece is not None else 0

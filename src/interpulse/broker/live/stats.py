@@ -6,7 +6,7 @@ __all__ = ["TrafficMeter", "sum_of"]
 
 
 class TrafficMeter:
-    """Counts messages, entries and bytes, and knows their rates in the last full period."""
+    """A counter of messages, entries and bytes, with their rates in the last full period."""
 
     __slots__ = ("_bytes_before", "_messages_before", "byte_rate", "bytes", "entries", "message_rate", "messages")
 
@@ -16,16 +16,16 @@ class TrafficMeter:
         self._messages_before = self._bytes_before = 0
 
     def tick(self, seconds: float) -> None:
-        """End a period of that length."""
+        """End a period of this length."""
         moved = self.messages != self._messages_before or self.bytes != self._bytes_before
         if not moved and not self.message_rate and not self.byte_rate:
-            return  # as most topics most of the time
+            return  # most topics are idle most of the time
         self.message_rate = (self.messages - self._messages_before) / seconds
         self.byte_rate = (self.bytes - self._bytes_before) / seconds
         self._messages_before, self._bytes_before = self.messages, self.bytes
 
     def absorb(self, other: TrafficMeter) -> None:
-        """Take over the counts of a meter that is given up."""
+        """Add the counts of a meter that ends."""
         self.messages += other.messages
         self.entries += other.entries
         self.bytes += other.bytes
@@ -39,10 +39,10 @@ class TrafficMeter:
 
 
 def sum_of(*meters: TrafficMeter) -> TrafficMeter:
-    """Their counts and rates together."""
+    """Return the sum of counts and rates."""
     total = TrafficMeter()
-    for each in meters:
-        total.absorb(each)
-        total.message_rate += each.message_rate
-        total.byte_rate += each.byte_rate
+    for meter in meters:
+        total.absorb(meter)
+        total.message_rate += meter.message_rate
+        total.byte_rate += meter.byte_rate
     return total

@@ -1,11 +1,11 @@
 """The stored cursors and counters of one topic.
 
-Cursors lie below the record of the topic, its counters in it. Writes and deletions of one topic follow each other.
-After `close` nothing is written any more, so that no cursor of a deleted topic comes back.
+Cursors are stored below the record of the topic, its counters in it. Writes and deletions of one topic are serial.
+After `close` nothing is written, so that no cursor of a deleted topic reappears.
 
-The subscriptions of a first partition go with its record: which there are, and what clients set of them, changes
-together with the record's version. So a caller that takes them over for new partitions sees that they have changed.
-Where brokers share the metadata nobody but the owner writes the record, so nobody takes them over unseen.
+The subscriptions of a first partition belong to its record: their set, and their properties, change together with the
+record's version. So a caller that copies them to new partitions notices a change. Where brokers share the metadata,
+only the owner writes the record, so no copy misses one.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ _ChangeCursors = Callable[[Sequence[Change], Mapping[str, int | None]], Awaitabl
 
 
 class TopicCounters(NamedTuple):
-    """Counters that only grow. None = not used yet."""
+    """Counters that never decrease. None = not used yet."""
 
     epoch: int | None = None
-    """Of exclusive producers."""
+    """The epoch of exclusive producers."""
 
     last_index: int | None = None
-    """The index that was given to a message when this was last stored."""
+    """The index of the newest message when it was last stored."""
 
 
 class TopicStateStore:
-    """See the module. All methods raise MetadataError if the store fails."""
+    """The store of one topic's state. All methods raise MetadataError if the store fails."""
 
     __slots__ = ("_closed", "_codec", "_cursors", "_metadata", "_shared", "_topic", "_writing")
 
@@ -60,28 +60,28 @@ class TopicStateStore:
         return keys.topic_record(self._topic)
 
     async def read_cursors(self) -> dict[str, CursorRecord]:
-        """Every stored cursor by name."""
+        """Return every stored cursor by name."""
         return await self._cursors.load()
 
     async def write_cursor(self, name: str, cursor: CursorRecord) -> None:
-        """Store a cursor that is new, or of which more changed than what was acknowledged; durable on return."""
+        """Store a new cursor, or one with changes besides acknowledgements; durable on return."""
         await self._change_subscriptions(lambda also, expect: self._cursors.put(name, cursor, also=also, expect=expect))
 
     async def write_pointer(self, name: str, cursor: CursorRecord) -> None:
-        """As `write_cursor`, where brokers share topics; raises ServiceNotReady where that would do nothing."""
+        """Store a cursor where brokers share topics; raise ServiceNotReady where that would have no effect."""
         async with self._writing:
             if self._closed:
                 raise self._closing()
             await self._cursors.put(name, cursor)
 
     async def write_cursors(self, cursors: Mapping[str, CursorRecord], *, last: bool = False) -> None:
-        """Store what was acknowledged on these subscriptions, together; durable on return."""
+        """Store acknowledgements of these subscriptions, together; durable on return."""
         async with self._writing:
             if not self._closed:
                 await self._cursors.flush(cursors, last=last)
 
     async def delete_cursor(self, name: str) -> None:
-        """Forget one cursor."""
+        """Delete one cursor."""
         await self._change_subscriptions(lambda also, expect: self._cursors.delete(name, also=also, expect=expect))
 
     async def read_counters(self) -> TopicCounters:
@@ -90,19 +90,19 @@ class TopicStateStore:
         return TopicCounters(other.get("topicEpoch"), other.get("lastIndex"))
 
     async def write_epoch(self, epoch: int) -> None:
-        """Store the epoch; durable on return. Raises ServiceNotReady if the topic is gone."""
+        """Store the epoch; durable on return. Raises ServiceNotReady if the topic was deleted."""
         await self._write("topicEpoch", epoch)
 
     async def write_index(self, index: int) -> None:
-        """Store the last index of a message; durable on return. Raises ServiceNotReady if the topic is gone."""
+        """Store the last index of a message; durable on return. Raises ServiceNotReady if the topic was deleted."""
         await self._write("lastIndex", index)
 
     def stop(self) -> None:
-        """Later writes do nothing; one under way may still be applied."""
+        """Ignore later writes; a running one may still be applied."""
         self._closed = True
 
     async def close(self) -> None:
-        """Wait for the write under way; later ones do nothing."""
+        """Wait for the running write; later ones are ignored."""
         async with self._writing:
             self._closed = True
 
@@ -128,4 +128,4 @@ class TopicStateStore:
                 raise self._closing()
             await commit([Put(self._record_key, changed(stored.value))], {self._record_key: stored.version})
 
-        await retry_on_conflict(attempt)  # a ledger may begin at the same time
+        await retry_on_conflict(attempt)  # a new ledger may change the record at the same time

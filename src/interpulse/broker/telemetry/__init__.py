@@ -1,4 +1,4 @@
-"""Metrics for OpenTelemetry, under PIP-264's names; loaded only where they are on.
+"""Metrics for OpenTelemetry, under the names of PIP-264. Loaded only if they are on.
 
-`topic_figures` and `broker_figures` say which figure has which name, `exported_figures` reads them in the event loop.
+`topic_metrics` and `broker_metrics` name the metrics, `exported_metrics` reads their values in the event loop.
 """

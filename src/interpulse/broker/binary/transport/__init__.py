@@ -1,1 +1,1 @@
-"""One client's connection: its socket, its session, what it has open, and what handlers of commands see of it."""
+"""One client's connection: its socket, session, open producers and consumers, and its interface for handlers."""

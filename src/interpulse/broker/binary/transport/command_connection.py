@@ -1,4 +1,4 @@
-"""What the handlers of commands need of the connection that a command came through, and the table of these handlers."""
+"""The interface of a connection for the handlers of commands, and the table of these handlers."""
 
 from __future__ import annotations
 
@@ -29,31 +29,31 @@ class CommandConnection(SinkConnection, SessionConnection, WatchingConnection, P
 
     @property
     def receives_broker_entry_metadata(self) -> bool:
-        """Whether the client understands broker entry metadata, and the broker exposes it."""
+        """True if the client understands broker entry metadata and the broker exposes it."""
 
     @property
     def knows_source_positions(self) -> bool:
         """True if the client announces that its replicators expect source positions in receipts (feature flag 6)."""
 
     def settle(self, work: Coroutine[Any, Any, None]) -> None:
-        """Work on the credentials of the client; most is done at once, what waits goes on as a task."""
+        """Check the client's credentials: immediately where possible, else in a task."""
 
     def answer_failure(self, command: pb.BaseCommand, error: PulsarError) -> None:
         """Send the failure in the form that answers this command."""
 
     def calls_itself_replicator(self, producer_name: str) -> bool:
-        """Whether a producer of this name is a replicator's, and the client may say so."""
+        """Return True if this producer name belongs to a replicator and the client may use it."""
 
     def recently_closed(self, producer_id: int) -> bool:
-        """Whether a SEND to this unknown producer may have crossed its closing."""
+        """Return True if a SEND to this unknown producer may have been sent before the producer closed."""
 
 
 class Handlers(NamedTuple):
-    """What the broker does with the commands of a client."""
+    """The broker's handlers for the commands of clients."""
 
     inline: Mapping[int, Callable[[CommandConnection, Frame], None]]
-    """By type of command: done at once, in the order of the frames."""
+    """Handlers that run immediately, in the order of the frames, by type of command."""
     runs: Mapping[type, Callable[[CommandConnection, Any], Sequence[Received]]]
-    """By type of run: done at once, but for what is returned, which is handled next, one by one."""
+    """Handlers of runs, by type of run. They return the frames that must be handled one by one."""
     work_on: Callable[[CommandConnection, pb.BaseCommand], Coroutine[Any, Any, None]]
-    """The work that answers any other command; raises RemoteProtocolError for one that no broker receives."""
+    """Return the work that answers any other command. Raise RemoteProtocolError for one that no broker receives."""

@@ -1,12 +1,12 @@
 """One client: socket <-> ServerProtocol <-> handlers.
 
-Invariants kept here:
+Invariants:
 
 * commands start in the order in which they came; commands that need no waiting also end in that order;
 * a failure answers the request it belongs to, and a violation of the protocol closes this connection alone;
 * memory for one client is bounded: the connection stops reading above the limits of pending publishes, of requests in
-  work and of waiting output, and a consumer gets no more entries while output waits;
-* the connection stops reading for a while when its client publishes faster than a policy allows, and refuses nothing.
+progress and of waiting output, and a consumer gets no more entries while output waits;
+* the connection pauses reading while its client publishes faster than a policy allows, and refuses nothing.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ _logger = logging.getLogger(__name__)
 
 # The connection stops reading above this: its client sends requests and does not read the answers.
 _OUTPUT_BYTES_MAX: Final = 32 * 1024 * 1024
-# Requests of one client in work at once; more would take the event loop away from others for too long.
+# Concurrent requests of one client; more would block the event loop for others too long.
 _REQUESTS_MAX: Final = 500
-# Questions that come by the thousand; a task costs as much as the answer.
+# Requests that come by the thousand; a task costs as much as the answer.
 _STARTED_EAGERLY: Final = frozenset({pb.BaseCommand.PARTITIONED_METADATA, pb.BaseCommand.LOOKUP})
-# How long a broker that stops waits for requests in work.
+# Seconds that a stopping broker waits for running requests.
 _SETTLE_SECONDS: Final = 0.5
 # The connection is aborted if its client has not read the last frames by then.
 _CLOSING_SECONDS_MAX: Final = 3.0
@@ -73,15 +73,15 @@ class ClientConnection(asyncio.Protocol):
         self.address = ""
         self.ip = ""
         self.certificate: PeerCertificate | None = None
-        """The one that the client showed."""
+        """The certificate of the client."""
         self.lost = False
         self.let_in: bool | None = None
-        """None until its client was accepted or refused."""
+        """True for an accepted client, False for a refused one, None before that."""
         self.producers: dict[int, OpenProducer] = {}
         self.consumers: dict[int, OpenConsumer] = {}
         self.topic_watchers: dict[int, TopicWatcher] = {}
         self.session: Session | None = None
-        """Who the client is; None while authentication is off."""
+        """The client's identity; None while authentication is off."""
         self.pending_publishes = PendingPublishes(
             count_max=limits.pending_publishes_max,
             bytes_max=limits.pending_publish_bytes_max,
@@ -95,11 +95,11 @@ class ClientConnection(asyncio.Protocol):
         self._on_made = on_made
         self._on_lost = on_lost
         self._tasks: set[asyncio.Task[None]] = set()
-        self._closed_producers: dict[int, float] = {}  # when, oldest first
+        self._closed_producers: dict[int, float] = {}  # time of closing, oldest first
         self._transport: asyncio.Transport
         self._reading: Reading
-        self._coming: deque[Received] = deque()  # the frames of this read that are not handled yet
-        self._unhandled: list[Received] = []  # frames that wait until reading goes on
+        self._coming: deque[Received] = deque()  # unhandled frames of this read
+        self._unhandled: list[Received] = []  # frames that wait until reading resumes
         self._throttle_timer: asyncio.TimerHandle | None = None  # ends the wait for the publish rate
         self._output_high = False
         self._liveness: asyncio.Future[bool] | None = None
@@ -108,7 +108,7 @@ class ClientConnection(asyncio.Protocol):
     # The transport calls.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's is one, but does not inherit from it
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's class does not inherit from it
         self._transport.set_write_buffer_limits(high=self.limits.output_bytes_high, low=self.limits.output_bytes_low)
         self._reading = Reading(self._transport)
         self.output = Output(self.loop, self._transport)
@@ -132,7 +132,7 @@ class ClientConnection(asyncio.Protocol):
         except RemoteProtocolError as error:
             self._send_own()
             self.drop(str(error))
-        except Exception:  # a fault of the broker ends this connection alone
+        except Exception:  # a bug ends this connection only
             _logger.exception("connection failed address=%s", self.address)
             self.drop("fault of the broker")
         self._hold_above_limits()
@@ -146,11 +146,11 @@ class ClientConnection(asyncio.Protocol):
         self.resume_sending()
 
     def resume_sending(self) -> None:
-        """The client may get entries again."""
+        """Resume deliveries to the client."""
         for open_consumer in list(self.consumers.values()):
             open_consumer.consumer.resume()
         for watcher in self.topic_watchers.values():
-            watcher.tell()
+            watcher.send_changes()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.lost = True
@@ -185,14 +185,14 @@ class ClientConnection(asyncio.Protocol):
 
     @property
     def is_java(self) -> bool:
-        """C++ and Go clients drop the connection on commands that only Java knows."""
+        """True for a Java client. C++ and Go clients drop the connection on commands that only Java knows."""
         return self.client_version.startswith("Pulsar-Java")
 
     @property
     def writable(self) -> bool:
-        """False while so much output waits that no more entries shall be read for this client."""
+        """False while too much output waits to read more entries for this client."""
         if self.output.bytes_collected > self.limits.output_bytes_high:
-            self.output.flush()  # the transport says at once, by pause_writing, whether that was too much
+            self.output.flush()  # the transport calls pause_writing immediately if that was too much
         return not self._output_high and (self._serving is None or self._serving())
 
     @property
@@ -201,7 +201,7 @@ class ClientConnection(asyncio.Protocol):
 
     @property
     def receives_broker_entry_metadata(self) -> bool:
-        """Whether the client understands broker entry metadata, and the broker exposes it."""
+        """True if the client understands broker entry metadata and the broker exposes it."""
         return self.limits.broker_entry_metadata_exposed and self._protocol.peer_flags.supports_broker_entry_metadata
 
     @property
@@ -210,7 +210,7 @@ class ClientConnection(asyncio.Protocol):
         return self._protocol.peer_flags.supports_repl_dedup_by_lid_and_eid
 
     def accept(self) -> None:
-        """Accept the client, then handle the commands that it sent behind CONNECT."""
+        """Accept the client, then handle the commands that followed CONNECT."""
         self.let_in = True
         self._protocol.accept()
         self._send_own()
@@ -224,7 +224,7 @@ class ClientConnection(asyncio.Protocol):
         self.drop(reason)
 
     def turn_away(self, error: PulsarError) -> None:
-        """Tell a client that there is no place for it, before it has said anything."""
+        """Refuse a client before its first command: the connection limit is reached."""
         self.let_in = False
         self.output.send(commands.error_of(-1, error))
         self.close()
@@ -235,7 +235,7 @@ class ClientConnection(asyncio.Protocol):
         self.drop(reason)
 
     def settle(self, work: Coroutine[Any, Any, None]) -> None:
-        """Work on the credentials of the client; most is done at once, what waits goes on as a task."""
+        """Check the client's credentials: immediately where possible, else in a task."""
         left = start_eagerly(work)
         if left is not None:
             self._keep(self.loop.create_task(self._settled(left)))
@@ -243,7 +243,7 @@ class ClientConnection(asyncio.Protocol):
     async def _settled(self, work: Coroutine[Any, Any, None]) -> None:
         try:
             await work
-        except Exception:  # a fault of the broker ends this connection alone
+        except Exception:  # a bug ends this connection only
             _logger.exception("credentials not settled address=%s", self.address)
             self.drop("fault of the broker")
 
@@ -257,12 +257,12 @@ class ClientConnection(asyncio.Protocol):
         self._send_own()
 
     def calls_itself_replicator(self, producer_name: str) -> bool:
-        """Whether a producer of this name is a replicator's, and the client may say so."""
+        """Return True if this producer name belongs to a replicator and the client may use it."""
         claimed = producer_name.startswith(self.context.replicator_prefix)
         return claimed and (self.session is None or self.session.is_replicator)
 
     def throttle(self, wait_ms: int) -> None:
-        """Handle and read nothing more of this client for so long. The longest of several waits counts; 0 ends it."""
+        """Stop reading and handling for ``wait_ms``. The longest of several waits counts; 0 ends it."""
         if self.lost:
             return
         timer, until = self._throttle_timer, self.loop.time() + wait_ms / 1000
@@ -278,11 +278,11 @@ class ClientConnection(asyncio.Protocol):
 
     @property
     def throttled(self) -> bool:
-        """Whether it is not read from, because its client publishes faster than a policy or a limit allows."""
+        """True while reading is paused because the client publishes faster than a policy or a limit allows."""
         return not self._reading.held_by.isdisjoint((RATE, PUBLISHES))
 
     def forget_producer(self, producer_id: int) -> None:
-        """The producer is closed: its pending entries are abandoned, and a SEND on its way is ignored for a while."""
+        """Abandon the pending entries of a closed producer, and ignore its late SENDs for a while."""
         opened = self.producers.pop(producer_id, None)
         if opened is None:
             return
@@ -294,7 +294,7 @@ class ClientConnection(asyncio.Protocol):
             del self._closed_producers[oldest[0]]
 
     def recently_closed(self, producer_id: int) -> bool:
-        """Whether a send to this unknown producer may have crossed its closing."""
+        """Return True if a SEND to this unknown producer may have been sent before the producer closed."""
         closed_at = self._closed_producers.get(producer_id)
         return closed_at is not None and closed_at > self.loop.time() - self.limits.keep_alive_seconds
 
@@ -315,7 +315,7 @@ class ClientConnection(asyncio.Protocol):
             return False
 
     def drop(self, reason: str) -> None:
-        """Send the answers given so far, and close this connection because of ``reason``."""
+        """Send the collected answers, and close this connection because of ``reason``."""
         if not self.lost:
             self.context.dropped.note(self.ip, reason, let_in=self.let_in is True, peer=self.address)
             self.close()
@@ -328,7 +328,7 @@ class ClientConnection(asyncio.Protocol):
         self.loop.call_later(patience, self._transport.abort)
 
     async def tasks_done(self) -> None:
-        """Wait until no request is in work; requests that take long, as those to other clusters may, are cancelled."""
+        """Wait until no request is in progress; slow ones, such as calls of other clusters, are cancelled."""
         while self._tasks:
             _, late = await asyncio.wait(self._tasks, timeout=_SETTLE_SECONDS)
             for task in late:
@@ -337,12 +337,12 @@ class ClientConnection(asyncio.Protocol):
     # Inside.
 
     def _handle(self, frames: list[Received]) -> None:
-        """Start these commands in their order, as far as there may be more requests."""
+        """Start these commands in order, up to the limit of requests."""
         if self._throttle_timer is not None:
             self._unhandled = frames
             return
         self._unhandled = []
-        self._coming = coming = deque(frames)  # `throttle` takes what is left of it
+        self._coming = coming = deque(frames)  # `throttle` takes the rest
         inline, runs, work_on = self._handlers
         while coming:
             frame = coming.popleft()
@@ -390,14 +390,14 @@ class ClientConnection(asyncio.Protocol):
         task.add_done_callback(self._request_answered)
 
     async def _answered(self, command: pb.BaseCommand, work: Coroutine[Any, Any, None]) -> None:
-        """The error boundary of requests: every failure is an answer to this one."""
+        """Run a request. This is the error boundary: every failure becomes an answer."""
         try:
             await work
         except PulsarError as error:
             self.answer_failure(command, error)
         except RemoteProtocolError as error:
             self.drop(str(error))
-        except Exception:  # a fault of the broker must not end the other requests of the client
+        except Exception:  # a bug must not end the other requests of the client
             _logger.exception("request failed address=%s type=%s", self.address, command.type)
             self.answer_failure(command, UnknownError(f"The broker failed, request {request_id_of(command)}"))
 

@@ -1,4 +1,4 @@
-"""What the handlers of the binary protocol work with, and the limits of each connection."""
+"""The objects that handlers of the binary protocol call, and the limits of each connection."""
 
 from __future__ import annotations
 
@@ -26,33 +26,32 @@ __all__ = ["BinaryContext", "ConnectionLimits"]
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """What one connection may have open or pending; above a limit the broker stops reading it and refuses nothing."""
+    """Limits of one connection. Above a limit the broker stops reading and refuses nothing."""
 
     keep_alive_seconds: float = 30.0
     message_bytes_max: int = MESSAGE_BYTES_MAX
     pending_publishes_max: int = 1000
-    """Entries taken in but not answered yet (``maxPendingPublishRequestsPerConnection``)."""
+    """Entries without an answer (``maxPendingPublishRequestsPerConnection``)."""
     pending_publish_bytes_max: int = 64 * 1024 * 1024
     output_bytes_high: int = 64 * 1024
-    """A consumer gets no more entries while more than this waits for its socket
-    (``pulsarChannelWriteBufferHighWaterMark``)."""
+    """Waiting output above which a consumer gets no more entries (``pulsarChannelWriteBufferHighWaterMark``)."""
     output_bytes_low: int = 32 * 1024
-    """It goes on once no more than this waits (``pulsarChannelWriteBufferLowWaterMark``)."""
+    """Waiting output at which deliveries resume (``pulsarChannelWriteBufferLowWaterMark``)."""
     liveness_check_seconds: float = 5.0
-    """How long a silent client may keep a producer name from another one (``connectionLivenessCheckTimeoutMillis``)."""
+    """Seconds that a silent client may hold a producer name (``connectionLivenessCheckTimeoutMillis``)."""
     patterns_evaluated: bool = True
-    """Patterns of topics are matched here (``enableBrokerSideSubscriptionPatternEvaluation``)."""
+    """True if the broker matches topic patterns (``enableBrokerSideSubscriptionPatternEvaluation``)."""
     pattern_length_max: int = 50
-    """Characters of such a pattern (``subscriptionPatternMaxLength``)."""
+    """Characters of a pattern (``subscriptionPatternMaxLength``)."""
     topic_watchers_allowed: bool = True
-    """Clients hear that they may watch lists of topics (``enableBrokerTopicListWatcher``)."""
+    """True if clients may watch lists of topics (``enableBrokerTopicListWatcher``)."""
     broker_entry_metadata_exposed: bool = False
-    """Clients get the broker entry metadata of entries (``exposingBrokerEntryMetadataToClientEnabled``)."""
+    """True if clients get broker entry metadata (``exposingBrokerEntryMetadataToClientEnabled``)."""
 
 
 @dataclass(frozen=True, slots=True)
 class BinaryContext:
-    """The parts of the broker that handlers of the binary protocol call. No handler holds a rule of its own."""
+    """The parts of the broker that handlers of the binary protocol call. Handlers hold no rules."""
 
     registry: TopicRegistry
     lifecycle: TopicLifecycle
@@ -65,10 +64,10 @@ class BinaryContext:
     publish_buffer: PublishBuffer = field(default_factory=PublishBuffer)
     replicator_prefix: str = "pulsar.repl"
     access: Access | None = None
-    """None: authentication is off, and every client may do everything."""
+    """Access control. None: authentication is off, and every client may do everything."""
     check_disk_space: Callable[[], None] = lambda: None
-    """Raises NoRoomLeft while messages cannot be stored."""
+    """Raise NoRoomLeft while messages cannot be stored."""
     dropped: DroppedConnections = field(default_factory=DroppedConnections)
-    """Connections that the broker ends because of their clients."""
+    """Connections that the broker closed because of their clients."""
     serving: Callable[[], bool] | None = None
-    """Whether entries may be sent and acknowledgements answered now; None: always, since the broker is alone."""
+    """Return True while entries may be sent and acknowledgements answered. None: always; the broker is standalone."""

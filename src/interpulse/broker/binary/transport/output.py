@@ -1,7 +1,7 @@
-"""Bytes on their way to one client: collected during a turn of the event loop, then written in one go.
+"""Output to one client, collected during a turn of the event loop and written in one call.
 
-One write per frame costs four times the throughput of joined ones; joining large entries copies them for nothing. So
-small pieces are joined and large ones are handed over as they are.
+One write per frame costs four times the throughput of joined ones, but joining large entries would copy them. So small
+pieces are joined and large ones are written as they are.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 
 __all__ = ["Output"]
 
-# From here on copying a piece costs more than handing it to the transport by itself.
+# From this size on, copying a piece costs more than a write of its own.
 _PIECE_BYTES_LARGE: Final = 32 * 1024
 _JOINED_BYTES_MAX: Final = 256 * 1024
 
@@ -70,7 +70,7 @@ class Output:
 
 
 def _join_small(pieces: list[bytes]) -> list[bytes]:
-    """Runs of small pieces become one; large ones stay what they are."""
+    """Join runs of small pieces; leave large ones as they are."""
     joined: list[bytes] = []
     run: list[bytes] = []
     for piece in pieces:

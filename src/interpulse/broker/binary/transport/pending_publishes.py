@@ -1,4 +1,4 @@
-"""Entries that clients have published and the broker has not answered: their number, bytes and limits.
+"""Published entries without an answer: their number, bytes and limits.
 
 `PendingPublishes` holds the sums of a connection, which stops reading at the limits. Each of its open producers counts
 entries and answers in a `ProducerPublishes`. All connections of a broker share one `PublishBuffer`: a thousand of them
@@ -16,13 +16,13 @@ __all__ = ["PendingPublishes", "ProducerPublishes", "PublishBuffer"]
 class PublishBuffer:
     """The bytes of all pending entries of a broker (``maxMessagePublishBufferSizeInMB``).
 
-    Above the limit every connection with pending entries stops reading; below half of it they go on.
+    Above the limit every connection with pending entries stops reading; they resume below half of it.
     """
 
     __slots__ = ("_bytes_max", "_waiting", "bytes")
 
     def __init__(self, bytes_max: int = 0) -> None:
-        """0: no limit."""
+        """Limit the bytes; 0: no limit."""
         self.bytes = 0
         self._bytes_max = bytes_max
         self._waiting: set[Callable[[], None]] = set()
@@ -33,7 +33,7 @@ class PublishBuffer:
 
     @property
     def has_room(self) -> bool:
-        """True if connections that stopped may go on."""
+        """True if paused connections may resume."""
         return self.bytes <= self._bytes_max // 2 or not self._bytes_max
 
     def subtract(self, size: int) -> None:
@@ -61,7 +61,7 @@ class PendingPublishes:
     def __init__(
         self, *, count_max: int, bytes_max: int, buffer: PublishBuffer, on_answered: Callable[[], None]
     ) -> None:
-        """``on_answered`` is called whenever fewer entries are pending than before, or the buffer has room again."""
+        """``on_answered`` is called whenever the number of pending entries falls, or the buffer has room again."""
         self.count = 0
         self.bytes = 0
         self._buffer = buffer
@@ -81,7 +81,7 @@ class PendingPublishes:
 
     @property
     def has_room(self) -> bool:
-        """True if a stopped connection may read again: half the entries are answered, and bytes are below the limit."""
+        """True if a paused connection may read again: half the entries are answered, and bytes are below the limit."""
         if self.count > self._count_max // 2 or self.bytes >= self._bytes_max:
             return False
         if not self.count or self._buffer.has_room:
@@ -90,7 +90,7 @@ class PendingPublishes:
         return False
 
     def add(self, count: int, size: int) -> None:
-        """Count entries of ``size`` bytes in all that came in."""
+        """Count received entries of ``size`` bytes in all."""
         self.count += count
         self.bytes += size
         self._buffer.bytes += size
@@ -107,12 +107,12 @@ class PendingPublishes:
         self._on_answered()
 
     def close(self) -> None:
-        """Forget the connection, which is lost; its producers abandon their pending entries."""
+        """Remove a lost connection; its producers abandon their pending entries."""
         self._buffer.forget(self._on_answered)
 
 
 class ProducerPublishes:
-    """The pending entries of one producer, which are answered in the order in which they came."""
+    """The pending entries of one producer, answered in the order in which they came."""
 
     __slots__ = ("_drained", "_sizes", "_total")
 
@@ -122,7 +122,7 @@ class ProducerPublishes:
         self._drained: asyncio.Future[None] | None = None
 
     def add(self, entries: Sequence[Sized]) -> None:
-        """Count entries that came in."""
+        """Count received entries."""
         count = len(entries)
         if count == 1:  # saves a third of a microsecond
             size = len(entries[0])
@@ -134,7 +134,7 @@ class ProducerPublishes:
         self._total.add(count, size)
 
     def answered(self, count: int = 1) -> None:
-        """Subtract the ``count`` oldest entries: they have their answers."""
+        """Subtract the ``count`` oldest entries, which were answered."""
         size = sum(self._sizes[:count])
         del self._sizes[:count]
         self._total.subtract(count, size)
@@ -143,7 +143,7 @@ class ProducerPublishes:
             self._drained = None
 
     def abandon(self) -> None:
-        """Subtract all pending entries: the producer is closed, and they get no answers."""
+        """Subtract all pending entries of a closed producer; they get no answers."""
         self.answered(len(self._sizes))
 
     async def drained(self) -> None:

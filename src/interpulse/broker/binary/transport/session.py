@@ -1,8 +1,8 @@
 """The identity of one connection's client, while authentication is on.
 
-CONNECT brings the credentials. While the connection is open they are watched (`CredentialWatch`): its client's, or with
-``authenticateOriginalAuthData`` those that a proxy hands on. A client whose proxy hands none on cannot be asked for new
-ones, so its connection ends with the credentials of the proxy.
+CONNECT brings the credentials. `CredentialWatch` watches them while the connection is open: the client's own, or with
+``authenticateOriginalAuthData`` those that a proxy forwards. A client whose proxy forwards none cannot renew them, so
+its connection ends with the credentials of the proxy.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _logger = logging.getLogger(__name__)
 
 
 class SessionConnection(Protocol):
-    """What a session needs of its connection."""
+    """The interface of the connection for its session."""
 
     certificate: PeerCertificate | None
     consumers: dict[int, OpenConsumer]
@@ -40,7 +40,7 @@ class SessionConnection(Protocol):
 
     @property
     def accepts_auth_challenge(self) -> bool:
-        """The client can be asked for new credentials."""
+        """True if the client accepts a request for new credentials."""
 
     def challenge(self, auth_method: str) -> None:
         """Ask the client for new credentials."""
@@ -59,7 +59,7 @@ class SessionConnection(Protocol):
 
 
 class Session:
-    """One client that was accepted."""
+    """One accepted client."""
 
     def __init__(
         self,
@@ -72,14 +72,14 @@ class Session:
         certificate: PeerCertificate | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
-        """``identity`` is what ``method`` has proven: of the client, or of the one that a proxy speaks for.
+        """``identity`` was proven by ``method``: the client's, or that of the client behind a proxy.
 
-        ``now`` gives seconds since 1970, in which credentials end.
+        ``now`` returns seconds since 1970, the unit of expiry times.
         """
         self.principal = principal
         self.authorization = access.authorization
         self.rechecks = 0
-        """How often permissions have changed since this client was accepted."""
+        """The number of permission changes since this client was accepted."""
         self._connection = connection
         self._credentials = CredentialWatch(
             connection,
@@ -93,17 +93,17 @@ class Session:
 
     @property
     def is_replicator(self) -> bool:
-        """Whether it may call itself one; without authorization its name alone decides."""
+        """True if the client may act as a replicator. Without authorization its producer name alone decides."""
         return self.authorization is None or self.authorization.is_replicator(self.principal)
 
     async def renew(self, method: str, credentials: bytes) -> None:
-        """Take new credentials; raises BadCredentials for bad ones and for those of another role."""
+        """Take new credentials. Raise BadCredentials if they are bad or belong to another role."""
         await self._credentials.renew(method, credentials)
 
     async def recheck(self, namespace: NamespaceName | None) -> None:
-        """The permissions of a namespace have changed: close what the client is not allowed to have open any more.
+        """Close what the client may no longer have open, after permissions of a namespace changed.
 
-        None: those of any namespace may have.
+        None: those of any namespace may have changed.
         """
         self.rechecks += 1
         for opened in list(self._connection.producers.values()):
@@ -121,7 +121,7 @@ class Session:
             allowed = not concerned or await self._may_list(watcher.namespace)
             if not allowed and self._connection.topic_watchers.get(watcher_id) is watcher:
                 del self._connection.topic_watchers[watcher_id]
-                watcher.close()  # no command tells the client; it is refused when it asks for the list again
+                watcher.close()  # there is no command for this; the client is refused when it requests the list again
 
     async def _may_list(self, namespace: NamespaceName) -> bool:
         if self.authorization is not None:
@@ -140,7 +140,7 @@ class Session:
         return True
 
     def close(self) -> None:
-        """The connection is gone."""
+        """Stop watching the credentials: the connection is lost."""
         self._credentials.close()
 
 
@@ -150,9 +150,9 @@ async def admit(connection: SessionConnection, access: Access, connect: pb.Comma
         session = await _session(connection, access, connect)
     except PulsarError as error:
         detail = error.detail if isinstance(error, BadCredentials) else str(error)
-        told = error if isinstance(error, BadCredentials) else AuthorizationError("Invalid roles.")
+        refusal = error if isinstance(error, BadCredentials) else AuthorizationError("Invalid roles.")
         if not connection.lost:
-            connection.refuse(told, detail)
+            connection.refuse(refusal, detail)
         return
     if not connection.lost:
         connection.session = session

@@ -1,4 +1,4 @@
-"""The open producers and consumers of one connection, and the sinks that turn their answers into frames."""
+"""The open producers and consumers of one connection, and their sinks, which encode answers as frames."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from interpulse.wire.entries import without_broker_metadata
 __all__ = ["BinaryConsumerSink", "BinaryProducerSink", "OpenConsumer", "OpenProducer", "SinkConnection"]
 
 
-_CLIENT_READY_S: Final = 1.0  # as long as a real broker waits, by activeConsumerFailoverDelayTimeMillis
+_CLIENT_READY_S: Final = 1.0  # a real broker waits as long, by activeConsumerFailoverDelayTimeMillis
 
 
 class SinkConnection(Protocol):
-    """The connection, as its sinks see it."""
+    """The interface of the connection for its sinks."""
 
     consumers: dict[int, OpenConsumer]
     loop: asyncio.AbstractEventLoop
@@ -55,23 +55,23 @@ class SinkConnection(Protocol):
 
 
 class BinaryProducerSink:
-    """Turns the answers to one producer into frames. The answers come in the order of the sends."""
+    """The encoder of one producer's answers, which come in the order of the sends."""
 
     __slots__ = ("_abandoned", "_connection", "_request_id", "_send", "encode_receipts", "publishes")
 
     def __init__(self, connection: SinkConnection, request: pb.CommandProducer, partition: int) -> None:
         self.publishes = connection.pending_publishes.of_producer()
-        """The entries without an answer."""
+        """The pending entries of the producer."""
         self._connection = connection
         self._request_id = request.request_id
         self._send = connection.output.send
         self.encode_receipts: Callable[[Sequence[tuple[int, int, int, int]]], bytes]
-        """The frames of receipts; see `Codec`. Tests put one in its place that loses some."""
+        """The encoder of receipts; see `Codec`. Tests replace it to lose some."""
         self.encode_receipts = codec().receipt_encoder(request.producer_id, partition)
         self._abandoned = False
 
     def abandon(self) -> None:
-        """Answer no pending entries any more: the producer is closed."""
+        """Drop the pending answers of a closed producer."""
         self._abandoned = True
         self.publishes.abandon()
 
@@ -113,10 +113,10 @@ class BinaryProducerSink:
 
 
 class BinaryConsumerSink:
-    """Turns entries for one consumer into MESSAGE frames.
+    """The encoder of one consumer's entries, as MESSAGE frames.
 
-    Notices wait until the client surely knows the consumer: for its first permits, or for a second. The official Go
-    client drops notices that follow right behind the answer to SUBSCRIBE.
+    Notices wait until the client certainly has the consumer: for its first permits, or for a second. The official Go
+    client drops notices that directly follow the answer to SUBSCRIBE.
     """
 
     __slots__ = ("_bare", "_connection", "_encode", "_epoch_wanted", "_waiting", "consumer", "known")
@@ -124,21 +124,21 @@ class BinaryConsumerSink:
     def __init__(
         self, connection: SinkConnection, request: pb.CommandSubscribe, partition: int, *, bare: bool = False
     ) -> None:
-        """``bare``: the client gets entries without their broker entry metadata."""
+        """``bare``: strip broker entry metadata from entries."""
         self._bare = bare
         self.consumer: LiveConsumer | None = None
         self._connection = connection
-        # Only a client that gave a consumer epoch wants to see it in its messages.
+        # Only a client that sent a consumer epoch expects it in its messages.
         self._epoch_wanted = request.HasField("consumer_epoch")
         self._encode = codec().message_encoder(request.consumer_id, partition)
         self.known = False
-        """The client knows the consumer."""
+        """True if the client certainly has the consumer."""
         self._waiting: list[bytes] = []
 
     def subscribed(self, consumer_id: int) -> None:
         """Note that SUCCESS was sent: notices wait for a second at most.
 
-        The timer finds the sink by its id, and does not keep a consumer that is closed meanwhile, and its topic, alive.
+        The timer finds the sink by its id, so that it does not keep a closed consumer and its topic alive.
         """
         self._connection.loop.call_later(_CLIENT_READY_S, _send_notices_of, self._connection, consumer_id)
 
@@ -155,7 +155,7 @@ class BinaryConsumerSink:
 
     def deliver(self, consumer_id: int, batch: Sequence[Delivery]) -> None:
         if self._bare:
-            batch = [each._replace(entry=without_broker_metadata(each.entry)) for each in batch]
+            batch = [delivery._replace(entry=without_broker_metadata(delivery.entry)) for delivery in batch]
         epoch = self.consumer.epoch if self._epoch_wanted and self.consumer is not None else None
         pieces = self._encode(batch, epoch)
         self._connection.output.send_pieces(pieces, sum(map(len, pieces)))

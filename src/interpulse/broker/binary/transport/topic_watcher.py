@@ -1,4 +1,4 @@
-"""One watcher of a list of topics, which tells its client of new and of deleted topics."""
+"""A watcher of topic lists, which reports created and deleted topics to its client."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["TopicWatcher", "WatchingConnection"]
 
 
 class WatchingConnection(Protocol):
-    """What watchers need of their connection."""
+    """The interface of the connection for its watchers."""
 
     limits: ConnectionLimits
     lost: bool
@@ -31,7 +31,7 @@ class WatchingConnection(Protocol):
 
 
 class TopicWatcher:
-    """One watcher of a connection. While the client does not read, changes gather and become one update later."""
+    """One watcher of a connection. While the client does not read, changes are merged into one later update."""
 
     def __init__(self, connection: WatchingConnection, watcher_id: int, namespace: NamespaceName) -> None:
         self.namespace = namespace
@@ -42,13 +42,13 @@ class TopicWatcher:
         self._closed = False
 
     async def open(self, pattern: TopicPattern) -> None:
-        """Find the topics that match. Raises the error that keeps the names of the namespace from the broker."""
-        self._watch = await self._connection.context.topic_watches.watch(self.namespace, pattern, self.tell)
+        """Find the topics that match. Raise the error of the broker if it cannot list the namespace."""
+        self._watch = await self._connection.context.topic_watches.watch(self.namespace, pattern, self.send_changes)
         if self._closed:
             self._end()
 
     def announce(self, request_id: int, known_hash: str) -> None:
-        """Answer with the list as it is now, without it if the client has it already. Updates follow from here on."""
+        """Send the current list, without names if the client has them already. Updates follow."""
         watch = self._watch
         if watch is None:
             raise ServiceNotReady("Topic list watcher is already being created on this connection")
@@ -59,7 +59,7 @@ class TopicWatcher:
         self._connection.output.send(answer)
         self._announced = True
 
-    def tell(self) -> None:
+    def send_changes(self) -> None:
         """Send the changes, if the client reads."""
         watch = self._watch
         if watch is None or not self._announced or not watch.has_changes or not self._connection.writable:
@@ -69,7 +69,7 @@ class TopicWatcher:
         self._connection.output.send(commands.watch_topic_update(self._id, new=new, deleted=gone, topics_hash=current))
 
     def close(self) -> None:
-        """Send nothing more; a watcher that is being opened ends when it is open."""
+        """Stop sending. A watcher that is still opening ends once it is open."""
         self._closed = True
         self._end()
 

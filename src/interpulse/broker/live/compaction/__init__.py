@@ -1,5 +1,5 @@
-"""Compaction: the newest message of every key is kept, beside the log.
+"""Compaction: the newest message of every key, stored beside the log.
 
-* `compaction`: one run over a topic; `choice`: which messages stay; `compaction_entries`: one entry of them
-* `compacted_reads`: reads that begin with what compaction kept; `log_positions`: positions in a log, compacted or not
+* `compaction`: one run over a topic; `choice`: the surviving messages; `compaction_entries`: one compacted entry
+* `compacted_reads`: reads that begin with compacted entries; `log_positions`: positions in a log, compacted or not
 """

@@ -1,8 +1,8 @@
-"""The messages that compaction keeps: of every key the newest one, unless that is a tombstone. Pure.
+"""The messages that survive compaction: the newest of every key, unless it is a tombstone. Pure.
 
-However many keys there are, memory is bounded: one look over all messages remembers `keys_max` keys at most, and one
-bit per message. When there are more keys, the look goes on with half of them, chosen by their digest, and the other
-half gets a look of its own later.
+Memory is bounded for any number of keys: one pass over all messages remembers `keys_max` keys at most, and one bit per
+message. With more keys, the pass continues with half of them, chosen by their digest, and the other half gets a pass of
+its own later.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from interpulse.storage.api import LogEntry
 
 __all__ = ["Choice", "KeyShare", "Look", "survivors"]
 
-_ALL_BITS: Final = 64  # of a digest that shares are told by
+_ALL_BITS: Final = 64  # bits of a digest that select its share
 
 
 class KeyShare(NamedTuple):
-    """Those keys whose digest ends in these bits."""
+    """The keys whose digest ends in these bits."""
 
     bits: int = 0
     width: int = 0
@@ -39,7 +39,7 @@ class KeyShare(NamedTuple):
 
 
 class Choice:
-    """The messages that are kept, by number; complete when every share of keys had its look."""
+    """The surviving messages, by number. Complete when every share of keys had its pass."""
 
     def __init__(self, *, keys_max: int, keyless_kept: bool = False) -> None:
         self.keys_max = keys_max
@@ -59,32 +59,32 @@ class Choice:
 
     @property
     def count(self) -> int:
-        """How many are kept."""
+        """The number of surviving messages."""
         return int.from_bytes(self._bits, "little").bit_count()
 
     def next_look(self) -> Look:
-        """Look at all messages once more, from the first; there is a share that needs it."""
+        """Return a pass over all messages, from the first; some share still needs it."""
         return Look(self, self.looks_needed.pop())
 
 
 class Look:
-    """One look over all entries, in order, for a share of the keys."""
+    """One pass over all entries, in order, for a share of the keys."""
 
     def __init__(self, choice: Choice, share: KeyShare) -> None:
         self.messages = 0
-        """Seen so far; the number of the next one."""
+        """The messages seen so far, which is the number of the next one."""
         self.present = 0
-        """Those of them that a reader would get."""
+        """Messages that a reader would get."""
         self._choice = choice
         self._share = share
         self._newest: dict[bytes, int | tuple[int, ...]] = {}
         self._chunks: dict[str, tuple[str, list[int]]] = {}
 
     def see(self, views: Iterable[EntryView]) -> None:
-        """The next entries."""
+        """Process the next entries."""
         for view in views:
             if view.treatment is not Treatment.DROPPED:
-                self.present += sum(not each.is_gone for each in view.messages)
+                self.present += sum(not message.is_gone for message in view.messages)
             if view.chunk is not None:
                 self._see_chunk(view.messages[0], view.chunk)
             elif view.treatment is Treatment.KEPT:
@@ -98,10 +98,10 @@ class Look:
                 self._give_half_away()
 
     def end(self) -> None:
-        """All entries were seen: what is the newest of its key now is kept."""
+        """End the pass: the newest message of each key now survives."""
         for numbers in self._newest.values():
             self._keep(numbers)
-        for _, begun in self._chunks.values():  # the rest of these messages is behind what is compacted now
+        for _, begun in self._chunks.values():  # the rest of these messages is after the horizon
             self._keep(tuple(begun))
 
     def _see_message(self, message: MessageView, numbers: int | tuple[int, ...]) -> None:
@@ -116,9 +116,9 @@ class Look:
                 self._newest[key] = numbers
 
     def _see_chunk(self, message: MessageView, chunk: Chunk) -> None:
-        """A message in chunks counts when its last one is there, with all of them.
+        """Process a chunk. A chunked message counts at its last chunk, and only if it is complete.
 
-        A producer sends one such message at a time, so a new one says that the one before will never be complete.
+        A producer sends one such message at a time, so a new one means that the previous one will never be complete.
         """
         uuid, begun = self._chunks.get(chunk.producer, ("", []))
         begun = [*begun, self.messages] if uuid == chunk.uuid else [self.messages]
@@ -140,15 +140,15 @@ class Look:
 
 
 def survivors(entries: Sequence[LogEntry], choice: Choice, number: int) -> tuple[list[LogEntry], int]:
-    """What is kept of these entries, the first message of which has this number; and the number behind the last."""
-    kept: list[LogEntry] = []
-    for each in entries:
-        view = view_of(each.entry)
+    """Return the survivors of these entries, whose first message has this number, and the number after the last."""
+    surviving: list[LogEntry] = []
+    for entry in entries:
+        view = view_of(entry.entry)
         if view.treatment is Treatment.BATCH:
-            left = survivor_of(each.entry, [choice.keeps(number + index) for index in range(len(view.messages))])
+            left = survivor_of(entry.entry, [choice.keeps(number + index) for index in range(len(view.messages))])
             if left is not None:
-                kept.append(LogEntry(each.position, left))
+                surviving.append(LogEntry(entry.position, left))
         elif choice.keeps(number):
-            kept.append(each)
+            surviving.append(entry)
         number += len(view.messages)
-    return kept, number
+    return surviving, number

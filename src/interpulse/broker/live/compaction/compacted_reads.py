@@ -1,7 +1,7 @@
-"""Reading a topic as compaction left it: what was kept up to the horizon, and the log behind it.
+"""Reads of a compacted topic: the compacted entries up to the horizon, then the log.
 
-Only Exclusive and Failover consumers and readers of persistent topics can ask for it. They go through the same cursor
-and feed as other consumers; positions are those of the log, so they may begin before what is left of the log itself.
+Only Exclusive and Failover consumers and readers of persistent topics can ask for it. They use the same cursor and feed
+as other consumers. Positions are those of the log, so a read may begin before the first entry of the log.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _TYPES = (SubType.EXCLUSIVE, SubType.FAILOVER)
 
 
 def check_allowed(request: SubscribeRequest, *, is_persistent: bool) -> None:
-    """Raises NotAllowed for a compacted read that cannot be."""
+    """Raise NotAllowed for a compacted read that is impossible."""
     if not request.read_compacted:
         return
     if not is_persistent:
@@ -30,7 +30,7 @@ def check_allowed(request: SubscribeRequest, *, is_persistent: bool) -> None:
 
 
 def horizon_ahead(log: Log, start: Position) -> CompactedLedger | None:
-    """The compacted ledger, if a read from ``start`` on has to look into it."""
+    """Return the compacted ledger if a read from ``start`` on needs it."""
     current = log.compacted.current
     return current if current is not None and start <= current.horizon else None
 
@@ -38,25 +38,25 @@ def horizon_ahead(log: Log, start: Position) -> CompactedLedger | None:
 async def read_on(
     log: Log, compacted: CompactedLedger, start: Position, *, entries_max: int, bytes_max: int
 ) -> list[LogEntry]:
-    """Entries from ``start`` on, which lies before the horizon; empty at the end of the log. Raises LogDamaged."""
-    kept = await log.compacted.read(start, entries_max=entries_max, bytes_max=bytes_max)
-    if kept:
-        return kept
+    """Return entries from ``start`` on, which is before the horizon; empty at the end of the log. Raises LogDamaged."""
+    entries = await log.compacted.read(start, entries_max=entries_max, bytes_max=bytes_max)
+    if entries:
+        return entries
     behind = Position(compacted.horizon.ledger, compacted.horizon.entry + 1)
     return await log.read(behind, entries_max=entries_max, bytes_max=bytes_max)
 
 
 async def last_kept(log: Log) -> LastMessage:
-    """The last message that compaction kept."""
+    """Return the last compacted message."""
     last = await log.compacted.last()
     return LastMessage(EARLIEST, -1) if last is None else LastMessage(last.position, last_index_left(last.entry))
 
 
 async def first_since(log: Log, publish_time_ms: int, *, compacted: bool) -> Position | None:
-    """The first entry published at or after this time, None if there is none."""
+    """Return the first entry published at or after this time, None if there is none."""
     if compacted:
-        kept = await log.compacted.first(lambda each: publish_time_of(each.entry) >= publish_time_ms)
+        compacted_entry = await log.compacted.first(lambda entry: publish_time_of(entry.entry) >= publish_time_ms)
         first = log.first_position
-        if kept is not None and (first is None or kept.position < first):
-            return kept.position
+        if compacted_entry is not None and (first is None or compacted_entry.position < first):
+            return compacted_entry.position
     return await first_published_since(log, publish_time_ms)

@@ -1,9 +1,9 @@
-"""Compaction of one persistent topic: of every key the newest message stays, in the order and with the ids it had.
+"""Compaction of one persistent topic: the newest message of every key survives, in its order and with its id.
 
-It works in the background, beside everything else, on what is durable when it begins: what the compaction before it
-kept, and the log behind that, up to the *horizon*. First it looks for the newest message of every key
-(`compaction_choice`), then it writes these into a new compacted ledger, and when that is durable it moves the cursor
-``__compaction``, which held the log back from being trimmed. Whatever ends it early leaves the old state.
+It runs in the background over everything durable at its start: the previous compacted ledger, and the log after it, up
+to the *horizon*. First it finds the newest message of every key (`choice`), then it writes these into a new compacted
+ledger. When that is durable, it moves the cursor ``__compaction``, which kept the log from being trimmed. If it ends
+early, the old state remains.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ __all__ = ["Compaction", "CompactionOwner", "CompactionStatus", "entries_upto"]
 log = logging.getLogger(__name__)
 
 KEYS_MAX: Final = 250_000
-"""Keys remembered at once, about 50 MB; more keys take more looks at the entries."""
+"""Keys remembered at once, about 50 MB; more keys need more passes over the entries."""
 
-_ENTRIES_MAX: Final = 500  # of one step: a few milliseconds of a thread
+_ENTRIES_MAX: Final = 500  # entries of one step: a few milliseconds of a thread
 _BYTES_MAX: Final = 1024 * 1024
-_WRITE_BYTES: Final = 512 * 1024  # a write brings one sync along
+_WRITE_BYTES: Final = 512 * 1024  # each write costs a sync
 
 
 _NO_WAITS: Final = Histogram(WAIT_MS)
@@ -48,7 +48,7 @@ _NO_TRAFFIC: Final = TrafficMeter()
 
 
 class CompactionStatus(StrEnum):
-    """Pulsar's words."""
+    """The status of a compaction, in Pulsar's words."""
 
     NOT_RUN = "NOT_RUN"
     RUNNING = "RUNNING"
@@ -57,7 +57,7 @@ class CompactionStatus(StrEnum):
 
 
 class CompactionOwner(Protocol):
-    """The topic, as compaction sees it."""
+    """The interface of the topic for its compaction."""
 
     log: Log
     settings: TopicSettings
@@ -72,24 +72,24 @@ class CompactionOwner(Protocol):
     def positions(self) -> LogPositions: ...
 
     async def keep_for_compaction(self) -> None:
-        """Make sure that the cursor is there."""
+        """Create the cursor of compaction if it is missing."""
 
     def compacted_upto(self, horizon: Position) -> None:
-        """Everything up to here may be trimmed as far as compaction is concerned."""
+        """Allow trimming up to here as far as compaction is concerned."""
 
 
 class Compaction:
-    """See the module. At most one run at a time."""
+    """The compaction of one topic. At most one run at a time."""
 
     def __init__(self, topic: CompactionOwner, permits: asyncio.Semaphore) -> None:
-        """``permits`` bounds how many topics are compacted at the same time."""
+        """``permits`` limits the topics that are compacted at the same time."""
         self.status = CompactionStatus.NOT_RUN
         self.last_error = ""
         self.removed = self.succeeded_ms = self.failed_ms = self.duration_ms = 0
         self._succeeded_count = self._failed_count = 0
-        self._read = self._written = _NO_TRAFFIC  # of topics that were never compacted, which most are
+        self._read = self._written = _NO_TRAFFIC  # shared: most topics are never compacted
         self.waits_ms = _NO_WAITS
-        """How long the entries of the last run took to be written."""
+        """Write latencies of the last run's entries."""
         self._topic = topic
         self._permits = permits
         self._task: asyncio.Task[None] | None = None
@@ -103,7 +103,7 @@ class Compaction:
         self._task.add_done_callback(self._ended)
 
     def begin_if_due(self) -> None:
-        """Compact if the policies let it begin by itself, and as much has come as they want."""
+        """Compact if the policies start it automatically and their threshold is reached."""
         threshold = self._topic.settings.compaction_threshold_bytes
         if threshold <= 0 or self.status is CompactionStatus.RUNNING:
             return
@@ -111,22 +111,22 @@ class Compaction:
             self.begin()
 
     async def stop(self) -> None:
-        """End the run under way, if there is one; then nothing has changed."""
+        """End the current run, if any, without a change."""
         if self._task is not None and not self._task.done():
             self._task.cancel()
             await asyncio.wait([self._task])
 
     async def forget(self) -> None:
-        """Give up what compaction kept."""
+        """Delete the compacted ledger."""
         await self.stop()
         await self._topic.log.compacted.drop()
 
     def shown(self) -> dict[str, str]:
-        """``LongRunningProcessStatus``"""
+        """Return ``LongRunningProcessStatus``."""
         return {"status": str(self.status), "lastError": self.last_error}
 
     def stats(self) -> dict[str, int]:
-        """``CompactionStats``"""
+        """Return ``CompactionStats``."""
         return {
             "lastCompactionRemovedEventCount": self.removed,
             "lastCompactionSucceedTimestamp": self.succeeded_ms,
@@ -135,7 +135,7 @@ class Compaction:
         }
 
     def measure(self) -> CompactionMeasure | None:
-        """The metrics; None while nothing was compacted since the topic was loaded."""
+        """Return the metrics; None while nothing was compacted since the topic was loaded."""
         if not self._succeeded_count + self._failed_count:
             return None
         current = self._topic.log.compacted.current
@@ -177,22 +177,22 @@ class Compaction:
             self._topic.compacted_upto(horizon)
 
     async def _compact(self, horizon: Position) -> int:
-        """How many messages went."""
+        """Compact, and return the number of removed messages."""
         topic_log = self._topic.log
         choice = Choice(keys_max=KEYS_MAX, keyless_kept=self._topic.settings.compaction_keeps_keyless)
         look = await self._look(horizon, choice)
         while choice.looks_needed:
             _check_same(look.messages, (await self._look(horizon, choice)).messages)
-        kept = await topic_log.compacted.replace(horizon, self._survivors(horizon, choice, look.messages))
-        self._written.bytes += kept.size
+        ledger = await topic_log.compacted.replace(horizon, self._survivors(horizon, choice, look.messages))
+        self._written.bytes += ledger.size
         log.info(
             "topic compacted topic=%s horizon=%s messages=%d kept=%d entries=%d bytes=%d",
             self._topic.name,
             horizon,
             look.present,
             choice.count,
-            kept.entries,
-            kept.size,
+            ledger.entries,
+            ledger.size,
         )
         return look.present - choice.count
 
@@ -205,14 +205,14 @@ class Compaction:
         return look
 
     async def _survivors(self, horizon: Position, choice: Choice, messages: int) -> AsyncIterator[list[LogEntry]]:
-        """The kept entries, in pieces of one write."""
+        """Yield the surviving entries, in pieces of one write."""
         number, size = 0, 0
         gathered: list[LogEntry] = []
         async for part in entries_upto(self._topic.log, horizon):
-            kept, number = await asyncio.to_thread(survivors, part, choice, number)
+            entries, number = await asyncio.to_thread(survivors, part, choice, number)
             self._read.bytes += _size_of(part)
-            gathered += kept
-            size += _size_of(kept)
+            gathered += entries
+            size += _size_of(entries)
             if size >= _WRITE_BYTES:
                 with self._waited_for(gathered):
                     yield gathered
@@ -223,7 +223,7 @@ class Compaction:
 
     @contextmanager
     def _waited_for(self, entries: Sequence[LogEntry]) -> Iterator[None]:
-        """These entries are written meanwhile."""
+        """Time the write of these entries."""
         began = time.monotonic()
         yield
         self.waits_ms.add((time.monotonic() - began) * 1000, len(entries))
@@ -241,7 +241,7 @@ class Compaction:
 
 
 async def entries_upto(topic_log: Log, horizon: Position) -> AsyncIterator[Sequence[LogEntry]]:
-    """The compacted entries, then the log behind them up to the horizon; a piece at a time."""
+    """Yield the compacted entries, then the log after them up to the horizon, a piece at a time."""
     compacted = topic_log.compacted
     start = EARLIEST
     current = compacted.current
@@ -252,7 +252,7 @@ async def entries_upto(topic_log: Log, horizon: Position) -> AsyncIterator[Seque
         start = _behind(current.horizon)
     while start <= horizon:
         part = await topic_log.read(start, entries_max=_ENTRIES_MAX, bytes_max=_BYTES_MAX)
-        part = [each for each in part if each.position <= horizon]
+        part = [entry for entry in part if entry.position <= horizon]
         if not part:
             return
         yield part
@@ -260,13 +260,13 @@ async def entries_upto(topic_log: Log, horizon: Position) -> AsyncIterator[Seque
 
 
 def _check_same(before: int, now: int) -> None:
-    """Messages have the same numbers in every look. Raises PersistenceError."""
+    """Verify that messages have the same numbers in every pass. Raises PersistenceError."""
     if before != now:
-        raise PersistenceError(f"Entries went while they were compacted: was the cursor {COMPACTION_CURSOR} moved?")
+        raise PersistenceError(f"Entries were trimmed during compaction: was the cursor {COMPACTION_CURSOR} moved?")
 
 
 def _size_of(entries: Sequence[LogEntry]) -> int:
-    return sum(len(each.entry) for each in entries)
+    return sum(len(entry.entry) for entry in entries)
 
 
 def _behind(position: Position) -> Position:
@@ -274,4 +274,4 @@ def _behind(position: Position) -> Position:
 
 
 def _look_at(look: Look, part: Sequence[LogEntry]) -> None:
-    look.see(map(view_of, [each.entry for each in part]))
+    look.see(map(view_of, [entry.entry for entry in part]))

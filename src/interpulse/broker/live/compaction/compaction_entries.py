@@ -1,7 +1,7 @@
-"""Entries as compaction reads them, and as it writes them. Pure.
+"""Entries as compaction reads and writes them. Pure.
 
-A message is named by its number: all messages of the entries that are compacted count from 0, in their order, also
-those of batches and those that are never kept. So two looks at the same entries give a message the same number.
+A message is identified by its number: all messages of the compacted entries count from 0, in their order, also those of
+batches and those that never survive. So two passes over the same entries give a message the same number.
 """
 
 from __future__ import annotations
@@ -23,36 +23,36 @@ from interpulse.wire.errors import RemoteProtocolError
 
 __all__ = ["Chunk", "EntryView", "MessageView", "Treatment", "last_index_left", "survivor_of", "view_of"]
 
-_KEY_BYTES: Final = 16  # of a digest: keys may be long, and there may be millions of them
+_KEY_BYTES: Final = 16  # bytes of a digest: keys may be long, and there may be millions of them
 _BROKER_METADATA_MARK: Final = b"\x0e\x02"
 _REMOVED: Final = pb.SingleMessageMetadata(compacted_out=True)
 _BATCH_BYTES_MAX: Final = 512 * 1024 * 1024  # uncompressed; a broker's frame limit keeps honest batches far below
 
 
 class Treatment(Enum):
-    """The outcome for one entry."""
+    """The treatment of one entry."""
 
     DROPPED = "dropped"
-    """A marker: no consumer gets it."""
+    """The treatment of a marker, which no consumer gets."""
 
     KEPT = "kept"
-    """It cannot be read, as an encrypted batch."""
+    """The treatment of an unreadable entry, such as an encrypted batch."""
 
     SINGLE = "single"
     BATCH = "batch"
 
 
 class MessageView(NamedTuple):
-    """One message: the digest of its key (None without one), and whether it is a tombstone."""
+    """One message: the digest of its key (None without one), and True if it is a tombstone."""
 
     key: bytes | None
     is_tombstone: bool = False
     is_gone: bool = False
-    """Removed from its batch by an earlier compaction."""
+    """True for a message removed from its batch by an earlier compaction."""
 
 
 class Chunk(NamedTuple):
-    """A piece of a message that is larger than an entry may be."""
+    """A chunk of a message that is larger than an entry may be."""
 
     producer: str
     uuid: str
@@ -60,7 +60,7 @@ class Chunk(NamedTuple):
 
 
 class EntryView(NamedTuple):
-    """One entry: its messages, or one without key where these cannot be told."""
+    """One entry with its messages, or with one keyless message if they are unreadable."""
 
     treatment: Treatment
     messages: Sequence[MessageView] = (MessageView(None),)
@@ -72,7 +72,7 @@ _OPAQUE: Final = EntryView(Treatment.KEPT)
 
 
 def view_of(entry: bytes) -> EntryView:
-    """Look into an entry."""
+    """Parse an entry for compaction."""
     try:
         metadata = message_metadata_of(entry)
     except PersistenceError:
@@ -87,22 +87,22 @@ def view_of(entry: bytes) -> EntryView:
         batch = _unpacked(entry)
     except RemoteProtocolError:
         return _OPAQUE
-    return EntryView(Treatment.BATCH, [_batched(each.metadata) for each in batch])
+    return EntryView(Treatment.BATCH, [_batched(message.metadata) for message in batch])
 
 
-def survivor_of(entry: bytes, kept: Sequence[bool]) -> bytes | None:
-    """The batch with those of its messages that are kept; None if there are none.
+def survivor_of(entry: bytes, surviving: Sequence[bool]) -> bytes | None:
+    """Return the batch with its surviving messages; None if there are none.
 
-    Messages keep their index: what is removed leaves an empty message behind that says so.
+    Messages keep their index: a removed one becomes an empty message that says so.
     """
     batch = _unpacked(entry)
-    if not any(kept):
+    if not any(surviving):
         return None
-    if all(stays or each.metadata.compacted_out for stays, each in zip(kept, batch, strict=True)):
+    if all(stays or message.metadata.compacted_out for stays, message in zip(surviving, batch, strict=True)):
         return entry
     plain = pack_batch(
-        (each.metadata, bytes(each.payload)) if stays else (_removed(), b"")
-        for stays, each in zip(kept, batch, strict=True)
+        (message.metadata, bytes(message.payload)) if stays else (_removed(), b"")
+        for stays, message in zip(surviving, batch, strict=True)
     )
     metadata = parse_entry(entry).metadata
     metadata.uncompressed_size = len(plain)
@@ -111,11 +111,11 @@ def survivor_of(entry: bytes, kept: Sequence[bool]) -> bytes | None:
 
 
 def last_index_left(entry: bytes) -> int:
-    """The index of the last message of a batch that was not removed; -1 for anything else than a batch."""
+    """Return the index of the last message of a batch that was not removed; -1 for any other entry."""
     view = view_of(entry)
     if view.treatment is not Treatment.BATCH:
         return -1
-    return max((index for index, each in enumerate(view.messages) if not each.is_gone), default=-1)
+    return max((index for index, message in enumerate(view.messages) if not message.is_gone), default=-1)
 
 
 def _single(entry: bytes, metadata: pb.MessageMetadata) -> EntryView:
@@ -146,7 +146,7 @@ def _digest(key: str | bytes) -> bytes:
 
 
 def _unpacked(entry: bytes) -> list[BatchedMessage]:
-    """The messages of a batch; raises RemoteProtocolError if it cannot be read."""
+    """Return the messages of a batch; raise RemoteProtocolError if it cannot be read."""
     parsed = parse_entry(entry)
     size = parsed.metadata.uncompressed_size
     if size > _BATCH_BYTES_MAX:
@@ -166,7 +166,7 @@ def _removed() -> pb.SingleMessageMetadata:
 
 
 def _broker_part(entry: bytes) -> bytes:
-    """What the broker put in front of the entry when it came, as it is."""
+    """Return the broker entry metadata of the entry, unchanged."""
     if entry[:2] != _BROKER_METADATA_MARK:
         return b""
     return entry[: 6 + int.from_bytes(entry[2:6], "big")]

@@ -1,6 +1,6 @@
 """Positions in the log of one topic: the last durable one, the first readable one, and those of cursors.
 
-A cursor stands on the last entry that it has passed, so what comes next lies behind it.
+A cursor's position is the last entry that it has passed, so the next entry comes after it.
 """
 
 from __future__ import annotations
@@ -16,51 +16,51 @@ __all__ = ["LogPositions"]
 
 
 class LogPositions:
-    """See the module."""
+    """Positions in the log of one topic."""
 
     def __init__(self, log: Log) -> None:
         self.durable = log.last_position
-        """The last entry that its topic knows to be durable; the owner moves it."""
+        """The last durable entry that the topic has seen; the owner updates it."""
         self._log = log
 
     def end_reached(self, position: Position) -> bool:
-        """The topic is terminated and there is nothing after this position."""
+        """Return True if the topic is terminated and has nothing after this position."""
         return self._log.terminated and position >= self.durable
 
     def before(self, target: MessageId, *, compacted: bool = False) -> Position:
-        """Where a cursor stands so that ``target`` comes next; within the log, or what compaction kept of it."""
+        """Return the cursor position before ``target``, within the log or its compacted entries."""
         before = Position(target.ledger, max(target.entry, 0) - 1)
         return max(self.before_first(compacted=compacted), min(before, self.durable))
 
     async def before_time(self, publish_time_ms: int, *, compacted: bool = False) -> Position:
-        """Where a cursor stands so that the first entry published at or after this time comes next."""
-        found = await compacted_reads.first_since(self._log, publish_time_ms, compacted=compacted)
-        return self.durable if found is None else Position(found.ledger, found.entry - 1)
+        """Return the cursor position before the first entry published at or after this time."""
+        first = await compacted_reads.first_since(self._log, publish_time_ms, compacted=compacted)
+        return self.durable if first is None else Position(first.ledger, first.entry - 1)
 
     def before_first(self, *, compacted: bool = False) -> Position:
-        """Where a cursor stands so that the first entry that can be read comes next."""
+        """Return the cursor position before the first readable entry."""
         if compacted and self._log.compacted.current is not None:
             return EARLIEST
         first = self._log.first_position
         return self.durable if first is None else Position(first.ledger, first.entry - 1)
 
     async def last_message(self, *, read_compacted: bool = False) -> LastMessage:
-        """The last durable message, as far as compaction left it if it is asked so."""
+        """Return the last durable message, or the last compacted one on request."""
         position: Position | None = self.durable
         while position is not None and position.entry >= 0:
             if read_compacted and compacted_reads.horizon_ahead(self._log, position) is not None:
                 break
             try:
-                found = await self.read_entry(position)
+                entry = await self.read_entry(position)
             except NotFound:
                 break  # it was trimmed, and everything before it
-            if not entry_metadata_of(found.entry).is_marker:
-                return LastMessage(position, _batch_size(found.entry) - 1)
+            if not entry_metadata_of(entry.entry).is_marker:
+                return LastMessage(position, _batch_size(entry.entry) - 1)
             position = self._previous(position)
         return await compacted_reads.last_kept(self._log) if read_compacted else LastMessage(EARLIEST, -1)
 
     def _previous(self, position: Position) -> Position | None:
-        """The entry in front of one, which may be the last of an earlier ledger."""
+        """Return the entry before another one, possibly in an earlier ledger."""
         if position.entry > 0:
             return Position(position.ledger, position.entry - 1)
         for ledger in reversed(self._log.ledgers):
@@ -69,14 +69,14 @@ class LogPositions:
         return None
 
     async def read_entry(self, position: Position) -> LogEntry:
-        """One entry; raises NotFound if it does not exist (any more)."""
-        found = await self._log.read(position, entries_max=1, bytes_max=1) if position <= self.durable else []
-        if not found or found[0].position != position:
+        """Return one entry; raise NotFound if it does not exist (any more)."""
+        entries = await self._log.read(position, entries_max=1, bytes_max=1) if position <= self.durable else []
+        if not entries or entries[0].position != position:
             raise NotFound(f"Message not found: {position}")
-        return found[0]
+        return entries[0]
 
     async def batch_size(self, position: Position) -> int:
-        """Messages of the batch at a position; 0 if there is none."""
+        """Return the batch size of the entry at a position; 0 if there is no batch."""
         try:
             return _batch_size((await self.read_entry(position)).entry)
         except NotFound:
@@ -84,7 +84,7 @@ class LogPositions:
 
 
 def _batch_size(entry: bytes) -> int:
-    """Messages of a batch; 0 if the entry is no batch."""
+    """Return the batch size of an entry; 0 if it is no batch."""
     try:
         metadata = message_metadata_of(entry)
     except PersistenceError:

@@ -1,4 +1,4 @@
-"""One open consumer: its permits, what it has not acknowledged yet, and its counters."""
+"""One open consumer: its permits, its unacknowledged entries, and its counters."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _position, _entry, _message_count = itemgetter(0), itemgetter(1), itemgetter(4)
 
 
 class ConsumerOwner(Protocol):
-    """What a consumer needs of its subscription."""
+    """The interface of the subscription for its consumers."""
 
     @property
     def name(self) -> str: ...
@@ -49,7 +49,7 @@ class ConsumerOwner(Protocol):
 
 
 class Consumer:
-    """See `interpulse.broker.live.api.LiveConsumer`."""
+    """A consumer; see `interpulse.broker.live.api.LiveConsumer`."""
 
     def __init__(self, owner: ConsumerOwner, request: SubscribeRequest, sink: ConsumerSink) -> None:
         self.request = request
@@ -58,11 +58,11 @@ class Consumer:
         self.name = request.consumer_name
         self.epoch = request.epoch
         self.permits = 0
-        """How many messages it may get now."""
+        """The number of messages that it may get now."""
         self.blocked = False
-        """It held as many messages as it may, and still holds more than half of that."""
+        """True from the limit of held messages until half of them are released."""
         self.pending: dict[Position, int] = {}
-        """Entries that this consumer alone holds, with their messages not acknowledged yet; Shared types only."""
+        """Entries that this consumer alone holds, with their unacknowledged messages; Shared types only."""
         self.unacknowledged = 0
         """Messages in `pending`."""
         self.out = TrafficMeter()
@@ -70,7 +70,7 @@ class Consumer:
         self.acknowledged = TrafficMeter()
         self.closed = False
         self.end_told = False
-        """It knows that the topic is terminated and drained."""
+        """True after the client was notified that the topic is terminated and drained."""
         self._owner = owner
         self._granted = 0
         self._unacknowledged_max = 0
@@ -162,12 +162,12 @@ class Consumer:
         self.sink.deliver(self.consumer_id, batch)
 
     def hold(self, batch: Sequence[Delivery]) -> None:
-        """Remember entries that only this consumer got."""
+        """Note entries that only this consumer got."""
         self.pending.update(zip(map(_position, batch), map(_message_count, batch), strict=True))
         self.unacknowledged += message_total(batch)
 
     def release(self, position: Position, messages_left: int = 0) -> bool:
-        """An entry, or all but ``messages_left`` of it, is done with; False if this consumer does not hold it."""
+        """Release an entry, or all but ``messages_left`` of it; return False if this consumer does not hold it."""
         held = self.pending.pop(position, None)
         if held is None:
             return False
@@ -179,24 +179,24 @@ class Consumer:
         return True
 
     def release_all(self, positions: Sequence[Position]) -> Sequence[Position]:
-        """As `release`, of entries that are done with as a whole; those of them that this consumer held, once each."""
+        """Release whole entries. Return those that this consumer held, once each."""
         released = list(map(self.pending.pop, positions, repeat(0)))
         self.unacknowledged -= sum(released)
         self._count_permits()
         return positions if all(released) else list(compress(positions, released))
 
     def give_up(self, positions: Iterable[Position]) -> None:
-        """Others get these entries, all of which it holds."""
+        """Release entries that other consumers get; this consumer must hold all of them."""
         self.unacknowledged -= sum(map(self.pending.pop, positions))
         self._count_permits()
 
     def hold_at_most(self, messages: int) -> None:
-        """A consumer that holds so many gets no more until it holds half of it; 0 = no limit."""
+        """Limit the held messages; at the limit, the consumer pauses until it holds half. 0 = no limit."""
         self._unacknowledged_max = messages
         self._count_permits()
 
     def forget_held(self) -> None:
-        """Everything it holds will be sent again."""
+        """Release everything; it will be sent again."""
         self.pending.clear()
         self.unacknowledged = 0
         self._count_permits()
@@ -210,7 +210,7 @@ class Consumer:
         self.permits = 0 if self.blocked else min(self._granted, limit - self.unacknowledged)
 
     def close_by_broker(self) -> None:
-        """Tell the client to come back."""
+        """Have the client reconnect."""
         if not self.closed:
             self.close()
             self.sink.consumer_closed(self.consumer_id)
@@ -250,7 +250,7 @@ class Consumer:
         }
 
     def measure(self) -> ConsumerMeasure:
-        """The metrics."""
+        """Return the metrics."""
         return ConsumerMeasure(
             self.redelivered.message_rate,
             self.acknowledged.message_rate,

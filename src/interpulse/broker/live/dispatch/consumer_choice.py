@@ -1,4 +1,4 @@
-"""Who gets which entries. Pure: it counts permits and names receivers, and sends nothing.
+"""The choice of receivers. Pure: it counts permits and names receivers, and sends nothing.
 
 One permit is one message. An entry goes to a receiver that has at least one permit left, so a batch may overdraw.
 """
@@ -21,13 +21,13 @@ __all__ = [
 ]
 
 TURN_ENTRIES_MAX = 20
-"""Entries a receiver gets before it is the next one's turn (dispatcherMaxRoundRobinBatchSize)."""
+"""Entries that a receiver gets before the next one's turn (dispatcherMaxRoundRobinBatchSize)."""
 
 _message_count = itemgetter(4)
 
 
 class Receiver(Protocol):
-    """What the choice looks at."""
+    """The interface of a consumer for the choice."""
 
     @property
     def name(self) -> str: ...
@@ -43,12 +43,12 @@ R = TypeVar("R", bound=Receiver)
 
 
 def message_total(batch: Iterable[Delivery]) -> int:
-    """How many permits these entries cost together."""
+    """Return the permits that these entries cost together."""
     return sum(map(_message_count, batch))
 
 
 def covered_by(batch: Sequence[Delivery], permits: int) -> int:
-    """How many entries from the beginning of ``batch`` may be sent for ``permits``; the last may overdraw."""
+    """Return how many entries from the beginning of ``batch`` fit the ``permits``; the last may overdraw."""
     if permits <= 0:
         return 0
     if message_total(batch) <= permits:
@@ -61,28 +61,30 @@ def covered_by(batch: Sequence[Delivery], permits: int) -> int:
 
 
 def choose_active(receivers: Sequence[R], topic: str, partition_index: int) -> R | None:
-    """The one that gets the entries of a Failover subscription.
+    """Return the active consumer of a Failover subscription.
 
-    Among the lowest priority level, the partitions of a topic are handed out in the order of consumer names. For a
-    topic without partitions the choice depends on the topic's name, so that many topics spread over the consumers, and
-    it changes only when the chosen one leaves or a newcomer outbids it.
+    Among the lowest priority level, the partitions of a topic are assigned in the order of consumer names. For a topic
+    without partitions the choice depends on the topic's name, so that many topics spread over the consumers, and it
+    changes only when the active one leaves or a new one outranks it.
     """
     if not receivers:
         return None
     level = min(map(attrgetter("priority_level"), receivers))
-    candidates = sorted((each for each in receivers if each.priority_level == level), key=attrgetter("name"))
+    candidates = sorted(
+        (receiver for receiver in receivers if receiver.priority_level == level), key=attrgetter("name")
+    )
     if partition_index >= 0:
         return candidates[partition_index % len(candidates)]
-    return max(candidates, key=lambda each: murmur3_hash(f"{each.name}@{topic}".encode()))
+    return max(candidates, key=lambda receiver: murmur3_hash(f"{receiver.name}@{topic}".encode()))
 
 
 def share_out(
     batch: Sequence[Delivery], receivers: Sequence[R], budgets: list[int], turn: int
 ) -> tuple[list[tuple[R, list[Delivery]]], int]:
-    """Deal entries out among receivers, lowest priority level first, some entries each in turn.
+    """Distribute entries among receivers, lowest priority level first, some entries each in turn.
 
-    ``budgets`` are the permits of each receiver; they are charged. Gives the parts, and the turn to begin the next
-    round with. What no consumer has permits for is in no part; it is always the end of the batch.
+    ``budgets`` are the permits of each receiver; they are charged. Returns the shares, and the turn that begins the
+    next round. Entries without permits are in no share; they are always the end of the batch.
     """
     if len(receivers) == 1:
         part = list(batch[: covered_by(batch, budgets[0])])
@@ -101,11 +103,11 @@ def share_out(
         parts[index] += taken
         budgets[index] -= message_total(taken)
         done += number
-    return [(each, part) for each, part in zip(receivers, parts, strict=True) if part], turn
+    return [(receiver, part) for receiver, part in zip(receivers, parts, strict=True) if part], turn
 
 
 def _next_in_turn(receivers: Sequence[R], budgets: Sequence[int], turn: int) -> int:
-    """The index of the next receiver with permits, of the lowest level that has any; -1 = none."""
+    """Return the index of the next receiver with permits, of the lowest level that has any; -1 = none."""
     best = -1
     count = len(receivers)
     for step in range(count):

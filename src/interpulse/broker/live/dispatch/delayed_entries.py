@@ -1,8 +1,8 @@
-"""Entries of one subscription that shall not be delivered before their time (``deliver_at_time`` of a message).
+"""Entries of one subscription that must not be delivered before their time (``deliver_at_time`` of a message).
 
-Only their positions are kept, 60 bytes each: after a restart they are found again when the backlog is read. An entry is
-never due early. It may be late by a tick (``delayedDeliveryTickTimeMillis``): consumers are woken no more often than
-that, so that thousands of times that lie close together do not become as many turns.
+Only their positions are stored, 60 bytes each: after a restart they are collected again when the backlog is read. An
+entry is never due early. It may be late by a tick (``delayedDeliveryTickTimeMillis``): consumers are woken no more
+often than that, so that thousands of close times do not become as many turns of the event loop.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from interpulse.model.ids import Position
 __all__ = ["DELAYED_MAX", "DelayedEntries", "check_delay", "deliver_at_of"]
 
 DELAYED_MAX = 500_000
-"""No new entries are read for a subscription while so many of its entries wait for their time."""
+"""Delayed entries of a subscription above which it reads no new entries."""
 
-_TAG = b"\x98\x01"  # of the field deliver_at_time
+_TAG = b"\x98\x01"  # tag of the field deliver_at_time
 _SLEEP_MAX_MS = 60_000
-"""The wall clock may be set meanwhile."""
+"""The longest sleep: the wall clock may be set meanwhile."""
 
 _NUMBER_BITS = 64
 _NUMBER = (1 << _NUMBER_BITS) - 1
@@ -30,7 +30,7 @@ _BYTES_PER_ENTRY = 60
 
 
 class Handle(Protocol):
-    """A timer, as an event loop gives it."""
+    """A timer of the event loop."""
 
     def cancel(self) -> None: ...
 
@@ -39,7 +39,7 @@ CallLater = Callable[[float, Callable[[], None]], Handle]
 
 
 def deliver_at_of(entry: bytes) -> int:
-    """The time in milliseconds before which an entry shall not be delivered; 0 = at once.
+    """Return the time in milliseconds before which an entry must not be delivered; 0 = immediately.
 
     Nearly all entries have none, and are recognised without being parsed.
     """
@@ -52,14 +52,14 @@ def deliver_at_of(entry: bytes) -> int:
 
 
 def check_delay(entry: bytes, max_delay_millis: int) -> None:
-    """Raises NotAllowed if an entry asks for a longer delay after its publication than the policies allow."""
+    """Raise NotAllowed if an entry asks for a longer delay after its publication than the policies allow."""
     deliver_at = deliver_at_of(entry)
     if deliver_at and deliver_at - message_metadata_of(entry).publish_time > max_delay_millis:
         raise NotAllowed(f"Exceeds max allowed delivery delay of {max_delay_millis} milliseconds")
 
 
 class DelayedEntries:
-    """See the module. The owner asks `due` whenever it sends, and is called back when it should ask again."""
+    """The delayed entries. The owner calls `due` whenever it sends, and is called back when it should call again."""
 
     def __init__(
         self, tick_ms: int, now_ms: Callable[[], int], call_later: CallLater, on_due: Callable[[], None]
@@ -79,41 +79,41 @@ class DelayedEntries:
 
     @property
     def memory_bytes(self) -> int:
-        """About."""
+        """Return the approximate memory in use."""
         return len(self._heap) * _BYTES_PER_ENTRY
 
     @property
     def full(self) -> bool:
-        """No more entries shall be looked at."""
+        """True if no more entries may be added."""
         return len(self._heap) >= DELAYED_MAX
 
     def add(self, position: Position, deliver_at_ms: int) -> None:
-        """Keep an entry until its time."""
+        """Store an entry until its time."""
         packed = _packed(deliver_at_ms, position)
         heappush(self._heap, packed)
         if self._handle is None or self._heap[0] == packed:
             self._arm()
 
     def due(self, count_max: int) -> list[Position]:
-        """Take out entries whose time has come, those of the earliest time first."""
+        """Remove and return entries whose time has come, those of the earliest time first."""
         heap = self._heap
         if not heap:
             return []
-        found: list[Position] = []
+        due: list[Position] = []
         limit = (self._now_ms() + 1) << 2 * _NUMBER_BITS
-        while heap and heap[0] < limit and len(found) < count_max:
-            found.append(_position(heappop(heap)))
+        while heap and heap[0] < limit and len(due) < count_max:
+            due.append(_position(heappop(heap)))
         self._arm()
-        return found
+        return due
 
     def forget_upto(self, position: Position) -> None:
-        """Entries up to here are not needed any more."""
-        self._heap = [each for each in self._heap if _position(each) > position]
+        """Drop entries up to here."""
+        self._heap = [packed for packed in self._heap if _position(packed) > position]
         heapify(self._heap)
 
     def take_all(self) -> list[tuple[Position, int]]:
-        """Give everything away, with its time."""
-        taken = [(_position(each), each >> 2 * _NUMBER_BITS) for each in sorted(self._heap)]
+        """Remove and return all entries, with their times."""
+        taken = [(_position(packed), packed >> 2 * _NUMBER_BITS) for packed in sorted(self._heap)]
         self.clear()
         return taken
 
@@ -123,13 +123,13 @@ class DelayedEntries:
         self.sleep()
 
     def sleep(self) -> None:
-        """Call back only after something is added or asked for."""
+        """Cancel the callback until an entry is added or `due` is called."""
         if self._handle is not None:
             self._handle.cancel()
             self._handle = None
 
     def _arm(self) -> None:
-        """Have the owner called back when the next entry is due, but not twice in one tick."""
+        """Schedule the callback for the next due entry, but not twice in one tick."""
         if not self._heap:
             return self.sleep()
         now = self._now_ms()

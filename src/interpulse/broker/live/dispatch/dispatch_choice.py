@@ -1,4 +1,4 @@
-"""Which dispatch a subscription needs for its first consumer, and whether others fit to it."""
+"""The dispatch for a subscription's first consumer, and the check whether further consumers fit."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Dispatch = SingleActiveDispatch | SharedDispatch
 
 
 class DispatchOwner(FeedSource, Protocol):
-    """What a dispatch needs of its topic."""
+    """The interface of the topic for a dispatch."""
 
     @property
     def name(self) -> TopicName: ...
@@ -41,7 +41,7 @@ class DispatchOwner(FeedSource, Protocol):
 
 
 def new_dispatch(request: SubscribeRequest, owner: DispatchOwner, cursor: Cursor, wake: Callable[[], None]) -> Dispatch:
-    """For a subscription whose first consumer this is; ``wake`` is called when there may be something to send."""
+    """Create the dispatch for a first consumer. ``wake`` is called when there may be something to send."""
     sub_type, name = request.sub_type, owner.name
     if sub_type in (SubType.EXCLUSIVE, SubType.FAILOVER):
         return SingleActiveDispatch(
@@ -56,7 +56,7 @@ def new_dispatch(request: SubscribeRequest, owner: DispatchOwner, cursor: Cursor
 
 
 def delays_of(owner: DispatchOwner, wake: Callable[[], None]) -> DelayedEntries | None:
-    """Where entries wait for their time; None if the policies do not let them."""
+    """Return the store of delayed entries; None if the policies allow no delays."""
     policy = owner.settings.delayed_delivery
     if policy is None or not policy.active:
         return None
@@ -69,21 +69,21 @@ def delays_of(owner: DispatchOwner, wake: Callable[[], None]) -> DelayedEntries 
 
 
 def fits(request: SubscribeRequest, first: SubscribeRequest) -> bool:
-    """Whether a consumer can share the dispatch that was made for another one."""
+    """Return True if a consumer can share the dispatch that was made for another one."""
     return not _difference(request, first)
 
 
 def check_fitting(request: SubscribeRequest, first: SubscribeRequest) -> None:
-    """Raises ConsumerBusy if a consumer cannot be beside those that are connected."""
+    """Raise ConsumerBusy if a consumer does not fit the connected ones."""
     difference = _difference(request, first)
     if difference:
         raise ConsumerBusy(f"Subscription is of different type. Active subscription {difference}.")
 
 
 async def make_way(request: SubscribeRequest, consumers: Sequence[Consumer]) -> None:
-    """Close the consumers whose client is gone if some are in the way; raises ConsumerBusy as `check_fitting` does.
+    """Close consumers in the way whose client is gone; raise ConsumerBusy as `check_fitting` does.
 
-    A client whose connection broke without a word comes back before the old one is found dead.
+    A client may reconnect before its broken connection is detected.
     """
     if consumers:
         check_fitting(request, consumers[0].request)
@@ -94,7 +94,7 @@ async def make_way(request: SubscribeRequest, consumers: Sequence[Consumer]) -> 
 
 
 def _difference(request: SubscribeRequest, first: SubscribeRequest) -> str:
-    """What keeps two consumers from sharing a subscription; "" = nothing."""
+    """Return the difference that keeps two consumers from sharing a subscription; "" = none."""
     if request.sub_type is not first.sub_type:
         return (
             f"type of '{first.sub_type.label}' is different than the connecting consumer's type "
@@ -116,9 +116,12 @@ def _difference(request: SubscribeRequest, first: SubscribeRequest) -> str:
 
 
 def in_the_way(request: SubscribeRequest, consumers: Sequence[Consumer]) -> bool:
-    """Whether a consumer can come only if one of these is gone: all but one Exclusive, or one with its key ranges."""
+    """Return True if a consumer can join only after one of these leaves.
+
+    That is so for an Exclusive consumer, and for one whose key ranges are taken.
+    """
     if request.sub_type is SubType.EXCLUSIVE:
         return bool(consumers)
     wanted = request.key_sharing.sticky_ranges if request.sub_type is SubType.KEY_SHARED else ()
-    taken = [each for other in consumers for each in other.request.key_sharing.sticky_ranges]
+    taken = [sticky_range for other in consumers for sticky_range in other.request.key_sharing.sticky_ranges]
     return any(overlapping(mine, theirs) for mine in wanted for theirs in taken)

@@ -1,7 +1,7 @@
-"""What holds the deliveries of one subscription back: the dispatch rates of its topic and of its own.
+"""The dispatch rates of a topic and its subscriptions, as a gate before the deliveries of one subscription.
 
-A gate that lets nothing through calls its subscription again when the rates allow more; it asks for one call at a time.
-Subscriptions that share the rate of their topic take turns: else the first to be called would take all there is.
+A closed gate calls its subscription again when the rates allow more; one call is scheduled at a time. Subscriptions
+that share the rate of their topic take turns; otherwise the first to be called would use all tokens.
 """
 
 from __future__ import annotations
@@ -21,32 +21,32 @@ NOT_THROTTLED: Final = {
     for owner in ("Subscription", "Topic")
     for kind in ("Msg", "Bytes")
 }
-"""How often nothing was sent, for want of which tokens of whose rate; Pulsar's names."""
+"""Pulsar's names for throttling, by rate and kind of token."""
 
 
 class DispatchLimit:
-    """One dispatch rate, as it counts now: a rate above that of the producers follows theirs."""
+    """One dispatch rate in its effective form: a rate relative to the producers follows theirs."""
 
     def __init__(self, rate: DispatchRate, now_ms: int) -> None:
         self.rate = rate
         self.limit = RateLimit(rate.messages, rate.bytes, rate.period_seconds, now_ms)
         self._turns: dict[DispatchGate, None] = {}
-        """Who waits for this limit alone, and will be called when it allows more; who came first is first."""
+        """Subscriptions that wait for this limit alone, in the order of their calls."""
 
     def is_turn_of(self, gate: DispatchGate) -> bool:
-        """No other subscription has waited longer."""
+        """Return True if no other subscription has waited longer."""
         return next(iter(self._turns), gate) is gate
 
     def await_turn(self, gate: DispatchGate) -> None:
-        """This one is behind those that wait already."""
+        """Queue this subscription behind the waiting ones."""
         self._turns.setdefault(gate)
 
     def end_turn(self, gate: DispatchGate) -> None:
-        """This one had its turn, or needs it no more."""
+        """Remove this subscription: it had its turn, or needs it no more."""
         self._turns.pop(gate, None)
 
     def follow(self, publish_messages: float, publish_bytes: float, now_ms: int) -> None:
-        """The producers publish so much per second."""
+        """Follow the publish rates per second."""
         rate = self.rate
         if rate.relative_to_publish_rate:
             seconds = rate.period_seconds
@@ -56,14 +56,14 @@ class DispatchLimit:
 
 
 def limit_of(rate: DispatchRate | None, before: DispatchLimit | None, now_ms: int) -> DispatchLimit | None:
-    """The limit that this rate sets, None = none; one that stays goes on counting."""
+    """Return the limit for a rate, None = no limit. An unchanged rate keeps its tokens."""
     if rate is None or not rate.limited:
         return None
     return before if before is not None and before.rate == rate else DispatchLimit(rate, now_ms)
 
 
 class DispatchGate:
-    """See the module."""
+    """The gate before the deliveries of one subscription."""
 
     def __init__(
         self,
@@ -73,11 +73,11 @@ class DispatchGate:
         call_later: Callable[[int, Callable[[], None]], None],
         wake: Callable[[], None],
     ) -> None:
-        """One limit at least. ``call_later(ms, call)`` is the clock's; ``wake`` looks again what can be sent."""
+        """Use at least one limit. ``call_later(ms, call)`` is the clock's; ``wake`` tries to send again."""
         self.topic_limit = topic_limit
         self.own_limit = own_limit
         owners = [("Topic", topic_limit), ("Subscription", own_limit)]
-        self._limits = [(owner, each) for owner, each in owners if each is not None]
+        self._limits = [(owner, limit) for owner, limit in owners if limit is not None]
         self._now_ms = now_ms
         self._call_later = call_later
         self._wake = wake
@@ -85,37 +85,37 @@ class DispatchGate:
         self._throttled = dict(NOT_THROTTLED)
 
     def room(self) -> int:
-        """How many entries may be sent now at most; 0 = none, there will be a call when it is time."""
+        """Return the number of entries that may be sent now at most; 0 = none until the callback."""
         now = self._now_ms()
-        wait_ms = max(each.limit.wait_ms(now) for _, each in self._limits)
+        wait_ms = max(limit.limit.wait_ms(now) for _, limit in self._limits)
         if not wait_ms and self.topic_limit is not None and not self.topic_limit.is_turn_of(self):
             wait_ms = PAUSE_MS_MIN
         if wait_ms:
             self._count_throttled(now)
             self._wait(wait_ms, now)
             return 0
-        return min(each.limit.room(now) for _, each in self._limits)
+        return min(limit.limit.room(now) for _, limit in self._limits)
 
     def admitted(self, batch: Sequence[Delivery]) -> int:
-        """How many entries from the beginning of ``batch`` may be sent now."""
+        """Return how many entries from the beginning of ``batch`` may be sent now."""
         now = self._now_ms()
-        return min(each.limit.admitted(batch, now) for _, each in self._limits)
+        return min(limit.limit.admitted(batch, now) for _, limit in self._limits)
 
     def sent(self, batch: Sequence[Delivery]) -> None:
-        """These entries went to consumers."""
-        now, messages, size = self._now_ms(), message_total(batch), sum(len(each.entry) for each in batch)
-        for _, each in self._limits:
-            each.limit.spend(messages, size, now)
+        """Charge entries that went to consumers."""
+        now, messages, size = self._now_ms(), message_total(batch), sum(len(delivery.entry) for delivery in batch)
+        for _, limit in self._limits:
+            limit.limit.spend(messages, size, now)
         if self.topic_limit is not None:
             self.topic_limit.end_turn(self)
 
     def stats(self) -> Mapping[str, int]:
-        """How often nothing was sent, and because of which rate."""
+        """Return the number of blocked dispatches, by rate."""
         return self._throttled
 
     def _count_throttled(self, now: int) -> None:
-        for owner, each in self._limits:
-            for kind, short in zip(("Msg", "Bytes"), each.limit.short_of(now), strict=True):
+        for owner, limit in self._limits:
+            for kind, short in zip(("Msg", "Bytes"), limit.limit.short_of(now), strict=True):
                 self._throttled[f"dispatchThrottled{kind}EventsBy{owner}Limit"] += short
 
     def _wait(self, wait_ms: int, now: int) -> None:

@@ -1,8 +1,8 @@
-"""Reads the log ahead of one subscription, and turns entries into deliveries.
+"""Reads of the log ahead of one subscription, and deliveries made from their entries.
 
-The feed stands *behind* the last entry that was taken. Cached entries are given at once; others are read in a reader
-thread, one read at a time, and the dispatcher is called back afterwards. Markers are acknowledged here, and entries
-that are acknowledged already are left out.
+The feed's position is *after* the last consumed entry. Cached entries are returned immediately; others are read in a
+reader thread, one read at a time, and the dispatcher is called back afterwards. The feed acknowledges markers itself,
+and omits acknowledged entries.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ READ_BYTES_MAX = 5 * 1024 * 1024
 """Bytes of one read (dispatcherMaxReadSizeBytes)."""
 
 AGAIN_S = 1.0
-"""Between attempts at entries that cannot be read now."""
+"""Seconds between attempts to read temporarily unreadable entries."""
 
 _new = tuple.__new__
 _position, _entry = itemgetter(0), itemgetter(1)
 
 
 class FeedSource(Protocol):
-    """The topic, as a feed sees it."""
+    """The interface of the topic for its feeds."""
 
     @property
     def log(self) -> Log: ...
@@ -57,14 +57,14 @@ class FeedSource(Protocol):
     def reads(self) -> SharedReads: ...
 
     def read_failed(self, error: PulsarError) -> None:
-        """Entries cannot be read: the topic is of no use until it is loaded again."""
+        """Fail the topic: entries cannot be read until it is loaded again."""
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Run work that ends with the topic."""
 
 
 class EntryFeed:
-    """See the module."""
+    """The entries ahead of one subscription."""
 
     def __init__(self, source: FeedSource, cursor: Cursor, on_ready: Callable[[], None]) -> None:
         self._source = source
@@ -72,28 +72,28 @@ class EntryFeed:
         self._on_ready = on_ready
         self.after = cursor.mark_delete
         self.read_compacted = False
-        """Read the compacted ledger instead of the log behind it."""
+        """True to read the compacted ledger instead of the log after it."""
         self.key_ranges: Sequence[KeyRange] = ()
-        """Only entries with keys in these are delivered; () = all."""
+        """Key ranges of delivered entries; () = all."""
         self._ahead: list[LogEntry] = []
         self._held = -1
         """The number of the entries ahead in the read buffer limiter."""
         self._reads_ahead = True
-        """False once the limiter took the entries ahead back: from then on only wanted entries are read."""
+        """False after the limiter freed the entries ahead: from then on only wanted entries are read."""
         self._reading = False
         self._round = 0
-        """Grows with every rewind, so that an earlier read is recognised."""
+        """The number of rewinds, by which an earlier read is recognised."""
         self._skipped_upto: Position | None = None
 
     @property
     def reading(self) -> bool:
-        """A read is under way; the dispatcher is called back."""
+        """True during a read; the dispatcher is called back."""
         return self._reading
 
     def peek(self, messages_max: int) -> list[Delivery]:
-        """The next entries to deliver, in order, with about so many messages.
+        """Return the next deliveries, in order, with about ``messages`` messages.
 
-        None at the end of the log, and during a read.
+        Returns nothing at the end of the log, and during a read.
         """
         while True:
             raw = self._raw(min(messages_max, READ_ENTRIES_MAX))
@@ -106,7 +106,7 @@ class EntryFeed:
             self._move(raw[-1].position)
 
     def consumed(self, batch: Sequence[Delivery], number: int) -> None:
-        """The first ``number`` deliveries of a `peek` were taken."""
+        """Consume the first ``number`` deliveries of a `peek`."""
         if number == len(batch) and self._skipped_upto is not None:
             self._move(self._skipped_upto)
         elif number:
@@ -114,7 +114,7 @@ class EntryFeed:
         self._skipped_upto = None
 
     def rewind(self, after: Position) -> None:
-        """Begin again behind ``after``."""
+        """Restart after the position ``after``."""
         self.after = after
         self._cursor.begin(compacted=self.read_compacted)
         self._look_ahead([])
@@ -129,14 +129,14 @@ class EntryFeed:
             if not self._ahead:
                 self._look_ahead([])
 
-    def _look_ahead(self, found: list[LogEntry]) -> None:
+    def _look_ahead(self, entries: list[LogEntry]) -> None:
         limiter = self._source.reads.limiter
         limiter.free(self._held)
-        self._ahead = found
-        self._held = limiter.hold(sum(map(len, map(_entry, found))), self._let_go) if found else -1
+        self._ahead = entries
+        self._held = limiter.hold(sum(map(len, map(_entry, entries))), self._let_go) if entries else -1
 
     def _let_go(self, number: int) -> None:
-        """The read buffer limiter takes its bytes back: the entries ahead are read again later."""
+        """Free the entries ahead for the read buffer limiter; they are read again later."""
         if number == self._held:
             self._look_ahead([])
             self._reads_ahead = False
@@ -152,9 +152,9 @@ class EntryFeed:
         if compacted is None:
             if self.read_compacted:
                 self._cursor.compacted_read()
-            found = self._source.reads.read_cached(start, entries_max=entries_max, bytes_max=READ_BYTES_MAX)
-            if found is not None:
-                return found
+            cached = self._source.reads.read_cached(start, entries_max=entries_max, bytes_max=READ_BYTES_MAX)
+            if cached is not None:
+                return cached
         self._reading = True
         wanted = READ_ENTRIES_MAX if self._reads_ahead else entries_max
         self._source.spawn(self._read(start, self._round, compacted, wanted))
@@ -169,48 +169,48 @@ class EntryFeed:
             return await read_on(topic_log, compacted, start, **limits)
 
         try:
-            found = await read_patiently(read, lambda: round_ == self._round)
+            entries = await read_patiently(read, lambda: round_ == self._round)
         except PulsarError as error:
             self._source.read_failed(error)
             return
         finally:
             self._reading = False
         if round_ == self._round:
-            self._source.entry_metadata.learn(found)
-            self._look_ahead(found)
+            self._source.entry_metadata.learn(entries)
+            self._look_ahead(entries)
             if compacted is not None:
                 first = topic_log.first_position
-                positions = map(_position, found)
-                self._cursor.hand_out_compacted(each for each in positions if first is None or each < first)
-                if not found:
+                positions = map(_position, entries)
+                self._cursor.hand_out_compacted(position for position in positions if first is None or position < first)
+                if not entries:
                     self.after = compacted.horizon
         self._on_ready()
 
     def _deliveries(self, raw: Sequence[LogEntry], messages_max: int) -> tuple[list[Delivery], Position]:
-        """Deliveries up to the one whose messages are enough, and up to where nothing else is to be delivered."""
+        """Return deliveries with enough messages, and the position up to which entries were examined."""
         first, last = raw[0].position, raw[-1].position
         if self.key_ranges:
-            raw = [found for found in raw if within(self.key_ranges, sticky_slot_of(found.entry))]
+            raw = [log_entry for log_entry in raw if within(self.key_ranges, sticky_slot_of(log_entry.entry))]
         untouched = self._cursor.untouched_from(first)
         if untouched and self._source.entry_metadata.all_ordinary_since(first):
             rows = zip(map(_position, raw), map(_entry, raw), repeat(0), repeat(()), repeat(1), strict=False)
             return list(map(_new, repeat(Delivery), rows)), last
         deliveries: list[Delivery] = []
         looked_upto = first
-        for found in raw:
-            delivery = self._delivery(found, untouched=untouched)
+        for log_entry in raw:
+            delivery = self._delivery(log_entry, untouched=untouched)
             if delivery is None:
-                looked_upto = found.position
+                looked_upto = log_entry.position
             elif messages_max <= 0:
                 return deliveries, looked_upto
             else:
                 deliveries.append(delivery)
                 messages_max -= delivery.message_count
-                looked_upto = found.position
+                looked_upto = log_entry.position
         return deliveries, last
 
-    def _delivery(self, found: LogEntry, *, untouched: bool) -> Delivery | None:
-        position, entry = found
+    def _delivery(self, log_entry: LogEntry, *, untouched: bool) -> Delivery | None:
+        position, entry = log_entry
         cursor = self._cursor
         metadata = self._source.entry_metadata.get(position, entry)
         if metadata.is_marker:
@@ -230,15 +230,15 @@ class EntryFeed:
 async def read_patiently(
     read: Callable[[], Awaitable[list[LogEntry]]], is_wanted: Callable[[], bool]
 ) -> list[LogEntry]:
-    """What is read, tried each second while it cannot be read now; nothing if it is not wanted any more."""
-    told = False
+    """Read, and retry each second while the entries are temporarily unreadable. Stop if they are unwanted."""
+    reported = False
     while True:
         try:
             return await read()
         except NotReadableNow as error:
-            if not told:
-                log.warning("entries are not read now, tried again each second error=%s", error)
-                told = True
+            if not reported:
+                log.warning("entries are unreadable now, retrying every second error=%s", error)
+                reported = True
         await asyncio.sleep(AGAIN_S)
         if not is_wanted():
             return []

@@ -1,4 +1,4 @@
-"""The hash ring of a Key_Shared subscription, and the key ranges that sticky consumers ask for. Pure."""
+"""The hash ring of a Key_Shared subscription, and the key ranges of sticky consumers. Pure."""
 
 from __future__ import annotations
 
@@ -18,19 +18,21 @@ _POINTS_PER_CONSUMER = 100
 
 
 class HashRing:
-    """The consumer that each slot belongs to.
+    """The mapping of slots to consumers.
 
-    Consumers that take their share of all keys stand at many points of the ring, so that one joining or leaving moves
-    few keys; consumers with ranges of their own (sticky) get exactly these.
+    Consumers that share all keys have many points on the ring, so that few keys move when one joins or leaves. Sticky
+    consumers get exactly their own ranges.
     """
 
     def __init__(self, sharers: Iterable[str], sticky: Mapping[str, Sequence[KeyRange]]) -> None:
         """``sharers`` and the keys of ``sticky`` identify consumers."""
         self._points = sorted(chain.from_iterable(map(_points_of, sharers)))
-        self._ranges = sorted((each.start, each.end, owner) for owner, ranges in sticky.items() for each in ranges)
+        self._ranges = sorted(
+            (key_range.start, key_range.end, owner) for owner, ranges in sticky.items() for key_range in ranges
+        )
 
     def arcs(self) -> Iterator[tuple[int, str | None]]:
-        """The last slot of each arc of the ring, in order, and whose it is; None if no consumer takes it."""
+        """Return the last slot of each arc of the ring, in order, and its owner; None if no consumer takes it."""
         end, rest = -1, None
         for start, last, owner in self._ranges:
             if start > end + 1:
@@ -43,12 +45,12 @@ class HashRing:
         yield STICKY_SLOTS, rest
 
     def ranges_of(self, owner: str) -> list[KeyRange]:
-        """The slots that this consumer gets; the slot 0 does not occur."""
+        """Return the slot ranges of this consumer; the slot 0 does not occur."""
         return list(self._ranges_by_owner.get(owner, ()))
 
     @cached_property
     def _ranges_by_owner(self) -> Mapping[str, list[KeyRange]]:
-        """Per consumer: the slots that it gets. Statistics ask for each, and would walk round the ring every time."""
+        """The slot ranges per consumer, cached: statistics read them for each, which would walk the ring every time."""
         ranges: dict[str, list[KeyRange]] = defaultdict(list)
         for start, end, owner in self._ranges:
             ranges[owner].append(KeyRange(start, end))
@@ -61,7 +63,7 @@ class HashRing:
 
 
 def _append_range(ranges: list[KeyRange], following: KeyRange) -> None:
-    """Put a range behind the others, joined with the last one if it follows without a gap."""
+    """Append a range, joined with the last one if it follows without a gap."""
     if ranges and ranges[-1].end + 1 == following.start:
         ranges[-1] = KeyRange(ranges[-1].start, following.end)
     else:
@@ -70,45 +72,47 @@ def _append_range(ranges: list[KeyRange], following: KeyRange) -> None:
 
 @lru_cache(maxsize=2_000)
 def _points_of(sharer: str) -> tuple[tuple[int, str], ...]:
-    """Where a consumer stands on the ring, in order."""
+    """Return the points of a consumer on the ring, in order."""
     hashes = (murmur3_hash(f"{sharer}#{point}".encode()) for point in range(_POINTS_PER_CONSUMER))
-    return tuple(sorted((each % STICKY_SLOTS, sharer) for each in hashes))
+    return tuple(sorted((point % STICKY_SLOTS, sharer) for point in hashes))
 
 
 def overlapping(one: KeyRange, other: KeyRange) -> bool:
-    """Whether two ranges share a slot."""
+    """Return True if two ranges share a slot."""
     return one.start <= other.end and other.start <= one.end
 
 
 def within(ranges: Iterable[KeyRange], slot: int) -> bool:
-    """Whether a slot is in one of the ranges."""
+    """Return True if a slot is in one of the ranges."""
     return any(start <= slot <= end for start, end in ranges)
 
 
 def sticky_sharing(ranges: tuple[KeyRange, ...], out_of_order_allowed: bool) -> KeySharing:
-    """What a consumer asks for that names its ranges; raises ConsumerAssignError if it names none."""
+    """Return the key sharing of a sticky consumer; raise ConsumerAssignError if it names no ranges."""
     if not ranges:
         raise ConsumerAssignError("Ranges for KeyShared policy must not be empty.")
     return KeySharing(ranges, out_of_order_allowed)
 
 
 def check_ranges(wanted: Sequence[KeyRange], taken: Mapping[str, Sequence[KeyRange]]) -> None:
-    """Raises ConsumerAssignError unless the wanted ranges are valid and free; ``taken`` by consumers' names."""
-    for number, each in enumerate(wanted):
-        if each.start > each.end:
-            raise ConsumerAssignError(f"Fixed hash range start > end for range: {_text(each)}")
-        if not 0 <= each.start <= each.end < STICKY_SLOTS:
-            raise ConsumerAssignError(f"Fixed hash range {_text(each)} is not within [0,{STICKY_SLOTS - 1}]")
+    """Raise ConsumerAssignError unless the ranges are valid and free; ``taken`` holds ranges by consumer name."""
+    for number, key_range in enumerate(wanted):
+        if key_range.start > key_range.end:
+            raise ConsumerAssignError(f"Fixed hash range start > end for range: {_text(key_range)}")
+        if not 0 <= key_range.start <= key_range.end < STICKY_SLOTS:
+            raise ConsumerAssignError(f"Fixed hash range {_text(key_range)} is not within [0,{STICKY_SLOTS - 1}]")
         for own in wanted[:number]:
-            if overlapping(each, own):
-                raise ConsumerAssignError(f"Consumer's own ranges conflict: {_text(own)} overlaps with {_text(each)}")
+            if overlapping(key_range, own):
+                raise ConsumerAssignError(
+                    f"Consumer's own ranges conflict: {_text(own)} overlaps with {_text(key_range)}"
+                )
         for name, ranges in taken.items():
             for other in ranges:
-                if overlapping(each, other):
+                if overlapping(key_range, other):
                     raise ConsumerAssignError(
-                        f"Range conflict with consumer {name}: {_text(each)} overlaps with {_text(other)}"
+                        f"Range conflict with consumer {name}: {_text(key_range)} overlaps with {_text(other)}"
                     )
 
 
-def _text(each: KeyRange) -> str:
-    return f"[{each.start},{each.end}]"
+def _text(key_range: KeyRange) -> str:
+    return f"[{key_range.start},{key_range.end}]"

@@ -1,15 +1,15 @@
 """The consumer selector of Key_Shared: each key goes to one consumer at a time, in order.
 
-A key is known by its slot. Invariants, unless the subscription allows any order:
+A key is identified by its slot. Invariants, unless the subscription allows any order:
 
-* all unacknowledged entries of a slot are with one consumer, its *holder*;
+* one consumer, the *holder*, has all unacknowledged entries of a slot;
 * entries go to the slot's owner only, the consumer that the hash ring names;
-* a slot whose holder is not its owner, because a consumer joined or left, is *draining*: no consumer gets anything of
-  it until its holder has acknowledged or given back what it has (PIP-379);
+* a slot whose holder is not its owner, because a consumer joined or left, is *draining*: no consumer gets its entries
+until its holder has acknowledged or returned the ones it has (PIP-379);
 * while replays wait for an owner, new entries of its slots wait behind them.
 
-Nothing is kept of a slot unless it is draining: until then its holder is its owner. Replays wait in one queue per
-owner, so that an owner without permits costs the others nothing; those of a draining slot wait apart.
+Only draining slots have a record: until then a slot's holder is its owner. Replays wait in one queue per owner, so that
+an owner without permits does not slow the others; those of a draining slot wait separately.
 """
 
 from __future__ import annotations
@@ -37,44 +37,44 @@ T = TypeVar("T")
 
 
 class _Holding(NamedTuple):
-    """What a consumer holds of a slot."""
+    """The entries that a consumer holds of a slot."""
 
     holder: Consumer | None
     entry_count: int
 
 
 class _DrainingSlot:
-    """A slot that an earlier owner holds entries of."""
+    """A slot whose entries are held by an earlier owner."""
 
     __slots__ = ("blocked", "holder", "number", "out", "replays")
 
     def __init__(self, number: int, held: _Holding, blocked: int) -> None:
         self.number = number
         self.holder, self.out = held
-        """Who holds how many entries of it."""
+        """The holder, and the number of its entries."""
         self.blocked = blocked
-        """How many times an entry of it was refused since then."""
+        """The number of entries refused since the slot began to drain."""
         self.replays = Replays()
 
 
 class KeySelector:
-    """See the module."""
+    """The selector for Key_Shared subscriptions."""
 
     def __init__(self, *, ordered: bool) -> None:
-        """Not ``ordered``: the owner of a slot gets its entries whatever others still hold of it."""
+        """Without ``ordered``, the owner of a slot gets its entries even if other consumers hold some of it."""
         self._ordered = ordered
         self._sticky_keys = StickyKeys()
         self._slots = SeenSlots()
-        """Of every entry that a consumer holds, or that waits and was seen, and of some that were acknowledged."""
+        """Slots of all held entries, of seen replays, and of some acknowledged entries."""
         self._draining: dict[int, _DrainingSlot] = {}
         self._drained: Counter[Consumer] = Counter()
-        """Per consumer: how many of its slots have been drained."""
+        """The number of drained slots, per consumer."""
         self._waiting = 0
-        """How many entries are among the replays and were seen."""
+        """The number of seen replays."""
         self._queues: defaultdict[Consumer | None, Replays] = defaultdict(Replays)
-        """Per owner: what waits of its slots, without those that are draining."""
+        """Replays of slots that are not draining, per owner."""
         self._unseen = Replays()
-        """Replays whose key is not known before they are read."""
+        """Replays whose key is unknown until they are read."""
 
     # --- entries
 
@@ -83,8 +83,8 @@ class KeySelector:
         return self._waiting + len(self._unseen)
 
     def entries_wanted(self, ready: Sequence[Consumer]) -> int:
-        """Each consumer gets its share of the entries only: for fewer consumers more have to be read."""
-        return sum(each.permits for each in ready) * len(self._sticky_keys.consumers) // len(ready)
+        """Return the entries to read. Each consumer gets only its share: fewer receivers need more of them."""
+        return sum(consumer.permits for consumer in ready) * len(self._sticky_keys.consumers) // len(ready)
 
     def select(self, batch: Sequence[Delivery], ready: Sequence[Consumer]) -> Selection:
         budgets = _budgets(ready)
@@ -107,7 +107,7 @@ class KeySelector:
         assignments: Assignments = []
         filed = self._file_unseen(batch) if self._unseen else []
         if filed and self._draining:
-            batch = [each for each in batch if self._slots.of(each.position) not in self._draining]
+            batch = [delivery for delivery in batch if self._slots.of(delivery.position) not in self._draining]
         for owner, part in self._replays_by_owner(batch, ready, all_seen=not filed).items():
             count = covered_by(part, budgets.get(owner, 0))
             if count and owner is not None:
@@ -116,7 +116,7 @@ class KeySelector:
                 self._waiting -= count
         if filed:
             taken = set(map(_position, chain.from_iterable(part for _, part in assignments)))
-            filed = [each for each in filed if each.position not in taken]
+            filed = [delivery for delivery in filed if delivery.position not in taken]
         return Selection(assignments, filed)
 
     def next_replays(self, ready: Sequence[Consumer], entries_max: int) -> list[Position]:
@@ -176,15 +176,15 @@ class KeySelector:
         self._regroup(held)
 
     def _held(self) -> dict[int, _Holding]:
-        """Of each slot that a consumer holds entries of, unless order does not matter."""
+        """Count the held entries per slot and holder, unless order does not matter."""
         if not self._ordered:
             return {}
         out = Counter(self._slots.of_all(self._held_positions()))
-        found = dict(zip(out, map(_Holding, self._sticky_keys.owners(out), out.values()), strict=True))
-        return found | {each.number: _Holding(each.holder, each.out) for each in self._draining.values()}
+        holdings = dict(zip(out, map(_Holding, self._sticky_keys.owners(out), out.values()), strict=True))
+        return holdings | {slot.number: _Holding(slot.holder, slot.out) for slot in self._draining.values()}
 
     def _regroup(self, held: Mapping[int, _Holding]) -> None:
-        """Slots have other owners now."""
+        """Reassign slots after the owners changed."""
         waiting = sorted(chain.from_iterable(self._all_queues()))
         before, self._draining = self._draining, {}
         self._queues.clear()
@@ -217,35 +217,38 @@ class KeySelector:
             "drainingHashesClearedTotal": self._drained[consumer],
             "drainingHashesUnackedMessages": sum(slot.out for slot in mine),
             "drainingHashes": draining,
-            "keyHashRangeArrays": [list(each) for each in self._sticky_keys.ranges_of(consumer)],
+            "keyHashRangeArrays": [list(key_range) for key_range in self._sticky_keys.ranges_of(consumer)],
         }
 
     # --- parts
 
     def _seen(self, batch: Sequence[Delivery], blocked: list[Delivery]) -> dict[Consumer | None, list[Delivery]]:
-        """New entries by the owners of their slots; those of draining slots wait, and go to ``blocked``."""
+        """Group new entries by the owners of their slots.
+
+        Entries of draining slots wait, and are added to ``blocked``.
+        """
         slots: Sequence[int] = sticky_slots_of(list(map(_entry, batch)))
         if self._slots.full:
             self._slots.keep_only(chain(self._held_positions(), *self._all_queues()))
         self._slots.note(list(map(_position, batch)), slots)
         if self._draining and not self._draining.keys().isdisjoint(slots):
             free = [slot not in self._draining for slot in slots]
-            blocked += [each for each, is_free in zip(batch, free, strict=True) if not is_free]
+            blocked += [delivery for delivery, is_free in zip(batch, free, strict=True) if not is_free]
             for delivery in blocked:
                 self._block(delivery.position)
             batch, slots = list(compress(batch, free)), list(compress(slots, free))
         return self._dealt(slots, batch)
 
     def _block(self, position: Position) -> None:
-        """An entry of a draining slot waits until it is drained; the first one is counted as refused."""
+        """Hold an entry until its slot is drained; the first one is counted as refused."""
         draining = self._draining[self._slots.of(position)]
         draining.blocked += not draining.replays
         draining.replays.add(position)
         self._waiting += 1
 
     def _file_unseen(self, batch: Sequence[Delivery]) -> list[Delivery]:
-        """Replays that were read for the first time go to the others of their owner."""
-        filed = [each for each in batch if not self._slots.of(each.position)]
+        """Move replays that were read for the first time to the queues of their owners."""
+        filed = [delivery for delivery in batch if not self._slots.of(delivery.position)]
         self._unseen.discard_all(list(map(_position, filed)))
         for owner, part in self._seen(filed, []).items():
             self._queues[owner].add_all(list(map(_position, part)))
@@ -255,14 +258,14 @@ class KeySelector:
     def _replays_by_owner(
         self, batch: Sequence[Delivery], ready: Sequence[Consumer], *, all_seen: bool
     ) -> Mapping[Consumer | None, Sequence[Delivery]]:
-        """Replays by the owners of their slots; usually one consumer has new permits, and all of them are its."""
-        able = [each for each in ready if self._queues.get(each)]
+        """Group replays by the owners of their slots. Usually only one consumer has new permits, and owns them all."""
+        able = [consumer for consumer in ready if self._queues.get(consumer)]
         if all_seen and len(able) == 1:
             return {able[0]: batch}
         return self._dealt(self._slots.of_all(map(_position, batch)), batch)
 
     def _queue(self, slots: Iterable[int], positions: Sequence[Position]) -> None:
-        """Entries of these slots, in order, wait from now on."""
+        """Queue entries of these slots, which are in order."""
         self._waiting += len(positions)
         if self._draining:
             free = []
@@ -276,14 +279,14 @@ class KeySelector:
             self._queues[owner].add_all(part)
 
     def _dealt(self, slots: Iterable[int], rows: Iterable[T]) -> dict[Consumer | None, list[T]]:
-        """Rows by the owners of their slots."""
+        """Group rows by the owners of their slots."""
         dealt: defaultdict[Consumer | None, list[T]] = defaultdict(list)
         for owner, row in zip(self._sticky_keys.owners(slots), rows, strict=True):
             dealt[owner].append(row)
         return dealt
 
     def _release(self, slots: Iterable[int]) -> bool:
-        """One entry less of each is with its holder; True if entries wait that may go now."""
+        """Remove one entry of each slot from its holder; return True if entries wait that may go now."""
         playable = False
         for number in slots:
             slot = self._draining.get(number)
@@ -301,11 +304,11 @@ class KeySelector:
         self._queues[self._sticky_keys.owner(slot.number)].add_all(list(slot.replays))
 
     def _held_positions(self) -> Iterator[Position]:
-        return chain.from_iterable(each.pending for each in self._sticky_keys.consumers)
+        return chain.from_iterable(consumer.pending for consumer in self._sticky_keys.consumers)
 
     def _all_queues(self) -> list[Replays]:
         return [*self._queues.values(), *(slot.replays for slot in self._draining.values())]
 
 
 def _budgets(ready: Sequence[Consumer]) -> dict[Consumer | None, int]:
-    return {each: each.permits for each in ready}
+    return {consumer: consumer.permits for consumer in ready}

@@ -1,8 +1,8 @@
-"""The entries of one subscription's replays: those that were held back are kept for a while, others are read again.
+"""The entries of one subscription's replays: held ones are cached for a while, others are read again.
 
-What is kept is of use, and never needed: it has a bound of its own, and one with all else that the broker has read, and
-whatever is missing is read from the log. Entries in the log's memory are there at once; others are read in a reader
-thread, one read at a time.
+The cache is optional: it has a bound of its own, shares one with all other reads of the broker, and missing entries are
+read from the log. Entries in the log's memory are returned immediately; others are read in a reader thread, one read at
+a time.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from interpulse.storage.api import LogEntry
 __all__ = ["ReplayReads"]
 
 KEPT_BYTES_MAX = READ_BYTES_MAX
-"""Of entries that were held back; the oldest ones make room."""
+"""Bytes of cached entries; the oldest ones are dropped first."""
 
 _position, _entry = itemgetter(0), itemgetter(1)
 
 _GAP_MAX = 32
-"""Replays so close together are read with what lies between them: it costs less than to read twice."""
+"""The largest gap between replays that are read together with the entries between them."""
 
 
 class ReplayReads:
-    """See the module."""
+    """The cached entries of replays."""
 
     def __init__(
         self,
@@ -42,9 +42,9 @@ class ReplayReads:
         on_gone: Callable[[Sequence[Position]], None],
         on_ready: Callable[[], None],
     ) -> None:
-        """``deliveries`` makes them of entries that were read.
+        """``deliveries`` makes deliveries of entries that were read.
 
-        ``on_gone`` hears of replays that the log has dropped; ``on_ready`` comes after a read.
+        ``on_gone`` is called with replays that the log has dropped, ``on_ready`` after a read.
         """
         self._source = source
         self._cursor = cursor
@@ -52,22 +52,22 @@ class ReplayReads:
         self._on_gone = on_gone
         self._on_ready = on_ready
         self._kept: dict[Position, Delivery] = {}
-        """In the order in which they came."""
+        """Cached deliveries, in the order in which they came."""
         self._bytes = 0
         self._limiter = source.reads.limiter
         self._held = -1
-        """The number of all that is kept in the read buffer limiter."""
+        """The number of the cached entries in the read buffer limiter."""
         self._reading = False
         self._round = 0
-        """Grows whenever everything is forgotten, so that a read begun before it is recognised."""
+        """The number of resets, by which an earlier read is recognised."""
 
     @property
     def reading(self) -> bool:
-        """A read is under way."""
+        """True during a read."""
         return self._reading
 
     def keep(self, held: Sequence[Delivery]) -> None:
-        """These are among the replays from now on, and were not kept before."""
+        """Cache new replays."""
         if held:
             self._add(held)
             while self._bytes > KEPT_BYTES_MAX:
@@ -75,11 +75,11 @@ class ReplayReads:
             self._hold()
 
     def forget(self, positions: Iterable[Position]) -> None:
-        """These are no replays any more, or have changed. Nothing happens if they are not kept."""
+        """Drop entries that are no longer replays, or have changed. Unknown ones are ignored."""
         self._take_out(positions)
 
     def forget_upto(self, position: Position) -> None:
-        self.forget([each for each in self._kept if each <= position])
+        self.forget([kept for kept in self._kept if kept <= position])
 
     def forget_all(self) -> None:
         self._limiter.free(self._held)
@@ -87,51 +87,51 @@ class ReplayReads:
         self._round += 1
 
     def take(self, wanted: Sequence[Position]) -> list[Delivery]:
-        """The beginning of these entries, in order, that is in memory; if there is none it is being read.
+        """Return the first of these entries, in order, that are in memory; if there are none, read them.
 
-        They are kept no more: those that are not sent go back with `keep`.
+        They leave the cache; return unsent ones with `keep`.
         """
         at_hand = self._take_out(wanted)
         if len(at_hand) == len(wanted):
             return at_hand
         taken = set(map(_position, at_hand))
-        runs, uncached = _runs([each for each in wanted if each not in taken] if taken else wanted), []
-        found: list[Delivery] = []
+        runs, uncached = _runs([position for position in wanted if position not in taken] if taken else wanted), []
+        deliveries: list[Delivery] = []
         for number, run in enumerate(runs):
             entries = self._source.log.read_cached(run[0], entries_max=_length(run), bytes_max=READ_BYTES_MAX)
             if entries is not None:
                 self._gone(run, entries)
-                found += self._taken_in(run, entries)
+                deliveries += self._taken_in(run, entries)
             rest = run if entries is None else run[bisect_right(run, entries[-1].position) :] if entries else []
             if rest:
                 uncached = [rest, *runs[number + 1 :]]
                 break
         if at_hand:
-            found = sorted([*at_hand, *found], key=_position)
+            deliveries = sorted([*at_hand, *deliveries], key=_position)
             if uncached:
-                end = bisect_left(found, uncached[0][0], key=_position)
-                self.keep(found[end:])
-                found = found[:end]
-        if uncached and not found:
+                end = bisect_left(deliveries, uncached[0][0], key=_position)
+                self.keep(deliveries[end:])
+                deliveries = deliveries[:end]
+        if uncached and not deliveries:
             needed = set(wanted)
-            self.forget([each for each in self._kept if each not in needed])  # for consumers that take nothing now
+            self.forget([kept for kept in self._kept if kept not in needed])  # for consumers that take nothing now
             self._reading = True
             self._source.spawn(self._read(uncached, self._round))
-        return found
+        return deliveries
 
     async def _read(self, runs: Sequence[Sequence[Position]], round_: int) -> None:
         """Read as much of these runs as one read may hold, at least one entry.
 
-        All of it is taken in at once, right before it is wanted, so that no other read takes its bytes.
+        All of it is registered together, right before it is wanted, so that no other read takes its bytes.
         """
-        found: list[tuple[Sequence[Position], list[LogEntry]]] = []
+        reads: list[tuple[Sequence[Position], list[LogEntry]]] = []
         bytes_left = READ_BYTES_MAX
         try:
             for run in runs:
                 read = partial(self._source.log.read, run[0], entries_max=_length(run), bytes_max=bytes_left)
                 entries = await read_patiently(read, lambda: round_ == self._round)
-                found.append((run, entries))
-                bytes_left -= sum(len(each.entry) for each in entries)
+                reads.append((run, entries))
+                bytes_left -= sum(len(entry.entry) for entry in entries)
                 if bytes_left <= 0 or round_ != self._round:
                     break
         except PulsarError as error:
@@ -140,26 +140,30 @@ class ReplayReads:
         finally:
             self._reading = False
         if round_ == self._round:
-            for run, entries in found:
+            for run, entries in reads:
                 self._gone(run, entries)
                 self._add(self._taken_in(self._cursor.unacknowledged_of(run), entries))
             self._hold()
         self._on_ready()
 
     def _gone(self, run: Sequence[Position], entries: Sequence[LogEntry]) -> None:
-        """What should stand before the entries that were read is gone: the log has dropped it."""
+        """Report replays before the read entries, which the log has dropped."""
         self._on_gone(run[: bisect_left(run, entries[0].position)] if entries else run)
 
     def _taken_in(self, run: Sequence[Position], entries: Sequence[LogEntry]) -> list[Delivery]:
-        """What was read of a run of replays."""
+        """Cache the entries of a run of replays that were read."""
         if len(entries) == len(run) == _length(run) and entries[0].position == run[0]:
             return self._deliveries(run, list(map(_entry, entries)))
         expected = set(run)
-        found = [each for each in entries if each.position in expected]
-        return self._deliveries(list(map(_position, found)), list(map(_entry, found))) if found else []
+        expected_entries = [entry for entry in entries if entry.position in expected]
+        return (
+            self._deliveries(list(map(_position, expected_entries)), list(map(_entry, expected_entries)))
+            if expected_entries
+            else []
+        )
 
     def _take_out(self, positions: Iterable[Position]) -> list[Delivery]:
-        """Those of these entries that are kept; they are kept no more."""
+        """Remove and return those of these entries that are cached."""
         if not self._kept:
             return []
         taken = list(filter(None, map(self._kept.pop, positions, repeat(None))))
@@ -172,19 +176,19 @@ class ReplayReads:
         self._bytes += sum(map(len, map(_entry, held)))
 
     def _hold(self) -> None:
-        """Something came to what is kept: all of it counts as read last."""
+        """Register the new size of the cache; all of it then counts as read last."""
         self._limiter.free(self._held)
         self._held = self._limiter.hold(self._bytes, self._let_go) if self._kept else -1
 
     def _let_go(self, number: int) -> None:
-        """The read buffer limiter wants its bytes back: what was kept will be read again."""
+        """Drop the cache for the read buffer limiter; its entries are read again later."""
         if number == self._held:
             self._kept.clear()
             self._bytes, self._held = 0, -1
 
 
 def _runs(positions: Sequence[Position]) -> list[Sequence[Position]]:
-    """Positions that lie close together in one ledger, so that each run is one look into the log."""
+    """Group close positions of one ledger into runs, each of which is one read of the log."""
     if positions[-1] == (positions[0].ledger, positions[0].entry + len(positions) - 1):
         return [positions]
     runs: list[list[Position]] = []
@@ -198,5 +202,5 @@ def _runs(positions: Sequence[Position]) -> list[Sequence[Position]]:
 
 
 def _length(run: Sequence[Position]) -> int:
-    """How many entries there are from the first to the last of a run."""
+    """Return the number of entries from the first to the last of a run."""
     return run[-1].entry - run[0].entry + 1

@@ -29,11 +29,11 @@ class Replays:
         return index < len(self._positions) and self._positions[index] == position
 
     def first(self, count: int) -> list[Position]:
-        """The oldest, at most so many; they stay."""
+        """Return the oldest replays, at most this many; they stay."""
         return self._positions[:count]
 
     def add(self, position: Position) -> None:
-        """Nothing happens if it is there already."""
+        """Add a position; does nothing if it is present."""
         positions = self._positions
         if not positions or positions[-1] < position:
             positions.append(position)
@@ -41,14 +41,14 @@ class Replays:
             positions.insert(bisect_left(positions, position), position)
 
     def add_all(self, coming: Sequence[Position]) -> None:
-        """None of these, which are in order, is there yet."""
+        """Add positions, in order, of which none is present."""
         if coming:
             held = self._positions
             behind = bisect_left(held, coming[0])
             held[behind:] = sorted([*coming, *held[behind:]]) if behind < len(held) else coming
 
     def discard(self, position: Position) -> bool:
-        """False if it was not there."""
+        """Remove a position; return False if it was absent."""
         index = bisect_left(self._positions, position)
         if index == len(self._positions) or self._positions[index] != position:
             return False
@@ -56,7 +56,7 @@ class Replays:
         return True
 
     def discard_all(self, gone: Sequence[Position]) -> None:
-        """All of these, which are in order, leave; those that are not there are none the matter."""
+        """Remove these positions, which are in order; absent ones are ignored."""
         if not gone:
             return
         positions = self._positions
@@ -66,10 +66,10 @@ class Replays:
             return
         end = bisect_right(positions, gone[-1])
         leaving = set(gone)
-        positions[start:end] = [each for each in positions[start:end] if each not in leaving]
+        positions[start:end] = [position for position in positions[start:end] if position not in leaving]
 
     def pop_upto(self, position: Position) -> list[Position]:
-        """Take out everything up to and including this position."""
+        """Remove and return everything up to and including this position."""
         end = bisect_right(self._positions, position)
         taken = self._positions[:end]
         del self._positions[:end]

@@ -1,4 +1,4 @@
-"""The consumer selector of Shared: consumers in turn, and all chunks of a message to one of them."""
+"""The consumer selector of Shared: consumers in turn, with all chunks of a message for one of them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _UNFINISHED_CHUNKS_MAX = 1_000
 
 
 class RoundRobinSelector:
-    """In turn, lower priority levels first; all chunks of a message go to one consumer."""
+    """The selector for Shared subscriptions: in turn, lower priority levels first."""
 
     def __init__(self, cache: Callable[[], EntryMetadataCache]) -> None:
         self._cache = cache
@@ -35,17 +35,17 @@ class RoundRobinSelector:
         self._held_chunks: dict[Position, str] = {}
         """Chunks among the replays that wait for the owner of their message."""
         self._held: Counter[str] = Counter()
-        """How many of a message."""
+        """The number of held chunks per message."""
 
     @property
     def waiting(self) -> int:
         return len(self._replays)
 
     def entries_wanted(self, ready: Sequence[Consumer]) -> int:
-        return sum(each.permits for each in ready)
+        return sum(consumer.permits for consumer in ready)
 
     def select(self, batch: Sequence[Delivery], ready: Sequence[Consumer]) -> Selection:
-        budgets = [each.permits for each in ready]
+        budgets = [consumer.permits for consumer in ready]
         if not self._has_chunks(batch):
             assignments, self._turn = share_out(batch, ready, budgets, self._turn)
             return Selection(assignments, [])
@@ -55,7 +55,7 @@ class RoundRobinSelector:
         return selected
 
     def select_replays(self, batch: Sequence[Delivery], ready: Sequence[Consumer]) -> Selection:
-        budgets = [each.permits for each in ready]
+        budgets = [consumer.permits for consumer in ready]
         if self._has_chunks(batch):
             assignments = self._select_chunks(batch, ready, budgets).assignments
         else:
@@ -64,12 +64,12 @@ class RoundRobinSelector:
         return Selection(assignments, [])
 
     def next_replays(self, ready: Sequence[Consumer], entries_max: int) -> list[Position]:
-        count = min(entries_max, sum(each.permits for each in ready))
+        count = min(entries_max, sum(consumer.permits for consumer in ready))
         if not self._held_chunks:
             return self._replays.first(count)
         able = {None, *ready}
         owner_of = {uuid: self._chunk_owners.get(uuid) for uuid in self._held}
-        return [each for each in self._replays if owner_of.get(self._held_chunks.get(each, "")) in able][:count]
+        return [replay for replay in self._replays if owner_of.get(self._held_chunks.get(replay, "")) in able][:count]
 
     def await_turn(self, positions: Iterable[Position]) -> None:
         self._replays.add_all(sorted(positions))
@@ -86,11 +86,11 @@ class RoundRobinSelector:
         return False
 
     def forget_upto(self, position: Position) -> None:
-        for each in self._replays.pop_upto(position):
-            self._unhold(each)
+        for replay in self._replays.pop_upto(position):
+            self._unhold(replay)
 
     def joined(self, consumer: Consumer) -> None:
-        """Nothing is kept per consumer but the owners of chunks."""
+        """Do nothing: only owners of chunks have state."""
 
     def left(self, consumer: Consumer) -> None:
         self._chunk_owners = {uuid: owner for uuid, owner in self._chunk_owners.items() if owner is not consumer}
@@ -113,13 +113,13 @@ class RoundRobinSelector:
         cache = self._cache()
         if cache.all_ordinary_since(batch[0].position):
             return False
-        return any(cache.get(each.position, each.entry).chunk_uuid for each in batch)
+        return any(cache.get(delivery.position, delivery.entry).chunk_uuid for delivery in batch)
 
     def _select_chunks(self, batch: Sequence[Delivery], ready: Sequence[Consumer], budgets: list[int]) -> Selection:
-        """One entry after the other, until no consumer has permits for the next.
+        """Assign one entry after the other, until no consumer has permits for the next.
 
-        A chunk whose owner cannot take it waits for that one, with every later chunk of its message, and the entries
-        behind it go on.
+        A chunk whose owner cannot take it is held, with every later chunk of its message; the entries behind it
+        continue.
         """
         shares: dict[Consumer, list[Delivery]] = {}
         held: list[Delivery] = []
@@ -146,7 +146,7 @@ class RoundRobinSelector:
     def _charge(
         self, owner: Consumer, chunk: Delivery, uuid: str, ready: Sequence[Consumer], budgets: list[int]
     ) -> bool:
-        """Whether the owner can take this chunk now; it is charged for it."""
+        """Charge the owner for this chunk; return False if it cannot take it now."""
         earlier_ones_wait = uuid in self._held and chunk.position not in self._held_chunks
         if earlier_ones_wait or owner not in ready or budgets[ready.index(owner)] <= 0:
             return False

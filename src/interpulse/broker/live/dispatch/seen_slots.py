@@ -1,8 +1,7 @@
 """The slots of the entries that a Key_Shared subscription has seen. Pure.
 
-Two bytes per entry, in pages of neighbours: what is noted in the order of the log costs nearly nothing, and an
-acknowledgement changes nothing here. So slots of entries that nothing needs any more stay for a while, until
-`keep_only` takes those pages away in which no entry is needed.
+Two bytes per entry, in pages of neighbours: slots noted in the order of the log cost nearly nothing, and an
+acknowledgement changes nothing here. So slots of unneeded entries stay until `keep_only` drops their pages.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from interpulse.model.ids import Position
 __all__ = ["SeenSlots"]
 
 PAGES_MAX = 512
-"""Pages, or twice as many as were needed when last looked: more of them are to be looked through."""
+"""Pages above which a clean-up is due, or twice the pages needed at the last one if that is more."""
 
 _PAGE_BITS = 8
 _PAGE_ENTRIES = 1 << _PAGE_BITS
@@ -24,22 +23,22 @@ _NOTHING_SEEN = bytes(2 * _PAGE_ENTRIES)
 
 
 class SeenSlots:
-    """See the module. No entry has the slot 0."""
+    """Slots by entry. No entry has the slot 0."""
 
     __slots__ = ("_pages", "_pages_max")
 
     def __init__(self) -> None:
         self._pages: dict[tuple[int, int], array[int]] = {}
-        """By ledger and number."""
+        """Pages by ledger and number."""
         self._pages_max = PAGES_MAX
 
     @property
     def full(self) -> bool:
-        """`keep_only` should be called."""
+        """True if `keep_only` should be called."""
         return len(self._pages) > self._pages_max
 
     def note(self, positions: Sequence[Position], slots: Sequence[int]) -> None:
-        """The slots of these entries, which are in order."""
+        """Store the slots of these entries, which are in order."""
         if not positions:
             return
         (ledger, first), last = positions[0], positions[-1]
@@ -55,20 +54,20 @@ class SeenSlots:
             done += len(part)
 
     def of(self, position: Position) -> int:
-        """0 = it was not seen."""
+        """Return the slot of an entry; 0 = it was not seen."""
         ledger, entry = position
         page = self._pages.get((ledger, entry >> _PAGE_BITS))
         return page[entry & _WITHIN] if page is not None else 0
 
     def of_all(self, positions: Iterable[Position]) -> list[int]:
-        """As `of`, of entries that were seen."""
+        """Return the slots of entries that were seen."""
         pages = self._pages
         return [pages[ledger, entry >> _PAGE_BITS][entry & _WITHIN] for ledger, entry in positions]
 
     def keep_only(self, needed: Iterable[Position]) -> None:
-        """No other entries are asked about, and what is not needed may be forgotten."""
+        """Drop pages without any of these entries; no other entry may be looked up later."""
         numbers = {(ledger, entry >> _PAGE_BITS) for ledger, entry in needed}
-        self._pages = {each: page for each, page in self._pages.items() if each in numbers}
+        self._pages = {number: page for number, page in self._pages.items() if number in numbers}
         self._pages_max = max(PAGES_MAX, 2 * len(self._pages))
 
     def clear(self) -> None:

@@ -1,8 +1,8 @@
-"""Shared and Key_Shared: each entry goes to one consumer, is acknowledged by itself, and is sent again if given up.
+"""Shared and Key_Shared: each entry goes to one consumer, is acknowledged by itself, and is sent again if returned.
 
-Entries wait among the *replays* when they have to be sent outside the order of the log: given back by a consumer, held
-because their key is busy, or due after a delay. Replays go before new entries. An entry is at one place at a time: not
-read yet, delayed, among the replays, pending with one consumer, or acknowledged.
+*Replays* are entries to be sent outside the order of the log: returned by a consumer, held because their key is busy,
+or due after a delay. Replays go before new entries. An entry is in one state at a time: unread, delayed, a replay,
+pending with one consumer, or acknowledged.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _new = tuple.__new__
 _position = itemgetter(0)
 
 REPLAYS_MAX = 10_000
-"""No new entries are read while more than these wait among the replays."""
+"""Replays above which no new entries are read."""
 
 PUT_ASIDE_AT_ONCE = 2_000
-"""After so many entries that have to wait for their time it is others' turn in the event loop, which waited 25 ms."""
+"""Delayed entries after which the dispatch yields to other work, which waited 25 ms."""
 
 
 class SharedDispatch:
-    """See the module."""
+    """The dispatch of Shared and Key_Shared subscriptions."""
 
     def __init__(
         self,
@@ -51,16 +51,16 @@ class SharedDispatch:
         now_ms: Callable[[], int],
         wake: Callable[[], None],
     ) -> None:
-        """``wake`` is the subscription's `pump`, which also looks whether the end of the topic is reached."""
+        """``wake`` is the subscription's `pump`, which also checks for the end of the topic."""
         self.sub_type = sub_type
         self.consumers: list[Consumer] = []
         self.feed = EntryFeed(source, cursor, wake)
         self.delayed: DelayedEntries | None = None
-        """None while delays are not honoured."""
+        """Delayed entries; None while delays are off."""
         self.gate: DispatchGate | None = None
-        """None while no dispatch rate holds anything back."""
+        """The gate of dispatch rates; None without one."""
         self.unacknowledged_max = 0
-        """Nothing is sent while consumers hold so many messages together, until they hold half of it; 0 = no limit."""
+        """Limit for the messages that all consumers hold; dispatch then pauses until half of it. 0 = no limit."""
         self.blocked = False
         self.selector = selector
         self._source = source
@@ -70,38 +70,41 @@ class SharedDispatch:
         self._redeliveries: Counter[Position] = Counter()
         self._replays = ReplayReads(source, cursor, self._deliveries, self._forget_replays, wake)
         self._put_aside = 0
-        """Entries that were found to have to wait, since it was others' turn."""
+        """The number of entries put aside for a delay since the last turn of other work."""
 
     @property
     def active(self) -> Consumer | None:
-        """No consumer is preferred."""
+        """None: no consumer is preferred."""
         return None
 
     @property
     def read_position(self) -> Position:
-        """Everything up to here was read."""
+        """The position up to which everything was read."""
         return self.feed.after
 
     @property
     def replaying(self) -> int:
-        """Entries that wait to be sent again."""
+        """The number of replays."""
         return self.selector.waiting
 
     @property
     def drained(self) -> bool:
-        """Of what was read nothing waits to be sent."""
+        """True if every entry that was read was sent."""
         return not self.selector.waiting and not self.delayed
 
     def add(self, consumer: Consumer) -> None:
-        """Raises ConsumerAssignError if its key ranges are taken."""
+        """Add a consumer. Raise ConsumerAssignError if its key ranges are taken."""
         self.selector.joined(consumer)
         if not self.consumers:
             self._start_again()
         self.consumers.append(consumer)
-        self.consumers.sort(key=lambda each: each.priority_level)
+        self.consumers.sort(key=lambda consumer: consumer.priority_level)
 
     def remove(self, consumer: Consumer) -> None:
-        """What the consumer held goes to others; with the last one it is forgotten, since the next one begins anew."""
+        """Remove a consumer.
+
+        Others get its entries; after the last one everything is forgotten, as the next starts over.
+        """
         self.consumers.remove(consumer)
         self.selector.left(consumer)
         if self.consumers:
@@ -114,7 +117,7 @@ class SharedDispatch:
         self._wake()
 
     def offer(self, fresh: Sequence[Delivery], previous: Position) -> None:
-        """Entries that follow ``previous`` became durable; none of them is a marker."""
+        """Accept entries that follow ``previous`` and became durable; none of them is a marker."""
         if self.feed.after != previous or self.selector.waiting or self.feed.reading or self._full:
             self.pump()
             return
@@ -142,44 +145,46 @@ class SharedDispatch:
                 return
 
     def redeliver(self, consumer: Consumer, positions: Sequence[Position]) -> None:
-        """Send again what this consumer holds: these entries, or all."""
+        """Send entries of this consumer again: these, or all."""
         pending, before = consumer.pending, consumer.unacknowledged
-        held = [each for each in dict.fromkeys(positions) if each in pending] if positions else list(pending)
+        held = [fromkey for fromkey in dict.fromkeys(positions) if fromkey in pending] if positions else list(pending)
         self._redeliveries.update(held)
         self._give_back(consumer, held)
         consumer.redelivered.messages += before - consumer.unacknowledged
         self._wake()
 
     def rewind(self) -> None:
-        """Begin again behind the mark-delete position, as if nothing had been sent."""
+        """Restart after the mark-delete position, as if nothing had been sent."""
         for consumer in self.consumers:
             consumer.forget_held()
         self._start_again()
         self.pump()
 
     def put_away(self) -> None:
-        """Another dispatch takes over."""
+        """Stop: another dispatch takes over."""
         self.honour_delays(None)
 
     def skipped(self) -> None:
-        """The cursor was moved past entries that consumers have not acknowledged."""
+        """Forget everything up to the mark-delete position, to which the cursor was moved."""
         mark_delete = self._cursor.mark_delete
         self.selector.forget_upto(mark_delete)
         self._replays.forget_upto(mark_delete)
-        self._redeliveries = Counter({each: count for each, count in self._redeliveries.items() if each > mark_delete})
+        self._redeliveries = Counter(
+            {position: count for position, count in self._redeliveries.items() if position > mark_delete}
+        )
         if self.delayed is not None:
             self.delayed.forget_upto(mark_delete)
         if self.feed.after < mark_delete:
             self.feed.rewind(mark_delete)
 
     def released(self, consumer: Consumer, position: Position, messages_left: int) -> None:
-        """An acknowledgement by ``consumer``, who is usually but not always the one that holds the entry."""
+        """Process an acknowledgement by ``consumer``, which usually but not always holds the entry."""
         holder = self._holder(consumer, position)
         was_blocked = holder is not None and holder.blocked
         if holder is not None:
             holder.release(position, messages_left)
         if self._redeliveries:
-            self._redeliveries.pop(position, None)  # a consumer that acknowledges parts of a batch is not failing it
+            self._redeliveries.pop(position, None)  # a consumer that acknowledges part of a batch can process it
         playable = not messages_left and self.selector.acknowledged(position, held=holder is not None)
         if holder is None:
             self._replays.forget([position])
@@ -187,7 +192,7 @@ class SharedDispatch:
             self._wake()
 
     def released_all(self, consumer: Consumer, positions: Sequence[Position]) -> None:
-        """Acknowledgements of whole entries by ``consumer``."""
+        """Process acknowledgements of whole entries by ``consumer``."""
         was_blocked = consumer.blocked
         held = consumer.release_all(positions)
         if self._redeliveries:
@@ -195,25 +200,25 @@ class SharedDispatch:
                 self._redeliveries.pop(position, None)
         playable = self.selector.acknowledged_all(held)
         if len(held) < len(positions):
-            found = set(held)
+            held_here = set(held)
             for position in positions:
-                if position not in found:
+                if position not in held_here:
                     self.released(consumer, position, 0)
         if playable or self.blocked or (was_blocked and not consumer.blocked):
             self._wake()
 
     def stats(self) -> dict[str, Any]:
-        """What this adds to the statistics of the subscription."""
+        """Return the dispatch's fields for the statistics of the subscription."""
         return self.selector.stats()
 
     def consumer_stats(self, consumer: Consumer) -> dict[str, Any]:
-        """What this adds to the statistics of a consumer."""
+        """Return the dispatch's fields for the statistics of a consumer."""
         return self.selector.consumer_stats(consumer)
 
     # --- delays
 
     def honour_delays(self, delayed: DelayedEntries | None) -> None:
-        """What waits for its time goes on waiting with ``delayed``; with None it is sent."""
+        """Turn delays on or off. Waiting entries move to ``delayed``; with None they are sent."""
         before, self.delayed = self.delayed, delayed
         if before is None:
             return
@@ -233,17 +238,17 @@ class SharedDispatch:
         room = REPLAYS_MAX - self.selector.waiting
         due = delayed.due(room) if room > 0 else []
         if due:
-            self.selector.await_turn(each for each in due if not self._cursor.is_acknowledged(each))
+            self.selector.await_turn(position for position in due if not self._cursor.is_acknowledged(position))
 
     def _dispatch_new(self, batch: Sequence[Delivery], ready: Sequence[Consumer]) -> int:
-        """As `_dispatch`, for entries of which some may have to wait for their time."""
+        """Dispatch new entries of which some may have to wait for their time; see `_dispatch`."""
         delayed = self.delayed
         late = [] if delayed is None else [(row, at) for row in batch if (at := deliver_at_of(row[1]))]
         if delayed is None or not late:
             return self._dispatch(batch, ready)
         now = self._now_ms()
         waiting = {row[0]: at for row, at in late if at > now}
-        rest = [each for each in batch if each[0] not in waiting]
+        rest = [position for position in batch if position[0] not in waiting]
         done = self._dispatch(rest, ready) if rest else 0
         end = len(batch) if done == len(rest) else batch.index(rest[done])
         for delivery in batch[:end]:
@@ -258,7 +263,7 @@ class SharedDispatch:
     # --- parts
 
     def _forget_sent(self) -> None:
-        """Of everything that was read and is not acknowledged, but for what is delayed."""
+        """Forget everything that was read, except delayed entries."""
         self._redeliveries.clear()
         self._replays.forget_all()
         self.selector.reset()
@@ -272,23 +277,27 @@ class SharedDispatch:
     def _holder(self, likely: Consumer, position: Position) -> Consumer | None:
         if position in likely.pending:
             return likely
-        return next((each for each in self.consumers if position in each.pending), None)
+        return next((consumer for consumer in self.consumers if position in consumer.pending), None)
 
     def _ready(self) -> list[Consumer]:
         if self.blocked:
             self._count_unacknowledged()
-        ready = [each for each in self.consumers if each.permits > 0 and not self.blocked and each.sink.writable]
+        ready = [
+            consumer
+            for consumer in self.consumers
+            if consumer.permits > 0 and not self.blocked and consumer.sink.writable
+        ]
         return ready if self.gate is None or not ready or self.gate.room() else []
 
     def _count_unacknowledged(self) -> None:
-        limit, held = self.unacknowledged_max, sum(each.unacknowledged for each in self.consumers)
+        limit, held = self.unacknowledged_max, sum(consumer.unacknowledged for consumer in self.consumers)
         self.blocked = limit > 0 and subscription_blocked(held, limit, before=self.blocked)
 
     def _give_back(self, consumer: Consumer, positions: list[Position]) -> None:
         positions.sort()
         consumer.give_up(positions)
         replays = self._cursor.unacknowledged_of(positions)
-        if len(replays) < len(positions):  # not by the consumer: it expired, or an operator skipped it
+        if len(replays) < len(positions):  # the missing ones expired, or an operator skipped them
             for position in set(positions).difference(replays):
                 self.selector.acknowledged(position, held=True)
         self.selector.give_back(replays)
@@ -303,7 +312,7 @@ class SharedDispatch:
         return done > 0
 
     def _dispatch(self, batch: Sequence[Delivery], ready: Sequence[Consumer]) -> int:
-        """Send what can be sent; how many entries from the beginning of the batch are sent or held."""
+        """Send what can be sent; return how many entries from the beginning of the batch are sent or held."""
         if self.gate is not None:
             batch = batch[: self.gate.admitted(batch)]
         selection = self.selector.select(batch, ready)
@@ -324,7 +333,7 @@ class SharedDispatch:
     # --- replays
 
     def _pump_replays(self, ready: Sequence[Consumer]) -> bool:
-        """Send replays; False if none can be sent now."""
+        """Send replays; return False if none can be sent now."""
         if self._replays.reading:
             return False
         taken = self._replays.take(self.selector.next_replays(ready, READ_ENTRIES_MAX))
@@ -335,17 +344,17 @@ class SharedDispatch:
         selection = self.selector.select_replays(batch, ready)
         if len(taken) > sum(len(part) for _, part in selection.assignments):
             sent = set(map(_position, chain.from_iterable(part for _, part in selection.assignments)))
-            self._replays.keep([each for each in taken if each[0] not in sent])
+            self._replays.keep([delivery for delivery in taken if delivery[0] not in sent])
         self._send(selection.assignments)
         return selection.entry_count > 0
 
     def _forget_replays(self, gone: Collection[Position]) -> None:
-        """No consumer gets these any more."""
+        """Forget replays that the log has dropped."""
         for position in gone:
             self.selector.acknowledged(position, held=False)
 
     def _deliveries(self, positions: Sequence[Position], entries: Sequence[bytes]) -> list[Delivery]:
-        """Replays as they are sent now; the positions are in order."""
+        """Return the replays at these positions, which are in order, as deliveries."""
         counts: Iterable[int] = map(self._redeliveries.__getitem__, positions) if self._redeliveries else repeat(0)
         metadata = self._source.entry_metadata
         if not self._cursor.has_parts and metadata.all_ordinary_since(positions[0]):

@@ -21,7 +21,7 @@ __all__ = ["SingleActiveDispatch"]
 
 
 class SingleActiveDispatch:
-    """Sends everything to the active consumer, starting behind the mark-delete position whenever that one changes."""
+    """The dispatch to the active consumer. A new one starts after the mark-delete position."""
 
     def __init__(
         self,
@@ -31,38 +31,38 @@ class SingleActiveDispatch:
         wake: Callable[[], None],
         choose: Callable[[Sequence[Consumer]], Consumer | None],
     ) -> None:
-        """``wake`` is the subscription's `pump`, which also looks whether the end of the topic is reached.
+        """``wake`` is the subscription's `pump`, which also checks for the end of the topic.
 
-        ``choose`` names the active one of all consumers.
+        ``choose`` returns the active one of all consumers.
         """
         self.sub_type = sub_type
         self.consumers: list[Consumer] = []
         self.active: Consumer | None = None
         self.feed = EntryFeed(source, cursor, wake)
         self.delayed: DelayedEntries | None = None
-        """Nothing waits for its time here: these types deliver at once."""
+        """None: these types ignore delays."""
         self.gate: DispatchGate | None = None
-        """None while no dispatch rate holds anything back."""
+        """The gate of dispatch rates; None without one."""
         self._cursor = cursor
         self._choose = choose
 
     @property
     def read_position(self) -> Position:
-        """Everything up to here was sent."""
+        """The position up to which everything was sent."""
         return self.feed.after
 
     @property
     def replaying(self) -> int:
-        """Entries that wait to be sent again."""
+        """The number of entries to send again."""
         return 0
 
     @property
     def drained(self) -> bool:
-        """Of what was read nothing waits to be sent."""
+        """True if every entry that was read was sent."""
         return True
 
     def add(self, consumer: Consumer) -> None:
-        """Raises ConsumerBusy beside an exclusive consumer, ConsumerAssignError for ranges that are none."""
+        """Add a consumer. Raise ConsumerBusy beside an exclusive one, ConsumerAssignError for invalid ranges."""
         if self.sub_type is SubType.EXCLUSIVE and self.consumers:
             raise ConsumerBusy("Exclusive consumer is already connected")
         check_ranges(self._ranges_of(consumer), {})
@@ -76,7 +76,7 @@ class SingleActiveDispatch:
         self._choose_again()
 
     def offer(self, fresh: Sequence[Delivery], previous: Position) -> None:
-        """Entries that follow ``previous`` became durable; none of them is a marker."""
+        """Accept entries that follow ``previous`` and became durable; none of them is a marker."""
         active = self.active
         if (
             active is not None
@@ -94,7 +94,7 @@ class SingleActiveDispatch:
             self.pump()
 
     def pump(self) -> None:
-        """Send what permits allow."""
+        """Send as many entries as permits allow."""
         active, gate = self.active, self.gate
         while active is not None and active.permits > 0 and active.sink.writable:
             room = active.permits if gate is None else min(active.permits, gate.room())
@@ -111,35 +111,35 @@ class SingleActiveDispatch:
                 gate.sent(part)
 
     def redeliver(self, consumer: Consumer, positions: Sequence[Position]) -> None:
-        """Everything that is not acknowledged is sent again, whatever was named."""
+        """Send everything unacknowledged again, regardless of the named entries."""
         if consumer is self.active:
             self.rewind()
 
     def rewind(self) -> None:
-        """Begin again behind the mark-delete position."""
+        """Restart after the mark-delete position."""
         self.feed.rewind(self._cursor.mark_delete)
         self.pump()
 
     def skipped(self) -> None:
-        """The cursor was moved past entries that consumers have not acknowledged."""
+        """Continue after the mark-delete position, to which the cursor was moved."""
         if self.feed.after < self._cursor.mark_delete:
             self.feed.rewind(self._cursor.mark_delete)
 
     def put_away(self) -> None:
-        """Another dispatch takes over."""
+        """Stop: another dispatch takes over."""
 
     def released(self, consumer: Consumer, position: Position, messages_left: int) -> None:
-        """An acknowledgement; nothing is kept per entry here."""
+        """Process an acknowledgement; there is no state per entry."""
 
     def released_all(self, consumer: Consumer, positions: Sequence[Position]) -> None:
-        """Acknowledgements of whole entries."""
+        """Process acknowledgements of whole entries."""
 
     def stats(self) -> dict[str, Any]:
-        """What this adds to the statistics of the subscription."""
+        """Return the dispatch's fields for the statistics of the subscription."""
         return {"activeConsumerName": self.active.name} if self.active is not None else {}
 
     def consumer_stats(self, consumer: Consumer) -> dict[str, Any]:
-        """What this adds to the statistics of a consumer."""
+        """Return the dispatch's fields for the statistics of a consumer."""
         return {}
 
     def _choose_again(self) -> None:
@@ -148,8 +148,8 @@ class SingleActiveDispatch:
             return
         self.active = chosen
         if self.sub_type is SubType.FAILOVER:
-            for each in self.consumers:
-                each.sink.active_changed(each.consumer_id, each is chosen)
+            for consumer in self.consumers:
+                consumer.sink.active_changed(consumer.consumer_id, consumer is chosen)
         if chosen is not None:
             self.feed.read_compacted = chosen.read_compacted
             self.feed.key_ranges = self._ranges_of(chosen)
@@ -157,5 +157,5 @@ class SingleActiveDispatch:
         self.pump()
 
     def _ranges_of(self, consumer: Consumer) -> Sequence[KeyRange]:
-        """The keys it wants: a reader with ranges (keyHashRange) is exclusive, and leaves the others out."""
+        """Return the consumer's key ranges: a reader with ranges (keyHashRange) is exclusive, and skips other keys."""
         return consumer.request.key_sharing.sticky_ranges if self.sub_type is SubType.EXCLUSIVE else ()

@@ -1,4 +1,4 @@
-"""The consumer of a Key_Shared subscription that each slot of keys belongs to."""
+"""The mapping of key slots to the consumers of a Key_Shared subscription."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ __all__ = ["StickyKeys"]
 
 
 class StickyKeys:
-    """The hash ring of consumers that come and go."""
+    """The hash ring of joining and leaving consumers."""
 
     def __init__(self) -> None:
         self._consumers: dict[str, Consumer] = {}
-        """By name; one whose name is taken gets a number behind it."""
+        """Consumers by name; a duplicate name gets a number as suffix."""
         self._ring: HashRing | None = None
-        """None until it is asked for: consumers often come and go many together."""
+        """The ring, built on demand: many consumers often come and go together."""
         self._arc_ends: list[int] = []
         self._owners: list[Consumer | None] = []
-        """Whose each arc of the ring is; the ring is asked once per entry."""
+        """The owner of each arc of the ring, looked up once per entry."""
 
     def __contains__(self, consumer: Consumer) -> bool:
         return consumer in self._consumers.values()
@@ -34,12 +34,12 @@ class StickyKeys:
 
     @property
     def mode(self) -> str:
-        """Pulsar's spelling in statistics."""
-        return next((each.request.key_sharing.mode for each in self._consumers.values()), "AUTO_SPLIT")
+        """The mode in Pulsar's spelling, for statistics."""
+        return next((consumer.request.key_sharing.mode for consumer in self._consumers.values()), "AUTO_SPLIT")
 
     def join(self, consumer: Consumer) -> None:
-        """Raises ConsumerAssignError if its ranges are no ranges, or taken."""
-        check_ranges(_ranges(consumer), {label: _ranges(each) for label, each in self._consumers.items()})
+        """Add a consumer. Raise ConsumerAssignError if its ranges are invalid or taken."""
+        check_ranges(_ranges(consumer), {label: _ranges(member) for label, member in self._consumers.items()})
         label, number = consumer.name, 0
         while label in self._consumers:
             number += 1
@@ -48,22 +48,22 @@ class StickyKeys:
         self._changed()
 
     def leave(self, consumer: Consumer) -> None:
-        self._consumers = {label: each for label, each in self._consumers.items() if each is not consumer}
+        self._consumers = {label: member for label, member in self._consumers.items() if member is not consumer}
         self._changed()
 
     def owner(self, slot: int) -> Consumer | None:
-        """None if no consumer takes this slot."""
+        """Return the owner of a slot, None if no consumer takes it."""
         return next(self.owners([slot]))
 
     def owners(self, slots: Iterable[int]) -> Iterator[Consumer | None]:
-        """As `owner`, of many slots."""
+        """Return the owners of many slots."""
         if self._ring is None:
             self._build()
         return map(self._owners.__getitem__, map(bisect_left, repeat(self._arc_ends), slots))
 
     def ranges_of(self, consumer: Consumer) -> list[KeyRange]:
-        """The slots that belong to a consumer, which has joined."""
-        label = next(label for label, each in self._consumers.items() if each is consumer)
+        """Return the slot ranges of a consumer, which has joined."""
+        label = next(label for label, member in self._consumers.items() if member is consumer)
         return (self._ring or self._build()).ranges_of(label)
 
     def _changed(self) -> None:
@@ -71,7 +71,7 @@ class StickyKeys:
         self._owners = []
 
     def _build(self) -> HashRing:
-        sticky = {label: _ranges(each) for label, each in self._consumers.items() if _ranges(each)}
+        sticky = {label: _ranges(member) for label, member in self._consumers.items() if _ranges(member)}
         ring = self._ring = HashRing((label for label in self._consumers if label not in sticky), sticky)
         arcs = list(ring.arcs())
         self._arc_ends = [end for end, _ in arcs]

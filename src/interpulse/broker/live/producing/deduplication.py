@@ -1,24 +1,24 @@
 """The de-duplication of the entries of one topic. Pure.
 
-Per producer name two numbers are kept: the highest sequence id *pushed* (given to the log) and the highest
+Two numbers are stored per producer name: the highest sequence id *pushed* (appended to the log) and the highest
 *persisted* (durable). A new entry is judged by the highest sequence id that was sent with it:
 
 * above everything pushed: it is new;
 * not above what is persisted: it is a duplicate, and is answered as stored with the position -1:-1;
-* between the two: the first attempt is still on its way and may fail, so the producer has to try again.
+* between the two: the first attempt is still pending and may fail, so the producer has to try again.
 
-A batch that overlaps what is stored only in part is new: storing some messages twice is better than losing the others.
+A batch that overlaps stored messages only in part is new: storing some messages twice is better than losing the others.
 For the same reason no id is inferred. A SEND command has the first id of a batch, the last one or both, depending on
 the client, and the ids between them may belong to other batches.
 
-The numbers survive a restart: a snapshot of the persisted ones lies beside the cursors of the topic, and the entries
-after it are read again. What their metadata names is never more than what their SEND commands did, so no entry becomes
-a duplicate by a restart; a batch of a client that has its last id in SEND alone may be stored twice then. Of a chunked
-message only the last chunk counts, markers never do.
+The numbers survive a restart: a snapshot of the persisted ones is stored with the cursors of the topic, and the entries
+after it are read again. Their metadata never names more than their SEND commands did, so no entry becomes a duplicate
+by a restart; a batch of a client that has its last id in SEND alone may be stored twice then. Of a chunked message only
+the last chunk counts, markers never do.
 
-Entries of Pulsar's replicators are judged by their position on the source cluster where both brokers know how to
-(feature flag 6): sequence ids of several producers come in any order there. The same states are used, with a position
-as one number; the name is the replicator's.
+Entries of Pulsar's replicators are judged by their position on the source cluster if both brokers support it (feature
+flag 6): sequence ids of several producers come in any order there. The same states are used, with a position as one
+number and the name of the replicator.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ from interpulse.storage.cursors.cursor_records import CursorRecord
 __all__ = ["Deduplication", "DeduplicationSnapshot", "SequenceState", "Verdict", "source_number"]
 
 NAMES_PERSISTED_MAX = 10_000
-"""More names are not written down, the longest silent are left out (brokerDeduplicationMaxNumberOfProducers)."""
+"""Limit for stored names; the ones inactive for longest are left out (brokerDeduplicationMaxNumberOfProducers)."""
 
 _SEQUENCE_ID_MAX: Final = 2**63 - 1
-"""What the wire has above is below zero."""
+"""The largest sequence id; higher ones of the wire are negative."""
 
 _LEDGER_SUFFIX: Final = "_LID"
 _ENTRY_SUFFIX: Final = "_EID"
-"""Pulsar's snapshots have two numbers for a replicator, under its name and these."""
+"""Suffixes of the two numbers per replicator in Pulsar's snapshots."""
 
 
 class Verdict(Enum):
-    """The outcome for an entry."""
+    """The verdict on an entry."""
 
     NEW = "new"
     DUPLICATE = "duplicate"
@@ -59,12 +59,12 @@ def source_number(position: Position) -> int:
 
 
 def _source_position(number: int) -> Position:
-    """Return the position that `source_number` made this number of."""
+    """Return the position behind a `source_number`."""
     return Position(number >> 64, number & (1 << 64) - 1)
 
 
 class SequenceState:
-    """The sequence ids of one producer name, -1 = none."""
+    """The sequence ids of one producer name; -1 = none."""
 
     __slots__ = ("active_ms", "persisted", "pushed")
 
@@ -74,40 +74,40 @@ class SequenceState:
         self.active_ms = active_ms
 
     def judge(self, last: int) -> Verdict:
-        """Decide about an entry whose last message has this sequence id; a new one counts as pushed."""
+        """Judge an entry by the sequence id of its last message; a new one counts as pushed."""
         if last > self.pushed:
             self.pushed = last
             return Verdict.NEW
         return Verdict.DUPLICATE if last <= self.persisted else Verdict.IN_FLIGHT
 
     def is_new(self, sequence_ids: Sequence[int]) -> bool:
-        """Whether each of them would be judged new, were they judged one after the other; none counts as pushed."""
+        """Return True if each of them, judged one after the other, would be new. None counts as pushed."""
         are_ascending = all(map(lt, (self.pushed, *sequence_ids), sequence_ids))
         return are_ascending and sequence_ids[-1] <= _SEQUENCE_ID_MAX
 
     def confirm(self, last: int) -> None:
-        """The entries with sequence ids up to ``last`` are durable."""
+        """Note that the entries with sequence ids up to ``last`` are durable."""
         if last > self.persisted:
             self.persisted = last
 
     def restore(self, last: int) -> None:
-        """Count an entry that was found in the log."""
+        """Count an entry that was read from the log."""
         self.confirm(last)
         self.pushed = max(self.pushed, last)
 
 
 @dataclass(frozen=True, slots=True)
 class DeduplicationSnapshot:
-    """The persisted sequence ids after all entries up to ``position``. The default knows nothing of any entry."""
+    """The persisted sequence ids after all entries up to ``position``. The default is empty."""
 
     position: Position = EARLIEST
     sequences: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """Per producer name: highest persisted sequence id, and when it was last active in ms."""
+    """Highest persisted sequence id and last activity in ms, per producer name."""
     sources: dict[str, Position] = field(default_factory=dict)
-    """Per replicator: the highest persisted position on its source cluster."""
+    """Highest persisted position on the source cluster, per replicator."""
 
     def record(self) -> CursorRecord:
-        """As it lies among the cursors of the topic, under ``pulsar.dedup``."""
+        """Return the record, which is stored with the cursors of the topic under ``pulsar.dedup``."""
         numbers = {name: last for name, (last, _) in self.sequences.items()}
         for name, (ledger, entry) in self.sources.items():
             numbers[name + _LEDGER_SUFFIX] = ledger
@@ -120,9 +120,9 @@ class DeduplicationSnapshot:
 
     @classmethod
     def of(cls, record: CursorRecord, now_ms: int, *, replicator_prefix: str) -> DeduplicationSnapshot:
-        """A name whose last activity was not written down is taken for active now.
+        """Parse a record. Names without a stored activity count as active now.
 
-        ``replicator_prefix`` begins the names of replicators; one of their two numbers without the other is nothing.
+        ``replicator_prefix`` begins the names of replicators; one of their two numbers without the other is ignored.
         """
         numbers, active_ms = dict(record.numbers), record.active_ms
         sources = {}
@@ -146,61 +146,61 @@ class Deduplication:
         }
         self._sources = {name: SequenceState(source_number(last)) for name, last in snapshot.sources.items()}
         self.snapshot_position = snapshot.position
-        """Where the last stored snapshot stands; entries up to here need not be kept for a restart."""
+        """The position of the last stored snapshot; a restart needs no entries up to here."""
 
     def __len__(self) -> int:
         return len(self._states)
 
     def state(self, producer_name: str) -> SequenceState:
-        """The live state of a name, which the caller may keep while the name is in use."""
+        """Return the live state of a name, which the caller may hold while the name is in use."""
         state = self._states.get(producer_name)
         if state is None:
             state = self._states[producer_name] = SequenceState()
         return state
 
     def source(self, replicator: str) -> SequenceState:
-        """The live state of a replicator, in numbers of `source_number`."""
+        """Return the live state of a replicator, in numbers of `source_number`."""
         state = self._sources.get(replicator)
         if state is None:
             state = self._sources[replicator] = SequenceState()
         return state
 
     def last_sequence_id(self, producer_name: str) -> int:
-        """The highest persisted sequence id, -1 if the name is not known."""
+        """Return the highest persisted sequence id, -1 for an unknown name."""
         state = self._states.get(producer_name)
         return state.persisted if state else -1
 
     def replay(self, producer_name: str, last: int, now_ms: int) -> None:
-        """Count an entry that was found in the log after the snapshot."""
+        """Count an entry that was read from the log after the snapshot."""
         state = self.state(producer_name)
         state.active_ms = now_ms
         state.restore(last)
 
     def replay_source(self, replicator: str, position: Position) -> None:
-        """Count an entry of a replicator that was found in the log after the snapshot."""
+        """Count an entry of a replicator that was read from the log after the snapshot."""
         self.source(replicator).restore(source_number(position))
 
     def touch(self, producer_name: str, now_ms: int) -> None:
-        """A producer of this name was connected until now."""
+        """Note that a producer of this name disconnects now."""
         state = self._states.get(producer_name)
         if state is not None:
             state.active_ms = now_ms
 
     def snapshot(self, position: Position) -> DeduplicationSnapshot:
-        """What to write down when everything up to ``position``, and nothing else, is durable."""
-        known = [(name, state) for name, state in self._states.items() if state.persisted >= 0]
-        if len(known) > NAMES_PERSISTED_MAX:
-            known = sorted(known, key=lambda each: each[1].active_ms)[-NAMES_PERSISTED_MAX:]
-        sequences = {name: (state.persisted, state.active_ms) for name, state in known}
+        """Return the snapshot to store when exactly the entries up to ``position`` are durable."""
+        persisted = [(name, state) for name, state in self._states.items() if state.persisted >= 0]
+        if len(persisted) > NAMES_PERSISTED_MAX:
+            persisted = sorted(persisted, key=lambda item: item[1].active_ms)[-NAMES_PERSISTED_MAX:]
+        sequences = {name: (state.persisted, state.active_ms) for name, state in persisted}
         sources = {
             name: _source_position(state.persisted) for name, state in self._sources.items() if state.persisted >= 0
         }
         return DeduplicationSnapshot(position, sequences, sources)
 
     def forget_inactive(self, before_ms: int, connected: Container[str]) -> int:
-        """Drop names without a producer that were last active before ``before_ms``; how many.
+        """Drop names without a producer that were last active before ``before_ms``, and return their count.
 
-        Replicators stay: their source may send again what it sent long ago.
+        Replicators stay: their source may send very old entries again.
         """
         gone = [name for name, state in self._states.items() if name not in connected and state.active_ms < before_ms]
         for name in gone:

@@ -1,4 +1,4 @@
-"""A producer of a topic: the way of each entry from its SEND to its receipt."""
+"""A producer of a topic: each entry from its SEND to its receipt."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from interpulse.wire.ids import signed
 __all__ = ["PendingPublish", "Producer", "ProducerOwner"]
 
 _DUPLICATE = EARLIEST
-"""The position in the receipt of an entry that was stored before."""
+"""The position in the receipt of a duplicate."""
 
 _REPLICATION_MARKERS: Final = (
     pb.REPLICATED_SUBSCRIPTION_SNAPSHOT_REQUEST,
@@ -50,11 +50,11 @@ class CopySource(NamedTuple):
     receipt: tuple[int, int]
     """Sequence id and highest sequence id."""
     number: int = -1
-    """The position on the source cluster, as `source_number` has it; a marker has none."""
+    """The position on the source cluster as a `source_number`; None for a marker."""
 
 
 class PendingPublish(NamedTuple):
-    """Entries that follow each other up to ``position`` and are answered once all of them are durable.
+    """Consecutive entries up to ``position``, answered once all of them are durable.
 
     Without entries it is an answer in its turn: to a duplicate, or with ``error``.
     """
@@ -74,7 +74,7 @@ class PendingPublish(NamedTuple):
 
 
 class ProducerOwner(Protocol):
-    """The topic, as a producer sees it."""
+    """The interface of the topic for its producers."""
 
     @property
     def now_ms(self) -> Callable[[], int]: ...
@@ -87,11 +87,11 @@ class ProducerOwner(Protocol):
 
     @property
     def publish_limits(self) -> PublishLimits | None:
-        """The limits on single entries; None if the policies of the topic set none."""
+        """The limits on single entries; None without policies that set some."""
 
     @property
     def broker_entry_interceptor(self) -> BrokerEntryInterceptor | None:
-        """The source of broker entry metadata, the same while the topic is loaded; None if entries get none."""
+        """The source of broker entry metadata, constant while the topic is loaded; None if entries get none."""
 
     def append(
         self,
@@ -113,13 +113,13 @@ class ProducerOwner(Protocol):
     def answer_in_turn(
         self, producer: Producer, sequence_id: int, highest_sequence_id: int, error: PulsarError | None
     ) -> None:
-        """Answer without an entry, once everything that was appended so far is durable."""
+        """Answer without an entry, once everything appended before is durable."""
 
     def remove_producer(self, producer: Producer) -> None: ...
 
 
 class Producer:
-    """See `interpulse.broker.live.api.LiveProducer`."""
+    """A producer; see `interpulse.broker.live.api.LiveProducer`."""
 
     def __init__(self, owner: ProducerOwner, request: ProducerRequest, name: str, sink: ProducerSink) -> None:
         self.request = request
@@ -171,7 +171,7 @@ class Producer:
         marker: bool = False,
     ) -> None:
         owner, interceptor = self._owner, self._interceptor
-        entry = entries[-1]  # speaks for a run, whose entries need no look by themselves
+        entry = entries[-1]  # represents a run, whose entries are all ordinary
         count = len(entries)
         size = len(entry) if count == 1 else sum(map(len, entries))
         sequence, last = None, -1
@@ -214,7 +214,7 @@ class Producer:
         return None
 
     def answered(self, publishes: Iterable[PendingPublish]) -> None:
-        """Answer these publishes: the log has come to their positions."""
+        """Answer these publishes, which are durable."""
         receipts: list[tuple[int, int, int, int]] = []
         for position, _, sequence_ids, entries, highest_sequence_id, _, sequence, last, error in publishes:
             self.pending_count -= len(sequence_ids)
@@ -251,7 +251,7 @@ class Producer:
             self._owner.remove_producer(self)
 
     def leave(self) -> None:
-        """Ignore publishes without an answer: the producer is closed soon, and its client sends them again."""
+        """Stop answering: the producer closes soon, and its client sends pending entries again."""
         self.leaving = True
         self.ready = False
 
@@ -262,7 +262,7 @@ class Producer:
             self.sink.producer_closed(self.producer_id)
 
     def _answer(self, sequence_id: int, highest_sequence_id: int, error: PulsarError | None) -> None:
-        """Answer without having appended, but not before the answers of earlier publishes."""
+        """Answer a publish without an append, after the answers of earlier publishes."""
         self.pending_count += 1
         if self.pending_count == 1:
             position = _DUPLICATE
@@ -279,10 +279,10 @@ class Producer:
     def _sequence_of(
         self, entry: bytes, sequence_id: int, highest_sequence_id: int, source: CopySource | None
     ) -> tuple[SequenceState, int]:
-        """Return whose sequence ids count, and the highest one of the entry.
+        """Return the sequence ids that count for the entry, and its highest one.
 
-        A replicator of another cluster passes on what many producers wrote: there the source position counts, or else
-        the name in the entry, as they do when the state is rebuilt from the log.
+        A replicator of another cluster forwards the messages of many producers: there the source position counts, or
+        else the name in the entry, as when the state is rebuilt from the log.
         """
         deduplication = self._owner.deduplication
         assert deduplication is not None
@@ -294,7 +294,7 @@ class Producer:
         return self._own_sequence(deduplication), max(signed(sequence_id), signed(highest_sequence_id))
 
     def _is_new_run(self, deduplication: Deduplication, sequence_ids: Sequence[int], entries: Sequence[bytes]) -> bool:
-        """Return True if one state counts for all these entries, and would find each of them new."""
+        """Return True if one state counts for all these entries, and judges each of them new."""
         if not self.request.remote:
             return self._own_sequence(deduplication).is_new(sequence_ids)
         names = codec().last_sequences(entries)
@@ -307,7 +307,7 @@ class Producer:
         return self._sequence
 
     def _is_new(self, sequence: SequenceState, last: int) -> bool:
-        """Return False for a duplicate; raises PersistenceError while that is undecided."""
+        """Return False for a duplicate; raise PersistenceError while that is undecided."""
         verdict = sequence.judge(last)
         if verdict is Verdict.IN_FLIGHT:
             raise PersistenceError("Cannot determine whether the message is a duplicate at this time")
@@ -338,14 +338,14 @@ class Producer:
 
 
 def _is_judged(metadata: EntryMetadata, source: CopySource | None) -> bool:
-    """Return whether the entry has a number of its own: every chunk has its source position."""
+    """Return True if the entry has a number of its own: every chunk has its source position."""
     return metadata.ends_message if source is None else not metadata.is_marker
 
 
 def _copy_source(entry: bytes | memoryview, sequence_id: int, *, marker: bool) -> CopySource | None:
-    """Return where an entry of a replicator comes from, None if it does not say so.
+    """Return the source of a replicator's entry, None if it names none.
 
-    The receipt has the position that the replicator finds first. It looks no further, although the last one is its own.
+    The receipt has the first position, the only one that the replicator reads, although the last one is its own.
     """
     try:
         metadata = message_metadata_of(entry)
@@ -359,7 +359,7 @@ def _copy_source(entry: bytes | memoryview, sequence_id: int, *, marker: bool) -
 
 
 def _published_metadata(num_messages: int, entry: bytes, is_chunk: bool, marker: bool) -> EntryMetadata:
-    """Return the metadata of an entry from its SEND command; the entry of a chunk says more."""
+    """Return the metadata of an entry from its SEND command; a chunk is parsed for more."""
     if marker:
         return MARKER
     return entry_metadata_of(entry) if is_chunk else EntryMetadata(num_messages)

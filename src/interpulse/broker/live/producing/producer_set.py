@@ -1,9 +1,9 @@
 """The producers of one topic: a new producer is opened, waits, is refused, or fences the others out.
 
-Names are unique per topic. A producer that reconnects with a generated name and a higher epoch replaces its former
-self; other producers of the name are refused while its holder is alive. Access modes: an exclusive producer excludes
-all others, and the next exclusive one waits, is refused, or fences it out; every new exclusive owner raises the epoch
-of the topic, and a producer that reconnects with an older epoch is refused for good.
+Names are unique per topic. A producer that reconnects with a generated name and a higher epoch replaces its
+predecessor; other producers of the name are refused while its holder is alive. Access modes: an exclusive producer
+excludes all others, and the next exclusive one waits, is refused, or fences it out. Every new exclusive owner raises
+the epoch of the topic, and a producer that reconnects with an older epoch is refused for good.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from interpulse.rules.limits import check_producers
 __all__ = ["ProducerSet"]
 
 _EPOCH_MAX = LONG_MAX
-"""A higher one would leave no number for the next owner of the topic."""
+"""The largest epoch of a request: a higher one would leave no number for the next owner."""
 
 
 class ProducerSet:
-    """See the module."""
+    """The producers of one topic."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class ProducerSet:
     ) -> None:
         self.epoch = epoch
         self.limit = 0
-        """The number that may be open at once, replicators not counted; 0 = any number."""
+        """Limit for open producers without replicators; 0 = no limit."""
         self.by_name: dict[str, Producer] = {}
         self.waiting: list[Producer] = []
         self.exclusive: Producer | None = None
@@ -79,11 +79,13 @@ class ProducerSet:
             self.exclusive = None
         if self.waiting and not self.by_name:
             next_owner = self.waiting.pop(0)
-            self.by_name[next_owner.name] = self.exclusive = next_owner  # at once: no other producer can come first
+            self.by_name[next_owner.name] = self.exclusive = (
+                next_owner  # immediately, so that no other producer comes first
+            )
             self._spawn(self._promote(next_owner))
 
     def leave(self) -> None:
-        """The topic is being unloaded: pending publishes are answered, then :meth:`close_by_broker` follows."""
+        """Stop answering before the topic is unloaded; :meth:`close_by_broker` follows."""
         for producer in self.by_name.values():
             producer.leave()
 
@@ -107,7 +109,7 @@ class ProducerSet:
 
     def _check_limit(self, request: ProducerRequest) -> None:
         if self.limit and request.remote_cluster is None:
-            count = sum(each.request.remote_cluster is None for each in self.by_name.values())
+            count = sum(producer.request.remote_cluster is None for producer in self.by_name.values())
             check_producers(self._topic, count, self.limit)
 
     def _check_no_exclusive(self, refusal: type[PulsarError]) -> None:
@@ -132,7 +134,7 @@ class ProducerSet:
             producer.close_by_broker()
 
     async def _make_exclusive(self, producer: Producer) -> None:
-        """Own the topic at once, so that no other producer comes first while the epoch is stored."""
+        """Make this producer the owner, at once: no other may come first while the epoch is stored."""
         self.by_name[producer.name] = self.exclusive = producer
         wanted = producer.request.topic_epoch
         epoch = wanted if wanted is not None else (-1 if self.epoch is None else self.epoch) + 1
@@ -147,7 +149,7 @@ class ProducerSet:
 
     async def _promote(self, producer: Producer) -> None:
         if producer.closed:
-            return  # while it was waiting
+            return  # closed while it waited
         try:
             await self._make_exclusive(producer)
         except PulsarError as error:

@@ -1,7 +1,7 @@
 """The limits that policies set for each published entry; a topic without such policies has no `PublishLimits`.
 
-An entry that breaks a limit is refused. An entry above the publish rate is stored, and then nothing more is read from
-its client until the rate allows it.
+An entry that violates a limit is refused. An entry above the publish rate is stored, and reading from its client pauses
+until the rate allows more.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ class PublishLimits:
         self._rate: PublishRate | None = settings.publish_rate
         self._rate_limit = _rate_limit(settings.publish_rate, now_ms)
         self.throttled_count = 0
-        """How often reading from a client was stopped."""
+        """The number of times that a client was throttled."""
 
     @classmethod
     def of(cls, settings: TopicSettings, before: PublishLimits | None, now_ms: int) -> PublishLimits | None:
-        """The limits of these settings, None if there are none; a rate that stays goes on counting."""
+        """Return the limits of these settings, None if there are none. An unchanged rate keeps its tokens."""
         demanding = settings.publish_rate or settings.max_message_size > 0 or settings.encryption_required
         if not demanding and not _delay_ms_max(settings):
             return None
@@ -52,7 +52,7 @@ class PublishLimits:
         return limits
 
     def check(self, entry: bytes, *, is_chunk: bool, is_marker: bool) -> None:
-        """Raises NotAllowed for an entry too large or delayed for too long, MetadataError for one not encrypted."""
+        """Check an entry. Raise NotAllowed for its size or delay, MetadataError if it must be encrypted."""
         limit = self._message_bytes_max
         if 0 < limit < len(entry) and not is_chunk:
             raise NotAllowed(f"Exceed maximum message size: {len(entry)} bytes (maxMessageSize={limit})")
@@ -62,7 +62,7 @@ class PublishLimits:
             check_delay(entry, self._delay_ms_max)
 
     def charge(self, messages: int, size: int, now_ms: int) -> int:
-        """An entry was stored; the ms for which nothing more is read from its client."""
+        """Charge a stored entry, and return the ms for which its client must not be read."""
         if self._rate_limit is None:
             return 0
         self._rate_limit.spend(messages, size, now_ms)
@@ -74,13 +74,13 @@ class PublishLimits:
 
 
 def check_encrypted(topic: TopicName, settings: TopicSettings, *, encrypted: bool) -> None:
-    """Raises MetadataError for a producer without encryption where it is required."""
+    """Raise MetadataError for a producer without encryption where it is required."""
     if settings.encryption_required and not encrypted:
         raise MetadataError(f"Encryption is required in {topic} (encryptionRequired=true)")
 
 
 def _delay_ms_max(settings: TopicSettings) -> int:
-    """How much later messages may ask to be delivered; 0 = however late."""
+    """Return the longest delay that messages may ask for; 0 = any."""
     delays = settings.delayed_delivery
     return max(delays.max_delay_millis, 0) if delays is not None and delays.active else 0
 

@@ -1,4 +1,4 @@
-"""The sequence ids of one topic, kept through restarts by snapshots and a replay of the entries after them."""
+"""The sequence ids of one topic, restored after restarts from snapshots and the entries after them."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _REPLAY_BYTES = 5 * 1024 * 1024
 
 
 class SequenceOwner(Protocol):
-    """The topic, as its sequence ids see it."""
+    """The interface of the topic for its sequence ids."""
 
     def snapshot_is_due(self) -> None:
-        """The snapshot is to be stored soon."""
+        """Schedule the storing of a snapshot."""
 
 
 class SequenceKeeper:
-    """While de-duplication is on, every entry with a receipt is known after any restart.
+    """The sequence ids of one topic. While de-duplication is on, a restart loses none that has a receipt.
 
     A snapshot is due after some number of entries, or some time after an entry; it is stored together with the cursors.
     """
@@ -38,13 +38,13 @@ class SequenceKeeper:
     def __init__(
         self, log: Log, state: TopicStateStore, owner: SequenceOwner, *, replicator_prefix: str, cluster: str
     ) -> None:
-        """``replicator_prefix`` begins the names of replicators, which end with ``cluster``, the local one."""
+        """``replicator_prefix`` begins the names of replicators, which end with the local ``cluster``."""
         self.deduplication: Deduplication | None = None
         self.snapshot_due = False
         self.entries_interval = 1000
         """Entries between two snapshots (brokerDeduplicationEntriesInterval)."""
         self.snapshot_ms = 0
-        """Time an entry may be without one; 0 = any."""
+        """Time in ms that an entry may wait for a snapshot; 0 = no limit."""
         self._log = log
         self._state = state
         self._owner = owner
@@ -54,12 +54,12 @@ class SequenceKeeper:
         self._complete_ms = 0
 
     async def begin(self) -> None:
-        """De-duplicate from here on; entries that came before are not known."""
+        """Start to de-duplicate; earlier entries are unknown."""
         self.deduplication = Deduplication(DeduplicationSnapshot(self._log.last_position))
         await self._state.write_cursors({DEDUPLICATION_CURSOR: self.snapshot(self._log.last_position)})
 
     async def resume(self, stored: CursorRecord, now_ms: int) -> None:
-        """Know everything up to the end of the log, from a stored snapshot and the entries after it."""
+        """Restore the sequence ids up to the end of the log, from a stored snapshot and the entries after it."""
         snapshot = DeduplicationSnapshot.of(stored, now_ms, replicator_prefix=self._replicator_prefix)
         deduplication = Deduplication(snapshot)
         position = snapshot.position
@@ -75,31 +75,31 @@ class SequenceKeeper:
         self.deduplication = deduplication
 
     async def end(self) -> None:
-        """De-duplicate no more, and forget."""
+        """Stop to de-duplicate, and forget all sequence ids."""
         self.deduplication = None
         self.snapshot_due = False
         await self._state.delete_cursor(DEDUPLICATION_CURSOR)
 
     def follow(self, settings: TopicSettings) -> None:
-        """Take snapshots as often as the policies want them."""
+        """Use the snapshot intervals of the policies."""
         self.entries_interval = settings.deduplication_entries_interval
         self.snapshot_ms = settings.deduplication_snapshot_seconds * 1000
 
     def count(self, entries: int) -> None:
-        """So many entries became durable."""
+        """Count durable entries."""
         self._entries_since += entries
         if self._entries_since >= self.entries_interval:
             self.request_snapshot()
 
     def tick(self, now_ms: int) -> None:
-        """Called from time to time."""
+        """Request a snapshot if its time has come. Call it periodically."""
         if not self._entries_since:
             self._complete_ms = now_ms
         elif self.snapshot_ms and now_ms - self._complete_ms >= self.snapshot_ms:
             self.request_snapshot()
 
     def request_snapshot(self) -> None:
-        """Store a snapshot with the next cursors, if there is anything new."""
+        """Store a snapshot with the next cursors, if anything changed."""
         if self._entries_since and self.deduplication is not None:
             self.snapshot_due = True
             self._owner.snapshot_is_due()
@@ -111,27 +111,27 @@ class SequenceKeeper:
             self.request_snapshot()
 
     def snapshot(self, position: Position) -> CursorRecord:
-        """The snapshot to store, when everything up to ``position`` and nothing else is durable."""
+        """Return the snapshot to store when exactly the entries up to ``position`` are durable."""
         assert self.deduplication is not None
         self.snapshot_due = False
         self._entries_since = 0
         return self.deduplication.snapshot(position).record()
 
     def stored(self, position: Position) -> None:
-        """The snapshot of this position is durable."""
+        """Note that the snapshot of this position is durable."""
         if self.deduplication is not None:
             self.deduplication.snapshot_position = position
 
     @property
     def needed_from(self) -> Position | None:
-        """Entries after this position are needed after a restart; None = none are."""
+        """Return the position after which a restart needs all entries; None = it needs none."""
         return self.deduplication.snapshot_position if self.deduplication is not None else None
 
-    def _replay(self, deduplication: Deduplication, found: LogEntry, now_ms: int) -> None:
+    def _replay(self, deduplication: Deduplication, entry: LogEntry, now_ms: int) -> None:
         try:
-            metadata = message_metadata_of(found.entry)
+            metadata = message_metadata_of(entry.entry)
         except PersistenceError:
-            return  # bytes that are no message have no producer either
+            return  # an unreadable entry has no producer
         kind = entry_metadata_in(metadata)
         position = None if kind.is_marker else replicator_position(metadata)
         if position is not None:

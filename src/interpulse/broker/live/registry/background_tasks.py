@@ -15,7 +15,7 @@ R = TypeVar("R")
 
 
 class BackgroundTasks:
-    """Owns tasks until they end. `close` cancels the rest."""
+    """Tasks with an owner until they end. `close` cancels the rest."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -35,7 +35,7 @@ class BackgroundTasks:
     def log_failure(self, task: asyncio.Task[Any]) -> None:
         """Write the failure of a task that ended to the log."""
         if not task.cancelled() and task.exception() is not None:
-            log.error("background work failed", exc_info=task.exception())
+            log.error("background task failed", exc_info=task.exception())
 
     async def close(self) -> None:
         """Cancel the tasks, and return when they ended."""

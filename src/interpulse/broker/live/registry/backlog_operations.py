@@ -1,4 +1,4 @@
-"""Operations on the backlog of a topic: read its entries, skip some, clear them, or forget them all."""
+"""Operations on the backlog of a topic: analyze, peek, skip, clear, reset, truncate."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SCANNED_BYTES: Final = 2**20
 
 
 class ScanLimits(NamedTuple):
-    """How much of a backlog is read for one question."""
+    """Limits for reading a backlog in one request."""
 
     entries_max: int
     time_ms_max: int
@@ -32,7 +32,7 @@ class ScanLimits(NamedTuple):
 
 @dataclass(slots=True)
 class BacklogAnalysis:
-    """The backlog of a subscription. ``aborted``: not all of it was read."""
+    """The analysis of a subscription's backlog. ``aborted``: it was only read in part."""
 
     entries: int = 0
     messages: int = 0
@@ -41,16 +41,16 @@ class BacklogAnalysis:
     last: Position | None = None
     aborted: bool = False
 
-    def count(self, found: LogEntry) -> None:
-        """One more entry that waits; all messages of a batch count, also where some are acknowledged."""
-        metadata = message_metadata_of(found.entry)
+    def count(self, entry: LogEntry) -> None:
+        """Count one more entry. All messages of a batch count, also acknowledged ones."""
+        metadata = message_metadata_of(entry.entry)
         self.entries += 1
         self.messages += max(metadata.num_messages_in_batch, 1)
         self.markers += metadata.HasField("marker_type")
-        self.first, self.last = self.first or found.position, found.position
+        self.first, self.last = self.first or entry.position, entry.position
 
     def to_json(self) -> dict[str, Any]:
-        """Pulsar's form; there are no entry filters here, so all of it counts as accepted by them."""
+        """Return Pulsar's JSON. There are no entry filters, so all entries count as accepted."""
         ends = {"firstMessageId": self.first, "lastMessageId": self.last}
         return {
             "entries": self.entries,
@@ -67,28 +67,28 @@ class BacklogAnalysis:
 
 
 def skip(topic: Topic, subscription: str, entry_count: int) -> int:
-    """Acknowledge the next so many entries that are not; how many there were. Raises SubscriptionNotFound."""
-    found = topic.subscription(subscription)
-    return found.skip_to(after_skipping(topic.log, found.cursor, entry_count))
+    """Acknowledge the next unacknowledged entries, and return their count. Raise SubscriptionNotFound."""
+    target = topic.subscription(subscription)
+    return target.skip_to(after_skipping(topic.log, target.cursor, entry_count))
 
 
 def clear(topic: Topic, subscription: str) -> int:
-    """Acknowledge everything; how many entries that were. Raises SubscriptionNotFound."""
+    """Acknowledge everything, and return the number of entries. Raise SubscriptionNotFound."""
     return topic.subscription(subscription).skip_to(topic.positions.durable)
 
 
 def bytes_behind(topic: Topic, position: Position) -> int:
-    """About how many bytes the topic holds behind a message; everything, if its ledger is none of the topic's."""
+    """Estimate the bytes after a message; all bytes, if its ledger is not part of the topic."""
     ledgers = topic.log.ledgers
-    known = any(each.ledger_id == position.ledger for each in ledgers)
-    return bytes_after(ledgers, position if known else EARLIEST)
+    is_own = any(ledger.ledger_id == position.ledger for ledger in ledgers)
+    return bytes_after(ledgers, position if is_own else EARLIEST)
 
 
 async def analyze(topic: Topic, subscription: str, start: Position | None, limits: ScanLimits) -> BacklogAnalysis:
-    """Read what a subscription waits for, and count it; raises SubscriptionNotFound.
+    """Read and count the backlog of a subscription; raise SubscriptionNotFound.
 
-    It begins with the entry at ``start`` whatever is acknowledged there: as in Pulsar only what is acknowledged behind
-    the mark-delete position is left out.
+    It begins with the entry at ``start`` even if that is acknowledged: as in Pulsar, only acknowledgements after the
+    mark-delete position are left out.
     """
     cursor = topic.subscription(subscription).cursor
     begun_ms, analysis = topic.now_ms(), BacklogAnalysis()
@@ -106,19 +106,21 @@ async def analyze(topic: Topic, subscription: str, start: Position | None, limit
 
 
 async def reset(topic: Topic, subscription: str, target: MessageId, *, excluded: bool) -> None:
-    """Close the consumers, then let ``target`` come next, or what is behind it; an index no batch has is its first.
+    """Close the consumers, then deliver from ``target`` or after it.
+
+    An index outside the batch means its first message.
 
     Raises SubscriptionNotFound.
     """
-    found = topic.subscription(subscription)
+    moved = topic.subscription(subscription)
     begin = await behind(topic, target) if excluded else target
     size = await topic.positions.batch_size(begin.position) if begin.batch_index > 0 else 0
     waiting = (1 << size) - (1 << begin.batch_index) if 0 < begin.batch_index < size else 0
-    await found.seek(begin, words_of(waiting) if waiting else ())
+    await moved.seek(begin, words_of(waiting) if waiting else ())
 
 
 async def behind(topic: Topic, target: MessageId) -> MessageId:
-    """The message after ``target``: the next of its batch, else the next entry. Latest and earliest stay."""
+    """Return the message after ``target``: the next of its batch, else the next entry. Latest and earliest stay."""
     if not 0 <= target.entry < LATEST.entry:
         return target
     if 0 <= target.batch_index < await topic.positions.batch_size(target.position) - 1:
@@ -127,24 +129,24 @@ async def behind(topic: Topic, target: MessageId) -> MessageId:
 
 
 async def peek(topic: Topic, subscription: str, number: int) -> LogEntry:
-    """Return the ``number``-th entry (from 1) that is not acknowledged.
+    """Return the ``number``-th unacknowledged entry, from 1.
 
-    A name without a subscription gets what a subscription from the earliest message would. Pulsar creates that
-    subscription; here nothing is created. Raises NotFound at the end, SubscriptionNotFound for a replicator.
+    An unknown name gets the result of a subscription from the earliest message. Pulsar creates that subscription; here
+    nothing is created. Raises NotFound at the end, SubscriptionNotFound for a replicator.
     """
-    known = subscription in topic.subscriptions or topic.remote_of(subscription) is not None
-    position = nth_waiting(topic.log, topic.subscription(subscription).cursor if known else None, number)
+    exists = subscription in topic.subscriptions or topic.remote_of(subscription) is not None
+    position = nth_waiting(topic.log, topic.subscription(subscription).cursor if exists else None, number)
     if position is None:
         raise NotFound("Message not found")
     return await topic.positions.read_entry(position)
 
 
 async def truncate(topic: Topic) -> None:
-    """Forget all entries; each subscription stands at the end. Durable on return.
+    """Remove all entries; each subscription moves to the end. Durable on return.
 
-    Clients stay connected, publishes under way are answered, and later messages may survive. The ledgers go in one
-    commit: before it everything is there, after it nothing, wherever stored cursors point. The sequence ids of
-    producers are stored before, so that a repeated message is still recognised.
+    Clients stay connected, pending publishes are answered, and later messages may survive. One commit removes all
+    ledgers, wherever stored cursors point. The sequence ids of producers are stored first, so that a repeated message
+    is still recognised.
     """
     topic.check_open()
     await topic.compaction.forget()
@@ -155,7 +157,7 @@ async def truncate(topic: Topic) -> None:
     await topic.flush()
     await topic.broker_entry_metadata.before_trim()
     await topic.log.trim(LATEST if topic.log.terminated else end)
-    await topic.compaction.forget()  # one that began meanwhile
+    await topic.compaction.forget()  # a run that began meanwhile
     for subscription in topic.subscriptions.values():
         subscription.skip_to(end)
         subscription.pump()

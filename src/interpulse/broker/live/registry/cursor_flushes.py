@@ -1,4 +1,4 @@
-"""Topics whose cursors changed, until the cursors are stored."""
+"""Topics with changed cursors, until the cursors are stored."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 
 class CursorFlushes:
-    """Stores changed cursors. A topic whose cursors cannot be stored is tried again with the next call."""
+    """The schedule of changed cursors. A topic whose cursors cannot be stored is retried with the next call."""
 
     def __init__(self, is_loaded: Callable[[HostedTopic], bool], tasks: BackgroundTasks) -> None:
         self._is_loaded = is_loaded
@@ -69,7 +69,7 @@ class CursorFlushes:
         for flush in late:
             flush.add_done_callback(self._tasks.log_failure)
         failures = [
-            failure for each in done if not each.cancelled() and isinstance(failure := each.exception(), Exception)
+            failure for flush in done if not flush.cancelled() and isinstance(failure := flush.exception(), Exception)
         ]
         if failures:
             raise ExceptionGroup("cursors of topics are not stored", failures)
@@ -93,7 +93,7 @@ class CursorFlushes:
                 return
             self._changed.add(topic)
             if topic not in self._unstored:
-                log.warning("cursors not stored, tried again each second topic=%s error=%s", topic.name, error)
+                log.warning("cursors not stored, retrying every second topic=%s error=%s", topic.name, error)
                 self._unstored.add(topic)
             return
         if topic in self._unstored:

@@ -1,4 +1,4 @@
-"""Expiring entries because an operator asks for it; expiry by time to live is the topic's own work."""
+"""Expiry of entries on request; expiry by time to live is part of `upkeep`."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ Expiry = Callable[[], Awaitable[None]]
 
 
 async def expire_older(topic: Topic, subscription: str, seconds: int) -> None:
-    """Acknowledge what was published longer ago than that; raises SubscriptionNotFound.
+    """Acknowledge entries published longer ago than this; raise SubscriptionNotFound.
 
-    Raises Conflict for an empty backlog, as Pulsar does: there is nothing that could expire.
+    Raises Conflict for an empty backlog, as Pulsar does.
     """
     if topic.subscription(subscription).cursor.backlog(topic.positions.durable) == 0:
         raise Conflict(
@@ -28,22 +28,25 @@ async def expire_older(topic: Topic, subscription: str, seconds: int) -> None:
 
 
 def expire_upto(topic: Topic, subscription: str, position: Position) -> None:
-    """Acknowledge everything up to this entry; raises SubscriptionNotFound, Conflict if the topic is not so long."""
-    found = topic.subscription(subscription)
+    """Acknowledge everything up to this entry.
+
+    Raises SubscriptionNotFound, and Conflict for a position after the end of the topic.
+    """
+    target = topic.subscription(subscription)
     if position > topic.positions.durable:
         raise Conflict(
             f"Expire message by position not issued on topic {topic.name} for subscription {subscription}: "
             f"{position} is behind the last message, {topic.positions.durable}"
         )
-    found.expire_upto(position)
+    target.expire_upto(position)
 
 
 async def expire_everywhere(expiries: Iterable[Expiry]) -> None:
-    """Do all of them, and only then raise the first Conflict."""
+    """Run all of these, and then raise the first Conflict."""
     conflicts: list[Conflict] = []
-    for each in expiries:
+    for expiry in expiries:
         try:
-            await each()
+            await expiry()
         except Conflict as conflict:
             conflicts.append(conflict)
     if conflicts:

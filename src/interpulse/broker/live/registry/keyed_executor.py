@@ -1,6 +1,6 @@
-"""Runs work on topics one after the other per name.
+"""Serial work per topic name.
 
-Each piece of work has a task of its own, so that a client that goes away does not leave half of it behind.
+Each piece of work has a task of its own, so that a disconnecting client does not leave half of it undone.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ log = logging.getLogger(__name__)
 
 R = TypeVar("R")
 
-_SETTLE_SECONDS = 0.5  # at the end; what takes longer waits for something else, such as another cluster
+_SETTLE_SECONDS = 0.5  # slower work waits for something else, such as another cluster
 
 
 class KeyedExecutor:
-    """See the module."""
+    """An executor of serial work per name."""
 
     def __init__(self) -> None:
         self._last: dict[TopicName, asyncio.Task[Any]] = {}
-        """Of the work under way for a name, what was begun last."""
+        """The latest pending work per name."""
 
     @property
     def names(self) -> KeysView[TopicName]:
-        """For which something is under way, a live view."""
+        """The names with pending work, a live view."""
         return self._last.keys()
 
     async def idle(self, name: TopicName) -> None:
-        """Nothing is under way for this name."""
+        """Return True if no work is pending for this name."""
         while name in self._last:
             await asyncio.wait([self._last[name]])
 
     async def run(self, names: Sequence[TopicName], work: Callable[[], Awaitable[R]]) -> R:
-        """Do this when it is its turn; it is done also if the caller goes away. Raises ServiceNotReady at the end."""
+        """Run work in its turn, even if the caller is cancelled. Raises ServiceNotReady at the end."""
         task = self.submit(names, work)
         try:
             return await asyncio.shield(task)
@@ -51,7 +51,7 @@ class KeyedExecutor:
             raise
 
     def submit(self, names: Sequence[TopicName], work: Callable[[], Awaitable[R]]) -> asyncio.Task[R]:
-        """Begin when what is under way for these names is over; what comes for them later waits for this."""
+        """Start work after the pending work of these names. Later work on them waits for this."""
         before = {self._last[name] for name in names if name in self._last}
         task = asyncio.get_running_loop().create_task(_after(before, work))
         self._last.update(dict.fromkeys(names, task))
@@ -59,7 +59,7 @@ class KeyedExecutor:
         return task
 
     async def close(self) -> None:
-        """Wait until nothing is under way; what takes long is cancelled."""
+        """Wait for all work; slow pieces are cancelled."""
         while self._last:
             _, late = await asyncio.wait(list(self._last.values()), timeout=_SETTLE_SECONDS)
             for task in late:

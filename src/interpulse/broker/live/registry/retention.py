@@ -1,8 +1,8 @@
 """The part of a log that may be trimmed. Pure.
 
-A ledger goes as a whole, oldest first, never the current one, and only when every durable cursor has passed it. Then
-it stays as long as the retention policy wants: for a time after it was full, or while what is acknowledged is below a
-size. -1 = without limit, 0 = not at all.
+A ledger is trimmed as a whole, oldest first, never the current one, and only when every durable cursor has passed it.
+Then the retention policy keeps it: for a time after it was full, or while the acknowledged part is below a size.
+-1 = without limit, 0 = not at all.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _MEGABYTE = 1024 * 1024
 def trim_before(
     ledgers: Sequence[LedgerRecord], acknowledged: Position, retention: RetentionPolicies, now_ms: int
 ) -> Position | None:
-    """The position before which everything may go; None = nothing.
+    """Return the position before which everything may be trimmed; None = nothing.
 
-    ``acknowledged`` is the mark-delete position of the slowest durable cursor, ``LATEST`` when there is none. The time
-    a ledger was full is taken from the beginning of the next one.
+    ``acknowledged`` is the mark-delete position of the slowest durable cursor, ``LATEST`` when there is none. A ledger
+    counts as full from the time at which the next one begins.
     """
     before: Position | None = None
     retained_bytes = sum(ledger.size for ledger in ledgers)
@@ -39,7 +39,7 @@ def trim_before(
 
 
 def _expendable(retention: RetentionPolicies, age_ms: int, retained_bytes: int) -> bool:
-    """Whether the oldest ledger may go: too old, or too much is there."""
+    """Return True if the oldest ledger may be trimmed: it is too old, or the size is exceeded."""
     too_old = 0 <= retention.time_minutes * 60_000 <= age_ms
     too_large = 0 <= retention.size_mb * _MEGABYTE < retained_bytes
     return too_old or too_large

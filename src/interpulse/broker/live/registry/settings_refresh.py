@@ -1,4 +1,4 @@
-"""The settings of loaded topics, read when a topic is loaded and applied again when policies change."""
+"""The settings of loaded topics, read at the load and again when policies change."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 
 class SettingsRefresh:
-    """Applies new settings to loaded topics."""
+    """The refresh of settings of loaded topics."""
 
     def __init__(
         self,
@@ -44,8 +44,8 @@ class SettingsRefresh:
     async def refresh(self, namespace: NamespaceName | None, base: TopicName | None) -> None:
         """Apply the new settings to the loaded topics of a namespace, of one base name, or to all.
 
-        They are in force on return. Topics store their changes together, so many at a time. Raise the first failure
-        after every topic was tried.
+        They are in force on return. Topics store their changes together, in groups. Raise the first failure after every
+        topic was tried.
         """
         failure = await asyncio.shield(self.begin(namespace, base))
         if failure is not None:
@@ -77,7 +77,7 @@ class SettingsRefresh:
         """Return the failure, None if the settings are in force."""
         try:
             settings = await self.of(topic.name)
-            if self._topics.get(topic.name) is topic:  # it may have gone meanwhile
+            if self._topics.get(topic.name) is topic:  # it may be closed by now
                 await topic.apply(settings)
         except PulsarError as error:
             log.error("policies not applied topic=%s error=%s", topic.name, error)

@@ -1,10 +1,10 @@
-"""The topics that are loaded now: each is loaded once, however many ask, and comes and goes as a whole.
+"""The loaded topics. Each is loaded once for any number of callers, and is loaded and unloaded as a whole.
 
-For one name, loading, unloading and deleting follow each other; each runs in a task of its own, so that a client that
-goes away does not leave half a topic behind. The rules are asked before a topic is loaded, never for one that is.
+For one name, loads, unloads and deletions are serial. Each runs in a task of its own, so that a disconnecting client
+does not leave half a topic behind. The rules are checked before a topic is loaded, never for a loaded one.
 
-Where several brokers share the topics, `TopicOwnership` says before and after whether a topic is this one's. What
-another broker may have is closed without writing anything: `forsake`.
+Where several brokers share the topics, `TopicOwnership` checks before and after a load that this broker owns the topic.
+A topic that another broker may own is closed without any write: `forsake`.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ __all__ = [
 
 
 class TopicOwnership(Protocol):
-    """The bundles of this broker, as the registry of its topics sees them."""
+    """The interface of this broker's bundles for the registry."""
 
     async def acquire(self, topic: TopicName) -> None:
         """Let a topic be loaded. Raise ServiceNotReady if its bundle is not this broker's."""
@@ -68,10 +68,10 @@ class TopicOwnership(Protocol):
         """Note that a topic is loaded. Raise ServiceNotReady if its bundle was lost since."""
 
     def serving(self) -> bool:
-        """Return True if held topics surely are this broker's, as the clock says now."""
+        """Return True if held topics certainly belong to this broker at this moment."""
 
     def holds(self, topic: TopicName) -> bool:
-        """Return True if the bundle of an acquired topic is this broker's, as the clock says now."""
+        """Return True if the bundle of an acquired topic belongs to this broker at this moment."""
 
     def check(self, topic: TopicName) -> None:
         """Raise ServiceNotReady unless `holds`."""
@@ -80,20 +80,20 @@ class TopicOwnership(Protocol):
         """Return True if only this broker has changed the record of the topic since it was loaded."""
 
     def forget(self, topic: TopicName) -> None:
-        """Note that a topic is not loaded any more."""
+        """Note that a topic is no longer loaded."""
 
 
 log = logging.getLogger(__name__)
 
 DeleteCheck = Callable[[AnyTopic | None], None]
-"""Looks at the topic, None if it is not loaded, in the moment of its deletion; refuses by raising."""
+"""A check at the moment of deletion. Raises to refuse; the topic is None if it is not loaded."""
 
 OpenRule = Callable[[TopicName, Requester, bool], Awaitable[None]]
-"""Raises if a topic may not be loaded, and creates its record if it may be created (name, by, create)."""
+"""The rule for a load (name, by, create). Raises to refuse, and creates the record where that is allowed."""
 
 _NAME_COUNTER_KEY = "/counters/producer-name"
 _FLUSH_SECONDS = 1.0
-_FLUSH_WITHIN_SECONDS = 1.0  # what takes longer goes on, and other topics need not wait for it
+_FLUSH_WITHIN_SECONDS = 1.0  # slower topics continue in the background, and others need not wait
 _LOADS_MAX = 5000
 _COMPACTIONS_AT_ONCE = 2  # each of them has memory for its keys
 
@@ -106,26 +106,26 @@ class TopicStores:
     logs: LogStore
     layout: Layout = ALONE
     cursors: CursorStore | None = None
-    """None: each cursor is a record of the metadata, in the form of the layout."""
+    """The store of cursors. None: each cursor is a record of the metadata, in the form of the layout."""
 
     check_disk_space: Callable[[], None] = lambda: None
-    """Raises NoRoomLeft while messages cannot be stored."""
+    """Raise NoRoomLeft while messages cannot be stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class RegistrySettings:
-    """Settings of a broker that hold for all its topics."""
+    """Settings of a broker that apply to all its topics."""
 
     replicator_prefix: str = "pulsar.repl"
     broker_entry_fields: BrokerEntryFields | None = None
     read_bytes_max: int = 64 * 1024 * 1024
-    """Bytes read from logs that may wait for consumers."""
+    """Bytes of entries that were read from logs and wait for consumers."""
 
     periods: TaskPeriods = field(default_factory=TaskPeriods)
 
 
 class TopicRegistry:
-    """See the module. `start` before the first call, `close` at the end."""
+    """The loaded topics. Call `start` before any other method, and `close` at the end."""
 
     def __init__(
         self,
@@ -180,7 +180,7 @@ class TopicRegistry:
         self.topic_tasks.begin(self.spawn)
 
     async def close(self) -> None:
-        """Unload everything: answer what is pending, store all cursors. No topic can be opened any more."""
+        """Unload everything: answer pending publishes, store all cursors. No topic can be opened any more."""
         self._closing = True
         await self._executor.close()
         await asyncio.gather(*(self._unload_at_end(topic) for topic in self.topics()))
@@ -240,7 +240,7 @@ class TopicRegistry:
             await self._executor.run([name], lambda: self._unload(topic))
 
     async def unload_all(self, names: Sequence[TopicName]) -> None:
-        """Close these topics; one that cannot store its cursors is logged, and closed all the same."""
+        """Close these topics. One that cannot store its cursors is logged, and closed nevertheless."""
 
         async def unload(name: TopicName) -> None:
             try:
@@ -278,13 +278,13 @@ class TopicRegistry:
         """Remove topics with their entries, records and cursors, and apply ``also``, in one commit.
 
         Raises PreconditionFailed if one of them is in use and it is not forced, and CommitConflict if ``expect`` does
-        not hold; then none is removed. ``check`` is called in the moment of the deletion, after which a topic cannot
-        be used.
+        not hold; then none is removed. ``check`` is called at the moment of the deletion, after which a topic cannot be
+        used.
         """
         await self._executor.run(names, lambda: self._delete(names, force, check, also, expect))
 
     async def delete_left_over(self, keys: Sequence[str]) -> None:
-        """Remove records that no topic needs any more, and the ledgers that they name."""
+        """Remove records that no topic needs, and their ledgers."""
         await self._logs.delete(also=[Delete(key) for key in keys])
 
     def names_in(self, namespace: NamespaceName) -> list[TopicName]:
@@ -352,7 +352,7 @@ class TopicRegistry:
             topic = NonPersistentTopic(name, self, settings)
         self._topics[name] = topic
         try:
-            while (newest := await self._settings.of(name)) != topic.settings:  # they changed while it was loading
+            while (newest := await self._settings.of(name)) != topic.settings:  # changed during the load
                 await topic.apply(newest)
             if self._ownership is not None:
                 await self._ownership.opened(name)
@@ -432,9 +432,9 @@ class TopicRegistry:
         if not force:
             for topic in loaded:
                 topic.clients.check_none()
-        for topic in loaded:  # all of them at once, so that none is taken into use while others are being closed
+        for topic in loaded:  # all together, so that none is used while others are being closed
             topic.clients.retire()
-        # what was acknowledged last is kept if they stay: the commit can fail
+        # keep the last acknowledgements if the commit fails and the topics stay
         await asyncio.gather(*(self._flushes.flush(topic) for topic in loaded if self._flushes.has_changes(topic)))
         for number, topic in enumerate(loaded, 1):
             await topic.abandon()
@@ -451,8 +451,8 @@ class TopicRegistry:
 
 
 def _tells_openings(topic: AnyTopic) -> bool:
-    """Return True if the record would show that another broker opened the topic: a ledger begins each time.
+    """Return True if a load by another broker would change the record, because every load begins a ledger.
 
-    Not of a terminated topic, nor of one without a record.
+    It would not for a terminated topic, nor for one without a record.
     """
     return isinstance(topic, Topic) and not topic.log.terminated

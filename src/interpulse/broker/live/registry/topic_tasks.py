@@ -22,11 +22,11 @@ log = logging.getLogger(__name__)
 AnyTopic = Topic | NonPersistentTopic
 
 TOPICS_AT_ONCE: Final = 100
-"""Topics that one batch of work handles at the same time."""
+"""Topics that a task handles at the same time."""
 
 
 async def loaded_in_turns(topics: Mapping[TopicName, AnyTopic]) -> AsyncIterator[AnyTopic]:
-    """Yield the loaded topics in turns; topics that are closed meanwhile are left out."""
+    """Yield the loaded topics, and give way to other work. Topics that are closed meanwhile are left out."""
     async for topic in topics_in_turns(list(topics.values())):
         if topics.get(topic.name) is topic:
             yield topic
@@ -49,7 +49,7 @@ class TaskPeriods:
     compaction: float = 60.0
     subscription_expiry: float = 300.0
     quota_check: float | None = 60.0
-    """None: backlog quotas are checked only when a producer opens."""
+    """The period of quota checks. None: backlog quotas are checked only when a producer opens."""
 
 
 class TopicTasks:
@@ -81,11 +81,11 @@ class TopicTasks:
         await self._look_after("upkeep", upkeep.maintain)
 
     async def expire_subscriptions(self) -> None:
-        """Delete the subscriptions that had no consumer for as long as policies say."""
+        """Delete the subscriptions that had no consumer for the time in the policies."""
         await self._look_after("subscription expiry", upkeep.expire_subscriptions)
 
     async def compact_due(self) -> None:
-        """Begin to compact every topic whose policies want it now; none while there is no room for what it writes."""
+        """Start every compaction that is due; none while the disk has no room for it."""
         try:
             self._check_room()
         except NoRoomLeft:
@@ -101,26 +101,26 @@ class TopicTasks:
         await self._look_after("backlog check", lambda topic: topic.backlog_keeper.check())
 
     async def free_disk_space(self) -> None:
-        """While the disk is full: send producers away, and give back the room of what is acknowledged."""
+        """While the disk is full, disconnect producers and trim acknowledged entries."""
         async for topic in loaded_in_turns(self._topics):
             if isinstance(topic, Topic):
                 topic.producers.close_by_broker()
                 try:
                     await upkeep.free_disk_space(topic)
-                except PulsarError as error:  # the log has the full disk already, and the next run comes soon
-                    log.debug("no room made topic=%s error=%s", topic.name, error)
+                except PulsarError as error:  # the full disk is already logged, and the next run comes soon
+                    log.debug("disk space not freed topic=%s error=%s", topic.name, error)
 
     async def _tick(self) -> None:
         async for topic in loaded_in_turns(self._topics):
             topic.tick(self._periods.rates)
 
     async def _look_after(self, what: str, work: Callable[[Topic], Awaitable[None]]) -> None:
-        """Do this with every persistent topic. A failure is logged, and the others follow."""
+        """Run this for every persistent topic. A failure is logged, and the others follow."""
         async for topic in loaded_in_turns(self._topics):
             try:
                 if isinstance(topic, Topic):
                     await work(topic)
             except PulsarError as error:
                 log.warning("periodic task failed for a topic task=%s topic=%s error=%s", what, topic.name, error)
-            except Exception:  # a fault of ours
+            except Exception:  # a bug must not end the task
                 log.exception("periodic task failed for a topic task=%s topic=%s", what, topic.name)

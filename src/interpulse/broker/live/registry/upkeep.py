@@ -1,4 +1,4 @@
-"""The periodic tasks of a topic, so that nothing of it stays longer than its policies want."""
+"""The periodic tasks of a topic, which remove expired data."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ log = logging.getLogger(__name__)
 
 
 async def maintain(topic: Topic) -> None:
-    """Expire, trim, and drop subscriptions whose consumer did not come back."""
-    await topic.subscription_set.follow_remotes()  # something may have kept new policies from coming into force
+    """Expire, trim, and drop subscriptions whose consumer did not reconnect."""
+    await topic.subscription_set.follow_remotes()  # retry: applying new policies may have failed
     await _expire_by_policy(topic)
     topic.subscription_set.drop_idle_readers()
     silent_ms = topic.settings.deduplication_inactivity_minutes * 60_000
@@ -27,7 +27,7 @@ async def maintain(topic: Topic) -> None:
 async def _expire_by_policy(topic: Topic) -> None:
     """Apply the time to live to subscriptions and, as Pulsar does since 4.0.4, to replication cursors.
 
-    What expires there never reaches the remote cluster, so it is logged.
+    Entries that expire on a replication cursor never reach the remote cluster, so this is logged.
     """
     seconds = topic.settings.message_ttl_seconds
     if seconds <= 0:
@@ -44,33 +44,34 @@ async def _expire_by_policy(topic: Topic) -> None:
 
 
 async def expire(topic: Topic, subscription: str, older_than_seconds: int) -> int:
-    """Acknowledge entries published longer ago than that; how many. Raises SubscriptionNotFound."""
-    found = topic.subscription(subscription)
+    """Acknowledge entries published longer ago than this, and return their count. Raise SubscriptionNotFound."""
+    target = topic.subscription(subscription)
     position = await topic.positions.before_time(topic.now_ms() - older_than_seconds * 1000)
-    return found.expire_upto(position)
+    return target.expire_upto(position)
 
 
 async def expire_subscriptions(topic: Topic) -> None:
-    """Delete the durable subscriptions that had no consumer for as long as the policies say.
+    """Delete the durable subscriptions that had no consumer for the time in the policies.
 
-    Those that replicate their state stay, as in Pulsar: a consumer may read on another cluster. So do the broker's own.
+    Internal subscriptions stay, and so do those that replicate their state, as in Pulsar: they may have a consumer on
+    another cluster.
     """
     limit_ms = topic.settings.subscription_expiration_minutes * 60_000
     if limit_ms <= 0:
         return
-    for each in topic.subscription_set.of_clients():
-        if each.durable and not each.replicate_state and await each.delete_if_idle(limit_ms):
+    for of_client in topic.subscription_set.of_clients():
+        if of_client.durable and not of_client.replicate_state and await of_client.delete_if_idle(limit_ms):
             log.info(
                 "subscription expired topic=%s subscription=%s idle_seconds=%d subscriptionExpirationTime=%d",
                 topic.name,
-                each.name,
-                (topic.now_ms() - each.idle_since_ms) // 1000,
+                of_client.name,
+                (topic.now_ms() - of_client.idle_since_ms) // 1000,
                 topic.settings.subscription_expiration_minutes,
             )
 
 
 async def trim(topic: Topic) -> None:
-    """Forget the ledgers that no durable subscription and no policy needs any more."""
+    """Trim the ledgers that no durable subscription and no policy needs."""
     if topic.sequences.needed_from is not None:
         topic.sequences.request_snapshot()
     before = trim_before(topic.log.ledgers, _needed_from(topic), topic.settings.retention, topic.now_ms())
@@ -81,12 +82,12 @@ async def trim(topic: Topic) -> None:
 
 
 async def free_disk_space(topic: Topic) -> None:
-    """Trim, the current ledger too: no entry comes to fill it, so it ends early once all of it is acknowledged.
+    """Trim, the current ledger too: without new entries it never fills, so it ends early once it is acknowledged.
 
-    Of topics without a durable subscription nothing was acknowledged, so theirs does not end before its time.
+    In a topic without a durable subscription nothing is acknowledged, so its ledger does not end early.
     """
     ledgers, now_ms = topic.log.ledgers, topic.now_ms()
-    acknowledges = any(each.durable for each in topic.subscriptions.values())
+    acknowledges = any(subscription.durable for subscription in topic.subscriptions.values())
     if acknowledges and ledgers and ledgers[-1].entries and not topic.log.terminated:
         following = LedgerRecord(ledgers[-1].ledger_id + 1, 0, 0, now_ms)
         before = trim_before([*ledgers, following], _needed_from(topic), topic.settings.retention, now_ms)
@@ -96,10 +97,10 @@ async def free_disk_space(topic: Topic) -> None:
 
 
 def _needed_from(topic: Topic) -> Position:
-    """Up to here everything is acknowledged."""
+    """Return the position up to which everything is acknowledged."""
     if topic.log.compacted.committing:
-        return EARLIEST  # if the commit fails, compaction has not passed what its cursor stands behind now
-    needed = [each.cursor.mark_delete for each in topic.subscriptions.values() if each.durable]
+        return EARLIEST  # if the commit fails, compaction has not passed the cursor's current position
+    needed = [subscription.cursor.mark_delete for subscription in topic.subscriptions.values() if subscription.durable]
     snapshot_position = topic.sequences.needed_from
     if snapshot_position is not None:
         needed.append(snapshot_position)

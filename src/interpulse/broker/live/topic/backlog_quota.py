@@ -1,8 +1,8 @@
-"""Keeps one topic within its backlog quotas, as `rules.backlog_quota` has them, and knows how old its backlogs are.
+"""The backlog quotas of one topic, enforced after `rules.backlog_quota`, and the ages of its backlogs.
 
-A quota holds producers back - they are disconnected, and refused while it is exceeded - or evicts: subscriptions that
-are behind count what is too much as acknowledged. Only durable subscriptions count. What waits for another cluster
-holds producers back like everything else, but is never evicted: it would be missing there.
+An exceeded quota either holds producers, which are disconnected and refused, or evicts: subscriptions that are behind
+acknowledge the excess. Only durable subscriptions count. Entries for another cluster hold producers as well, but are
+never evicted: they would be missing there.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 
 
 class BacklogOwner(Protocol):
-    """The topic, as its backlog keeper sees it."""
+    """The interface of the topic for its quotas."""
 
     @property
     def name(self) -> TopicName: ...
@@ -60,11 +60,11 @@ class BacklogOwner(Protocol):
     def positions(self) -> LogPositions: ...
 
     def remote_of(self, subscription: str) -> str | None:
-        """The remote cluster if this is a replication cursor."""
+        """Return the remote cluster of a replication cursor, else None."""
 
 
 class _Oldest(NamedTuple):
-    """The oldest message that a subscription waits for, when it was last looked at."""
+    """The oldest message in the backlog of a subscription, as of the last check."""
 
     position: Position
     publish_time_ms: int
@@ -72,7 +72,7 @@ class _Oldest(NamedTuple):
 
 
 class _Age(NamedTuple):
-    """The publish time of the oldest message that one subscription waited for, when it was last looked up."""
+    """The publish time of the oldest message in one subscription's backlog, as of the last lookup."""
 
     mark_delete: Position
     publish_time_ms: int
@@ -80,23 +80,23 @@ class _Age(NamedTuple):
 
 
 class BacklogKeeper:
-    """See the module."""
+    """The enforcement of one topic's quotas."""
 
     def __init__(self, owner: BacklogOwner) -> None:
         self._owner = owner
         self._oldest: _Oldest | None = None
         self._ages: dict[str, _Age] = {}
         self.evictions: Counter[str] = Counter()
-        """How often each type of quota made messages go."""
+        """Evictions, by type of quota."""
 
     async def check_producer(self) -> None:
-        """Raises QuotaExceededError, QuotaExceededException while producers are held back."""
+        """Raise QuotaExceededError or QuotaExceededException while producers are held."""
         error = refusal(await self._exceeded())
         if error is not None:
             raise error
 
     async def check(self) -> None:
-        """Look whether a quota is exceeded, and do what it says."""
+        """Check the quotas, and enforce an exceeded one."""
         if self._owner.limits.settings.backlog_ages_shown or self._ages:
             await self._look_up_ages()
         for quota_type, quota in (await self._exceeded()).items():
@@ -107,10 +107,10 @@ class BacklogKeeper:
             else:
                 since = self._owner.now_ms() - age_kept_ms(quota)
                 position = await self._owner.positions.before_time(since)
-                self._evict(quota_type, quota, ((each, position) for each in self._evictable()))
+                self._evict(quota_type, quota, ((subscription, position) for subscription in self._evictable()))
 
     def stats(self) -> dict[str, Any]:
-        """The quotas, and the age of the backlog as of the last look at it."""
+        """Return the quotas, and the age of the backlog as of the last check."""
         quotas = self._owner.limits.settings.backlog_quotas
         storage, age = quotas.get(DESTINATION_STORAGE), quotas.get(MESSAGE_AGE)
         oldest = self._still_oldest()
@@ -121,16 +121,16 @@ class BacklogKeeper:
         } | ({"oldestBacklogMessageSubscriptionName": oldest.subscription} if oldest else {})
 
     def age_seconds(self, subscription: str) -> int:
-        """Return the age of the oldest message that a durable subscription waits for (PIP-492).
+        """Return the age of the oldest message in the backlog of a durable subscription (PIP-492).
 
-        It is exact while that message waits, else the one of the last look. -1: it waits for nothing, or the age is not
-        known.
+        It is exact while that message is unacknowledged, else as of the last check. -1: no backlog, or its age is
+        unknown.
         """
         age, owner = self._ages.get(subscription), self._owner
-        found = owner.subscriptions.get(subscription)
-        if age is None or found is None or not found.cursor.backlog(owner.positions.durable):
+        waiting = owner.subscriptions.get(subscription)
+        if age is None or waiting is None or not waiting.cursor.backlog(owner.positions.durable):
             return -1
-        until = owner.now_ms() if found.cursor.mark_delete == age.mark_delete else age.looked_up_ms
+        until = owner.now_ms() if waiting.cursor.mark_delete == age.mark_delete else age.looked_up_ms
         return max(0, until - age.publish_time_ms) // 1000
 
     # --- how much there is
@@ -141,36 +141,40 @@ class BacklogKeeper:
             return {}
         await self._look_for_oldest()
         ledgers = self._owner.log.ledgers
-        size = max((bytes_after(ledgers, each.cursor.mark_delete) for each in self._behind()), default=0)
+        size = max(
+            (bytes_after(ledgers, subscription.cursor.mark_delete) for subscription in self._behind()), default=0
+        )
         return exceeded(quotas, size, self._age_ms(self._oldest) if self._oldest else 0)
 
     def _behind(self) -> Iterator[Subscription]:
-        """Durable subscriptions with a backlog; compaction is not one."""
+        """Return the durable subscriptions with a backlog, without compaction."""
         last = self._owner.positions.durable
-        for name, each in self._owner.subscriptions.items():
-            if each.durable and name != COMPACTION_CURSOR and each.cursor.backlog(last):
-                yield each
+        for name, subscription in self._owner.subscriptions.items():
+            if subscription.durable and name != COMPACTION_CURSOR and subscription.cursor.backlog(last):
+                yield subscription
 
     def _evictable(self) -> Iterator[Subscription]:
-        return (each for each in list(self._behind()) if self._owner.remote_of(each.name) is None)
+        return (
+            subscription for subscription in list(self._behind()) if self._owner.remote_of(subscription.name) is None
+        )
 
     async def _look_for_oldest(self) -> None:
-        slowest = min(self._behind(), key=lambda each: each.cursor.mark_delete, default=None)
+        slowest = min(self._behind(), key=lambda subscription: subscription.cursor.mark_delete, default=None)
         self._oldest = None
-        if slowest is not None and (found := await self._next_message(slowest.cursor.mark_delete)) is not None:
-            self._oldest = _Oldest(*found, slowest.name)
+        if slowest is not None and (message := await self._next_message(slowest.cursor.mark_delete)) is not None:
+            self._oldest = _Oldest(*message, slowest.name)
 
     async def _look_up_ages(self) -> None:
-        """Read one message for each position that subscriptions have reached since the last look."""
+        """Read one message for each position that subscriptions have reached since the last check."""
         times = {age.mark_delete: age.publish_time_ms for age in self._ages.values()}
         ages: dict[str, _Age] = {}
         for subscription in self._evictable() if self._owner.limits.settings.backlog_ages_shown else ():
             mark_delete = subscription.cursor.mark_delete
             if mark_delete not in times:
-                found = await self._next_message(mark_delete)
-                if found is None:
+                message = await self._next_message(mark_delete)
+                if message is None:
                     continue
-                times[mark_delete] = found[1]
+                times[mark_delete] = message[1]
             ages[subscription.name] = _Age(mark_delete, times[mark_delete], self._owner.now_ms())
         self._ages = ages
 
@@ -180,13 +184,13 @@ class BacklogKeeper:
         if position is None:
             return None
         try:
-            found = await self._owner.positions.read_entry(position)
+            entry = await self._owner.positions.read_entry(position)
         except NotFound:
-            return None  # it was acknowledged and trimmed meanwhile
-        return position, publish_time_of(found.entry)
+            return None  # acknowledged and trimmed meanwhile
+        return position, publish_time_of(entry.entry)
 
     def _still_oldest(self) -> _Oldest | None:
-        """What was the oldest message, if it still waits for its subscription."""
+        """Return the oldest message of the last check if it is still in the backlog of its subscription."""
         oldest = self._oldest
         subscription = self._owner.subscriptions.get(oldest.subscription) if oldest else None
         waits = oldest and subscription and not subscription.cursor.is_acknowledged(oldest.position)
@@ -205,9 +209,9 @@ class BacklogKeeper:
             producers.close_by_broker()
 
     def _too_much(self, quota: BacklogQuota) -> Iterator[tuple[Subscription, Position]]:
-        ledgers, kept = self._owner.log.ledgers, bytes_kept(quota)
-        for each in self._evictable():
-            yield each, position_leaving(ledgers, each.cursor.mark_delete, kept)
+        ledgers, bytes_left = self._owner.log.ledgers, bytes_kept(quota)
+        for subscription in self._evictable():
+            yield subscription, position_leaving(ledgers, subscription.cursor.mark_delete, bytes_left)
 
     def _evict(self, quota_type: str, quota: BacklogQuota, upto: Iterator[tuple[Subscription, Position]]) -> None:
         reason, count_all = described(quota_type, quota), 0

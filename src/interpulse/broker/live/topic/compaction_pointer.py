@@ -16,10 +16,10 @@ __all__ = ["CompactionPointer"]
 
 
 class CompactionPointer:
-    """See `interpulse.storage.api.CompactedPointer`."""
+    """The pointer; see `interpulse.storage.api.CompactedPointer`."""
 
     def __init__(self, subscriptions: SubscriptionSet, state: TopicStateStore, stored: CursorRecord | None) -> None:
-        """``stored``: the cursor as it was found."""
+        """Start from ``stored``, the cursor as it was read."""
         self._subscriptions = subscriptions
         self._state = state
         ledger_id = None if stored is None else stored.numbers.get(COMPACTED_LEDGER)
@@ -28,7 +28,7 @@ class CompactionPointer:
             self.named = ledger_id, stored.mark_delete
 
     async def name(self, ledger: CompactedLedger | None) -> None:
-        """The cursor changes before it is written, so that nothing older is written behind it.
+        """Store a new pointer. The cursor changes before the write, so that no older state follows it.
 
         Raises SubscriptionNotFound, ServiceNotReady if the topic is being closed, MetadataError and PersistenceError.
         """

@@ -24,7 +24,7 @@ class CursorPromises:
         self._until = self._now() + HELD_S
 
     def cursor_moved(self) -> None:
-        """Note that the cursor moved. Tasks may send what it passed until the promises given so far end."""
+        """Note that the cursor moved. Tasks may send the entries that it passed until the current promises end."""
         self._settled_at = self._until
 
     @property

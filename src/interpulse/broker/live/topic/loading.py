@@ -1,4 +1,4 @@
-"""The way of a topic from its records to a loaded topic."""
+"""The load of a topic from its records."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["load_topic"]
 
 
 class _LogListener:
-    """The listener of a log from its opening on; its topic, which needs the log, comes a little later."""
+    """The listener of a log from its opening on. Its topic, which needs the log, is set a little later."""
 
     __slots__ = ("_failure", "_topic")
 
@@ -49,7 +49,7 @@ async def load_topic(
 ) -> Topic:
     """Open the log, restore cursors and sequence ids. Raises LogNotFound, LogDamaged, MetadataError."""
     state = TopicStateStore(host.metadata, name, host.cursor_store, host.layout)
-    counters = await state.read_counters()  # opening the log changes the record, now it is still in memory
+    counters = await state.read_counters()  # opening the log changes the record; here it is still cached
     listener = _LogListener()
     topic_log = await open_log(name, listener)
     try:

@@ -1,7 +1,7 @@
 """Non-persistent topics: entries go straight to consumers with permits, and are lost for the others.
 
-Nothing is stored and nothing is remembered: every entry has the id 0:0, a subscription exists while it has consumers,
-acknowledgements mean nothing.
+Nothing is stored: every entry has the id 0:0, a subscription exists while it has consumers, and acknowledgements have
+no effect.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class NonPersistentSubscription:
         self._given_up = TrafficMeter()
 
     async def add(self, request: SubscribeRequest, sink: ConsumerSink) -> Consumer:
-        """Raises ConsumerBusy."""
+        """Add a consumer; raise ConsumerBusy if it does not fit the others."""
         await make_way(request, self.consumers)
         if request.sub_type is SubType.EXCLUSIVE and self.consumers:
             raise ConsumerBusy("Exclusive consumer is already connected")
@@ -75,7 +75,7 @@ class NonPersistentSubscription:
         return consumer
 
     def send(self, delivery: Delivery) -> None:
-        """Give an entry to one consumer, or drop it."""
+        """Send an entry to one consumer, or drop it."""
         receiver = self._receiver(delivery)
         if receiver is None or receiver.permits <= 0 or not receiver.sink.writable:
             self.dropped.messages += delivery.message_count
@@ -87,8 +87,8 @@ class NonPersistentSubscription:
             return self._active
         if self.sub_type is SubType.KEY_SHARED:
             return self._keys.owner(sticky_slot_of(delivery.entry))
-        ready = [each for each in self.consumers if each.sink.writable]
-        assignments, self._turn = share_out([delivery], ready, [each.permits for each in ready], self._turn)
+        ready = [consumer for consumer in self.consumers if consumer.sink.writable]
+        assignments, self._turn = share_out([delivery], ready, [consumer.permits for consumer in ready], self._turn)
         return assignments[0][0] if assignments else None
 
     def _choose_active(self) -> None:
@@ -98,8 +98,8 @@ class NonPersistentSubscription:
             return
         self._active = chosen
         if self.sub_type is SubType.FAILOVER:
-            for each in self.consumers:
-                each.sink.active_changed(each.consumer_id, each is chosen)
+            for consumer in self.consumers:
+                consumer.sink.active_changed(consumer.consumer_id, consumer is chosen)
 
     # --- what a consumer asks
 
@@ -160,17 +160,17 @@ class NonPersistentSubscription:
             messages_out=out.messages,
             bytes_out=out.bytes,
             rate_dropped=self.dropped.message_rate,
-            last_sent_ms=max((each.last_sent_ms for each in self.consumers), default=0),
+            last_sent_ms=max((consumer.last_sent_ms for consumer in self.consumers), default=0),
         )
 
     @property
     def out(self) -> TrafficMeter:
         """The traffic to all consumers, closed ones included."""
-        return sum_of(self._given_up, *(each.out for each in self.consumers))
+        return sum_of(self._given_up, *(consumer.out for consumer in self.consumers))
 
 
 class NonPersistentTopic:
-    """See the module and `interpulse.broker.live.api.LiveTopic`."""
+    """A non-persistent topic; see `interpulse.broker.live.api.LiveTopic`."""
 
     def __init__(self, name: TopicName, host: TopicHost, settings: TopicSettings) -> None:
         self.name = name
@@ -180,7 +180,7 @@ class NonPersistentTopic:
         self.now_ms: Callable[[], int] = host.now_ms
         self.published = TrafficMeter()
         self.gone = TrafficMeter()
-        """The traffic of subscriptions that are gone."""
+        """The traffic of deleted subscriptions."""
         self.entries_added = 0
         self.created_ms = self.active_ms = host.now_ms()
         self.producers = ProducerSet(str(name), None, host.generate_producer_name, _keep_nothing, host.spawn)
@@ -223,7 +223,9 @@ class NonPersistentTopic:
         if self.clients.refusal is not None:
             raise self.clients.refusal
         if self._serving is not None and not self._serving():
-            raise ServiceNotReady(f"Topic {self.name} may be another broker's, no entry is taken until that is known")
+            raise ServiceNotReady(
+                f"Topic {self.name} may belong to another broker and takes no entries until this is certain"
+            )
         self.entries_added += len(entries)
         for sequence_id, entry in zip(sequence_ids, entries, strict=True):
             producer.answered((PendingPublish(_NOWHERE, producer, (sequence_id,), (entry,), highest_sequence_id),))
@@ -265,11 +267,11 @@ class NonPersistentTopic:
     @property
     def consumer_count(self) -> int:
         """The number of consumers on all subscriptions."""
-        return sum(len(each.consumers) for each in self.subscriptions.values())
+        return sum(len(subscription.consumers) for subscription in self.subscriptions.values())
 
     @property
     def has_consumers_without_auto_consume(self) -> bool:
-        """See `LiveTopic`."""
+        """True if a connected consumer has a schema of its own, or none, instead of AUTO_CONSUME."""
         return self.clients.has_consumers_without_auto_consume
 
     def forget(self, subscription: NonPersistentSubscription) -> None:
@@ -291,10 +293,10 @@ class NonPersistentTopic:
         raise NotAllowed("Create subscription on non-persistent topic is not supported")
 
     async def delete_subscription(self, subscription: str, *, force: bool = False) -> None:
-        found = self.subscriptions.get(subscription)
-        if found is None:
+        deleted = self.subscriptions.get(subscription)
+        if deleted is None:
             raise SubscriptionNotFound(f"Subscription {subscription} not found for topic {self.name}")
-        found.close_consumers()  # whether forced or not, as in Pulsar: nothing is lost with it
+        deleted.close_consumers()  # forced or not, as in Pulsar: nothing is stored
 
     def subscription_names(self) -> list[str]:
         return sorted(self.subscriptions)
@@ -348,7 +350,7 @@ class NonPersistentTopic:
 
     def measure(self) -> Measured:
         """Return the metrics."""
-        subscriptions = {name: each.measure() for name, each in self.subscriptions.items()}
+        subscriptions = {name: subscription.measure() for name, subscription in self.subscriptions.items()}
         limits = LimitMeasure(self.limits.publish_throttled) if self.limits.publish else None
         return Measured(summed(publish_measure(self), subscriptions), subscriptions, {}, limits)
 

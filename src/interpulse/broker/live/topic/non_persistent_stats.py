@@ -1,4 +1,4 @@
-"""The statistics of a non-persistent topic in Pulsar's JSON: what is stored or counted per entry is 0 or left out."""
+"""The statistics of a non-persistent topic in Pulsar's JSON. Fields on storage are 0 or left out."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ _NO_CURSOR: Final[dict[str, Any]] = {
 
 
 class ShownSubscription(Protocol):
-    """A subscription, as statistics see it."""
+    """The interface of a subscription for statistics."""
 
     dropped: TrafficMeter
     sub_type: SubType
@@ -83,37 +83,37 @@ class ShownSubscription(Protocol):
 
     @property
     def out(self) -> TrafficMeter:
-        """The traffic of the subscription since it exists."""
+        """The traffic of the subscription since its creation."""
 
 
 class ShownTopic(PublishedTopic, Protocol):
-    """A topic, as statistics see it."""
+    """The interface of a topic for statistics."""
 
     entries_added: int
     gone: TrafficMeter
-    """The traffic of subscriptions that are gone."""
+    """The traffic of deleted subscriptions."""
 
     @property
     def subscriptions(self) -> Mapping[str, ShownSubscription]: ...
 
 
 def stats(topic: ShownTopic) -> dict[str, Any]:
-    """``NonPersistentTopicStats``: counters since the topic was loaded, rates of the last period."""
+    """Return ``NonPersistentTopicStats``: counters since the topic was loaded, rates of the last period."""
     shown = {name: subscription_stats(topic.subscriptions[name]) for name in sorted(topic.subscriptions)}
     return _NOTHING_STORED | {
         **publish_stats(topic),
-        "msgRateOut": float(sum(each["msgRateOut"] for each in shown.values())),
-        "msgThroughputOut": float(sum(each["msgThroughputOut"] for each in shown.values())),
-        "bytesOutCounter": topic.gone.bytes + sum(each["bytesOutCounter"] for each in shown.values()),
-        "msgOutCounter": topic.gone.messages + sum(each["msgOutCounter"] for each in shown.values()),
-        "msgDropRate": float(sum(each["msgDropRate"] for each in shown.values())),
+        "msgRateOut": float(sum(subscription["msgRateOut"] for subscription in shown.values())),
+        "msgThroughputOut": float(sum(subscription["msgThroughputOut"] for subscription in shown.values())),
+        "bytesOutCounter": topic.gone.bytes + sum(subscription["bytesOutCounter"] for subscription in shown.values()),
+        "msgOutCounter": topic.gone.messages + sum(subscription["msgOutCounter"] for subscription in shown.values()),
+        "msgDropRate": float(sum(subscription["msgDropRate"] for subscription in shown.values())),
         "subscriptions": shown,
         "replication": {},
     }
 
 
 def subscription_stats(subscription: ShownSubscription) -> dict[str, Any]:
-    """``NonPersistentSubscriptionStats``."""
+    """Return ``NonPersistentSubscriptionStats``."""
     consumers = subscription.consumers
     out = subscription.out
     return _NOTHING_WAITS | {
@@ -123,13 +123,13 @@ def subscription_stats(subscription: ShownSubscription) -> dict[str, Any]:
         "msgOutCounter": out.messages,
         "msgDropRate": subscription.dropped.message_rate,
         "type": subscription.sub_type.label,
-        "lastConsumedTimestamp": max((each.last_sent_ms for each in consumers), default=0),
-        "consumers": [each.stats() for each in consumers],
+        "lastConsumedTimestamp": max((consumer.last_sent_ms for consumer in consumers), default=0),
+        "consumers": [consumer.stats() for consumer in consumers],
     }
 
 
 def internal_stats(topic: ShownTopic) -> dict[str, Any]:
-    """As `PersistentTopicInternalStats` of a topic that stores nothing."""
+    """Return `PersistentTopicInternalStats` of a topic that stores nothing."""
     return {
         "entriesAddedCounter": topic.entries_added,
         "numberOfEntries": 0,

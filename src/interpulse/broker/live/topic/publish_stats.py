@@ -14,7 +14,7 @@ __all__ = ["PublishedTopic", "producers_by_name", "publish_measure", "publish_st
 
 
 class PublishedTopic(Protocol):
-    """A topic, as these statistics see it."""
+    """The interface of a topic for these statistics."""
 
     created_ms: int
     limits: TopicLimits
@@ -27,16 +27,16 @@ class PublishedTopic(Protocol):
 
 def producers_by_name(topic: PublishedTopic) -> list[Producer]:
     """Return the open producers, in the order of their names."""
-    return sorted(topic.producers.by_name.values(), key=lambda each: each.name)
+    return sorted(topic.producers.by_name.values(), key=lambda producer: producer.name)
 
 
 def published_by_all(topic: PublishedTopic) -> TrafficMeter:
     """Return the traffic of open and closed producers."""
-    return sum_of(topic.published, *(each.published for each in topic.producers.by_name.values()))
+    return sum_of(topic.published, *(producer.published for producer in topic.producers.by_name.values()))
 
 
 def publish_stats(topic: PublishedTopic) -> dict[str, Any]:
-    """Return the fields of ``TopicStats`` on producers; replicators are left out of the list."""
+    """Return the producer fields of ``TopicStats``; replicators are left out of the list."""
     published = published_by_all(topic)
     return {
         "msgRateIn": published.message_rate,
@@ -44,7 +44,9 @@ def publish_stats(topic: PublishedTopic) -> dict[str, Any]:
         "bytesInCounter": published.bytes,
         "msgInCounter": published.messages,
         "publishRateLimitedTimes": topic.limits.publish_throttled,
-        "publishers": [each.stats() for each in producers_by_name(topic) if each.request.remote_cluster is None],
+        "publishers": [
+            producer.stats() for producer in producers_by_name(topic) if producer.request.remote_cluster is None
+        ],
         "waitingPublishers": len(topic.producers.waiting),
         "topicCreationTimeStamp": topic.created_ms,
     }

@@ -1,4 +1,4 @@
-"""The publishing side of a loaded topic: entries on their way to the log, and their answers.
+"""The publishing side of a loaded topic: pending entries, and their answers.
 
 The order of `append` calls fixes the positions of entries. Answers to producers follow that order, and are sent only
 after the log has reported the entries as durable.
@@ -34,7 +34,7 @@ _position_of, _producer_of = attrgetter("position"), attrgetter("producer")
 
 
 class PublishedTo(Protocol):
-    """The topic, as its publishing side sees it."""
+    """The interface of the topic for its publishing side."""
 
     active_ms: int
     name: TopicName
@@ -94,7 +94,7 @@ class Publishing:
 
     @property
     def pending_count(self) -> int:
-        """Publishes that wait for the log."""
+        """Return the number of publishes that wait for the log."""
         return sum(len(publish.sequence_ids) for publish in self._pending)
 
     @property
@@ -151,7 +151,7 @@ class Publishing:
     def answer_in_turn(
         self, producer: Producer, sequence_id: int, highest_sequence_id: int, error: PulsarError | None
     ) -> None:
-        """Answer without an entry, once everything that was appended so far is durable."""
+        """Answer without an entry, once everything appended before is durable."""
         position = self._log.last_appended
         self._pending.append(PendingPublish(position, producer, (sequence_id,), (), highest_sequence_id, error=error))
 
@@ -172,7 +172,7 @@ class Publishing:
             publish.producer.failed(publish, refusal)
 
     def forget(self) -> None:
-        """Answer nothing any more."""
+        """Drop all pending answers."""
         self._pending.clear()
 
     def remove_producer(self, producer: Producer) -> None:

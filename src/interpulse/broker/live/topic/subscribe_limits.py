@@ -1,7 +1,6 @@
 """The rate at which one consumer may subscribe to a topic. Pure: the time is an argument.
 
-A consumer is known by the host it comes from, its name and its id, so that one that subscribes again and again is
-stopped, and others are not.
+A consumer is identified by its host, name and id, so that only one that subscribes again and again is refused.
 """
 
 from __future__ import annotations
@@ -14,18 +13,18 @@ from interpulse.model.policies.messaging_policies import SubscribeRate
 __all__ = ["SubscribeLimits"]
 
 _REMEMBERED_MAX = 10_000
-"""Consumers that are known; of more, those that did not come for long are forgotten, else the first half."""
+"""Limit for remembered consumers; above it, idle ones are forgotten, else the first half."""
 
 
 class SubscribeLimits:
-    """See the module."""
+    """The limit of subscriptions per consumer."""
 
     def __init__(self, rate: SubscribeRate) -> None:
         self.rate = rate
         self._buckets: dict[tuple[str, str, int], TokenBucket] = {}
 
     def check(self, request: SubscribeRequest, now_ms: int) -> None:
-        """Raises NotAllowed if this consumer came too often."""
+        """Raise NotAllowed if this consumer subscribed too often."""
         rate = self.rate
         host = request.address.rpartition(":")[0]
         consumer = host, request.consumer_name, request.consumer_id
@@ -43,5 +42,5 @@ class SubscribeLimits:
     def _make_room(self, now_ms: int) -> None:
         if len(self._buckets) >= _REMEMBERED_MAX:
             full = self.rate.subscribes_per_consumer
-            known = [(who, each) for who, each in self._buckets.items() if each.available(now_ms) < full]
-            self._buckets = dict(known[-_REMEMBERED_MAX // 2 :])
+            active = [(who, bucket) for who, bucket in self._buckets.items() if bucket.available(now_ms) < full]
+            self._buckets = dict(active[-_REMEMBERED_MAX // 2 :])

@@ -1,4 +1,4 @@
-"""The subscriptions of one topic: which there are, how they come and go, and how their cursors are stored.
+"""The subscriptions of one topic: creation, deletion, and storage of their cursors.
 
 A durable subscription exists from the moment its cursor is stored. Cursors of replication to another cluster are
 ordinary durable subscriptions with a reserved name, ``<replicatorPrefix>.<remote cluster>``.
@@ -25,41 +25,41 @@ from interpulse.storage.cursors.cursor_records import COMPACTION_CURSOR, DEDUPLI
 __all__ = ["SubscriptionSet", "stored_subscription_names"]
 
 _NAME_LENGTH_MAX = 1_000
-"""With a topic's name it has to fit into the line of an HTTP request, encoded."""
+"""Limit for names: with a topic's name it must fit into the line of an HTTP request, encoded."""
 
 _INTERNAL_CURSORS = frozenset({DEDUPLICATION_CURSOR, COMPACTION_CURSOR})
-"""Cursors of the broker itself do not count as subscriptions."""
+"""Cursors of the broker itself, which are not listed as subscriptions."""
 
 _IDLE_READER_MS = 60_000
-"""A non-durable subscription whose consumer was disconnected by a seek is kept so long for it to come back."""
+"""Time for which a non-durable subscription waits for its consumer after a seek."""
 
 
 def stored_subscription_names(cursors: Iterable[str], replicator_prefix: str) -> list[str]:
-    """What a topic with these stored cursors lists as subscriptions when it is loaded, sorted."""
+    """Return the subscriptions that a topic with these stored cursors lists when it is loaded, sorted."""
     return sorted(
         name for name in cursors if name != DEDUPLICATION_CURSOR and not name.startswith(f"{replicator_prefix}.")
     )
 
 
 class SubscribedTopic(SubscriptionOwner, Protocol):
-    """The topic, as the set of its subscriptions sees it."""
+    """The interface of the topic for its subscriptions."""
 
     def check_open(self) -> None:
-        """Raises ServiceNotReady once the topic has failed or is being closed."""
+        """Raise ServiceNotReady once the topic has failed or is being closed."""
 
 
 class SubscriptionSet:
-    """See the module."""
+    """The subscriptions of one topic."""
 
     def __init__(self, owner: SubscribedTopic, state: TopicStateStore, replicator_prefix: str) -> None:
-        """The topic is not kept alive."""
+        """Use the topic without keeping it alive."""
         self.by_name: dict[str, Subscription] = {}
         self._owner_ref = ref(owner)
         self._state = state
         self._prefix = replicator_prefix + "."
         self._following = asyncio.Lock()
         self._listed: tuple[str, ...] = ()
-        """The remote clusters of the policies when they were followed last."""
+        """The remote clusters of the last policies that were followed."""
 
     @property
     def _owner(self) -> SubscribedTopic:
@@ -70,7 +70,7 @@ class SubscriptionSet:
     # --- restoring and storing
 
     def restore(self, name: str, record: CursorRecord) -> None:
-        """Take over a stored cursor."""
+        """Restore a subscription from its stored cursor."""
         compacted = self._owner.log.compacted.current
         cursor = Cursor.restore(
             self._owner.log, record, compacted_upto=EARLIEST if compacted is None else compacted.horizon
@@ -94,9 +94,15 @@ class SubscriptionSet:
             subscription.stored_as(changes)
 
     async def flush(self, more: Mapping[str, CursorRecord], *, last: bool = False) -> None:
-        """Store every cursor that changed, and ``more``, together; new ones are stored where they are made."""
-        taken = [(each, *each.take_record()) for each in self.by_name.values() if each.stored and each.dirty]
-        await self._state.write_cursors({each.name: record for each, record, _ in taken} | dict(more), last=last)
+        """Store every cursor that changed, and ``more``, together; new ones are stored at their creation."""
+        taken = [
+            (subscription, *subscription.take_record())
+            for subscription in self.by_name.values()
+            if subscription.stored and subscription.dirty
+        ]
+        await self._state.write_cursors(
+            {subscription.name: record for subscription, record, _ in taken} | dict(more), last=last
+        )
         for subscription, _, changes in taken:
             subscription.stored_as(changes)
 
@@ -121,7 +127,7 @@ class SubscriptionSet:
                 return self._still_open(await subscription.add(request, sink))
 
     def _still_open(self, consumer: Consumer) -> Consumer:
-        """A consumer that came while its topic was closed was not disconnected with the others."""
+        """Return the consumer. If its topic was closed meanwhile, close the consumer too, and raise."""
         try:
             self._owner.check_open()
         except PulsarError:
@@ -138,7 +144,7 @@ class SubscriptionSet:
         *,
         replicate_state: bool,
     ) -> None:
-        """Create a durable subscription without a consumer; raises AlreadyExists."""
+        """Create a durable subscription without a consumer; raise AlreadyExists."""
         _check_name(name)
         if name in self.by_name:
             raise AlreadyExists(f"Subscription already exists for topic {self._owner.name}: {name}")
@@ -172,9 +178,9 @@ class SubscriptionSet:
         return subscription
 
     def _check_not_reserved(self, name: str) -> None:
-        """A consumer opens no cursor of replication: the job would keep the log for a cluster that was just left out.
+        """Refuse a consumer that would create a replication cursor, and so retain the log for an excluded cluster.
 
-        Except where policies list the cluster and leave it to the job what is kept. Raises SubscriptionNotFound.
+        It is allowed if policies list the cluster and leave the retention to the job. Raises SubscriptionNotFound.
         """
         remote = self.remote_of(name)
         settings = self._owner.limits.settings
@@ -186,26 +192,28 @@ class SubscriptionSet:
             )
 
     def _check_count(self) -> None:
-        """Raises NotAllowed if there are as many subscriptions as there may be."""
+        """Raise NotAllowed at the limit of subscriptions."""
         limit = self._owner.limits.settings.max_subscriptions
         if limit:
             check_subscriptions(str(self._owner.name), len(self.of_clients()), limit)
 
     def of_clients(self) -> list[Subscription]:
-        """All but the cursors that the broker keeps for itself and for replication."""
+        """Return all subscriptions but those of the broker and of replication."""
         return [
-            each
-            for name, each in self.by_name.items()
+            subscription
+            for name, subscription in self.by_name.items()
             if name not in _INTERNAL_CURSORS and self.remote_of(name) is None
         ]
 
     @property
     def consumer_count(self) -> int:
-        """Of all subscriptions, without replication."""
-        return sum(len(each.consumers) for name, each in self.by_name.items() if self.remote_of(name) is None)
+        """The number of consumers on all subscriptions, without replication."""
+        return sum(
+            len(subscription.consumers) for name, subscription in self.by_name.items() if self.remote_of(name) is None
+        )
 
     def _start(self, position: MessageId | None, initial: InitialPosition, *, compacted: bool = False) -> Position:
-        """Where a new cursor stands."""
+        """Return the first position of a new cursor."""
         last = self._owner.positions.durable
         if position is not None and position.position <= last:
             return self._owner.positions.before(position, compacted=compacted)
@@ -232,7 +240,7 @@ class SubscriptionSet:
         return subscription
 
     async def _store_new(self, subscription: Subscription) -> None:
-        """The caller holds `Subscription.changing`."""
+        """Store a new subscription. The caller holds `Subscription.changing`."""
         if subscription.stored or not subscription.durable:
             return
         try:
@@ -240,39 +248,39 @@ class SubscriptionSet:
         except BaseException:
             self.forget(subscription)
             raise
-        if subscription.dirty:  # it moved meanwhile, and no flush takes one that was never stored
+        if subscription.dirty:  # it moved meanwhile, and a flush skips a cursor that was never stored
             self._owner.cursor_changed(subscription)
 
     # --- going
 
     def get(self, name: str) -> Subscription:
-        """Raises SubscriptionNotFound."""
+        """Return a subscription; raise SubscriptionNotFound."""
         subscription = self.by_name.get(name)
         if subscription is None:
             raise SubscriptionNotFound(f"Subscription {name} not found for topic {self._owner.name}")
         return subscription
 
     def forget(self, subscription: Subscription) -> None:
-        """The subscription exists no more; a stored cursor stays."""
+        """Remove a subscription; a stored cursor stays."""
         subscription.deleted = True
         if self.by_name.get(subscription.name) is subscription:
             del self.by_name[subscription.name]
 
     async def drop(self, subscription: Subscription) -> None:
-        """The subscription exists no more, nor does its stored cursor."""
+        """Remove a subscription and its stored cursor."""
         self.forget(subscription)
         if subscription.durable:
             await self._state.delete_cursor(subscription.name)
 
     def drop_idle_readers(self) -> None:
-        """Forget non-durable subscriptions whose consumer did not come back."""
+        """Remove non-durable subscriptions whose consumer did not reconnect."""
         for subscription in list(self.by_name.values()):
             idle = not subscription.durable and not subscription.consumers and not subscription.changing.locked()
             if idle and self._owner.now_ms() - subscription.idle_since_ms > _IDLE_READER_MS:
                 self.forget(subscription)
 
     def let_go(self) -> None:
-        """The topic is closed, and its subscriptions do not keep it alive any more."""
+        """Release the subscriptions of the closed topic."""
         for subscription in self.by_name.values():
             subscription.let_go()
         self.by_name.clear()
@@ -280,15 +288,15 @@ class SubscriptionSet:
     # --- replication
 
     def remote_of(self, name: str) -> str | None:
-        """The remote cluster if this is the name of a replication cursor."""
+        """Return the remote cluster of a replication cursor, else None."""
         return name[len(self._prefix) :] if name.startswith(self._prefix) else None
 
     async def follow_remotes(self) -> None:
-        """Keep everything from now on until replication to the clusters that policies list has it.
+        """Open cursors for the clusters that policies list, so that entries are retained until they are replicated.
 
-        An open cursor stays as it is. One of a cluster that policies list no more is closed, however long ago and
-        wherever they did. One of a cluster that they never listed was opened by an operator, or
-        by a replication job that is run by hand.
+        An open cursor is unchanged. A cursor is closed if policies listed its cluster at any time and no longer do. A
+        cursor of a cluster that they never listed stays: an operator or a replication job that is run by hand opened
+        it.
         """
         async with self._following:
             settings = self._owner.limits.settings
@@ -296,26 +304,26 @@ class SubscriptionSet:
             for name in [self._prefix + remote for remote in wanted]:
                 if settings.replication_cursors_opened or name in self.by_name:
                     await self.ensure(name, self._owner.positions.durable, by_policy=True)
-            for each in list(self.by_name.values()):
-                remote = self.remote_of(each.name)
-                left = each.by_policy or remote in self._listed
+            for subscription in list(self.by_name.values()):
+                remote = self.remote_of(subscription.name)
+                left = subscription.by_policy or remote in self._listed
                 if remote is not None and remote not in wanted and left:
-                    await each.delete(force=True)
+                    await subscription.delete(force=True)
             self._listed = wanted
 
     async def ensure(self, name: str, mark_delete: Position, *, by_policy: bool = False) -> None:
-        """A durable subscription of this name exists; if there was none, it stands behind ``mark_delete``."""
+        """Create a durable subscription after ``mark_delete`` unless there is one of this name."""
         while True:
             subscription = self.by_name.get(name) or self._begin(name, mark_delete)
             async with subscription.changing:
                 if subscription.deleted:
                     continue
-                told = subscription.stored and by_policy > subscription.by_policy
+                changed = subscription.stored and by_policy > subscription.by_policy
                 subscription.by_policy |= by_policy
                 try:
-                    await (self.store(subscription) if told else self._store_new(subscription))
+                    await (self.store(subscription) if changed else self._store_new(subscription))
                 except BaseException:
-                    subscription.by_policy &= not told  # so that it is stored the next time
+                    subscription.by_policy &= not changed  # so that the next call stores it
                     raise
                 return
 

@@ -20,7 +20,7 @@ _NO_DRAINING = {"drainingHashesCount": 0, "drainingHashesClearedTotal": 0, "drai
 
 
 def stats(subscription: Subscription, last: Position) -> dict[str, Any]:
-    """``SubscriptionStats`` while ``last`` is the topic's last durable entry; the topic adds what only it knows."""
+    """Return ``SubscriptionStats``; ``last`` is the topic's last durable entry. The topic adds its own fields."""
     consumers, dispatch = subscription.consumers, subscription.dispatch
     backlog = subscription.cursor.backlog(last)
     out, expired = sent(subscription), subscription.expired
@@ -40,16 +40,16 @@ def stats(subscription: Subscription, last: Position) -> dict[str, Any]:
         "blockedSubscriptionOnUnackedMsgs": _blocked(subscription),
         "msgDelayed": delayed,
         "msgInReplay": dispatch.replaying if dispatch else 0,
-        "unackedMessages": sum(each.unacknowledged for each in consumers),
+        "unackedMessages": sum(consumer.unacknowledged for consumer in consumers),
         "msgRateExpired": expired.message_rate,
         "msgExpired": expired.messages,
         "totalMsgExpired": expired.messages,
         "lastExpireTimestamp": subscription.last_expired_ms,
         "lastConsumedFlowTimestamp": subscription.last_flow_ms,
-        "lastConsumedTimestamp": max((each.last_sent_ms for each in consumers), default=0),
+        "lastConsumedTimestamp": max((consumer.last_sent_ms for consumer in consumers), default=0),
         "lastAckedTimestamp": subscription.last_acknowledged_ms,
         "lastMarkDeleteAdvancedTimestamp": subscription.last_moved_ms,
-        "consumers": [_consumer_stats(each, dispatch) for each in consumers],
+        "consumers": [_consumer_stats(consumer, dispatch) for consumer in consumers],
         "isDurable": subscription.durable,
         "isReplicated": subscription.replicate_state,
         "allowOutOfOrderDelivery": False,
@@ -69,7 +69,7 @@ def stats(subscription: Subscription, last: Position) -> dict[str, Any]:
 
 
 def measure(subscription: Subscription, last: Position) -> SubscriptionMeasure:
-    """The metrics, with ``last`` as the topic's last durable entry."""
+    """Return the metrics; ``last`` is the topic's last durable entry."""
     consumers, dispatch = subscription.consumers, subscription.dispatch
     out, redelivered, acknowledged = subscription.out, subscription.redelivered, subscription.acknowledged
     if consumers or subscription.replicated.messages:
@@ -77,7 +77,7 @@ def measure(subscription: Subscription, last: Position) -> SubscriptionMeasure:
     backlog, delayed = subscription.cursor.backlog(last), len(_delayed(subscription) or ())
     return SubscriptionMeasure(
         backlog,
-        sum(each.unacknowledged for each in consumers),
+        sum(consumer.unacknowledged for consumer in consumers),
         _blocked(subscription),
         out.message_rate,
         out.byte_rate,
@@ -95,14 +95,14 @@ def measure(subscription: Subscription, last: Position) -> SubscriptionMeasure:
         0.0,
         subscription.last_expired_ms,
         subscription.last_flow_ms,
-        max((each.last_sent_ms for each in consumers), default=0),
+        max((consumer.last_sent_ms for consumer in consumers), default=0),
         subscription.last_acknowledged_ms,
         subscription.last_moved_ms,
     )
 
 
 def internal_stats(subscription: Subscription) -> dict[str, Any]:
-    """``CursorStats``; the topic adds what only it knows."""
+    """Return ``CursorStats``. The topic adds its own fields."""
     cursor, dispatch, connected = subscription.cursor, subscription.dispatch, bool(subscription.consumers)
     read = dispatch.read_position if dispatch else cursor.mark_delete
     ranges = list(cursor.ranges())
@@ -126,31 +126,31 @@ def internal_stats(subscription: Subscription) -> dict[str, Any]:
 
 
 def sent(subscription: Subscription) -> TrafficMeter:
-    """The traffic to all consumers, closed ones included, and to the replication job."""
-    return sum_of(subscription.out, subscription.replicated, *(each.out for each in subscription.consumers))
+    """Return the traffic to all consumers, closed ones included, and to the replication job."""
+    return sum_of(subscription.out, subscription.replicated, *(consumer.out for consumer in subscription.consumers))
 
 
 def delayed_bytes(subscription: Subscription) -> int:
-    """The memory of what waits for its time."""
+    """Return the memory of delayed entries."""
     delayed = _delayed(subscription)
     return delayed.memory_bytes if delayed is not None else 0
 
 
 def _redelivered(subscription: Subscription) -> TrafficMeter:
-    return sum_of(subscription.redelivered, *(each.redelivered for each in subscription.consumers))
+    return sum_of(subscription.redelivered, *(consumer.redelivered for consumer in subscription.consumers))
 
 
 def _acknowledged(subscription: Subscription) -> TrafficMeter:
-    return sum_of(subscription.acknowledged, *(each.acknowledged for each in subscription.consumers))
+    return sum_of(subscription.acknowledged, *(consumer.acknowledged for consumer in subscription.consumers))
 
 
 def _delayed(subscription: Subscription) -> DelayedEntries | None:
-    """Entries that wait for their time; None where they do not wait."""
+    """Return the number of delayed entries; None where delays are off."""
     return subscription.dispatch.delayed if subscription.dispatch is not None else None
 
 
 def _blocked(subscription: Subscription) -> bool:
-    """No consumer gets anything, because all of them hold too much together."""
+    """Return True if no consumer gets anything because all of them together hold too much."""
     return isinstance(subscription.dispatch, SharedDispatch) and subscription.dispatch.blocked
 
 

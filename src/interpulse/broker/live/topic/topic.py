@@ -58,10 +58,10 @@ _position_of, _producer_of = attrgetter("position"), attrgetter("producer")
 
 
 class Topic:
-    """See `interpulse.broker.live.api.LiveTopic`. Made by `load_topic` alone."""
+    """A persistent topic; see `interpulse.broker.live.api.LiveTopic`. Only `load_topic` creates it."""
 
     __slots__ = (
-        "__dict__",  # stays empty: a dictionary of so many attributes takes 2 kB a topic; tests replace methods
+        "__dict__",  # stays empty: a dictionary of all attributes takes 2 kB per topic; tests replace methods
         "__weakref__",
         "_host",
         "_state",
@@ -98,15 +98,15 @@ class Topic:
         state: TopicStateStore,
         counters: TopicCounters,
     ) -> None:
-        """``counters`` are those of ``state``; `load_topic` restores cursors and sequence ids."""
+        """``counters`` belong to ``state``; `load_topic` restores cursors and sequence ids."""
         self.name = name
         self.settings = settings
         self.log = topic_log
         self.now_ms = host.now_ms
         self.created_ms = self.active_ms = host.now_ms()
         self.failed = False
-        self._taken_over = False  # another broker has the topic: nothing of it is written any more
-        seen: Topic = proxy(self)  # the parts do not keep the topic: it is freed as soon as it is closed
+        self._taken_over = False  # another broker owns the topic: writes are forbidden
+        seen: Topic = proxy(self)  # the parts hold no reference: a closed topic is freed immediately
         self.subscription_set = SubscriptionSet(self, state, host.replicator_prefix)
         self.subscriptions = self.subscription_set.by_name
         self.positions = LogPositions(topic_log)
@@ -124,7 +124,7 @@ class Topic:
         )
         self._host = host
         self._state = state
-        self._terminating = 0  # calls under way
+        self._terminating = 0  # running calls
         self.publishing = Publishing(
             seen,
             topic_log,
@@ -160,7 +160,7 @@ class Topic:
     def read_failed(self, error: PulsarError) -> None:
         """Fail the topic: entries cannot be read, and it has to be loaded again."""
         if self.clients.refusal is not None:
-            return  # it is being closed, and its log with it
+            return  # the topic is being closed, with its log
         log.error("read failed topic=%s error=%s", self.name, error)
         self._give_up(error)
 
@@ -231,14 +231,14 @@ class Topic:
         await self.subscription(subscription).delete(force=force)
 
     def subscription(self, name: str) -> Subscription:
-        """Raises SubscriptionNotFound."""
+        """Return a subscription; raise SubscriptionNotFound."""
         return self.subscription_set.get(name)
 
     def subscription_names(self) -> list[str]:
         return sorted(name for name in self.subscriptions if self.remote_of(name) is None)
 
     def backlog_names(self) -> list[str]:
-        """Return the subscriptions whose backlog may be cleared or expire; compaction would miss the newest keys."""
+        """Return the subscriptions whose backlog may be cleared or expire. Compaction needs every entry."""
         return [name for name in self.subscription_names() if name != COMPACTION_CURSOR]
 
     def replication_cursors(self) -> list[str]:
@@ -250,10 +250,10 @@ class Topic:
     def promised_position(self, cursor: str) -> Position | None:
         if self.remote_of(cursor) is None:
             return None
-        found = self.subscription(cursor)
-        if found.promises is not None:
-            found.promises.give()
-        return found.cursor.mark_delete
+        source = self.subscription(cursor)
+        if source.promises is not None:
+            source.promises.give()
+        return source.cursor.mark_delete
 
     def remote_of(self, subscription: str) -> str | None:
         """Return the remote cluster of a replication cursor, else None."""
@@ -268,19 +268,19 @@ class Topic:
 
     @property
     def has_consumers_without_auto_consume(self) -> bool:
-        """See `LiveTopic`."""
+        """True if a connected consumer has a schema of its own, or none, instead of AUTO_CONSUME."""
         return self.clients.has_consumers_without_auto_consume
 
     def cursor_changed(self, subscription: Subscription) -> None:
-        """Have the cursor stored soon."""
+        """Schedule the storing of the cursor."""
         self._host.cursors_changed(self)
 
     def snapshot_is_due(self) -> None:
-        """Have the sequence ids stored soon."""
+        """Schedule the storing of the sequence ids."""
         self._host.cursors_changed(self)
 
     async def store_cursor(self, subscription: Subscription) -> None:
-        """Store the cursor now; raises ServiceNotReady if the topic was closed meanwhile."""
+        """Store the cursor now; raise ServiceNotReady if the topic was closed meanwhile."""
         await self.subscription_set.store(subscription)
         self.check_open()
 
@@ -299,12 +299,12 @@ class Topic:
     # --- compaction
 
     async def keep_for_compaction(self) -> None:
-        """Keep all entries that are not compacted yet from being trimmed."""
+        """Retain all entries that are not compacted yet."""
         self.check_open()
         await self.subscription_set.ensure(COMPACTION_CURSOR, self.positions.before_first())
 
     def compacted_upto(self, horizon: Position) -> None:
-        """Let everything up to ``horizon`` be trimmed: it is compacted."""
+        """Allow trimming up to ``horizon``, which is compacted."""
         cursor = self.subscriptions.get(COMPACTION_CURSOR)
         if cursor is not None:
             cursor.skip_to(horizon)
@@ -312,7 +312,7 @@ class Topic:
     # --- settings, cursors, rates
 
     async def flush(self, *, last: bool = False) -> None:
-        """Store every cursor that changed, and the sequence ids when it is time, together.
+        """Store every cursor that changed, and the sequence ids if they are due, together.
 
         ``last``: the topic is being closed.
         """
@@ -322,7 +322,7 @@ class Topic:
         try:
             await self.subscription_set.flush(snapshot, last=last)
         except PulsarError as error:
-            self.sequences.snapshot_due |= due  # it may have become due meanwhile
+            self.sequences.snapshot_due |= due  # it may be due by now
             if isinstance(error, LogFenced) and not last:
                 log.error("topic fenced topic=%s error=%s", self.name, error)
                 self._give_up(error)
@@ -331,7 +331,7 @@ class Topic:
             self.sequences.stored(position)
 
     async def apply(self, settings: TopicSettings) -> None:
-        """Use new policies; on return they are in force."""
+        """Apply new policies; on return they are in force."""
         old, self.settings = self.settings, settings
         self._use_limits()
         if settings.delayed_delivery != old.delayed_delivery:
@@ -361,8 +361,11 @@ class Topic:
         self.compaction.tick(seconds)
         self.reads.forget_unused()
         self.sequences.tick(self.now_ms())
-        producers = [each.published for each in self.producers.by_name.values()]
-        published = (sum(each.message_rate for each in producers), sum(each.byte_rate for each in producers))
+        producers = [producer.published for producer in self.producers.by_name.values()]
+        published = (
+            sum(producer.message_rate for producer in producers),
+            sum(producer.byte_rate for producer in producers),
+        )
         self.limits.follow(*published)
         for subscription in self.subscriptions.values():
             subscription.follow(*published)
@@ -372,8 +375,9 @@ class Topic:
     async def terminate(self) -> Position:
         """Take no more entries, ever; return the last position.
 
-        Producers are disconnected, and meet the end of the topic when they come back: what they send meanwhile stays
-        without an answer. Go's client gives up, and says why, on the refused PRODUCER alone (wire protocol, 5.2).
+        Producers are disconnected, and receive the end of the topic when they reconnect: entries that they send
+        meanwhile get no answer. Go's client gives up, with the reason, only on the refused PRODUCER (wire protocol,
+        5.2).
         """
         self.check_open()
         self._terminating += 1
@@ -407,16 +411,16 @@ class Topic:
             self.subscription_set.let_go()
 
     async def abandon(self) -> None:
-        """Disconnect the clients of a deleted topic, and never write anything of it again."""
+        """Disconnect the clients of a deleted topic, and never write again."""
         self.clients.retire()
         await self.compaction.stop()
         await self._state.close()
         self.subscription_set.let_go()
 
     def forsake(self) -> None:
-        """Answer, send and write nothing any more: another broker may have the topic. `depart` follows.
+        """Stop all answers, deliveries and writes: another broker may own the topic. `depart` follows.
 
-        What clients have published without an answer they send again, where they find the topic next.
+        Clients send unanswered entries again to the next owner.
         """
         self.failed = True
         self.publishing.forget()
@@ -434,7 +438,7 @@ class Topic:
         self._host.spawn(work)
 
     def check_open(self) -> None:
-        """Raises ServiceNotReady once the topic has failed or is being closed."""
+        """Raise ServiceNotReady once the topic has failed or is being closed."""
         self.clients.check_open()
 
     # --- statistics

@@ -1,4 +1,4 @@
-"""The clients of one loaded topic, persistent or not: whether it takes any, and how it lets go of those it has."""
+"""The clients of one loaded topic, persistent or not: admission, refusal and disconnection."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ __all__ = ["ConsumedSubscription", "TopicClients"]
 
 
 class ConsumedSubscription(Protocol):
-    """A subscription, as its topic lets go of consumers."""
+    """The interface of a subscription for disconnecting consumers."""
 
     @property
     def consumers(self) -> Sequence[Consumer]: ...
 
     def close_consumers(self) -> None:
-        """Disconnect all of them."""
+        """Disconnect all consumers."""
 
 
 class TopicClients:
-    """See the module. ``subscriptions`` is the topic's own mapping, and changes with it."""
+    """The clients of one topic. ``subscriptions`` is a live view of the topic's own mapping."""
 
     __slots__ = ("_name", "_producers", "_subscriptions", "refusal")
 
@@ -32,32 +32,34 @@ class TopicClients:
         self, name: TopicName, producers: ProducerSet, subscriptions: Mapping[str, ConsumedSubscription]
     ) -> None:
         self.refusal: PulsarError | None = None
-        """Why the topic takes neither clients nor entries any more; None = it is open."""
+        """The reason why the topic takes neither clients nor entries any more; None = it is open."""
         self._name = name
         self._producers = producers
         self._subscriptions = subscriptions
 
     @property
     def connected(self) -> bool:
-        """A producer or a consumer is connected, or a producer waits."""
+        """True if a producer or a consumer is connected, or a producer waits."""
         producers = self._producers
         return bool(
-            producers.by_name or producers.waiting or any(each.consumers for each in self._subscriptions.values())
+            producers.by_name
+            or producers.waiting
+            or any(subscription.consumers for subscription in self._subscriptions.values())
         )
 
     @property
     def has_consumers_without_auto_consume(self) -> bool:
-        """A consumer is connected whose schema, or lack of one, says what the messages are."""
+        """True if a connected consumer has a schema of its own, or none, instead of AUTO_CONSUME."""
         consumers = (consumer for subscription in self._subscriptions.values() for consumer in subscription.consumers)
         return not all(consumer.request.auto_consume for consumer in consumers)
 
     def check_open(self) -> None:
-        """Raises ServiceNotReady once the topic has failed or is being closed."""
+        """Raise ServiceNotReady once the topic has failed or is being closed."""
         if self.refusal is not None:
             raise ServiceNotReady(f"Topic {self._name} is temporarily unavailable")
 
     def check_none(self) -> None:
-        """Raises PreconditionFailed while a client is connected."""
+        """Raise PreconditionFailed while a client is connected."""
         if self.connected:
             raise PreconditionFailed(f"Topic {self._name} has active producers/subscriptions")
 
@@ -66,12 +68,12 @@ class TopicClients:
         self.refusal = self.refusal or ServiceNotReady(f"Topic {self._name} is being unloaded")
 
     def retire(self) -> None:
-        """The topic is about to be deleted: disconnect its clients, and take no others."""
+        """Disconnect the clients of a topic that will be deleted, and refuse others."""
         self.refusal = self.refusal or ServiceNotReady(f"Topic {self._name} is being deleted")
         self.disconnect()
 
     def refuse_elsewhere(self) -> None:
-        """The topic may be another broker's: disconnect its clients, and take no others."""
+        """Disconnect the clients of a topic that another broker may own, and refuse others."""
         self.refusal = ServiceNotReady(f"Topic {self._name} is not served by this broker any more, look it up again")
         self.disconnect()
 

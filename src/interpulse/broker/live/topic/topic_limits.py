@@ -1,7 +1,7 @@
-"""The limits of one loaded topic that are in force now; see `rules.limits` for the numbers of clients.
+"""The effective limits of one loaded topic; see `rules.limits` for the numbers of clients.
 
-A topic that no policy limits carries none of it: what is published, delivered and subscribed then meets None. Topics of
-the system are never limited.
+A topic without limits has none of these objects: publishing, delivery and subscribing then see None. System topics are
+never limited.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["TopicLimits"]
 
 
 class TopicLimits:
-    """See the module. Limits nothing until `use` was called."""
+    """The limits of one topic. Without limits until the first `use`."""
 
     __slots__ = ("_call_later", "_name", "_now_ms", "_subscribes", "dispatch", "publish", "settings")
 
@@ -42,7 +42,7 @@ class TopicLimits:
         self._subscribes: SubscribeLimits | None = None
 
     def use(self, settings: TopicSettings, producers: ProducerSet) -> None:
-        """These are in force from now on. Producers that have to encrypt and do not are disconnected."""
+        """Apply limits. Producers that must encrypt and do not are disconnected."""
         now = self._now_ms()
         before, self.settings = self.settings, TopicSettings() if self._name.is_system else settings
         settings = self.settings
@@ -60,28 +60,28 @@ class TopicLimits:
 
     @property
     def measured(self) -> bool:
-        """There is something that a policy holds back or lets go, and counts."""
+        """True if a limit exists, and so metrics of limits."""
         own = self.settings
         return bool(self.publish or self.dispatch or own.subscription_dispatch_rate or own.backlog_quotas)
 
     @property
     def publish_throttled(self) -> int:
-        """How often a client was not read from because of the publish rate."""
+        """The number of times that the publish rate throttled a client."""
         return self.publish.throttled_count if self.publish is not None else 0
 
     def check_subscribe(self, request: SubscribeRequest) -> None:
-        """Raises NotAllowed for a type that is not enabled, and for a consumer that comes too often."""
+        """Raise NotAllowed for a type that is not enabled, and for a consumer that subscribes too often."""
         check_subscription_type(str(self._name), request.sub_type.label, self.settings.subscription_types_enabled)
         if self._subscribes is not None:
             self._subscribes.check(request, self._now_ms())
 
     def check_consumers(self, of_topic: int, of_subscription: int) -> None:
-        """Raises ConsumerBusy if a topic or a subscription with so many consumers may have no more."""
+        """Raise ConsumerBusy if the topic or the subscription has its maximum of consumers."""
         check_consumers_of_topic(of_topic, self.settings.max_consumers)
         check_consumers_of_subscription(of_subscription, self.settings.max_consumers_per_subscription)
 
     def gate(self, before: DispatchGate | None, wake: Callable[[], None]) -> DispatchGate | None:
-        """The gate before the deliveries of one subscription, None = none; ``wake`` tries to deliver again."""
+        """Return the gate before the deliveries of one subscription, None = none; ``wake`` tries to deliver again."""
         own = limit_of(self.settings.subscription_dispatch_rate, before.own_limit if before else None, self._now_ms())
         if own is None and self.dispatch is None:
             return None
@@ -90,6 +90,6 @@ class TopicLimits:
         return DispatchGate(self.dispatch, own, self._now_ms, self._call_later, wake)
 
     def follow(self, publish_messages: float, publish_bytes: float) -> None:
-        """The producers' rates of the last period, per second."""
+        """Follow the publish rates per second of the last period."""
         if self.dispatch is not None:
             self.dispatch.follow(publish_messages, publish_bytes, self._now_ms())

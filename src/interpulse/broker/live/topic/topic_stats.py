@@ -51,7 +51,7 @@ _NEVER_IN_TOPICS = dict.fromkeys(
     ),
     0,
 )
-"""Counters of Pulsar for what does not exist here: transactions, offloading, system topics."""
+"""Pulsar's counters of features that do not exist here: transactions, offloading, system topics."""
 
 _NEVER_IN_SUBSCRIPTIONS = dict.fromkeys(
     (
@@ -64,7 +64,7 @@ _NEVER_IN_SUBSCRIPTIONS = dict.fromkeys(
     ),
     0,
 )
-"""Fields of features that this broker does not have: filters of entries, dispatch rates of whole brokers."""
+"""Fields of features that do not exist here: entry filters, dispatch rates of whole brokers."""
 
 NO_REPLICATION: dict[str, Any] = {
     "msgRateIn": 0.0,
@@ -81,11 +81,11 @@ NO_REPLICATION: dict[str, Any] = {
     "connected": False,
     "replicationDelayInSeconds": 0,
 }
-"""``ReplicatorStats`` of a cluster that nothing goes to."""
+"""``ReplicatorStats`` of a cluster without outbound replication."""
 
 
 class ShownTopic(PublishedTopic, Protocol):
-    """A topic, as statistics see it."""
+    """The interface of a topic for statistics."""
 
     compaction: Compaction
     log: Log
@@ -105,14 +105,14 @@ class ShownTopic(PublishedTopic, Protocol):
 
 
 def stats(topic: ShownTopic) -> dict[str, Any]:
-    """``TopicStats``: counters in messages and bytes since the topic was loaded, rates of the last period."""
+    """Return ``TopicStats``: counters in messages and bytes since the topic was loaded, rates of the last period."""
     subscriptions = {name: topic.subscriptions[name] for name in sorted(topic.subscriptions)}
-    sent = sum_of(*(subscription_stats.sent(each) for each in subscriptions.values()))
+    sent = sum_of(*(subscription_stats.sent(subscription) for subscription in subscriptions.values()))
     ledgers = topic.log.ledgers
     backlogs = [
-        bytes_after(ledgers, each.cursor.mark_delete)
-        for each in subscriptions.values()
-        if each.durable and each.cursor.backlog(topic.positions.durable)
+        bytes_after(ledgers, subscription.cursor.mark_delete)
+        for subscription in subscriptions.values()
+        if subscription.durable and subscription.cursor.backlog(topic.positions.durable)
     ]
     return {
         **publish_stats(topic),
@@ -122,17 +122,19 @@ def stats(topic: ShownTopic) -> dict[str, Any]:
         "msgOutCounter": sent.messages,
         "averageMsgSize": published_by_all(topic).average_bytes,
         "msgChunkPublished": topic.publishing.chunk_published,
-        "storageSize": sum(each.size for each in ledgers),
+        "storageSize": sum(ledger.size for ledger in ledgers),
         "backlogSize": max(backlogs, default=0),
         **topic.backlog_keeper.stats(),
         "earliestMsgPublishTimeInBacklogs": 0,
         "subscriptions": {
-            name: _subscription(topic, each) for name, each in subscriptions.items() if topic.remote_of(name) is None
+            name: _subscription(topic, subscription)
+            for name, subscription in subscriptions.items()
+            if topic.remote_of(name) is None
         },
         "replication": _replications(topic, producers_by_name(topic)),
         "deduplicationStatus": "Enabled" if topic.publishing.deduplication is not None else "Disabled",
         "nonContiguousDeletedMessagesRanges": sum(
-            sum(1 for _ in each.cursor.ranges()) for each in subscriptions.values()
+            sum(1 for _ in subscription.cursor.ranges()) for subscription in subscriptions.values()
         ),
         "nonContiguousDeletedMessagesRangesSerializedSize": 0,
         "delayedMessageIndexSizeInBytes": sum(map(subscription_stats.delayed_bytes, subscriptions.values())),
@@ -148,11 +150,11 @@ def measure(topic: ShownTopic) -> Measured:
     replication: dict[str, ReplicationMeasure] = {}
     last = topic.positions.durable
     for name, subscription in topic.subscriptions.items():
-        found, remote = subscription_stats.measure(subscription, last), topic.remote_of(name)
+        metrics, remote = subscription_stats.measure(subscription, last), topic.remote_of(name)
         if remote is None:
-            own[name] = found
+            own[name] = metrics
         else:
-            replication[remote] = _outbound_measure(found)
+            replication[remote] = _outbound_measure(metrics)
     for producer in topic.producers.by_name.values():
         if (remote := producer.request.remote_cluster) is not None:
             way, rates = replication.get(remote, NO_WAY), producer.published
@@ -160,8 +162,8 @@ def measure(topic: ShownTopic) -> Measured:
                 rate_in=way.rate_in + rates.message_rate, throughput_in=way.throughput_in + rates.byte_rate
             )
     ledgers, written = topic.log.ledgers, topic.log.written
-    size, read_rate = sum(each.size for each in ledgers), topic.log.read_rate
-    waiting = [topic.subscriptions[name].cursor.mark_delete for name, found in own.items() if found.backlog]
+    size, read_rate = sum(ledger.size for ledger in ledgers), topic.log.read_rate
+    waiting = [topic.subscriptions[name].cursor.mark_delete for name, metrics in own.items() if metrics.backlog]
     figures = publish_measure(topic)._replace(
         backlog_bytes=bytes_after(ledgers, min(waiting)) if waiting else 0,
         storage_bytes=size,
@@ -177,10 +179,10 @@ def measure(topic: ShownTopic) -> Measured:
     )
 
 
-def _outbound_measure(found: SubscriptionMeasure) -> ReplicationMeasure:
-    is_connected = found.consumers > 0
+def _outbound_measure(metrics: SubscriptionMeasure) -> ReplicationMeasure:
+    is_connected = metrics.consumers > 0
     return ReplicationMeasure(
-        found.backlog, is_connected, not is_connected, found.rate_out, found.throughput_out, found.rate_expired
+        metrics.backlog, is_connected, not is_connected, metrics.rate_out, metrics.throughput_out, metrics.rate_expired
     )
 
 
@@ -192,7 +194,11 @@ def _limits(topic: ShownTopic) -> LimitMeasure:
         backlog["backlogQuotaLimitTime"],
         backlog["oldestBacklogMessageAgeSeconds"],
         topic.backlog_keeper.evictions,
-        {name: each.throttled for name, each in topic.subscriptions.items() if each.throttled is not None},
+        {
+            name: subscription.throttled
+            for name, subscription in topic.subscriptions.items()
+            if subscription.throttled is not None
+        },
     )
 
 
@@ -204,11 +210,11 @@ def _subscription(topic: ShownTopic, subscription: Subscription) -> dict[str, An
 
 
 async def add_earliest_times(topic: ShownTopic, body: dict[str, Any]) -> None:
-    """Say in `stats` when the oldest message was published that a subscription waits for; -1 if it waits for none."""
+    """Add the publish time of each subscription's oldest unacknowledged message to `stats`; -1 if there is none."""
     for name, figures in body["subscriptions"].items():
         figures["earliestMsgPublishTimeInBacklog"] = await _earliest_time(topic, name)
-    times = [each["earliestMsgPublishTimeInBacklog"] for each in body["subscriptions"].values()]
-    body["earliestMsgPublishTimeInBacklogs"] = min((each for each in times if each >= 0), default=0)
+    times = [subscription["earliestMsgPublishTimeInBacklog"] for subscription in body["subscriptions"].values()]
+    body["earliestMsgPublishTimeInBacklogs"] = min((time for time in times if time >= 0), default=0)
 
 
 async def _earliest_time(topic: ShownTopic, subscription: str) -> int:
@@ -219,11 +225,11 @@ async def _earliest_time(topic: ShownTopic, subscription: str) -> int:
     try:
         return -1 if position is None else publish_time_of((await topic.positions.read_entry(position)).entry)
     except NotFound:
-        return -1  # it was acknowledged and trimmed meanwhile
+        return -1  # acknowledged and trimmed meanwhile
 
 
 def _replications(topic: ShownTopic, producers: Iterable[Producer]) -> dict[str, dict[str, Any]]:
-    """``ReplicatorStats`` of every cluster that something goes to or comes from."""
+    """Return ``ReplicatorStats`` of every cluster with inbound or outbound replication."""
     clusters = {name: topic.remote_of(name) for name in sorted(topic.subscriptions)}
     shown = {
         remote: NO_REPLICATION | _outbound(topic, topic.subscriptions[name])
@@ -239,7 +245,7 @@ def _replications(topic: ShownTopic, producers: Iterable[Producer]) -> dict[str,
 
 
 def _outbound(topic: ShownTopic, subscription: Subscription) -> dict[str, Any]:
-    """What the replication job took, and whether it is here now."""
+    """Return the traffic of the replication job, and its connection."""
     out = subscription_stats.sent(subscription)
     consumers = subscription.consumers
     return {
@@ -256,7 +262,7 @@ def _outbound(topic: ShownTopic, subscription: Subscription) -> dict[str, Any]:
 
 
 def _inbound(before: Mapping[str, Any], producer: Producer) -> dict[str, Any]:
-    """The replicator of another cluster is here; our own job has a producer more than the one that sends."""
+    """Return ``before`` with the traffic of a remote replicator, which may have several producers."""
     shown, published = producer.stats(), producer.published
     return {
         "msgRateIn": before["msgRateIn"] + published.message_rate,
@@ -269,7 +275,7 @@ def _inbound(before: Mapping[str, Any], producer: Producer) -> dict[str, Any]:
 
 
 def internal_stats(topic: ShownTopic) -> dict[str, Any]:
-    """``PersistentTopicInternalStats``. As in Pulsar, the current ledger stands in the list with 0 entries."""
+    """Return ``PersistentTopicInternalStats``. As in Pulsar, the current ledger is listed with 0 entries."""
     ledgers = topic.log.ledgers
     current = ledgers[-1] if ledgers and not topic.log.terminated else None
     cursors = {name: _cursor(topic, topic.subscriptions[name]) for name in sorted(topic.subscriptions)}
@@ -280,24 +286,24 @@ def internal_stats(topic: ShownTopic) -> dict[str, Any]:
         cursors[COMPACTION_CURSOR]["properties"] = {COMPACTED_LEDGER: compacted.ledger_id}
     return {
         "entriesAddedCounter": topic.publishing.entries_added,
-        "numberOfEntries": sum(each.entries for each in ledgers),
-        "totalSize": sum(each.size for each in ledgers),
+        "numberOfEntries": sum(ledger.entries for ledger in ledgers),
+        "totalSize": sum(ledger.size for ledger in ledgers),
         "currentLedgerEntries": current.entries if current else 0,
         "currentLedgerSize": current.size if current else 0,
         "lastLedgerCreatedTimestamp": iso_time(ledgers[-1].created_ms if ledgers else 0),
-        "waitingCursorsCount": sum(1 for each in topic.subscriptions.values() if each.consumers),
+        "waitingCursorsCount": sum(1 for subscription in topic.subscriptions.values() if subscription.consumers),
         "pendingAddEntriesCount": topic.publishing.pending_count,
         "lastConfirmedEntry": str(topic.positions.durable),
         "state": "Terminated" if topic.log.terminated else "LedgerOpened",
         "ledgers": [
             {
-                "ledgerId": each.ledger_id,
-                "entries": 0 if each is current else each.entries,
-                "size": 0 if each is current else each.size,
+                "ledgerId": ledger.ledger_id,
+                "entries": 0 if ledger is current else ledger.entries,
+                "size": 0 if ledger is current else ledger.size,
                 "offloaded": False,
                 "underReplicated": False,
             }
-            for each in ledgers
+            for ledger in ledgers
         ],
         "cursors": cursors,
         "schemaLedgers": [],
@@ -306,7 +312,7 @@ def internal_stats(topic: ShownTopic) -> dict[str, Any]:
 
 
 def _cursor(topic: ShownTopic, subscription: Subscription) -> dict[str, Any]:
-    """``messagesConsumedCounter`` counts as Pulsar's does: below zero while entries wait from before the loading."""
+    """Return ``CursorStats``. As in Pulsar, ``messagesConsumedCounter`` is negative while older entries wait."""
     consumed = topic.publishing.entries_added - subscription.cursor.backlog(topic.positions.durable)
     return subscription_stats.internal_stats(subscription) | {"messagesConsumedCounter": consumed}
 

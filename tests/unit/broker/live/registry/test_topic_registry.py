@@ -492,6 +492,6 @@ async def test_cursors_that_cannot_be_stored_are_told_once_and_once_more_when_th
     await bench.registry.flush()
     await bench.registry.flush()
     assert [message.partition(" topic=")[0] for message in caplog.messages] == [
-        "cursors not stored, tried again each second",
+        "cursors not stored, retrying every second",
         "cursors stored again",
     ]

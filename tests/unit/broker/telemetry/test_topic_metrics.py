@@ -1,4 +1,4 @@
-"""Figures of topics under PIP-264's names."""
+"""Metrics of topics under PIP-264's names."""
 
 from interpulse.broker.live.measures import (
     CompactionMeasure,
@@ -8,7 +8,7 @@ from interpulse.broker.live.measures import (
     SubscriptionMeasure,
     TopicMeasure,
 )
-from interpulse.broker.telemetry.topic_figures import TOPIC_INSTRUMENTS, TopicFigures
+from interpulse.broker.telemetry.topic_metrics import TOPIC_INSTRUMENTS, TopicMetrics
 from interpulse.model.names import TopicName
 from interpulse.model.policies.messaging_policies import DESTINATION_STORAGE
 
@@ -31,8 +31,8 @@ EVERYTHING = Measured(
 )
 
 
-def test_figures_when_of_a_topic_then_have_its_name_and_every_instrument_has_one() -> None:
-    collected = TopicFigures(by_namespace=False)
+def test_metrics_when_of_a_topic_then_have_its_name_and_every_instrument_has_one() -> None:
+    collected = TopicMetrics(by_namespace=False)
     collected.add(TOPIC, EVERYTHING)
     found = collected.finish()
     assert found["pulsar.broker.topic.message.incoming.count"] == [(7, OF_TOPIC)]
@@ -49,8 +49,8 @@ def test_figures_when_of_a_topic_then_have_its_name_and_every_instrument_has_one
     assert found.keys() == {instrument.name for instrument in TOPIC_INSTRUMENTS}
 
 
-def test_figures_when_added_up_then_are_of_namespaces_and_leave_gauges_out() -> None:
-    collected = TopicFigures(by_namespace=True)
+def test_metrics_when_added_up_then_are_of_namespaces_and_leave_gauges_out() -> None:
+    collected = TopicMetrics(by_namespace=True)
     for name in (TOPIC, TopicName.parse("shop/orders/other")):
         collected.add(name, EVERYTHING)
     found = collected.finish()

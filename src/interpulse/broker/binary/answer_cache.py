@@ -1,4 +1,4 @@
-"""Questions in runs, answered at once as far as the answers are known."""
+"""Runs of lookups, answered from memory as far as possible."""
 
 from __future__ import annotations
 
@@ -12,33 +12,32 @@ from interpulse.wire.codec import codec
 from interpulse.wire.commands import AnswerTemplate
 from interpulse.wire.frames import Frame, LookupRun, PartitionsRun
 
-__all__ = ["answer_known"]
+__all__ = ["answer_from_cache"]
 
 A = TypeVar("A")
 
 
-def answer_known(
+def answer_from_cache(
     connection: CommandConnection,
     run: PartitionsRun | LookupRun,
-    known: Callable[[str], A | None],
+    cached: Callable[[str], A | None],
     template: Callable[[A], AnswerTemplate],
 ) -> Sequence[Frame]:
-    """Answer the questions about topics for which something is ``known``; the others as frames, which take work.
+    """Answer requests whose topic has a cached answer. Return the others as frames, for their handlers.
 
-    All is decided in one step of the event loop, in which nothing of the broker changes: questions about one topic have
-    one answer, and no permit is taken or given back. While authorization is on nothing is answered here, since its
-    filter, which may wait, comes first.
+    Runs in one step of the event loop, in which no state of the broker changes: one topic has one answer, and no permit
+    is taken. Answers nothing while authorization is on, since its filter may wait and comes first.
     """
     session = connection.session
     if not connection.context.permits.left or (session is not None and session.authorization is not None):
         return run.frames()
     encode = codec().encode_answers
-    unknown: list[tuple[str, Sequence[int]]] = []
-    for answer, same in groupby([(known(each[0]), each) for each in run.topics], key=itemgetter(0)):
-        topics = [each for _, each in same]
+    uncached: list[tuple[str, Sequence[int]]] = []
+    for answer, same in groupby([(cached(topic[0]), topic) for topic in run.topics], key=itemgetter(0)):
+        topics = [topic for _, topic in same]
         if answer is None:
-            unknown += topics
+            uncached += topics
         else:
             request_ids = list(chain.from_iterable(map(itemgetter(1), topics)))
             connection.output.send(encode(*template(answer), request_ids))
-    return run._replace(topics=unknown).frames() if unknown else ()
+    return run._replace(topics=uncached).frames() if uncached else ()

@@ -1,7 +1,7 @@
-"""Observable instruments over the figures of a broker.
+"""Observable instruments over the metrics of a broker.
 
-An exporter asks each instrument by itself, in a thread of its own. The first one asked has the event loop read all
-figures, and the others answer from that reading.
+An exporter calls each instrument separately, in a thread of its own. The first call has the event loop read all values,
+and the other instruments answer from that reading.
 """
 
 from __future__ import annotations
@@ -20,13 +20,18 @@ from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.instruments import Instruments
 from interpulse.broker.live.registry.topic_tasks import AnyTopic, topics_in_turns
 from interpulse.broker.replication.replication_survey import ReplicationSurvey
-from interpulse.broker.telemetry.figure import Attributes, Figures, Instrument
-from interpulse.broker.telemetry.topic_figures import TOPIC_INSTRUMENTS, TopicFigures
+from interpulse.broker.telemetry.topic_metrics import (
+    TOPIC_INSTRUMENTS,
+    Attributes,
+    Instrument,
+    MetricValues,
+    TopicMetrics,
+)
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import Meter, MeterProvider
 
-__all__ = ["BROKER_INSTRUMENTS", "ExportedFigures", "broker_figures"]
+__all__ = ["BROKER_INSTRUMENTS", "ExportedMetrics", "broker_metrics"]
 
 
 _CONNECTIONS: Final = "pulsar.broker.connection.count"
@@ -42,8 +47,8 @@ BROKER_INSTRUMENTS: Final = (
 )
 
 
-def broker_figures(instruments: Instruments, *, lookups_max: int) -> Figures:
-    """Everything that belongs to no single topic."""
+def broker_metrics(instruments: Instruments, *, lookups_max: int) -> MetricValues:
+    """Return the metrics that belong to no single topic."""
     connections = instruments.connections()
     status, outcome = "pulsar.connection.status", "pulsar.connection.create.operation.status"
     nothing: Attributes = {}
@@ -62,13 +67,13 @@ def broker_figures(instruments: Instruments, *, lookups_max: int) -> Figures:
 
 _log = logging.getLogger(__name__)
 
-_SCOPE: Final = "org.apache.pulsar.broker"  # as Pulsar's, so that views and dashboards find the same
-_TOPICS_MAX: Final = 20_000  # shown one by one, as in rest/metrics
+_SCOPE: Final = "org.apache.pulsar.broker"  # Pulsar's scope, so that its views and dashboards work
+_TOPICS_MAX: Final = 20_000  # limit for metrics per topic, as in rest/metrics
 _READING_SECONDS_MAX: Final = 30.0
 
 
-class ExportedFigures:
-    """The instruments of one broker. Made in its event loop, and closed there before the loop ends."""
+class ExportedMetrics:
+    """The instruments of one broker. Create and close them in its event loop."""
 
     def __init__(
         self,
@@ -84,24 +89,27 @@ class ExportedFigures:
         self._config = config
         self._survey = survey
         self._loop: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
-        self._figures: Figures = {}
+        self._values: MetricValues = {}
         self._asked: set[str] = set()
         meter = provider.get_meter(_SCOPE, __version__)
         for instrument in (*BROKER_INSTRUMENTS, *TOPIC_INSTRUMENTS):
             _create(meter, instrument, partial(self._observe, instrument.name))
 
     def close(self) -> None:
-        """From now on there are no figures."""
+        """Observe nothing from now on."""
         self._loop = None
 
     def _observe(self, name: str, options: CallbackOptions) -> Iterable[Observation]:
-        """Called in a thread of the exporter's. Whoever is asked again after the latest reading has a new one made."""
-        if name in self._asked or not self._figures:
-            self._figures, self._asked = self._read_in_loop(), set()
-        self._asked.add(name)
-        return [Observation(value, attributes) for value, attributes in self._figures.get(name, ())]
+        """Return the values of one metric. Runs in a thread of the exporter.
 
-    def _read_in_loop(self) -> Figures:
+        An instrument that already used the latest reading triggers a new one.
+        """
+        if name in self._asked or not self._values:
+            self._values, self._asked = self._read_in_loop(), set()
+        self._asked.add(name)
+        return [Observation(value, attributes) for value, attributes in self._values.get(name, ())]
+
+    def _read_in_loop(self) -> MetricValues:
         loop = self._loop
         if loop is None or loop.is_closed():
             return {}
@@ -110,18 +118,18 @@ class ExportedFigures:
             return reading.result(_READING_SECONDS_MAX)
         except (concurrent.futures.CancelledError, TimeoutError):
             reading.cancel()
-            _log.warning("figures for OpenTelemetry could not be read seconds_max=%s", _READING_SECONDS_MAX)
+            _log.warning("metrics for OpenTelemetry could not be read seconds_max=%s", _READING_SECONDS_MAX)
             return {}
 
-    async def _read(self) -> Figures:
+    async def _read(self) -> MetricValues:
         config, topics = self._config(), self._topics()
         survey = await self._survey.look()
         one_by_one = config.expose_topic_level_metrics_in_prometheus and len(topics) <= _TOPICS_MAX
-        collected = TopicFigures(by_namespace=not one_by_one)
+        collected = TopicMetrics(by_namespace=not one_by_one)
         async for topic in topics_in_turns(topics):
             measured = topic.measure().with_status(str(topic.name), survey.replicating, survey.delays)
             collected.add(topic.name, measured)
-        of_broker = broker_figures(self._instruments, lookups_max=config.max_concurrent_lookup_request)
+        of_broker = broker_metrics(self._instruments, lookups_max=config.max_concurrent_lookup_request)
         return {**collected.finish(), **of_broker}
 
 

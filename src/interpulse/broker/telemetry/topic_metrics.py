@@ -1,19 +1,33 @@
-"""The figures of topics: those of the page for Prometheus (`rest/metrics`), as totals and under PIP-264's names.
+"""Metrics of topics: those of the Prometheus page (`rest/metrics`), as totals and under the names of PIP-264.
 
-Rates are left out, for OpenTelemetry makes them of totals; so are metrics that have only a rate here.
+Rates are left out, since OpenTelemetry derives them from totals; so are metrics that only have a rate.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import Final
+from collections.abc import Mapping
+from typing import Final, Literal, NamedTuple
 
 from interpulse.broker.live.measures import Measured
-from interpulse.broker.telemetry.figure import Attributes, Instrument
 from interpulse.model.names import TopicName
 from interpulse.model.policies.messaging_policies import DESTINATION_STORAGE, MESSAGE_AGE
 
-__all__ = ["TOPIC_INSTRUMENTS", "TopicFigures"]
+__all__ = ["TOPIC_INSTRUMENTS", "Attributes", "Instrument", "MetricValues", "TopicMetrics"]
+
+Attributes = Mapping[str, str | int]
+MetricValues = Mapping[str, list[tuple[float, Attributes]]]
+"""Values by metric name, each with its attributes."""
+
+
+class Instrument(NamedTuple):
+    """The declaration of one metric."""
+
+    name: str
+    kind: Literal["counter", "updown", "gauge"]
+    unit: str
+    text: str
+
 
 _TOPIC: Final = "pulsar.broker.topic."
 _REPLICATION: Final = "pulsar.broker.replication."
@@ -46,17 +60,19 @@ TOPIC_INSTRUMENTS: Final = (
 )
 
 
-class TopicFigures:
-    """Collects the figures of many topics. ``by_namespace``: they are added up, but for gauges, which are left out."""
+class TopicMetrics:
+    """A collector of the metrics of many topics. ``by_namespace`` adds them up and leaves gauges out."""
 
     def __init__(self, *, by_namespace: bool) -> None:
-        self.found: dict[str, list[tuple[float, Attributes]]] = {each.name: [] for each in TOPIC_INSTRUMENTS}
+        self.values: dict[str, list[tuple[float, Attributes]]] = {
+            instrument.name: [] for instrument in TOPIC_INSTRUMENTS
+        }
         self._by_namespace = by_namespace
         self._sums: Counter[tuple[str, tuple[tuple[str, str | int], ...]]] = Counter()
-        self._gauges = {each.name for each in TOPIC_INSTRUMENTS if each.kind == "gauge"}
+        self._gauges = {instrument.name for instrument in TOPIC_INSTRUMENTS if instrument.kind == "gauge"}
 
     def add(self, topic: TopicName, measured: Measured) -> None:
-        """Everything that is shown of one topic."""
+        """Add all metrics of one topic."""
         which = _attributes(topic, by_namespace=self._by_namespace)
         self._add_plain(which, measured)
         self._add_limits(which, measured)
@@ -118,15 +134,15 @@ class TopicFigures:
 
     def _put(self, name: str, value: float, which: dict[str, str | int]) -> None:
         if not self._by_namespace:
-            self.found[name].append((value, which))
+            self.values[name].append((value, which))
         elif name not in self._gauges:
             self._sums[name, tuple(which.items())] += value  # type: ignore[assignment]  # sizes and counts are integers
 
     def finish(self) -> dict[str, list[tuple[float, Attributes]]]:
-        """The figures; nothing may be added any more."""
+        """Return the metrics. Call `add` no more."""
         for (name, which), value in self._sums.items():
-            self.found[name].append((value, dict(which)))
-        return self.found
+            self.values[name].append((value, dict(which)))
+        return self.values
 
 
 def _attributes(topic: TopicName, *, by_namespace: bool) -> dict[str, str | int]:

@@ -66,11 +66,7 @@ fmt: setup
 	$(BIN)/ruff check --fix-only -q
 	$(BIN)/ruff format
 
-PROSE_IN_CODE := src/interpulse/*.py src/pyspark_interpulse src/interpulse/storage src/interpulse/wire src/interpulse/authentication \
-	src/interpulse/proxy src/interpulse/client src/interpulse/cli src/interpulse/console src/interpulse/replication src/interpulse/spark \
-	src/interpulse/terminal src/interpulse/testing
-PROSE_PAGES := README.md CHANGELOG.md .github docs/index.md docs/tutorial docs/reference/capabilities.md docs/reference/support.md \
-	docs/reference/cluster-protocol.md docs/reference/spark-pipeline.md
+PROSE_PAGES := README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md changes .github docs
 # Openings of docstrings and words that docs/STYLE.md rules out; the page that lists them is left out.
 OPENINGS := $(BIN)/codespell --dictionary tools/prose/openings.txt --regex '(?<=""")[A-Za-z]+' --skip '*_pb2*'
 WORDS := $(BIN)/codespell --dictionary tools/prose/words.txt --skip '*_pb2*,docs/STYLE.md,docs/decisions/*'
@@ -78,8 +74,8 @@ WORDS := $(BIN)/codespell --dictionary tools/prose/words.txt --skip '*_pb2*,docs
 check: setup
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	$(OPENINGS) $(PROSE_IN_CODE)
-	$(WORDS) $(PROSE_IN_CODE) $(PROSE_PAGES)
+	$(OPENINGS) src
+	$(WORDS) src $(PROSE_PAGES)
 	$(BIN)/check-jsonschema -q --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(BIN)/check-jsonschema -q --builtin-schema vendor.github-issue-forms $(filter-out %/config.yml,$(wildcard .github/ISSUE_TEMPLATE/*.yml))
 	$(BIN)/mypy

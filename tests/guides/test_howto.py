@@ -163,7 +163,7 @@ def test_security_page_when_passwords_are_tried_then_the_audit_log_names_the_use
     secrets = tmp_path / "etc"
     secrets.mkdir()
     walk = reader("shared", replaced={"/etc/interpulse": str(secrets)})
-    outputs = walk.follow(steps("secure-a-broker.md", "10. Passwords"))
+    outputs = walk.follow(steps("secure-a-broker.md", "10. Use passwords"))
     noted = json.loads(next(said for said in outputs.values() if "change requested" in said).splitlines()[-1])
     assert (noted["role"], noted["change"], noted["code"]) == ("admin", "PUT", 204)
 

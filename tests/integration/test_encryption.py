@@ -128,7 +128,9 @@ async def test_chunks_when_one_was_changed_on_the_way_then_the_message_is_refuse
                 await (await sender.send_entry(changed, sequence_id=number, is_chunk=True))
         options = {"crypto_key_reader": DefaultCryptoKeyReader(private_keys=keys.private)}
         async with await client.create_reader(copy, **options) as copied:  # type: ignore[arg-type]
-            with pytest.raises(CryptoError, match="with the key 'orders': its bytes are not as they were encrypted"):
+            with pytest.raises(
+                CryptoError, match="with the key 'orders': its bytes were modified, or encrypted with another key"
+            ):
                 await copied.read_next(60_000)
 
 

@@ -135,7 +135,7 @@ def test_schema_that_the_target_refuses_is_told_with_its_remedy(east, west, tmp_
     copy.options["target.schemaSourceUrl"] = east.service_url
     copy.drain()
     assert "exists schema type INT32, new schema type STRING" in held(copy)
-    assert remedy_for(held(copy)).startswith("allow the schema on the topic")
+    assert (remedy_for(held(copy)) or "").startswith("allow the schema on the topic")
 
 
 def test_token_that_has_expired_is_told_and_one_that_is_renewed_is_taken(east, tmp_path):

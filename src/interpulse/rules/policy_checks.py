@@ -1,7 +1,7 @@
 """Checks of policies that operators send. A refusal names the value.
 
 Front ends have checked the types of the values. Some refusals are stricter than Pulsar, which stores unknown texts,
-negative times and empty periods without using them.
+negative times and empty periods without acting on them.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ SCHEMA_STRATEGIES: Final = (
     "FULL_TRANSITIVE",
 )
 _BOOKIES_MAX: Final = 5
-"""Pulsar's defaults of managedLedgerMaxEnsembleSize, managedLedgerMaxWriteQuorum and managedLedgerMaxAckQuorum."""
+"""Pulsar's default of managedLedgerMaxEnsembleSize, managedLedgerMaxWriteQuorum and managedLedgerMaxAckQuorum."""
 SUBSCRIPTION_TYPES: Final = ("Exclusive", "Shared", "Failover", "Key_Shared")
 
 _OWN_SENTENCES: Final = {
@@ -76,37 +76,16 @@ _OWN_SENTENCES: Final = {
 }
 """Pulsar's messages on limits below 0 that do not follow from their names."""
 _WHOLE_SENTENCES: Final = {"subscription expiration time": "Invalid value for subscription expiration time"}
-"""Messages that tests of clients compare as a whole."""
+"""Sentences that tests of official clients compare as a whole."""
 
 Body = Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Broker settings that limit policies."""
-
-    partitions_max: int = 0
-    """Maximum number of partitions of a topic; 0 = no limit."""
-
-    message_size_max: int = INT_MAX
-    alone: bool = False
-    """True if the broker has no bookies and stores one copy of each entry."""
-
-
-def check_value(kind: Kind, name: str, value: Any, limits: Limits) -> Any:
-    """Return the policy in ``value``, JSON of the type that its kind needs.
-
-    Raise InvalidRequest, PreconditionFailed or another error of the kind's check, which calls the policy ``name``.
-    """
-    check = _CHECKS.get(kind)
-    return check(name, value, limits) if check else value
 
 
 def check_auto_topic_creation(body: Mapping[str, Any], *, partitions_max: int) -> AutoTopicCreation:
     """Return the override, with the topic type in lower case.
 
-    Raise PreconditionFailed if type and count do not match, and PartitionCountAboveMaximum for a count above
-    ``partitions_max`` (0 = no limit). For an override that disables creation only the maximum is checked.
+    Raise PreconditionFailed for a type and a count that do not fit, and PartitionCountAboveMaximum for a count above
+    ``partitions_max`` (0 = no limit). An override that switches creation off is only held to the maximum.
     """
     override = AutoTopicCreation.from_json(body)
     override = replace(override, topic_type=override.topic_type and override.topic_type.lower())
@@ -137,7 +116,7 @@ def _check_type_and_count(override: AutoTopicCreation) -> None:
 
 
 def _invalid_override(detail: str) -> PreconditionFailed:
-    """Return the refusal in Pulsar's words, which tests of clients compare as a whole."""
+    """Return the refusal in Pulsar's words, which tests of clients compare whole."""
     return PreconditionFailed(f"Invalid configuration for autoTopicCreationOverride. the detail is {detail}")
 
 
@@ -190,7 +169,7 @@ def check_persistence(body: Body, *, alone: bool) -> Persistence:
 
 
 def check_quota_type(text: str | None) -> str:
-    """Return the type of the quota, by default the size. Raise InvalidRequest for an unknown type."""
+    """Return the type of the quota, that of the size by default. Raise InvalidRequest for an unknown type."""
     if text is None:
         return DESTINATION_STORAGE
     if text not in QUOTA_TYPES:
@@ -216,7 +195,7 @@ def check_backlog_quota(kind: str, body: Body, *, namespace: NamespaceName | Non
 
 
 def check_quotas_fit(quotas: Iterable[BacklogQuota], retention: RetentionPolicies | None, refusal: str) -> None:
-    """Raise PreconditionFailed if a quota allows a larger or older backlog than the retention."""
+    """Raise PreconditionFailed if a quota lets the backlog be larger, or older, than retained messages."""
     if retention is None:
         return
     size, seconds = retention.size_mb * 2**20, retention.time_minutes * 60
@@ -232,7 +211,7 @@ def check_quotas_fit(quotas: Iterable[BacklogQuota], retention: RetentionPolicie
 
 
 def check_subscription_types(names: Iterable[str]) -> frozenset[str]:
-    """Return the subscription types. Raise InvalidRequest for an unknown type. The spelling is case-sensitive."""
+    """Return the types of subscriptions. Raise InvalidRequest for an unknown type; spelling counts."""
     types = frozenset(names)
     for name in sorted(types.difference(SUBSCRIPTION_TYPES)):
         raise InvalidRequest(f"{name[:100]} is no subscription type; there are {', '.join(SUBSCRIPTION_TYPES)}")
@@ -240,7 +219,7 @@ def check_subscription_types(names: Iterable[str]) -> frozenset[str]:
 
 
 def check_max_message_size(size: int, *, broker_max: int) -> int:
-    """Return a topic's maximum message size. Raise PreconditionFailed if it is above the broker's."""
+    """Return a topic's maximum. Raise PreconditionFailed if it is above the broker's."""
     if not 0 <= size <= broker_max:
         raise PreconditionFailed(
             "topic-level maxMessageSize must be greater than or equal to 0 and must be smaller than that in the "
@@ -268,7 +247,7 @@ def check_retention(body: Mapping[str, Any]) -> RetentionPolicies:
 def check_not_negative(name: str, value: int, *, most: int = INT_MAX) -> int:
     """Return a limit or time to live. Raise PreconditionFailed unless it is from 0 to ``most``.
 
-    The refusal begins with Pulsar's sentence, because tests of clients compare some of them as a whole.
+    A refusal begins with Pulsar's sentence. Tests of clients compare some of these sentences whole.
     """
     if value < 0 and name not in _OWN_SENTENCES:
         if name in _WHOLE_SENTENCES:
@@ -288,50 +267,6 @@ def check_strategy(value: Any, allowed: Sequence[str]) -> str:
 
 
 def check_schema_switch(allowed: bool, with_replicator: bool) -> None:
-    """Raise InvalidRequest if all producers, but not replicators, may register schemas."""
+    """Raise InvalidRequest if all producers but not replicators may register schemas."""
     if allowed and not with_replicator:
         raise InvalidRequest("Can not enable for all producers but denies for replicators, which is meaningless")
-
-
-def _number(most: int) -> Callable[[str, Any, Limits], int]:
-    return lambda name, value, limits: check_not_negative(name, value, most=most)
-
-
-def _topic_strategy(value: Any) -> str | None:
-    return None if value in (None, "", "UNDEFINED") else check_strategy(value, SCHEMA_STRATEGIES)
-
-
-def _check_granted(body: Body) -> None:
-    """Check the permissions of a new namespace with the rule of grants."""
-    granted = Permissions.from_json(body)
-    for roles in (granted.namespace, *granted.topics.values()):
-        for actions in filter(None, roles.values()):
-            check_actions(actions)
-
-
-def _check_backlog_quotas(quotas: Mapping[str, Body]) -> None:
-    for kind, quota in quotas.items():
-        check_backlog_quota(check_quota_type(kind), quota)
-
-
-_CHECKS: Final[Mapping[Kind, Callable[[str, Any, Limits], Any]]] = {
-    **{kind: _number(kind.most) for kind in (kinds.COUNT, kinds.SECONDS, kinds.MINUTES, kinds.INTERVAL, kinds.BYTES)},
-    kinds.MESSAGE_SIZE: lambda name, value, limits: check_max_message_size(value, broker_max=limits.message_size_max),
-    kinds.SUBSCRIPTION_CREATION: lambda name, body, limits: bool(body.get("allowAutoSubscriptionCreation")),
-    kinds.STRATEGY: lambda name, value, limits: check_strategy(value, ("UNDEFINED", *SCHEMA_STRATEGIES)),
-    kinds.TOPIC_STRATEGY: lambda name, value, limits: _topic_strategy(value),
-    kinds.TYPES: lambda name, value, limits: check_subscription_types(value),
-    kinds.RETENTION: lambda name, body, limits: check_retention(body),
-    kinds.INACTIVE_TOPICS: lambda name, body, limits: check_inactive_topics(body),
-    kinds.TOPIC_CREATION: lambda name, body, limits: check_auto_topic_creation(
-        body, partitions_max=limits.partitions_max
-    ),
-    kinds.PUBLISH_RATE: lambda name, body, limits: PublishRate.from_json(body),
-    kinds.DISPATCH_RATE: lambda name, body, limits: check_dispatch_rate(body),
-    kinds.SUBSCRIBE_RATE: lambda name, body, limits: check_subscribe_rate(body),
-    kinds.DELAYED_DELIVERY: lambda name, body, limits: check_delayed_delivery(body),
-    kinds.PERSISTENCE: lambda name, body, limits: check_persistence(body, alone=limits.alone),
-    kinds.BACKLOG_QUOTAS: lambda name, quotas, limits: _check_backlog_quotas(quotas),
-    kinds.PERMISSIONS: lambda name, body, limits: _check_granted(body),
-    kinds.AUTH_MODE: lambda name, value, limits: check_subscription_auth_mode(value),
-}

@@ -1,4 +1,4 @@
-"""Topic policies reported by another broker's event: the decision to store them."""
+"""Policies of topics that another broker of the cluster reported by an event: the decision to store them."""
 
 from __future__ import annotations
 
@@ -21,14 +21,13 @@ def decide_reported_policies(
 ) -> Decision[None]:
     """Store one level of a topic's policies, None = removed, unless the record has a later event of that level.
 
-    ``position`` is the position of the event, ``record`` the stored policies. Nothing is stored for a topic without
-    policies.
+    ``position`` is that of the event, ``record`` the stored one. Nothing is stored for a topic without policies.
     """
     old = record or TopicPolicyRecord()
     seen = old.position(everywhere=everywhere)
     if seen is not None and seen >= position:
         return Decision(None)
-    changed = old.changed(policies or TopicPolicies(), everywhere=everywhere).announced_at(
+    changed = old.changed(policies or TopicPolicies(), everywhere=everywhere).reported_at(
         position, everywhere=everywhere
     )
     if record is None and not changed.to_json():

@@ -100,7 +100,7 @@ def own_access(config: BrokerConfig) -> OwnAccess:
 
 def warn_without_own_access(config: BrokerConfig, own: OwnAccess) -> None:
     """Warn that a broker of a cluster has no credentials for the other brokers."""
-    if config.authentication_enabled and not own.is_known and not config.anonymous_user_role:
+    if config.authentication_enabled and not own.has_credentials and not config.anonymous_user_role:
         _logger.warning("brokers of this cluster refuse each other remedy=%s", OWN_CREDENTIALS)
 
 

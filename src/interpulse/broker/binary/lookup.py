@@ -24,7 +24,7 @@ def on_lookup_run(connection: CommandConnection, run: LookupRun) -> Sequence[Fra
     if run.authoritative:
         return run.frames()
     lookups = connection.context.lookups
-    unknown = answer_from_cache(connection, run, lookups.known, _answer)
+    unknown = answer_from_cache(connection, run, lookups.cached, _answer)
     lookups.meter.note_instants(run.question_count - len(unknown))
     return unknown
 

@@ -29,7 +29,7 @@ _DOMAINS_BY_MODE: Final[dict[int, tuple[Domain, ...]]] = {
 
 def on_partitions_run(connection: CommandConnection, run: PartitionsRun) -> Sequence[Frame]:
     """Answer from memory. The rest goes to `on_partitioned_metadata`."""
-    cached = partial(connection.context.lifecycle.known_partitions, create=run.create)
+    cached = partial(connection.context.lifecycle.cached_partitions, create=run.create)
     return answer_from_cache(connection, run, cached, commands.partitioned_metadata_answer)
 
 

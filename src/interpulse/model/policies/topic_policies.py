@@ -1,6 +1,6 @@
-"""Document of a topic's own policies, in Pulsar's JSON. The namespace's policies apply to the rest.
+"""The document of a topic's own policies, in Pulsar's JSON; the namespace decides on the others.
 
-Each policy that the broker enforces is an attribute here and an entry in `interpulse.model.policies.catalogue`. Unknown
+Each policy that the broker acts on is an attribute here and an entry in `interpulse.model.policies.catalogue`. Unknown
 fields are stored in ``other`` and written back unchanged.
 """
 
@@ -26,30 +26,30 @@ from interpulse.model.policies.retention_policies import InactiveTopicPolicies, 
 __all__ = ["TopicPolicies", "TopicPolicyRecord"]
 
 _GLOBAL: Final = "global"
-_ANNOUNCED: Final = "told"  # codespell:ignore told
+_POSITIONS: Final = "told"  # codespell:ignore told
 _LEVELS: Final = {False: "here", True: "everywhere"}
 
 
 @dataclass(frozen=True, slots=True)
 class TopicPolicies:
-    """Policies of one topic, including all partitions if it is partitioned. None = not set here."""
+    """The policies of one topic, of all partitions if it is partitioned. None = not set here."""
 
     inactive_topics: InactiveTopicPolicies | None = None
     replication_clusters: tuple[str, ...] | None = None
-    """Clusters, including the local one, to which messages are replicated, instead of the namespace's."""
+    """The local cluster is one of them; the others get what is published, whatever the namespace says."""
 
     retention: RetentionPolicies | None = None
     message_ttl_seconds: int | None = None
     subscription_expiration_minutes: int | None = None
     backlog_quotas: Mapping[str, BacklogQuota] | None = None
-    """Backlog quotas by type."""
+    """Quotas by type."""
 
     publish_rate: PublishRate | None = None
     dispatch_rate: DispatchRate | None = None
     subscription_dispatch_rate: DispatchRate | None = None
     subscribe_rate: SubscribeRate | None = None
     replicator_dispatch_rate: DispatchRate | None = None
-    """Rate of replication of the topic, or of one partition, to each other cluster."""
+    """Rate at which one topic or partition is copied to each other cluster."""
 
     max_producers: int | None = None
     max_consumers: int | None = None
@@ -75,24 +75,24 @@ class TopicPolicies:
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> TopicPolicies:
-        """Parse Pulsar's JSON. A missing or null field is not set."""
+        """Read Pulsar's JSON; a missing or null field is not set."""
         values, understood = read_document(TOPIC, body)
         other = {key: value for key, value in body.items() if key not in understood and value is not None}
         return cls(**values, other=other)
 
     def changed(self, **values: Any) -> TopicPolicies:
-        """Return a copy with some policies replaced. None removes one."""
+        """Return a copy with some policies replaced. None removes a policy."""
         return replace(self, **values)
 
 
 @dataclass(frozen=True, slots=True)
 class TopicPolicyRecord:
-    """Policies of one topic: those of this cluster only, and the global ones, for all its clusters (``isGlobal``)."""
+    """Policies set for one topic: on this cluster alone, and for all its clusters (``isGlobal``)."""
 
     here: TopicPolicies = field(default_factory=TopicPolicies)
     everywhere: TopicPolicies = field(default_factory=TopicPolicies)
-    announced: Mapping[str, tuple[int, int]] = field(default_factory=dict, compare=False)
-    """Positions of the events that announced the policies in a cluster, by level.
+    positions: Mapping[str, tuple[int, int]] = field(default_factory=dict, compare=False)
+    """In a cluster: the position of the event that announced the policies, by level.
 
     Source: docs/reference/cluster-protocol.md#topic-policies.
     """
@@ -105,33 +105,33 @@ class TopicPolicyRecord:
         return replace(self, everywhere=policies) if everywhere else replace(self, here=policies)
 
     def position(self, *, everywhere: bool) -> Position | None:
-        """Return the position of the event that announced the level; None if there was none."""
-        position = self.announced.get(_LEVELS[everywhere])
-        return None if position is None else Position(*position)
+        """Return the position of the event that reported the level; None if it was never reported."""
+        found = self.positions.get(_LEVELS[everywhere])
+        return None if found is None else Position(*found)
 
-    def announced_at(self, position: Position, *, everywhere: bool) -> TopicPolicyRecord:
-        """Return a copy with the position of the event that announced one level."""
-        return replace(self, announced={**self.announced, _LEVELS[everywhere]: position})
+    def reported_at(self, position: Position, *, everywhere: bool) -> TopicPolicyRecord:
+        """Return a copy with the position of the event that reported one level."""
+        return replace(self, positions={**self.positions, _LEVELS[everywhere]: position})
 
     @property
-    def unannounced(self) -> list[bool]:
-        """Levels that are set but were not announced by an event. True means the global level."""
+    def unreported(self) -> list[bool]:
+        """Levels that are set and were never reported: False for this cluster, True for all clusters."""
         levels = (False, True)
         return [
-            level for level in levels if self.level(everywhere=level).to_json() and _LEVELS[level] not in self.announced
+            level for level in levels if self.level(everywhere=level).to_json() and _LEVELS[level] not in self.positions
         ]
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON of the policies that are set; empty if none is."""
+        """Return the policies that are set, empty if none is."""
         everywhere = self.everywhere.to_json()
         return self.here.to_json() | ({_GLOBAL: everywhere} if everywhere else {})
 
     def dump(self) -> bytes:
-        return json.dumps(self.to_json() | ({_ANNOUNCED: dict(self.announced)} if self.announced else {})).encode()
+        return json.dumps(self.to_json() | ({_POSITIONS: dict(self.positions)} if self.positions else {})).encode()
 
     @classmethod
     def load(cls, raw: bytes) -> TopicPolicyRecord:
         body = json.loads(raw)
         everywhere = TopicPolicies.from_json(body.pop(_GLOBAL, {}))
-        announced = {level: (ledger, entry) for level, (ledger, entry) in body.pop(_ANNOUNCED, {}).items()}
-        return cls(TopicPolicies.from_json(body), everywhere, announced)
+        positions = {level: (ledger, entry) for level, (ledger, entry) in body.pop(_POSITIONS, {}).items()}
+        return cls(TopicPolicies.from_json(body), everywhere, positions)

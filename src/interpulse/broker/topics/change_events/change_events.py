@@ -134,7 +134,7 @@ class ChangeEvents:
         for everywhere in (False, True):
             if before.level(everywhere=everywhere) != after.level(everywhere=everywhere):
                 position = await self._publish(name, after.level(everywhere=everywhere), everywhere=everywhere)
-                told = told.announced_at(position, everywhere=everywhere)
+                reported = reported.reported_at(position, everywhere=everywhere)
         self._silent.discard(name.namespace_name)
         if name.namespace_name not in self._followers:
             self._begin(name.namespace_name)
@@ -160,8 +160,8 @@ class ChangeEvents:
     async def _report_deletion(self, name: TopicName, record: TopicPolicyRecord) -> None:
         """Report a deletion, unless policies were set since then for a new topic of that name."""
         newest = (await self._records(name.namespace_name)).get(name, TopicPolicyRecord())
-        if newest.announced in ({}, record.announced) and await self._is_told(name.namespace_name):
-            await self.tell(name, record, TopicPolicyRecord())
+        if newest.positions in ({}, record.positions) and await self._has_events(name.namespace_name):
+            await self.report(name, record, TopicPolicyRecord())
 
     def _spawn(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -279,13 +279,13 @@ class ChangeEvents:
                     records[topic] = TopicPolicyRecord.load(stored.value)
         return records
 
-    async def _untold(self, namespace: NamespaceName) -> dict[TopicName, TopicPolicyRecord]:
-        return {name: each for name, each in (await self._records(namespace)).items() if each.unannounced}
+    async def _unreported(self, namespace: NamespaceName) -> dict[TopicName, TopicPolicyRecord]:
+        return {name: record for name, record in (await self._records(namespace)).items() if record.unreported}
 
-    async def _tell_untold(self, namespace: NamespaceName) -> None:
-        """Report the records that were never reported, as those of a broker that was alone."""
-        for name, record in (await self._untold(namespace)).items():
-            for everywhere in record.unannounced:
+    async def _report_missing(self, namespace: NamespaceName) -> None:
+        """Report policies that have no event yet, such as those of a broker that was alone."""
+        for name, record in (await self._unreported(namespace)).items():
+            for everywhere in record.unreported:
                 policies = record.level(everywhere=everywhere)
                 position = await self._publish(name, policies, everywhere=everywhere)
                 await self._store_level(name, policies, position, everywhere=everywhere)

@@ -219,7 +219,6 @@ class BrokerApp:
             _follow_certificates(parts, ExpiryLog(services.tls), rest_server)
 
     async def _start_upkeep(self, parts: Parts, opened: AsyncExitStack) -> None:
-        """Start the periodic tasks of the broker."""
         replication, topics = parts.replication, parts.topics
         opened.push_async_callback(parts.tenancy.links.close)
         await replication.remote_topics.start()

@@ -79,7 +79,6 @@ def _on_namespace(operation: NamespaceOperation, command: str) -> Check:
 
 
 def _failed(what: str) -> AuthorizationError:
-    """Return the refusal for a tenant that does not exist."""
     return AuthorizationError(f"Exception occurred while trying to authorize {what}")
 
 

@@ -187,7 +187,6 @@ class BinaryServer:
         )
 
     def _flags(self) -> pb.FeatureFlags:
-        """Return the feature flags that clients receive now."""
         watchers = self._limits.topic_watchers_allowed and self._limits.patterns_evaluated
         return pb.FeatureFlags(
             supports_auth_refresh=False,

@@ -261,7 +261,6 @@ class ClusterImport:
 
 
 def _refuse(what: str, names: Collection[str], remedy: str) -> None:
-    """Raise ImportRefused if there are such names."""
     if names:
         shown = sorted(names)[:_NAMED_MAX]
         more = f" and {len(names) - len(shown)} more" if len(names) > len(shown) else ""

@@ -178,7 +178,6 @@ class TopicCopies:
     # ---- The compacted ledger
 
     def _compacted(self, original: TopicRecord) -> CompactedLedger | None:
-        """Return the compacted ledger of the original, if it is copied."""
         return None if self._without_compacted else original.compacted
 
     async def _numbers_for_gone(
@@ -201,7 +200,6 @@ class TopicCopies:
     async def _copy_compacted(
         self, topic: TopicName, compacted: CompactedLedger, ledgers: Sequence[CopiedLedger], before: Sequence[int]
     ) -> CursorRecord:
-        """Copy the compacted ledger. Return the cursor that names the copy."""
         horizon = moved_end(compacted.horizon, ledgers)
         new_id = await self._journal.create(topic.log_name, LedgerPurpose(LedgerUse.COMPACTED, horizon=horizon))
         await self._note(topic, [*before, new_id])

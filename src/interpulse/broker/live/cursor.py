@@ -176,7 +176,6 @@ class EntryNumbers:
         return len(self._loose) > max(LOOSE_MAX, len(self._starts))
 
     def _join(self) -> None:
-        """Turn the loose numbers into ranges."""
         ranges = list(self.ranges())
         self._starts, self._ends = [start for start, _ in ranges], [end for _, end in ranges]
         self._loose = set()
@@ -427,7 +426,6 @@ class Cursor:
             self._move(Position(following.ledger, numbers.run_end(following.entry)))
 
     def _move(self, position: Position) -> None:
-        """Move the mark-delete position forward, and drop the state before it."""
         self.mark_delete = position
         for ledger in [acked_ledger for acked_ledger in self._ranges if acked_ledger <= position.ledger]:
             numbers = self._ranges[ledger]

@@ -139,7 +139,7 @@ class TopicMetrics:
             self._sums[name, tuple(which.items())] += value  # type: ignore[assignment]  # sizes and counts are integers
 
     def finish(self) -> dict[str, list[tuple[float, Attributes]]]:
-        """Return the metrics. Call `add` no more."""
+        """Return the metrics. Do not call `add` afterwards."""
         for (name, which), value in self._sums.items():
             self.values[name].append((value, dict(which)))
         return self.values

@@ -201,12 +201,10 @@ class ClientConnection(asyncio.Protocol):
 
     @property
     def receives_broker_entry_metadata(self) -> bool:
-        """True if the client understands broker entry metadata and the broker exposes it."""
         return self.limits.broker_entry_metadata_exposed and self._protocol.peer_flags.supports_broker_entry_metadata
 
     @property
     def knows_source_positions(self) -> bool:
-        """True if the client announces that its replicators expect source positions in receipts (feature flag 6)."""
         return self._protocol.peer_flags.supports_repl_dedup_by_lid_and_eid
 
     def accept(self) -> None:
@@ -235,7 +233,6 @@ class ClientConnection(asyncio.Protocol):
         self.drop(reason)
 
     def settle(self, work: Coroutine[Any, Any, None]) -> None:
-        """Check the client's credentials: immediately where possible, else in a task."""
         left = start_eagerly(work)
         if left is not None:
             self._keep(self.loop.create_task(self._settled(left)))
@@ -252,12 +249,10 @@ class ClientConnection(asyncio.Protocol):
         return self._protocol.accepts_auth_challenge
 
     def challenge(self, auth_method: str) -> None:
-        """Ask the client for new credentials."""
         self._protocol.challenge(auth_method)
         self._send_own()
 
     def calls_itself_replicator(self, producer_name: str) -> bool:
-        """Return True if this producer name belongs to a replicator and the client may use it."""
         claimed = producer_name.startswith(self.context.replicator_prefix)
         return claimed and (self.session is None or self.session.is_replicator)
 
@@ -294,7 +289,6 @@ class ClientConnection(asyncio.Protocol):
             del self._closed_producers[oldest[0]]
 
     def recently_closed(self, producer_id: int) -> bool:
-        """Return True if a SEND to this unknown producer may have been sent before the producer closed."""
         closed_at = self._closed_producers.get(producer_id)
         return closed_at is not None and closed_at > self.loop.time() - self.limits.keep_alive_seconds
 
@@ -402,7 +396,6 @@ class ClientConnection(asyncio.Protocol):
             self.answer_failure(command, UnknownError(f"The broker failed, request {request_id_of(command)}"))
 
     def answer_failure(self, command: pb.BaseCommand, error: PulsarError) -> None:
-        """Send the failure in the form that answers this command."""
         _logger.debug("request refused address=%s type=%s reason=%s", self.address, command.type, error)
         self.context.inconsistencies.note(error, lambda: f"{requester_of(command)} at {self.address}")
         self.output.send(error_response(command, error))

@@ -177,7 +177,6 @@ class Compaction:
             self._topic.compacted_upto(horizon)
 
     async def _compact(self, horizon: Position) -> int:
-        """Compact, and return the number of removed messages."""
         topic_log = self._topic.log
         choice = Choice(keys_max=KEYS_MAX, keyless_kept=self._topic.settings.compaction_keeps_keyless)
         look = await self._look(horizon, choice)

@@ -166,7 +166,6 @@ def _removed() -> pb.SingleMessageMetadata:
 
 
 def _broker_part(entry: bytes) -> bytes:
-    """Return the broker entry metadata of the entry, unchanged."""
     if entry[:2] != _BROKER_METADATA_MARK:
         return b""
     return entry[: 6 + int.from_bytes(entry[2:6], "big")]

@@ -84,7 +84,6 @@ class LogPositions:
 
 
 def _batch_size(entry: bytes) -> int:
-    """Return the batch size of an entry; 0 if it is no batch."""
     try:
         metadata = message_metadata_of(entry)
     except PersistenceError:

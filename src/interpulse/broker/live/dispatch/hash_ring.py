@@ -63,7 +63,6 @@ class HashRing:
 
 
 def _append_range(ranges: list[KeyRange], following: KeyRange) -> None:
-    """Append a range, joined with the last one if it follows without a gap."""
     if ranges and ranges[-1].end + 1 == following.start:
         ranges[-1] = KeyRange(ranges[-1].start, following.end)
     else:

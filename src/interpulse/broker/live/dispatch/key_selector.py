@@ -279,7 +279,6 @@ class KeySelector:
             self._queues[owner].add_all(part)
 
     def _dealt(self, slots: Iterable[int], rows: Iterable[T]) -> dict[Consumer | None, list[T]]:
-        """Group rows by the owners of their slots."""
         dealt: defaultdict[Consumer | None, list[T]] = defaultdict(list)
         for owner, row in zip(self._sticky_keys.owners(slots), rows, strict=True):
             dealt[owner].append(row)

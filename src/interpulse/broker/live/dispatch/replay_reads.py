@@ -202,5 +202,4 @@ def _runs(positions: Sequence[Position]) -> list[Sequence[Position]]:
 
 
 def _length(run: Sequence[Position]) -> int:
-    """Return the number of entries from the first to the last of a run."""
     return run[-1].entry - run[0].entry + 1

@@ -271,7 +271,6 @@ class Producer:
             self._owner.answer_in_turn(self, sequence_id, highest_sequence_id, error)
 
     def _refuse(self, sequence_ids: Sequence[int], highest_sequence_id: int, error: PulsarError) -> None:
-        """Answer each with the error, unless the client sends it again to its next producer."""
         if not self.leaving:
             for sequence_id in sequence_ids:
                 self._answer(sequence_id, highest_sequence_id, error)

@@ -271,7 +271,6 @@ class NonPersistentTopic:
 
     @property
     def has_consumers_without_auto_consume(self) -> bool:
-        """True if a connected consumer has a schema of its own, or none, instead of AUTO_CONSUME."""
         return self.clients.has_consumers_without_auto_consume
 
     def forget(self, subscription: NonPersistentSubscription) -> None:

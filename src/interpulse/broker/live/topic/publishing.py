@@ -151,7 +151,6 @@ class Publishing:
     def answer_in_turn(
         self, producer: Producer, sequence_id: int, highest_sequence_id: int, error: PulsarError | None
     ) -> None:
-        """Answer without an entry, once everything appended before is durable."""
         position = self._log.last_appended
         self._pending.append(PendingPublish(position, producer, (sequence_id,), (), highest_sequence_id, error=error))
 

@@ -89,7 +89,7 @@ class Subscription:
         self.numbers: Mapping[str, int] = _NO_NUMBERS
         """Numbers in the record of the compaction cursor; see `CursorRecord`."""
         self.by_policy = False
-        """See `CursorRecord`."""
+        """True if policies opened this replication cursor; see `CursorRecord`."""
         self.changing = asyncio.Lock()
         self.stored = False
         self.deleted = False

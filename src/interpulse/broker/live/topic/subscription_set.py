@@ -192,7 +192,6 @@ class SubscriptionSet:
             )
 
     def _check_count(self) -> None:
-        """Raise NotAllowed at the limit of subscriptions."""
         limit = self._owner.limits.settings.max_subscriptions
         if limit:
             check_subscriptions(str(self._owner.name), len(self.of_clients()), limit)

@@ -194,7 +194,6 @@ class Topic:
 
     @property
     def published(self) -> TrafficMeter:
-        """The traffic of closed producers."""
         return self.publishing.published
 
     @property
@@ -256,23 +255,19 @@ class Topic:
         return source.cursor.mark_delete
 
     def remote_of(self, subscription: str) -> str | None:
-        """Return the remote cluster of a replication cursor, else None."""
         return self.subscription_set.remote_of(subscription)
 
     # --- called by subscriptions
 
     @property
     def consumer_count(self) -> int:
-        """The number of consumers on all subscriptions, without replication."""
         return self.subscription_set.consumer_count
 
     @property
     def has_consumers_without_auto_consume(self) -> bool:
-        """True if a connected consumer has a schema of its own, or none, instead of AUTO_CONSUME."""
         return self.clients.has_consumers_without_auto_consume
 
     def cursor_changed(self, subscription: Subscription) -> None:
-        """Schedule the storing of the cursor."""
         self._host.cursors_changed(self)
 
     def snapshot_is_due(self) -> None:
@@ -285,7 +280,6 @@ class Topic:
         self.check_open()
 
     def forget_subscription(self, subscription: Subscription) -> None:
-        """Forget a non-durable subscription that lost its last consumer."""
         self.subscription_set.forget(subscription)
         self.active_ms = self.now_ms()
 
@@ -438,7 +432,6 @@ class Topic:
         self._host.spawn(work)
 
     def check_open(self) -> None:
-        """Raise ServiceNotReady once the topic has failed or is being closed."""
         self.clients.check_open()
 
     # --- statistics

@@ -229,7 +229,6 @@ async def _earliest_time(topic: ShownTopic, subscription: str) -> int:
 
 
 def _replications(topic: ShownTopic, producers: Iterable[Producer]) -> dict[str, dict[str, Any]]:
-    """Return ``ReplicatorStats`` of every cluster with inbound or outbound replication."""
     clusters = {name: topic.remote_of(name) for name in sorted(topic.subscriptions)}
     shown = {
         remote: NO_REPLICATION | _outbound(topic, topic.subscriptions[name])

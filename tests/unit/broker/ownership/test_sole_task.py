@@ -10,7 +10,7 @@ from interpulse.storage.memory import MemoryMetadataStore, MemoryTree
 from tests.support.waiting import eventually
 
 
-class SilentStore(MemoryMetadataStore):
+class PausedStore(MemoryMetadataStore):
     """Does not answer while it is told not to."""
 
     silent = False
@@ -28,7 +28,7 @@ class Worker:
     """A broker that may be chosen. Its work ends at once, or when ``end`` is set."""
 
     def __init__(self, tree: MemoryTree, name: str) -> None:
-        self.store = SilentStore(tree)
+        self.store = PausedStore(tree)
         self.told: list[str] = []
         self.end: asyncio.Event | None = None
         self.task = SoleTask(self.store, "x", name, begin=self._begin, end=self._end)

@@ -1,6 +1,6 @@
 # Every target first makes sure that the environment is complete; that takes no time when it is.
 .DEFAULT_GOAL := help
-.PHONY: help setup run cluster test test-all test-asyncio fmt check bench fuzz audit sbom soak mutants docs release clean
+.PHONY: help setup run cluster test test-all test-asyncio coverage fmt check bench fuzz audit sbom soak mutants docs release clean
 
 BIN := .venv/bin
 # Spark takes the Java that setup found, which need not be the one on PATH.
@@ -17,6 +17,7 @@ help:
 	@echo 'make test      the test suite without what takes long'
 	@echo 'make test-all  everything, also against a real Pulsar (needs Maven and a JDK)'
 	@echo 'make test-asyncio  unit tests of broker, client and testing kit in the debug mode of asyncio'
+	@echo 'make coverage  coverage of each module by its own unit test alone, and what has none; ARGS=tests/unit/rules'
 	@echo 'make check     lint, format, sentences, types, import contracts'
 	@echo 'make fmt       format and fix what can be fixed'
 	@echo 'make bench     figures beside the last release and a real Pulsar on this machine'
@@ -57,14 +58,18 @@ test-all: setup
 test-asyncio: setup
 	PYTHONASYNCIODEBUG=1 $(BIN)/pytest -q -m 'not slow' --log-disable=asyncio $(PARALLEL) tests/unit/broker tests/unit/client tests/unit/testing $(ARGS)
 
+# In one process, which knows at each line whose test runs.
+coverage: setup
+	$(WITH_JAVA) $(BIN)/python -m tools.own_coverage $(ARGS)
+
 fmt: setup
 	$(BIN)/ruff check --fix-only -q
 	$(BIN)/ruff format
 
 PROSE_IN_CODE := src/interpulse/*.py src/pyspark_interpulse src/interpulse/storage src/interpulse/wire src/interpulse/authentication \
-	src/interpulse/proxy src/interpulse/console \
-	$(addprefix src/interpulse/broker/,metadata ownership replication rest tenancy topics) \
-	$(addprefix src/interpulse/spark/,audit options verify)
+	src/interpulse/proxy src/interpulse/client src/interpulse/cli src/interpulse/console src/interpulse/replication src/interpulse/spark \
+	src/interpulse/terminal src/interpulse/testing \
+	$(addprefix src/interpulse/broker/,metadata ownership replication rest tenancy topics)
 PROSE_PAGES := README.md CHANGELOG.md .github docs/index.md docs/tutorial docs/reference/capabilities.md docs/reference/support.md \
 	docs/reference/cluster-protocol.md docs/reference/spark-pipeline.md
 # Openings of docstrings and words that docs/STYLE.md rules out; the page that lists them is left out.

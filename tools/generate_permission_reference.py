@@ -23,8 +23,9 @@ Written by `tools/generate_permission_reference.py`; do not edit.
 What a role needs for each command of the binary protocol and each call of the admin API, while
 `authorizationEnabled=true`. Super users (`superUserRoles`) may do everything, and the administrators of a tenant
 everything in it that does not say *super users*. A refusal is the same whether the topic exists or not. How to grant:
-[secure a broker](../howto/secure-a-broker.md#4-permissions). Behind [a proxy](../howto/run-a-proxy.md#credentials)
-that speaks for its clients both roles need it: that of the client, and that of the proxy (`proxyRoles`).
+[secure a broker](../howto/secure-a-broker.md#4-grant-permissions). Behind
+[a proxy](../howto/run-a-proxy.md#pass-on-credentials) that speaks for its clients, both roles need it: that of the
+client, and that of the proxy (`proxyRoles`).
 
 """
 

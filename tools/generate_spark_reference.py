@@ -66,7 +66,7 @@ for is decoded. In message mode the columns of the topic's schema stand in place
 | TIMESTAMP, INSTANT; LOCAL_DATE_TIME | `value` TIMESTAMP; TIMESTAMP_NTZ |
 | TIME; LOCAL_TIME | `value` BIGINT: microseconds; nanoseconds of the day |
 | AVRO, JSON | one per field; a union of several types is a struct of `member0`, `member1`.. |
-| JSON, fields of `java.util.Date`, `java.sql.Date`, `java.sql.Timestamp`, `OffsetDateTime`, `ZonedDateTime` | TIMESTAMP; what else JSON may hold: [use-spark](../howto/use-spark.md#what-json-holds) |
+| JSON, fields of `java.util.Date`, `java.sql.Date`, `java.sql.Timestamp`, `OffsetDateTime`, `ZonedDateTime` | TIMESTAMP; what else JSON may hold: [use-spark](../howto/use-spark.md#read-json-payloads) |
 | KEY_VALUE, INLINE or SEPARATED | `key` and `value`, each as its own schema says, a record as a struct |
 
 Avro is read and written by the rules of Java's client:
@@ -189,7 +189,7 @@ conf = { "spark.local.dir" = "/var/tmp" }
 `[source]` and `[target]` also take who the job is there: `token`, best `file:///path`, or `auth_plugin` and `auth_params`, which are those of
 `pulsar.client.authPluginClassName` and `pulsar.client.authParams`; `certificate_file` and `key_file`; and what it trusts: `trust_certs_file`,
 `tls_allow_insecure_connection`. `listener_name` chooses among the addresses of brokers. Examples are in
-[enable-geo-replication](../howto/enable-geo-replication.md#a-cluster-that-asks-for-a-token).
+[enable-geo-replication](../howto/enable-geo-replication.md#connect-to-a-cluster-that-requires-a-token).
 
 A topic whose shape differs on the two sides, or whose namespace is missing there, is *held*: its entries stay on the source,
 the rest goes on, and the status says why and what would end it. The same holds for a topic-partition that the target refuses

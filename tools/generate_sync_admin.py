@@ -91,7 +91,7 @@ def _area(source: ast.ClassDef, home: str) -> ast.ClassDef:
 def _client(source: ast.ClassDef) -> ast.ClassDef:
     """The twin of the admin client, with the same parts and its own portal."""
     (made,) = (each for each in source.body if isinstance(each, ast.FunctionDef) and each.name == "__init__")
-    options = ", ".join(f"{each.arg}={each.arg}" for each in made.args.kwonlyargs)
+    options = ", ".join(f"{kwonlyarg.arg}={kwonlyarg.arg}" for kwonlyarg in made.args.kwonlyargs)
     parts = [
         f"self.{part} = {area}(self._portal, self._admin.{part})"
         for part, area in _assigned_calls(made)
@@ -102,7 +102,7 @@ def _client(source: ast.ClassDef) -> ast.ClassDef:
     constructor = _parsed(f"def __init__({ast.unparse(made.args)}) -> None:\n    " + "\n    ".join(lines))
     close = _parsed(
         "def close(self) -> None:\n"
-        '    """Close the connections and the thread; a second time is nothing."""\n'
+        '    """Close the connections and the thread. Calling it again has no effect."""\n'
         "    if self._closed:\n        return\n"
         "    self._closed = True\n"
         "    try:\n        self._portal.call(self._admin.close)\n    finally:\n        self._portal.close()"
@@ -112,8 +112,9 @@ def _client(source: ast.ClassDef) -> ast.ClassDef:
     twin.body = [each for each in twin.body if not (isinstance(each, ast.FunctionDef) and each.name == "close")]
     twin.body[0] = _statement(
         repr(
-            "Administration of one cluster, for programs without an event loop. Use it as a context manager, or call\n"
-            "    :meth:`close`. Parameters and errors are those of ``interpulse.client.AdminClient``."
+            "Administration of one cluster, for programs without an event loop.\n\n"
+            "    Use it as a context manager, or call :meth:`close`. Parameters and errors are those of\n"
+            "    ``interpulse.client.AdminClient``."
         )
     )
     twin.body.append(close)
@@ -130,14 +131,14 @@ def _assigned_calls(function: ast.FunctionDef) -> Iterator[tuple[str, str]]:
 def _twin(source: ast.ClassDef, bases: list[ast.expr], constructor: ast.FunctionDef, inner: str) -> ast.ClassDef:
     methods = [_blocking(each, inner) for each in source.body if isinstance(each, ast.AsyncFunctionDef)]
     docstring = [each for each in source.body[:1] if isinstance(each, ast.Expr)]
-    body = [*docstring, constructor, *(each for each in methods if not each.name.startswith("_"))]
+    body = [*docstring, constructor, *(method for method in methods if not method.name.startswith("_"))]
     return ast.ClassDef(source.name, bases, [], body, [])
 
 
 def _blocking(source: ast.AsyncFunctionDef, inner: str) -> ast.FunctionDef:
     arguments = source.args
-    passed = [each.arg for each in arguments.posonlyargs + arguments.args if each.arg != "self"]
-    passed += [f"{each.arg}={each.arg}" for each in arguments.kwonlyargs]
+    passed = [posonlyarg.arg for posonlyarg in arguments.posonlyargs + arguments.args if posonlyarg.arg != "self"]
+    passed += [f"{kwonlyarg.arg}={kwonlyarg.arg}" for kwonlyarg in arguments.kwonlyargs]
     call = f"self._portal.call(lambda: {inner}.{source.name}({', '.join(passed)}))"
     docstring = source.body[:1] if ast.get_docstring(source) is not None else []
     body = [*docstring, _statement(f"return {call}")]

@@ -13,16 +13,16 @@ from interpulse.storage.api import Put
 from interpulse.storage.cursors.cursor_records import JSON_CURSORS
 from interpulse.storage.memory import MemoryMetadataStore
 from tests.support.interleaved_writes import right_before_commit_of
-from tests.support.lifecycle_bench import Bench, disorder, named
+from tests.support.lifecycle_bench import LifecycleBench, disorder, named
 
 X = named("x")
 METADATA_KEY = keys.partitioned_topic(X)
 
 
 @pytest.fixture
-async def bench() -> Bench:
+async def bench() -> LifecycleBench:
     """With a topic of two partitions that has the subscription ``old``."""
-    bench = await Bench.first()
+    bench = await LifecycleBench.first()
     await bench.namespaces.create(NamespaceName("public", "trial"), NamespacePolicies())
     await bench.lifecycle.create_partitioned(X, 2)
     for index in range(2):
@@ -30,7 +30,7 @@ async def bench() -> Bench:
     return bench
 
 
-async def subscriptions(bench: Bench, partition: int) -> dict[str, dict[str, str]]:
+async def subscriptions(bench: LifecycleBench, partition: int) -> dict[str, dict[str, str]]:
     """The stored subscriptions of one partition with their properties."""
     prefix = f"{keys.topic_record(X.partition(partition))}/"
     stored = {key.removeprefix(prefix): each for key, each in await bench.store.scan(prefix, limit=100)}
@@ -41,15 +41,15 @@ async def subscriptions(bench: Bench, partition: int) -> dict[str, dict[str, str
     }
 
 
-async def create(bench: Bench) -> None:
+async def create(bench: LifecycleBench) -> None:
     await (await bench.topic(X.partition(0))).create_subscription("new")
 
 
-async def delete(bench: Bench) -> None:
+async def delete(bench: LifecycleBench) -> None:
     await (await bench.topic(X.partition(0))).delete_subscription("old")
 
 
-async def give_properties(bench: Bench) -> None:
+async def give_properties(bench: LifecycleBench) -> None:
     topic = await bench.topic(X.partition(0))
     topic.subscription("old").properties_changed({"k": "v"})
     await topic.store_cursor(topic.subscription("old"))
@@ -64,9 +64,9 @@ async def give_properties(bench: Bench) -> None:
     ],
 )
 async def test_expansion_when_subscriptions_of_the_first_partition_change_before_its_commit_then_it_has_the_newest(
-    bench: Bench,
+    bench: LifecycleBench,
     monkeypatch: pytest.MonkeyPatch,
-    change: Callable[[Bench], Awaitable[None]],
+    change: Callable[[LifecycleBench], Awaitable[None]],
     expected: dict[str, dict[str, str]],
 ) -> None:
     assert isinstance(bench.store, MemoryMetadataStore)
@@ -76,7 +76,7 @@ async def test_expansion_when_subscriptions_of_the_first_partition_change_before
 
 
 async def test_expansion_by_force_when_the_stored_partition_is_being_deleted_then_no_cursor_is_left(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    bench: LifecycleBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert isinstance(bench.store, MemoryMetadataStore)
     taken_over = keys.topic_record(X.partition(3))

@@ -20,20 +20,20 @@ from interpulse.model.topics import Requester
 from interpulse.storage.api import Delete, Put
 from interpulse.storage.cursors.cursor_records import JSON_CURSORS, CursorRecord
 from interpulse.storage.memory import MemoryJournal, MemoryMetadataStore
-from tests.support.lifecycle_bench import Bench, MortalStore, copy_of, disorder, named, picture
+from tests.support.lifecycle_bench import LifecycleBench, MortalStore, copy_of, disorder, named, picture
 
 TRIAL = NamespaceName("public", "trial")
 X, Y = named("x"), named("y")
 SCHEMA = SchemaInfo(SchemaType.STRING)
 
-Step = Callable[[Bench], Awaitable[Any]]
+Step = Callable[[LifecycleBench], Awaitable[Any]]
 
 
-async def nothing(bench: Bench) -> None:
+async def nothing(bench: LifecycleBench) -> None:
     """The bare namespace."""
 
 
-async def subscribed(bench: Bench) -> None:
+async def subscribed(bench: LifecycleBench) -> None:
     """A partitioned topic with subscriptions, entries, schemas and policies, and a plain one."""
     await bench.lifecycle.create_partitioned(X, 2, properties={"k": "v"})
     await bench.lifecycle.create_plain(Y)
@@ -46,7 +46,7 @@ async def subscribed(bench: Bench) -> None:
         await bench.store.commit([Put(keys.topic_policies(name), b"{}")])
 
 
-async def orphaned(bench: Bench) -> None:
+async def orphaned(bench: LifecycleBench) -> None:
     """Stored partitions 0 and 2 without metadata."""
     await bench.lifecycle.create_partitioned(X, 3)
     await bench.deletion.topic(X.partition(1), force=True)
@@ -55,7 +55,7 @@ async def orphaned(bench: Bench) -> None:
     await bench.store.commit([Delete(keys.partitioned_topic(X))])
 
 
-async def with_surplus(bench: Bench) -> None:
+async def with_surplus(bench: LifecycleBench) -> None:
     """Two partitions, and a third one that the metadata does not know."""
     await bench.lifecycle.create_partitioned(X, 2)
     await bench.store.commit(
@@ -66,20 +66,20 @@ async def with_surplus(bench: Bench) -> None:
     )
 
 
-async def with_a_gap(bench: Bench) -> None:
+async def with_a_gap(bench: LifecycleBench) -> None:
     """Partition 1 of 3 is gone."""
     await bench.lifecycle.create_partitioned(X, 3)
     await bench.deletion.topic(X.partition(1), force=True)
 
 
-async def without_partitions(bench: Bench) -> None:
+async def without_partitions(bench: LifecycleBench) -> None:
     """Metadata whose partitions are all gone."""
     await bench.lifecycle.create_partitioned(X, 1)
     await bench.schemas.register(X, SCHEMA, by=Requester.ADMIN)
     await bench.deletion.topic(X.partition(0), force=True)
 
 
-async def half_deleted(bench: Bench) -> None:
+async def half_deleted(bench: LifecycleBench) -> None:
     """What an older broker left behind when it died while it deleted: marked, and one partition gone."""
     await subscribed(bench)
     await bench.deletion.topic(X.partition(1), force=True)
@@ -89,7 +89,7 @@ async def half_deleted(bench: Bench) -> None:
     await bench.store.commit([Put(keys.partitioned_topic(X), marked.dump())])
 
 
-async def delete_in_use(bench: Bench) -> None:
+async def delete_in_use(bench: LifecycleBench) -> None:
     topic = await bench.topic(X.partition(1))
     await topic.add_producer(ProducerRequest(1, name="p"), _Sink())  # type: ignore[arg-type]
     await bench.deletion.partitioned_topic(X, force=True)
@@ -138,7 +138,7 @@ class World:
     @classmethod
     async def after(cls, *steps: Step) -> World:
         """What these steps leave behind."""
-        bench = await Bench.first()
+        bench = await LifecycleBench.first()
         await bench.namespaces.create(TRIAL, NamespacePolicies())
         for step in steps:
             await step(bench)
@@ -153,7 +153,7 @@ class World:
 
 async def next_life(store: MemoryMetadataStore) -> dict[str, Any]:
     """What is there when the next broker has started."""
-    await Bench(store).deletion.resume()
+    await LifecycleBench(store).deletion.resume()
     return await picture(store)
 
 
@@ -169,7 +169,7 @@ async def test_step_when_the_broker_dies_anywhere_then_it_is_done_or_was_never_b
         store = world.fresh()
         mortal = MortalStore(store, fatal=fatal, applied=applied, dies=True)
         try:
-            await step(Bench(mortal))
+            await step(LifecycleBench(mortal))
         except PulsarError:
             assert mortal.hit
         hit = mortal.hit
@@ -189,7 +189,7 @@ async def test_step_when_one_write_fails_then_nothing_has_happened_and_it_can_be
         fatal += 1
         store = world.fresh()
         mortal = MortalStore(store, fatal=fatal, applied=False, dies=False)
-        bench = Bench(mortal)
+        bench = LifecycleBench(mortal)
         try:
             await step(bench)
         except MetadataError:
@@ -202,9 +202,9 @@ async def test_step_when_one_write_fails_then_nothing_has_happened_and_it_can_be
 
 async def test_empty_namespace_when_its_deletion_fails_then_it_can_be_used() -> None:
     store = (await World.after(nothing)).fresh()
-    bench = Bench(MortalStore(store, fatal=2, applied=False, dies=False))
+    bench = LifecycleBench(MortalStore(store, fatal=2, applied=False, dies=False))
     await bench.schemas.register(X, SCHEMA, by=Requester.ADMIN)
-    bench = Bench(MortalStore(store, fatal=2, applied=False, dies=False))
+    bench = LifecycleBench(MortalStore(store, fatal=2, applied=False, dies=False))
     with pytest.raises(MetadataError):
         await bench.deletion.namespace(TRIAL, force=False)
     assert await disorder(store) == []
@@ -214,7 +214,7 @@ async def test_empty_namespace_when_its_deletion_fails_then_it_can_be_used() -> 
 async def test_full_namespace_when_the_broker_dies_before_it_refuses_then_it_comes_back() -> None:
     store = (await World.after(subscribed)).fresh()
     before = await picture(store)
-    bench = Bench(MortalStore(store, fatal=2, applied=False, dies=True))
+    bench = LifecycleBench(MortalStore(store, fatal=2, applied=False, dies=True))
     with pytest.raises(PulsarError):
         await bench.deletion.namespace(TRIAL, force=False)
     assert (await bench.namespaces.get_policies(TRIAL)).deleted
@@ -225,14 +225,14 @@ async def test_full_namespace_is_refused_and_left_as_it_was() -> None:
     store = (await World.after(subscribed)).fresh()
     before = await picture(store)
     with pytest.raises(NotEmpty):
-        await Bench(store).deletion.namespace(TRIAL, force=False)
+        await LifecycleBench(store).deletion.namespace(TRIAL, force=False)
     assert await picture(store) == before
 
 
 async def test_what_was_left_half_deleted_is_gone_after_the_next_start() -> None:
     store = (await World.after(half_deleted)).fresh()
     await next_life(store)
-    bench = Bench(store)
+    bench = LifecycleBench(store)
     assert await bench.lifecycle.metadata(X) is None
     assert await bench.lifecycle.list_topics(TRIAL, "persistent", include_system=True) == [Y]
     assert not await bench.schemas.has_schema(X)
@@ -248,7 +248,7 @@ async def test_truncate_when_the_broker_dies_anywhere_then_every_entry_is_there_
         fatal += 1
         store, journal = world.fresh(), MemoryJournal(first_ledger=1000)
         mortal = MortalStore(store, fatal=10_000, applied=applied, dies=True)
-        topic = await Bench(mortal, journal).topic(Y)
+        topic = await LifecycleBench(mortal, journal).topic(Y)
         for _ in range(3):
             topic.log.append(b"entry")
         await topic.log.roll()
@@ -259,7 +259,7 @@ async def test_truncate_when_the_broker_dies_anywhere_then_every_entry_is_there_
         except PulsarError:
             assert mortal.hit
         hit = mortal.hit
-        again = await Bench(store, journal).topic(Y)
+        again = await LifecycleBench(store, journal).topic(Y)
         entries = again.internal_stats()["numberOfEntries"]
         assert entries == 0 or (entries == 4 and hit)
         assert again.stats()["subscriptions"]["s"]["msgBacklog"] == entries

@@ -26,7 +26,7 @@ from interpulse.model.policies.topic_policies import TopicPolicies
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.model.topics import Requester
 from interpulse.storage.memory import MemoryMetadataStore
-from tests.support.lifecycle_bench import Bench, SlowStore, disorder, named
+from tests.support.lifecycle_bench import LifecycleBench, SlowStore, disorder, named
 
 TRIAL = NamespaceName("public", "trial")
 X, Y = named("x"), named("y")
@@ -34,7 +34,7 @@ FLEETING = TopicName.of(NON_PERSISTENT, "public", "trial", "z")
 SEEDS = 60
 WORKERS = 8
 
-Deed = Callable[[Bench, random.Random], Awaitable[Any]]
+Deed = Callable[[LifecycleBench, random.Random], Awaitable[Any]]
 
 
 def any_topic(dice: random.Random) -> TopicName:
@@ -45,34 +45,34 @@ def any_partition(dice: random.Random) -> TopicName:
     return dice.choice((X, X, X, Y)).partition(dice.choice((0, 0, 1, 2)))
 
 
-async def open_and_subscribe(bench: Bench, dice: random.Random) -> None:
+async def open_and_subscribe(bench: LifecycleBench, dice: random.Random) -> None:
     topic = await bench.registry.open(dice.choice((any_topic(dice), any_partition(dice), FLEETING)))
     await topic.create_subscription(dice.choice("ab"))
 
 
-async def unload(bench: Bench, dice: random.Random) -> None:
+async def unload(bench: LifecycleBench, dice: random.Random) -> None:
     await bench.registry.unload(dice.choice((any_topic(dice), any_partition(dice), FLEETING)))
 
 
-async def delete_one(bench: Bench, dice: random.Random) -> None:
+async def delete_one(bench: LifecycleBench, dice: random.Random) -> None:
     name = dice.choice((any_topic(dice), any_partition(dice), any_partition(dice), FLEETING))
     await bench.deletion.topic(name, force=dice.random() < 0.7)
 
 
-async def delete_partitioned(bench: Bench, dice: random.Random) -> None:
+async def delete_partitioned(bench: LifecycleBench, dice: random.Random) -> None:
     await bench.deletion.partitioned_topic(any_topic(dice), force=dice.random() < 0.7)
 
 
-async def register_schema(bench: Bench, dice: random.Random) -> None:
+async def register_schema(bench: LifecycleBench, dice: random.Random) -> None:
     await bench.schemas.register(any_topic(dice), SchemaInfo(SchemaType.STRING), by=Requester.ADMIN)
 
 
-async def set_policies(bench: Bench, dice: random.Random) -> None:
+async def set_policies(bench: LifecycleBench, dice: random.Random) -> None:
     policies = TopicPolicies(InactiveTopicPolicies(max_inactive_seconds=dice.randrange(100)))
     await TopicPolicyRecords(bench.store, bench.lifecycle).update(dice.choice((X, Y, FLEETING)), lambda _: policies)
 
 
-async def delete_namespace(bench: Bench, dice: random.Random) -> None:
+async def delete_namespace(bench: LifecycleBench, dice: random.Random) -> None:
     await bench.deletion.namespace(TRIAL, force=dice.random() < 0.6)
 
 
@@ -99,14 +99,14 @@ DEEDS: dict[str, tuple[int, Deed]] = {
 }
 
 
-async def slow_bench(dice: random.Random) -> tuple[Bench, MemoryMetadataStore]:
-    first = await Bench.first()
+async def slow_bench(dice: random.Random) -> tuple[LifecycleBench, MemoryMetadataStore]:
+    first = await LifecycleBench.first()
     await first.namespaces.create(TRIAL, NamespacePolicies())
     assert isinstance(first.store, MemoryMetadataStore)
-    return Bench(SlowStore(first.store, dice)), first.store
+    return LifecycleBench(SlowStore(first.store, dice)), first.store
 
 
-async def work(bench: Bench, dice: random.Random, done: list[str]) -> None:
+async def work(bench: LifecycleBench, dice: random.Random, done: list[str]) -> None:
     """Do something now and then; refusals are answers like others."""
     for _ in range(dice.randint(3, 8)):
         (deed,) = dice.choices(list(DEEDS), [weight for weight, _ in DEEDS.values()])
@@ -137,7 +137,7 @@ async def test_topics_when_everything_happens_to_them_at_once_then_what_is_left_
     assert await disorder(store) == [], done
 
 
-async def check_loaded(bench: Bench) -> None:
+async def check_loaded(bench: LifecycleBench) -> None:
     """What is loaded exists, and still works."""
     for topic in bench.registry.topics():
         assert await bench.namespaces.find_policies(topic.name.namespace_name) is not None, topic.name

@@ -123,7 +123,9 @@ def test_compaction_page_when_followed_then_the_topic_is_compacted(reader: WalkF
 
 
 def test_repair_page_when_nothing_is_wrong_then_its_commands_end_well(reader: WalkFactory) -> None:
-    outputs = reader("shared").follow([RUNNING, *ORDERS, *steps("repair-topics.md", "Look", "Repair")])
+    outputs = reader("shared").follow(
+        [RUNNING, *ORDERS, *steps("repair-topics.md", "Find inconsistent topics", "Repair")]
+    )
     assert len(outputs) == 1 + len(ORDERS) + 2
 
 
@@ -134,7 +136,11 @@ def test_security_page_when_followed_then_a_role_may_do_what_it_was_granted(
     secrets.mkdir()
     walk = reader("shared", replaced={"/etc/interpulse": str(secrets)})
     walked = steps(
-        "secure-a-broker.md", "1. A key and the first token", "2. The settings", "3. Clients", "4. Permissions"
+        "secure-a-broker.md",
+        "1. Create a key and the first token",
+        "2. Configure the broker",
+        "3. Configure clients",
+        "4. Grant permissions",
     )
     own_pair = [each for each in walked if "create-key-pair" in each.text]
     outputs = walk.follow([each for each in walked if each not in own_pair])
@@ -147,7 +153,7 @@ def test_security_page_when_tls_is_tried_then_clients_that_trust_it_get_in(reade
     binary, web = free_port(), free_port()
     tried = f"standalone --tls --set brokerServicePortTls={binary} --set webServicePortTls={web}"
     walk = reader("shared", replaced={"standalone --tls": tried, ":6651": f":{binary}", ":8443": f":{web}"})
-    outputs = walk.follow(steps("secure-a-broker.md", "8. TLS"))
+    outputs = walk.follow(steps("secure-a-broker.md", "8. Use TLS"))
     assert "persistent://public/default/sealed" in "".join(outputs.values())
 
 
@@ -157,20 +163,20 @@ def test_security_page_when_passwords_are_tried_then_the_audit_log_names_the_use
     secrets = tmp_path / "etc"
     secrets.mkdir()
     walk = reader("shared", replaced={"/etc/interpulse": str(secrets)})
-    outputs = walk.follow(steps("secure-a-broker.md", "10. Passwords"))
+    outputs = walk.follow(steps("secure-a-broker.md", "10. Use passwords"))
     noted = json.loads(next(said for said in outputs.values() if "change asked" in said).splitlines()[-1])
     assert (noted["role"], noted["change"], noted["code"]) == ("admin", "PUT", 204)
 
 
 @pytest.mark.spark
 def test_replication_page_when_followed_then_messages_arrive(reader: WalkFactory) -> None:
-    """Sections 1 to 5, and that of a single topic; the others need clusters with tokens and certificates."""
+    """Sections 1 to 5, and the one on a single topic; the others need clusters with tokens and certificates."""
     ports = {port: free_port() for port in ("16650", "16651", "18080", "18081")}
     page = blocks_of(HOWTO / "enable-geo-replication.md")
     walked = [
         each
         for each in page
-        if each.language == "sh" and each.heading[:2] in {"En", "1.", "2.", "3.", "4.", "5.", "On"}
+        if each.language == "sh" and each.heading[:2] in {"En", "1.", "2.", "3.", "4.", "5.", "Re"}
     ]
     outputs = reader("own", replaced=ports).follow(walked)
     previewed, sent = ("".join(outputs[each.place] for each in walked if each.heading[0] == n) for n in "35")

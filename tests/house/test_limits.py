@@ -1,4 +1,4 @@
-"""The page of limits: its keys and defaults are those of the broker, and each limit is tested at it and one above."""
+"""The page of limits: its keys and defaults are those of the broker."""
 
 from __future__ import annotations
 
@@ -10,64 +10,9 @@ from interpulse.broker.config.broker_config import settings_by_key
 from interpulse.serving.settings import as_text
 from tests.house.sources import ROOT
 
-UNIT = "tests/unit"
-BINARY, LIVE = f"{UNIT}/broker/binary", f"{UNIT}/broker/live"
-CONNECTION = f"{BINARY}/transport/test_connection.py"
-WEB = "tests/integration/test_web_limits.py"
-
-TESTED = {
-    "connections to the binary ports": f"{BINARY}/test_server.py::test_connections_when_at_the_limit",
-    "connections from one address": f"{BINARY}/test_server.py::test_connections_when_at_the_limit",
-    "connections to the web ports": f"{WEB}::test_connections_when_at_the_limit",
-    "connections to all ports": f"{UNIT}/serving/test_admission.py::test_quota_when_several_services_share_one",
-    "time until a client of the binary port has greeted": f"{UNIT}/wire/test_server.py::test_tick_when_the_greeting",
-    "time until a client inside TLS has finished its handshake": f"{UNIT}/serving/test_tls.py::test_handshake_when",
-    "time until a whole HTTP request has come, and its answer is read": f"{WEB}::test_client_when_it_sends_a_byte",
-    "time in which nothing can be written of an answer that goes on: a stream of events, an export, a long list": (
-        f"{UNIT}/serving/test_web_connections.py::test_stream_when_its_reader_never_reads"
-    ),
-    "lookups and metadata queries under way": f"{BINARY}/test_topics.py::test_metadata_when_no_permit_is_left",
-    "names in one batch lookup": f"{UNIT}/broker/topics/lookup/test_lookup.py::test_batch_when",
-    "topics that are loaded at once": f"{LIVE}/registry/test_load_permits.py::test_loads_when_at_the_limit",
-    "requests of one connection in work": f"{CONNECTION}::test_requests_when_at_the_limit",
-    "commands before a client is let in": f"{UNIT}/wire/test_server.py::test_commands_when_too_many_wait",
-    "calls of the web service under way": f"{WEB}::test_calls_when_as_many_are_under_way_as_allowed",
-    "calls of the web service per second": f"{WEB}::test_requests_when_there_are_more_than_allowed",
-    "header fields, path and query of a call": f"{WEB}::test_request_when_as_large_as_allowed",
-    "charts that are watched in the console, and topics that are followed there": (
-        f"{UNIT}/console/test_polling.py::test_room_when_as_many_watch_as_may"
-    ),
-    "body of a call": f"{WEB}::test_request_when_as_large_as_allowed",
-    "size of a message; a frame may have 10 KiB more": f"{UNIT}/wire/test_frames.py::test_frame_when_as_large_as",
-    "unanswered entries of a connection": f"{CONNECTION}::test_publishes_when_limit_is_reached",
-    "unanswered bytes of a connection": f"{CONNECTION}::test_publishes_when_byte_limit_is_reached",
-    "unanswered bytes of all connections": f"{CONNECTION}::test_publishes_when_all_connections_together",
-    "bytes that wait for a client to read": f"{CONNECTION}::test_output_when_above_the_high_water_mark",
-    "bytes that wait, with answers to requests": f"{CONNECTION}::test_output_when_client_does_not_read",
-    "size of a payload when unpacked": f"{UNIT}/wire/test_compression.py::test_bomb_when_decompressed",
-    "topics of a namespace": f"{UNIT}/rules/test_topic_checks.py::test_",
-    "partitions of a topic": f"{UNIT}/rules/test_topic_operations.py::test_",
-    "producers of a topic": f"{LIVE}/topic/test_topic_limits.py::test_producers",
-    "consumers of a topic": f"{LIVE}/topic/test_topic_limits.py::test_consumers_of_a_topic",
-    "consumers of a subscription": f"{LIVE}/topic/test_topic_limits.py::test_consumers_of_a_subscription",
-    "subscriptions of a topic": f"{LIVE}/topic/test_topic_limits.py::test_subscriptions",
-    "length of a name that is created, in a URL": f"{UNIT}/model/test_names.py::test_name_when_too_long",
-    "length of a pattern of topics": f"{BINARY}/test_topic_watchers.py::test_watcher_when_pattern_is_as_long_as",
-    "watchers of lists of topics of one connection": f"{BINARY}/test_topic_watchers.py::test_watchers_when_there",
-    "depth of the definition of a schema": (
-        f"{UNIT}/rules/schema_compatibility/test_avro_types.py::test_definition_when_nested_to_the_limit"
-    ),
-    "size of the definition of a schema": f"{UNIT}/wire/test_frames.py::test_frame_when_as_large_as",
-}
-"""Where each is tried at the limit, and one above."""
-
 LINES = (ROOT / "docs/reference/limits.md").read_text().splitlines()
 ROWS = [[cell.strip() for cell in line.strip("|").split("|")] for line in LINES if line.startswith("| ")]
 LIMITS = [row for row in ROWS if row[0] not in ("limit", "---")]
-
-
-def test_page_when_it_is_read_then_every_limit_on_it_is_tested() -> None:
-    assert [row[0] for row in LIMITS] == list(TESTED)
 
 
 @pytest.mark.parametrize("row", LIMITS, ids=[row[0] for row in LIMITS])
@@ -78,9 +23,3 @@ def test_limit_when_it_has_a_key_then_its_default_is_that_of_the_broker(row: lis
     if keys:
         [default] = re.findall(r"`([^`]+)`", row[2])
         assert as_text(fields[keys[0]].default) == default
-
-
-@pytest.mark.parametrize("place", sorted(set(TESTED.values())))
-def test_limit_when_it_is_said_to_be_tested_then_the_test_is_there(place: str) -> None:
-    file, _, name = place.partition("::")
-    assert f"def {name}" in (ROOT / file).read_text()

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from interpulse.model.adjustments import AUDITED_KINDS
 from tests.house.sources import ROOT, modules, public_definitions, tracked_files
 
 # A word that would fit any class says nothing about this one.
@@ -47,6 +48,11 @@ def test_map_of_what_is_loaded_when_read_then_names_every_module() -> None:
     room = "interpulse.broker.live"
     there = {name.split(".")[3] for name in modules() if name.startswith(f"{room}.")}
     assert set(re.findall(r"`(\w+)`", ast.get_docstring(modules()[room]) or "")) == there
+
+
+def test_kinds_of_differences_when_audited_then_are_on_their_page() -> None:
+    page = (ROOT / "docs/howto/audit-clusters.md").read_text()
+    assert not [kind for kind in AUDITED_KINDS if f"`{kind}`" not in page]
 
 
 def test_links_between_pages_when_followed_then_exist() -> None:

@@ -127,7 +127,9 @@ async def test_chunks_when_one_was_changed_on_the_way_then_the_message_is_refuse
                 await (await sender.send_entry(changed, sequence_id=number, is_chunk=True))
         options = {"crypto_key_reader": DefaultCryptoKeyReader(private_keys=keys.private)}
         async with await client.create_reader(copy, **options) as copied:
-            with pytest.raises(CryptoError, match="with the key 'orders': its bytes are not as they were encrypted"):
+            with pytest.raises(
+                CryptoError, match="with the key 'orders': its bytes were modified, or encrypted with another key"
+            ):
                 await copied.read_next(60_000)
 
 
@@ -142,7 +144,7 @@ async def test_dead_letters_when_messages_came_encrypted_then_are_encrypted_too_
         sealed = await client.subscribe(TOPIC, "sealed", dead_letter_policy=sealed_policy, **options)
         producer = await client.create_producer(TOPIC, **sending(keys))
         await producer.send(b"secret")
-        with pytest.raises(PulsarError, match="came encrypted, it is not copied as a letter without"):
+        with pytest.raises(PulsarError, match="came encrypted and is not copied unencrypted as a letter"):
             await open_policy.reconsume_later(await open_policy.receive(60_000), 0)
         await sealed.reconsume_later(await sealed.receive(60_000), 0)
         again = await sealed.receive(60_000)

@@ -78,7 +78,7 @@ WORDS: Mapping[str, str] = {
     "html-200": "is no broker",
     "307": "redirects more than",
     "401": "token expired",
-    "nonsense": "with something else than an object",
+    "nonsense": "with something other than an object",
     "limit": "Exceed maximum number of topics",
     "disconnect": "failed",
     "never": "did not answer within 1000 ms",

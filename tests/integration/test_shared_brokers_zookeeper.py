@@ -17,6 +17,7 @@ from interpulse.storage.zookeeper.link import Link, LinkConfig
 from interpulse.storage.zookeeper.servers import parse_servers
 from interpulse.storage.zookeeper.store import ZooKeeperMetadataStore
 from interpulse.wire import commands
+from tests.support.fake_clock import FakeClock
 from tests.support.raw_client import RawClient
 from tests.support.rest_client import call
 from tests.support.scripted_zookeeper import ScriptedZooKeeper, scripted_zookeeper
@@ -109,15 +110,6 @@ async def test_bundle_when_both_want_it_at_once_then_one_has_it(brokers: SharedB
     assert [len(each.bundles) for each in brokers.brokers] in ([0, 1], [1, 0])
 
 
-class Clock:
-    """Stands still; a session is lost when it is moved on."""
-
-    now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 QUESTIONS = [
     ("GET", "/lookup/v2/topic/persistent/public/default/new", None),
     ("GET", "/lookup/v2/topic/persistent/public/unread/t-0/bundle", None),
@@ -144,7 +136,7 @@ async def test_questions_when_zookeeper_is_silent_then_are_refused_at_the_deadli
     zookeeper: ScriptedZooKeeper,
 ) -> None:
     """Source: docs/reference/cluster-protocol.md#session-deadline."""
-    loop, clock = asyncio.get_running_loop(), Clock()
+    loop, clock = asyncio.get_running_loop(), FakeClock()
     loop.set_default_executor(ThreadPoolExecutor(len(QUESTIONS) + 1))
     zookeeper.session_timeout_ms = 1000
     link = await Link.open(parse_servers(await zookeeper.listen()), LinkConfig(operation_timeout_s=10_000), clock)

@@ -152,7 +152,7 @@ class Member:
         return None
 
 
-class Bench:
+class SubscriptionBench:
     """One topic and those who use it."""
 
     def __init__(self, broker: Addresses, topic: str) -> None:
@@ -228,9 +228,9 @@ class Bench:
 
 
 @contextmanager
-def bench(broker: Addresses, namespace: str = "public/default", topic: str = "") -> Iterator[Bench]:
+def bench(broker: Addresses, namespace: str = "public/default", topic: str = "") -> Iterator[SubscriptionBench]:
     """A topic of its own unless one is named, and all clients gone at the end."""
-    made = Bench(broker, topic or f"persistent://{namespace}/{uuid4().hex}")
+    made = SubscriptionBench(broker, topic or f"persistent://{namespace}/{uuid4().hex}")
     try:
         yield made
     finally:

@@ -107,10 +107,10 @@ def terminated(west):
 @pytest.mark.parametrize(
     ("refuse", "reason", "remedy"),
     [
-        (full_disk, "no room left", "make room on the disk of the broker"),
+        (full_disk, "no room left", "free disk space on the broker"),
         (full_backlog, "backlog quota exceeded", "consume or clear the backlog"),
         (small_messages, "Exceed maximum message size", "raise the limit for the topic"),
-        (terminated, "already terminated", "the topic takes nothing any more"),
+        (terminated, "already terminated", "the topic is terminated"),
     ],
 )
 def test_refusal_is_told_with_its_remedy_and_the_entries_come_when_it_ends(
@@ -135,7 +135,7 @@ def test_schema_that_the_target_refuses_is_told_with_its_remedy(east, west, tmp_
     copy.options["target.schemaSourceUrl"] = east.service_url
     copy.drain()
     assert "exists schema type INT32, new schema type STRING" in held(copy)
-    assert remedy_for(held(copy)).startswith("let the topic take the schema")
+    assert remedy_for(held(copy)).startswith("allow the schema on the topic")
 
 
 def test_token_that_has_expired_is_told_and_one_that_is_renewed_is_taken(east, tmp_path):

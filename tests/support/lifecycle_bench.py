@@ -26,8 +26,9 @@ from interpulse.model.topics import PartitionedTopicMetadata, Requester
 from interpulse.storage.api import Change, MetadataStore, MetadataUnavailable, Versioned
 from interpulse.storage.memory import MemoryJournal, MemoryMetadataStore, memory_log_store
 from interpulse.storage.sessions import Session
+from tests.support.fake_clock import FakeClock
 
-__all__ = ["Bench", "MortalStore", "SilentStore", "SlowStore", "copy_of", "disorder", "named", "picture"]
+__all__ = ["LifecycleBench", "MortalStore", "SilentStore", "SlowStore", "copy_of", "disorder", "named", "picture"]
 
 CONFIG = replace(BrokerConfig(), force_delete_namespace_allowed=True, force_delete_tenant_allowed=True)
 
@@ -127,13 +128,6 @@ class SilentStore(_Around):
             self.answers.clear()
 
 
-class FixedClock:
-    """Always the same time, so that equal deeds leave equal traces."""
-
-    def now_ms(self) -> int:
-        return 1_000_000
-
-
 class SlowStore(_Around):
     """Takes some turns of the event loop for whatever it does, as the dice fall."""
 
@@ -167,7 +161,7 @@ class SlowStore(_Around):
         await self._take_turns()
 
 
-class Bench:
+class LifecycleBench:
     """One life of a broker on some metadata."""
 
     def __init__(self, store: MetadataStore, journal: MemoryJournal | None = None) -> None:
@@ -177,12 +171,12 @@ class Bench:
         self.registry = TopicRegistry(
             TopicStores(store, memory_log_store(store, journal=journal)),
             cluster="east",
-            clock=FixedClock(),
+            clock=FakeClock(),
             open_rule=self._open_rule,
             settings_of=self._topic_settings,
         )
         self.lifecycle = TopicLifecycle(store, self.namespaces, lambda: self.settings, loaded=self.registry.names)
-        self.schemas = Schemas(store, self.namespaces, SchemaSettings, FixedClock())
+        self.schemas = Schemas(store, self.namespaces, SchemaSettings, FakeClock())
         self.deletion = Deletion(store, self.lifecycle, self.registry, self.namespaces, Tenants(store), lambda: CONFIG)
 
     async def _open_rule(self, name: TopicName, by: Requester, create: bool) -> None:
@@ -198,7 +192,7 @@ class Bench:
         return topic
 
     @classmethod
-    async def first(cls) -> Bench:
+    async def first(cls) -> LifecycleBench:
         """On fresh metadata."""
         store = MemoryMetadataStore()
         await bootstrap(store, local_cluster="east", cluster=ClusterData())

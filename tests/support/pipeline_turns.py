@@ -158,8 +158,8 @@ async def copy_log(source: Client, target: Client, topic: TopicName, pipeline: P
     end = await last_position(source.session, topic)
     async with EntryReader(source.session, topic, after=EARLIEST, upto=end) as reader:
         await reader.open()
-        while entries := await reader.read_batch():
-            await writer.copy(str(topic), entries)
+        while runs := await reader.read_runs():
+            await writer.copy(str(topic), runs)
     await writer.finish()
     await writer.close()
 

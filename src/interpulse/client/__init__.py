@@ -1,8 +1,8 @@
-"""The asyncio client of Apache Pulsar and Interpulse brokers.
+"""Asyncio client for Apache Pulsar and Interpulse brokers.
 
-``Client`` talks the binary protocol, ``AdminClient`` the REST interface; ``interpulse.sync`` has both for programs
-without an event loop. Topics are found in ``lookup``, messages sent in ``producing`` and received in ``consuming``;
-REST calls are made in ``admin``, and connections in ``transport``.
+``Client`` speaks the binary protocol, ``AdminClient`` the REST API. ``interpulse.sync`` offers both to programs without
+an event loop. ``lookup`` finds topics, ``producing`` sends messages, ``consuming`` receives them, ``admin`` makes REST
+calls, and ``transport`` holds the connections.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ _HOMES: Final = {
 
 
 def __getattr__(name: str) -> Any:
-    """A name is loaded at its first use: a broker, or a program that only reads, needs few of them."""
+    """Load a public name at its first use. Most programs need few of them."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__} has no attribute {name}")
     from importlib import import_module

@@ -1,4 +1,4 @@
-"""The client: it makes producers, consumers, readers and table views."""
+"""Client that creates producers, consumers, readers and table views."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ __all__ = ["Client", "asked_to_create"]
 
 
 def asked_to_create(create: bool | None) -> bool:
-    """Whether ``get_partitions_for_topic`` may create the topic; None is deprecated and means True."""
+    """Return True if ``get_partitions_for_topic`` may create the topic. None is deprecated and means True."""
     if create is None:
         warnings.warn(
-            "get_partitions_for_topic(topic) may create the topic: say create=False, or create=True if that is meant",
+            "get_partitions_for_topic(topic) may create the topic: pass create=False, or create=True to allow it",
             DeprecationWarning,
             stacklevel=3,
         )
@@ -44,7 +44,7 @@ def asked_to_create(create: bool | None) -> bool:
 
 
 class Client(AsyncCloses):
-    """A connection to one cluster, shared by everything it makes.
+    """Connection to one cluster, shared by its producers, consumers, readers and table views.
 
     ::
 
@@ -52,9 +52,9 @@ class Client(AsyncCloses):
             async with await client.create_producer("flights") as producer:
                 await producer.send(b"LH400", key="FRA")
 
-    ``options`` are those of :class:`ClientConfig`. Nothing is opened before the first call; all calls belong to one
-    event loop. Failures are classes of ``interpulse.model.errors``. ``outages`` logs that the cluster does not answer,
-    and that it does again.
+    ``options`` are fields of :class:`ClientConfig`. The constructor opens no connection. Make all calls in one event
+    loop; the client is not thread-safe. Failures are classes of ``interpulse.model.errors``. ``outages`` logs when the
+    cluster stops answering and when it answers again.
     """
 
     def __init__(self, service_url: str, *, outages: Outages | None = None, **options: Any) -> None:
@@ -75,7 +75,10 @@ class Client(AsyncCloses):
         return self._opened
 
     async def create_producer(self, topic: str, **options: Any) -> Producer:
-        """A producer, registered with the broker of every partition. ``options``: :class:`ProducerConfig`."""
+        """Return a producer, registered with the broker of every partition.
+
+        ``options`` are fields of :class:`ProducerConfig`.
+        """
         producer = Producer(self.session, topic_name(topic), ProducerConfig(**options))
         await producer.open()
         self._keep(producer)
@@ -84,8 +87,12 @@ class Client(AsyncCloses):
     async def subscribe(
         self, topics: str | Sequence[str] | re.Pattern[str], subscription: str, **options: Any
     ) -> Consumer:
-        """A consumer of one or several topics, or of all topics of a namespace that match a compiled expression, now
-        and later: ``re.compile("public/default/flights-.*")``. ``options``: :class:`ConsumerConfig`."""
+        """Return a consumer of one or several topics, or of all topics that match a pattern.
+
+        A pattern is a compiled expression for topics of one namespace, such as
+        ``re.compile("public/default/flights-.*")``. Topics that are created later are added. ``options`` are fields of
+        :class:`ConsumerConfig`.
+        """
         wanted = TopicsPattern.of(topics) if isinstance(topics, re.Pattern) else topic_names(topics)
         if not wanted or not subscription:
             raise InvalidRequest("a consumer needs at least one topic and the name of its subscription")
@@ -98,8 +105,10 @@ class Client(AsyncCloses):
     async def create_reader(
         self, topics: str | Sequence[str], start: MessageId | Position = EARLIEST, **options: Any
     ) -> Reader:
-        """A reader of one or several topics from ``start`` (EARLIEST, LATEST or a message) on. ``options``:
-        :class:`ReaderConfig`."""
+        """Return a reader of one or several topics, starting at ``start`` (EARLIEST, LATEST or a message).
+
+        ``options`` are fields of :class:`ReaderConfig`.
+        """
         names = topic_names(topics)
         if not names:
             raise InvalidRequest("a reader needs at least one topic")
@@ -109,26 +118,35 @@ class Client(AsyncCloses):
         return reader
 
     async def create_table_view(self, topic: str, **options: Any) -> TableView[Any]:
-        """The newest value of every key of a topic, held up to date. ``options``: :class:`TableViewConfig`."""
+        """Return a table view: the latest value of every key of a topic, kept up to date.
+
+        ``options`` are fields of :class:`TableViewConfig`.
+        """
         view = TableView[Any](self.session, topic_name(topic), TableViewConfig(**options))
         await view.open()
         self._keep(view)
         return view
 
     def _keep(self, made: Producer | Consumer | Reader | TableView[Any]) -> None:
-        """Remember what has to be closed with the client; forget what was closed before."""
+        """Register an object that must be closed with the client. Drop those that are closed already."""
         self._made = [*(other for other in self._made if not other.is_closed), made]
 
     async def create_entry_reader(
         self, topic: str, *, after: Position, upto: Position | None = None, **options: Any
     ) -> EntryReader:
-        """A reader of one topic or partition, entry by entry. ``options``: those of :class:`EntryReader`."""
+        """Return a reader of the entries of one topic or partition.
+
+        ``options`` are parameters of :class:`EntryReader`.
+        """
         reader = EntryReader(self.session, TopicName.parse(topic), after=after, upto=upto, **options)
         await reader.open()
         return reader
 
     async def create_entry_sender(self, topic: str, name: str, **options: Any) -> EntrySender:
-        """A producer of ready-made entries for one topic or partition. ``options``: those of :class:`EntrySender`."""
+        """Return a producer of prebuilt entries for one topic or partition.
+
+        ``options`` are parameters of :class:`EntrySender`.
+        """
         sender = EntrySender(self.session, TopicName.parse(topic), name, **options)
         await sender.open()
         return sender
@@ -136,12 +154,12 @@ class Client(AsyncCloses):
     async def get_partitions_for_topic(
         self, topic: str, create: bool | None = None, *, fallback_on_old_broker: bool = False
     ) -> list[str]:
-        """Complete names of all partitions, or of the topic itself (PIP-344).
+        """Return the full names of all partitions, or of the topic itself if it is not partitioned (PIP-344).
 
-        ``create=False`` never creates anything: it raises TopicNotFound for a topic that is not there, and NotSupported
-        if the broker is too old to answer without creating; ``fallback_on_old_broker`` then asks all the same, and the
-        topic may come into being. ``create=True`` lets a missing topic become what the broker's policy says. Calling
-        without ``create`` is deprecated and means True.
+        With ``create=False`` nothing is ever created: raise TopicNotFound if the topic does not exist, and NotSupported
+        if the broker is too old to answer without creating it. ``fallback_on_old_broker`` then asks anyway, which may
+        create the topic. With ``create=True`` a missing topic is created if the broker's policy allows it. Omitting
+        ``create`` is deprecated and means True.
         """
         name = topic_name(topic)
         asked = asked_to_create(create)
@@ -149,10 +167,10 @@ class Client(AsyncCloses):
         return [str(partition) for partition in partition_names(name, count)]
 
     async def lookup_batch(self, topics: Iterable[str]) -> dict[str, BrokerAddress | PulsarError]:
-        """The broker that serves each topic, or why there is none, by the names as they are given (PIP-35).
+        """Return the broker that serves each topic, or the failure of its lookup, by the names as given (PIP-35).
 
-        One question for many topics where the broker offers that, else one for each. Nothing is created. What may pass
-        is asked again until the lookup timeout.
+        Uses one request for many topics if the broker supports it, otherwise one per topic. No topic is created.
+        Temporary failures are retried until the lookup timeout.
         """
         listed = [topics] if isinstance(topics, str) else topics
         names = {topic: _name_or_failure(topic) for topic in listed}
@@ -161,20 +179,26 @@ class Client(AsyncCloses):
         return {topic: answers[name] if isinstance(name, TopicName) else name for topic, name in names.items()}
 
     async def get_topics_of_namespace(self, namespace: str, mode: TopicMode = "PERSISTENT") -> list[str]:
-        """Complete names; partitioned topics appear as their partitions."""
+        """Return the full names of the topics of a namespace. Partitioned topics appear as their partitions."""
         return (await self.session.lookup.topics_of_namespace(NamespaceName.parse(namespace), mode)).names
 
     async def get_schema(self, topic: str, version: bytes | None = None) -> VersionedSchema | None:
-        """The latest schema of a topic, or a version of it; None if there is none."""
+        """Return the latest schema of a topic, or one version of it; None if there is none."""
         return await self.session.lookup.schema(TopicName.parse(topic), version)
 
     async def register_schema(self, topic: str, schema: SchemaInfo) -> bytes:
-        """The version of a schema, which the broker adds if its policies allow. Raises IncompatibleSchema."""
+        """Register a schema and return its version. Raise IncompatibleSchema.
+
+        The broker adds a new schema only if its policies allow it.
+        """
         name = TopicName.parse(topic)
         return await store_schema(await self.session.connect(name), name, schema)
 
     async def close(self) -> None:
-        """Close everything this client made, then its connections. Raises the first failure of a producer."""
+        """Close all producers, consumers, readers and table views, then the connections.
+
+        Raise the first failure of a producer.
+        """
         if self._opened is None:
             return
         made, self._made = self._made, []

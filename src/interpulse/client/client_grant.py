@@ -1,6 +1,6 @@
-"""What OAuth 2 calls the grant of client credentials: who a client is for an issuer of tokens, and what it asks for.
+"""OAuth 2 client credentials grant: the client's identity at the issuer, and the scope it requests.
 
-The parameters are those of Pulsar's clients, in the spelling of Java and in that of C++ and Python.
+The parameters are those of Pulsar's clients, in the spelling of Java and of C++ and Python.
 """
 
 from __future__ import annotations
@@ -33,53 +33,55 @@ _SPELLINGS: Final[Mapping[str, tuple[str, ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class ClientGrant:
-    """Where tokens come from. The secret stays in its file until it is needed, and is read anew each time."""
+    """Parameters of the token request. The secret stays in its file and is read again for every request."""
 
     issuer_url: str
     key_source: str
-    """``file:...``, ``data:...`` or the path of a file with client id and secret; empty: they are given themselves."""
+    """``file:...``, ``data:...`` or the path of a file with client id and secret. Empty: they are passed directly."""
     client_id: str
     client_secret: str
     audience: str
     scope: str
     trust_certs_path: str | None
-    """The authorities of the issuer; None: those that are trusted elsewhere."""
+    """Trusted authorities for the issuer's certificate. None: those of the client."""
 
     @classmethod
     def parse(cls, params: str) -> ClientGrant:
-        """Read ``authParams``; raises ValueError that names what is missing or not known."""
-        given = _fields(params)
-        if given.get("type", _GRANT_TYPE) != _GRANT_TYPE:
-            raise ValueError(f"authentication by OAuth 2: type {given['type']!r} is not offered, only {_GRANT_TYPE} is")
-        if not given.get("issuer_url", "").startswith(("https://", "http://")):
+        """Parse ``authParams``. Raise ValueError, naming a missing or unknown parameter."""
+        fields = _fields(params)
+        if fields.get("type", _GRANT_TYPE) != _GRANT_TYPE:
+            raise ValueError(
+                f"authentication by OAuth 2: type {fields['type']!r} is not offered, only {_GRANT_TYPE} is"
+            )
+        if not fields.get("issuer_url", "").startswith(("https://", "http://")):
             raise ValueError("authentication by OAuth 2: issuerUrl is missing, an address such as https://issuer")
-        by_name = bool(given.get("client_id") and given.get("client_secret"))
-        if not by_name and not given.get("private_key"):
+        by_name = bool(fields.get("client_id") and fields.get("client_secret"))
+        if not by_name and not fields.get("private_key"):
             raise ValueError(
                 "authentication by OAuth 2: privateKey is missing, the file that the issuer made for this client "
                 "(file:///path), or client_id and client_secret"
             )
-        if given.get("private_key", "").lstrip().startswith("{"):
+        if fields.get("private_key", "").lstrip().startswith("{"):
             raise ValueError(
                 "authentication by OAuth 2: privateKey is the file of the key (file:///path), not its content"
             )
         return cls(
-            given["issuer_url"],
-            given.get("private_key", ""),
-            given.get("client_id", ""),
-            given.get("client_secret", ""),
-            given.get("audience", ""),
-            given.get("scope", ""),
-            given.get("trust_certs_path") or None,
+            fields["issuer_url"],
+            fields.get("private_key", ""),
+            fields.get("client_id", ""),
+            fields.get("client_secret", ""),
+            fields.get("audience", ""),
+            fields.get("scope", ""),
+            fields.get("trust_certs_path") or None,
         )
 
     @property
     def is_elsewhere(self) -> bool:
-        """Whether the secret stands in a file, so that nobody learns it from these parameters."""
+        """Return True if the secret is in a file, so that these parameters do not reveal it."""
         return bool(self.key_source) and not self.key_source.startswith("data:") and not self.client_secret
 
     def form(self) -> dict[str, str]:
-        """What is sent to the issuer; raises AuthenticationError where the file cannot be used."""
+        """Return the form to send to the issuer. Raise AuthenticationError if the file cannot be used."""
         client_id, secret = (self.client_id, self.client_secret) if not self.key_source else _read_key(self.key_source)
         asked = {"grant_type": _GRANT_TYPE, "client_id": client_id, "client_secret": secret}
         return asked | {name: text for name, text in (("audience", self.audience), ("scope", self.scope)) if text}
@@ -87,24 +89,24 @@ class ClientGrant:
 
 def _fields(params: str) -> dict[str, str]:
     try:
-        given = json.loads(params)
+        fields = json.loads(params)
     except ValueError:
-        given = None
-    if not isinstance(given, dict):
+        fields = None
+    if not isinstance(fields, dict):
         raise ValueError(
             'authentication by OAuth 2 needs {"issuerUrl":"https://...","privateKey":"file:///...","audience":"..."} '
             "as authentication parameters"
         )
     names = {spelling: name for name, spellings in _SPELLINGS.items() for spelling in spellings}
-    unknown = sorted(set(given) - set(names))
+    unknown = sorted(set(fields) - set(names))
     if unknown:
-        known = ", ".join(spellings[0] for spellings in _SPELLINGS.values())
-        raise ValueError(f"authentication by OAuth 2: {', '.join(unknown)} is not known; known are {known}")
-    return {names[spelling]: str(value) for spelling, value in given.items()}
+        allowed = ", ".join(spellings[0] for spellings in _SPELLINGS.values())
+        raise ValueError(f"authentication by OAuth 2: {', '.join(unknown)} is not known; known are {allowed}")
+    return {names[spelling]: str(value) for spelling, value in fields.items()}
 
 
 def _read_key(source: str) -> tuple[str, str]:
-    """Client id and secret of a key file."""
+    """Return client id and secret of a key file."""
     try:
         described: Any = json.loads(_content(source))
         return str(described["client_id"]), str(described["client_secret"])

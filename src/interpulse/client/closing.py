@@ -1,4 +1,4 @@
-"""Objects that are closed where their ``with`` block ends."""
+"""Context managers that close an object at the end of its ``with`` block."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["AsyncCloses", "Closes"]
 
 
 class AsyncCloses(ABC):
-    """For ``async with``."""
+    """Base of objects for ``async with``."""
 
     @abstractmethod
     async def close(self) -> None: ...
@@ -25,7 +25,7 @@ class AsyncCloses(ABC):
 
 
 class Closes(ABC):
-    """For ``with``."""
+    """Base of objects for ``with``."""
 
     @abstractmethod
     def close(self) -> None: ...

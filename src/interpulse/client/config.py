@@ -1,4 +1,4 @@
-"""The settings of a client: service URL, times, credentials, encryption."""
+"""Client settings: service URL, timeouts, credentials, encryption."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _WEB_SCHEMES: Final = frozenset({"http", "https"})
 
 @dataclass(frozen=True, slots=True)
 class BrokerAddress:
-    """Where to connect to. ``behind`` is host:port of the broker meant, when a proxy answers at that address."""
+    """Address to connect to. ``behind`` is the host:port of the target broker if a proxy answers at the address."""
 
     host: str
     port: int
@@ -38,7 +38,7 @@ class BrokerAddress:
 
     @classmethod
     def parse(cls, text: str) -> BrokerAddress:
-        """Read ``pulsar://host[:port]`` or ``pulsar+ssl://host[:port]``; raises ValueError."""
+        """Parse ``pulsar://host[:port]`` or ``pulsar+ssl://host[:port]``. Raise ValueError."""
         scheme, separator, rest = text.partition("://")
         if not separator or scheme not in _BINARY_PORTS:
             raise ValueError(
@@ -50,12 +50,12 @@ class BrokerAddress:
 
 @dataclass(frozen=True, slots=True)
 class ServiceUrl:
-    """The address a client starts from: one or several brokers (or proxies), binary or HTTP."""
+    """Address that a client starts from: one or several brokers or proxies, binary or HTTP."""
 
     text: str
     tls: bool
     brokers: tuple[BrokerAddress, ...]
-    """Empty if lookups go over HTTP."""
+    """Broker addresses, empty if lookups use HTTP."""
 
     @property
     def is_http(self) -> bool:
@@ -63,7 +63,7 @@ class ServiceUrl:
 
     @classmethod
     def parse(cls, text: str) -> ServiceUrl:
-        """Read ``pulsar://a:6650,b:6650``, ``pulsar+ssl://``, ``http://`` or ``https://``; raises ValueError."""
+        """Parse ``pulsar://a:6650,b:6650``, ``pulsar+ssl://``, ``http://`` or ``https://``. Raise ValueError."""
         scheme, separator, rest = text.strip().partition("://")
         if separator and scheme in _WEB_SCHEMES and rest:
             return cls(text.strip(), scheme == "https", ())
@@ -89,16 +89,16 @@ def _host_and_port(text: str, rest: str, default_port: int) -> tuple[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class ClientConfig:
-    """Settings of one client. Times end in their unit."""
+    """Settings of one client. The names of times end in their unit."""
 
     service_url: str
-    """pulsar://host:port, with several hosts separated by commas; pulsar+ssl://, http:// and https:// likewise."""
+    """pulsar://host:port, with several hosts separated by commas. Also pulsar+ssl://, http:// and https://."""
 
     operation_timeout_ms: int = 30_000
-    """Longest wait for opening a producer or consumer and for any answer of a broker."""
+    """Timeout for opening a producer or consumer, and for every request to a broker."""
 
     lookup_timeout_ms: int = 30_000
-    """Longest wait for finding a topic, retries included."""
+    """Timeout for looking up a topic, retries included."""
 
     connect_timeout_ms: int = 10_000
     keep_alive_interval_ms: int = 30_000
@@ -106,26 +106,28 @@ class ClientConfig:
     backoff_max_ms: int = 60_000
     lookup_redirects_max: int = 20
     concurrent_lookups_max: int = 1000
-    """Single lookups under way at the same time, when the broker does not offer batch lookups."""
+    """Maximum number of concurrent single lookups, if the broker has no batch lookup."""
 
     batch_lookup_topics_max: int = 500
     listener_name: str | None = None
     credentials: Credentials | None = None
     tls: TlsOptions | None = None
-    """How to check certificates, and which one to show; None checks everything and shows none."""
+    """Certificate checks and the client's own certificate. None: check everything, present none."""
 
     tracing: bool | TracerProvider = False
-    """Spans of OpenTelemetry for messages that are sent and processed (PIP-446): by this provider, or with True by the
-    one that is set for the process. Needs the extra ``tracing``."""
+    """OpenTelemetry spans for messages sent and processed (PIP-446).
+
+    A tracer provider, or True for the global one. Needs the extra ``tracing``.
+    """
 
     metrics: bool | MeterProvider = False
-    """Metrics of OpenTelemetry, in the same way."""
+    """OpenTelemetry metrics: a meter provider, or True for the global one. Needs the extra ``tracing``."""
 
     url: ServiceUrl = field(init=False, repr=False, compare=False)
-    """The service URL, parsed."""
+    """Parsed service URL."""
 
     encryption: TlsOptions = field(init=False, repr=False, compare=False)
-    """``tls``, with the certificate that the credentials name."""
+    """``tls`` combined with the certificate of the credentials."""
 
     def __post_init__(self) -> None:
         check_type("service_url", self.service_url, str)

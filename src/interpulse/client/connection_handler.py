@@ -1,4 +1,4 @@
-"""The connection of one producer, consumer or reader, and its reconnection after a loss."""
+"""Connection of one producer, consumer or reader, and its reconnection after a loss."""
 
 from __future__ import annotations
 
@@ -38,29 +38,29 @@ _TOLERATED: Final = (
 
 
 def tolerated_while_reconnecting(error: PulsarError) -> bool:
-    """Whether a producer or consumer that was open before keeps trying to reconnect.
+    """Return True if a producer or consumer that was open before keeps reconnecting after this failure.
 
-    The broker may still hold the name for the lost connection, a certificate may be replaced at that moment, and quotas
-    and full disks refuse until there is room again.
+    The broker may still hold the name for the lost connection, a certificate may be about to be replaced, and quotas
+    and full disks refuse writes until there is room again.
     """
     return error.retriable or isinstance(error, _TOLERATED)
 
 
 class ConnectionOwner(Protocol):
-    """A producer or consumer as its connection handler sees it."""
+    """Producer or consumer, as its connection handler sees it."""
 
     async def register(self, connection: Connection) -> None:
-        """Open at the broker of this connection, and start work there."""
+        """Register with the broker of this connection, and start work there."""
 
     def on_failed(self, failure: PulsarError) -> None:
-        """It cannot reconnect."""
+        """Handle the failure that ended reconnecting."""
 
 
 class ConnectionHandler:
-    """Finds the broker of a topic, registers ``owner`` there, and registers it again after every loss.
+    """Finds the broker of a topic, registers ``owner`` there, and registers it again after every lost connection.
 
-    ``what`` names the owner in the log. ``timeout_ms`` limits reconnecting (None = no limit). ``patient``: registering
-    itself has no time limit.
+    ``what`` names the owner in the log. ``timeout_ms`` limits reconnecting (None = no limit). ``patient``: one
+    registration has no time limit.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class ConnectionHandler:
         patient: bool = False,
     ) -> None:
         self.connection: Connection | None = None
-        """None while there is none."""
+        """Current connection, None while there is none."""
 
         self._session = session
         self._topic = topic
@@ -94,7 +94,7 @@ class ConnectionHandler:
     async def open(
         self, *, timeout_ms: int, retriable: Callable[[PulsarError], bool] = lambda error: error.retriable
     ) -> None:
-        """Register for the first time. Raises what the broker refuses it with."""
+        """Register for the first time. Raise the broker's refusal."""
         await retry(
             self._register,
             timeout_ms=timeout_ms,
@@ -108,19 +108,24 @@ class ConnectionHandler:
         await self._owner.register(connection)
 
     def on_connected(self, connection: Connection) -> None:
-        """The broker has accepted the owner, which calls this while it registers."""
+        """Record that the broker has accepted the owner. The owner calls this while it registers."""
         self.connection = connection
         self._connected_at = self._loop.time()
 
     def on_lost(self) -> bool:
-        """The connection is gone; whether there was one. There is none while opening, which tries again itself."""
+        """Forget the lost connection. Return True if there was one.
+
+        While the owner is opening there is none, and opening retries by itself.
+        """
         had_one = self.connection is not None
         self.connection = None
         return had_one
 
     def reconnect(self, assigned_url: str | None = None, *, after: asyncio.Future[None] | None = None) -> None:
-        """Start to reconnect, first to ``assigned_url``, unless that is under way. It waits for ``after``, work of the
-        owner itself."""
+        """Start reconnecting, first to ``assigned_url``, unless a reconnection is already running.
+
+        It waits for ``after``, a task of the owner.
+        """
         if self._reconnecting is None and not self._session.is_closed:
             self._reconnecting = self._session.spawn(self._reconnect(assigned_url, after))
 
@@ -128,7 +133,7 @@ class ConnectionHandler:
         held_s = self._loop.time() - self._connected_at
         if after is not None:
             await asyncio.wait([after])
-            held_s = math.inf  # the broker closed it for that work
+            held_s = math.inf  # the broker closed it for the owner's task
         urls = iter([assigned_url])
         outages = self._session.outages
         if outages is not None:
@@ -154,11 +159,11 @@ class ConnectionHandler:
         finally:
             self._reconnecting = None
             if outages is not None:
-                outages.given_up(self)  # unless it has come back: it failed, or is closed meanwhile
+                outages.given_up(self)  # it failed or was closed, unless it has reconnected
 
     def _is_tolerated(self, error: PulsarError) -> bool:
         outages = self._session.outages
-        return tolerated_while_reconnecting(error) or (outages is not None and outages.heals(error))
+        return tolerated_while_reconnecting(error) or (outages is not None and outages.may_resolve(error))
 
     def _note_pause(self, failure: PulsarError, pause: float) -> None:
         if self._session.outages is not None:
@@ -168,12 +173,12 @@ class ConnectionHandler:
         )
 
     async def reconnected(self) -> None:
-        """Wait for a reconnection that is under way, for the operation timeout at most."""
+        """Wait for a running reconnection, at most for the operation timeout."""
         if self._reconnecting is not None:
             await asyncio.wait([self._reconnecting], timeout=self._session.config.operation_timeout_ms / 1000)
 
     async def stop(self) -> Connection | None:
-        """Reconnect no more; returns the connection to close the owner on, if there is one."""
+        """Stop reconnecting. Return the connection on which the owner must be closed, if there is one."""
         connection, self.connection = self.connection, None
         if self._reconnecting is not None:
             self._reconnecting.cancel()

@@ -1,4 +1,4 @@
-"""Contents by their schemas: received bytes as the values in them."""
+"""Contents and their schemas: conversion of received bytes to values."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ __all__ = [
 ]
 
 NULL_LENGTH: Final = 0xFFFFFFFF
-"""The length of a key or value that is null, in a content that holds both."""
+"""Length of a null key or value in a content that holds both."""
 
 BYTES: Final = SchemaInfo(SchemaType.NONE, name="Bytes")
-"""The schema of contents without one."""
+"""Schema of contents without a schema."""
 
 
 class TypedValue(NamedTuple):
-    """A value of a primitive schema, with the name of Java's class for it, which pulsar-client prints."""
+    """Value of a primitive schema, with the name of its Java class, which pulsar-client prints."""
 
     value: Any
     java_class: str
 
 
 def read_content(schema: SchemaInfo | None, content: bytes | None, key: bytes | None) -> Any:
-    """The value in a content; of keys and values an object of both.
+    """Decode a content with its schema. A KEY_VALUE content becomes an object of both.
 
-    Primitive values and plain bytes come as `TypedValue`, bytes as bytes. Raises ValueError if the content is not of
-    the schema, or the schema is none, and NotSupported if Avro is missing here.
+    Return primitive values and plain bytes as `TypedValue`, bytes as bytes. Raise ValueError if the content does not
+    match the schema or the schema is invalid, and NotSupported if Avro is not installed.
     """
     if schema is not None and schema.type is SchemaType.KEY_VALUE:
         try:
@@ -57,7 +57,7 @@ def read_content(schema: SchemaInfo | None, content: bytes | None, key: bytes | 
 
 
 def read_value(schema: SchemaInfo, raw: bytes | None) -> Any:
-    """As `read_content`, of a schema that is not one of keys and values."""
+    """Decode a content whose schema is not KEY_VALUE; see `read_content` for values and errors."""
     if raw is None:
         return None
     if schema.type is SchemaType.AVRO:
@@ -75,21 +75,21 @@ def read_value(schema: SchemaInfo, raw: bytes | None) -> Any:
 
 
 def parsed_definition(schema: SchemaInfo) -> Any:
-    """The definition of an AVRO or JSON schema, as fastavro takes it. Raises ValueError, and NotSupported."""
+    """Return the definition of an AVRO or JSON schema in fastavro's form. Raise ValueError or NotSupported."""
     try:
         definition = json.loads(schema.definition)
         if schema.type is not SchemaType.AVRO:
             return definition
-        # A default that does not fit its type is not looked at: what is read has all fields.
+        # Defaults are not checked against their types: encoded values have all fields.
         return load_fastavro().parse_schema(definition, _ignore_default_error=True)
     except NotSupported:
         raise
-    except Exception as error:  # fastavro answers a wrong structure with whatever it stumbles over
+    except Exception as error:  # fastavro raises arbitrary errors for a wrong structure
         raise ValueError(f"the definition cannot be read: {reason_of(error)}") from error
 
 
 def load_fastavro() -> Any:
-    """The package, loaded with the first content that needs it. Raises NotSupported."""
+    """Import fastavro, at the first content that needs it. Raise NotSupported if it is missing."""
     try:
         import fastavro
     except ImportError as error:
@@ -98,7 +98,7 @@ def load_fastavro() -> Any:
 
 
 def reason_of(error: Exception) -> str:
-    """On one line."""
+    """Return the message of an exception on one line."""
     return " ".join(str(error).split()) or type(error).__name__
 
 
@@ -112,7 +112,7 @@ def _split(content: bytes | None) -> tuple[bytes | None, bytes | None]:
         at += 4
         end = at if length == NULL_LENGTH else at + length
         if len(content) < end:
-            raise ValueError("the content is cut short: a length and that many bytes stand for key and for value")
+            raise ValueError("the content is truncated: key and value are each a length followed by that many bytes")
         parts.append(None if length == NULL_LENGTH else content[at:end])
         at = end
     return parts[0], parts[1]
@@ -122,7 +122,7 @@ def _avro_value(schema: SchemaInfo, raw: bytes) -> Any:
     parsed, source = parsed_definition(schema), io.BytesIO(raw)
     try:
         value = load_fastavro().schemaless_reader(source, parsed, None)
-    except Exception as error:  # fastavro has no class of its own for what it cannot read
+    except Exception as error:  # fastavro has no exception class for undecodable data
         raise ValueError(reason_of(error)) from error
     if rest := len(raw) - source.tell():
         raise ValueError(f"{rest} bytes are left over")

@@ -1,9 +1,7 @@
-"""The credentials of a client: tokens, passwords, certificates and issuers of tokens.
+"""Client credentials: tokens, passwords, certificates and token issuers.
 
-They are named as in Pulsar's configuration files.
-
-A :class:`Credentials` value holds the *source* of the secret, not the secret: it can be sent to another process, and a
-token file that is renewed is read again for every new connection.
+Names are those of Pulsar's configuration files. A :class:`Credentials` value holds the *source* of the secret, not the
+secret. It can be sent to another process, and a renewed token file is read again for every new connection.
 """
 
 from __future__ import annotations
@@ -37,13 +35,13 @@ _PASSWORD = "password"
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """One way to authenticate, over the binary protocol and over HTTP.
+    """Credentials for the binary protocol and for HTTP.
 
-    ``source`` is, for a token, ``token:...``, ``file:...``, ``env:NAME`` or the token itself. For basic authentication
-    it is ``{"userId": "...", "password": "..."}``, or says where that or ``user:password`` stands, ``file:...`` or
-    ``env:NAME``. For TLS it names the files of certificate and key, ``tlsCertFile:...,tlsKeyFile:...``, or is empty:
-    the certificate that the connection shows anyway authenticates the client, and nothing else is sent. For OAuth 2 it
-    is JSON, see `ClientGrant`: the client asks the issuer for tokens.
+    ``source`` depends on the method. Token: ``token:...``, ``file:...``, ``env:NAME`` or the token itself. Basic
+    authentication: ``{"userId": "...", "password": "..."}``, or ``file:...`` or ``env:NAME`` with that JSON or with
+    ``user:password``. TLS: the files of certificate and key, ``tlsCertFile:...,tlsKeyFile:...``, or empty; the
+    certificate of the connection authenticates the client, and nothing else is sent. OAuth 2: JSON, see `ClientGrant`;
+    the client requests tokens from the issuer.
     """
 
     method: Literal["token", "basic", "tls", "oauth2"]
@@ -63,33 +61,36 @@ class Credentials:
 
     @classmethod
     def oauth2(cls, issuer_url: str, private_key: str, *, audience: str = "", scope: str = "") -> Credentials:
-        """``private_key`` is the file that the issuer made for this client, ``file:///path``. Raises ValueError."""
-        given = {"issuerUrl": issuer_url, "privateKey": private_key, "audience": audience, "scope": scope}
-        credentials = cls("oauth2", json.dumps(given))
+        """Return credentials for OAuth 2. Raise ValueError.
+
+        ``private_key`` is the key file ``file:///path`` that the issuer created for this client.
+        """
+        params = {"issuerUrl": issuer_url, "privateKey": private_key, "audience": audience, "scope": scope}
+        credentials = cls("oauth2", json.dumps(params))
         _ = credentials.grant  # refused here if it cannot be read
         return credentials
 
     @classmethod
     def from_plugin(cls, plugin: str | None, params: str | None) -> Credentials | None:
-        """Read the pair ``authPlugin`` and ``authParams`` of Pulsar's configuration; None if there is no plug-in.
+        """Parse Pulsar's ``authPlugin`` and ``authParams``. Return None without a plug-in.
 
-        Java class names are understood by their last part. Raises ValueError for a plug-in that is not supported and
-        for parameters that cannot be read.
+        Java class names are recognized by their last part. Raise ValueError for an unsupported plug-in and for invalid
+        parameters.
         """
         name = (plugin or "").rpartition(".")[2]
         if not name or name in _DISABLED_NAMES:
             return None
-        given, method = params or "", _METHODS.get(name)
+        source, method = params or "", _METHODS.get(name)
         if method == "token":
-            return cls.token(_token_source(given))
+            return cls.token(_token_source(source))
         if method == "basic":
-            return cls("basic", given) if _is_elsewhere(given) else cls.basic(*_user_and_password(given))
+            return cls("basic", source) if _is_elsewhere(source) else cls.basic(*_user_and_password(source))
         if method == "tls":
-            credentials = cls("tls", given)
+            credentials = cls("tls", source)
             _ = credentials.certificate  # refused here if it cannot be read
             return credentials
         if method == "oauth2":
-            credentials = cls("oauth2", given)
+            credentials = cls("oauth2", source)
             _ = credentials.grant
             return credentials
         raise ValueError(
@@ -99,32 +100,31 @@ class Credentials:
 
     @property
     def auth_method(self) -> str:
-        """The name that travels in CONNECT; what an issuer gives is a token."""
+        """Method name in CONNECT. OAuth 2 sends a token."""
         return "token" if self.method == "oauth2" else self.method
 
     @property
     def grant(self) -> ClientGrant:
-        """How an issuer is asked for tokens, of the method ``oauth2``; raises ValueError."""
+        """Token request of the method ``oauth2``. Raises ValueError."""
         return ClientGrant.parse(self.source)
 
     @property
     def plugin(self) -> str:
-        """The short Java name, which `from_plugin` takes with the source."""
+        """Short Java name, which `from_plugin` accepts together with the source."""
         return _PLUGINS[self.method]
 
     @property
     def can_change(self) -> bool:
-        """Whether the next connection may bring another secret than this one: it stands in a file, or an issuer gives
-        it."""
+        """True if the next connection may use another secret, because it comes from a file or an issuer."""
         return self.method == "oauth2" or self.source.startswith("file:") or self.certificate is not None
 
     @property
     def certificate(self) -> tuple[str, str] | None:
-        """The files of certificate and key; None for other credentials, and where the connection has its own."""
+        """Files of certificate and key. None for other methods, and if the connection has its own certificate."""
         return _certificate_and_key(self.source) if self.method == "tls" and self.source else None
 
     def secret(self) -> str:
-        """The secret as it is now. Raises AuthenticationError if its file or environment variable cannot be read."""
+        """Return the current secret. Raise AuthenticationError if its file or environment variable cannot be read."""
         if self.method == "tls":
             return ""
         if self.method == "basic":
@@ -139,7 +139,7 @@ class Credentials:
         return _found(self.source, "token")
 
     def http_header(self) -> str | None:
-        """The value of the ``Authorization`` header; None for credentials without one."""
+        """Return the value of the ``Authorization`` header; None for credentials without one."""
         if self.method == "tls":
             return None
         if self.method == "basic":
@@ -165,17 +165,17 @@ def _user_and_password(params: str) -> tuple[str, str]:
 
 
 def _certificate_and_key(params: str) -> tuple[str, str]:
-    """Both forms of Pulsar: JSON, and ``name:value`` with commas between."""
+    """Parse the two files from JSON or from ``name:value`` pairs with commas; Pulsar has both forms."""
     if params.startswith("{"):
         return _json_field(params, _CERTIFICATE), _json_field(params, _KEY)
-    found = {name.strip(): value.strip() for name, _, value in (part.partition(":") for part in params.split(","))}
-    absent = [name for name in (_CERTIFICATE, _KEY) if not found.get(name)]
+    paths = {name.strip(): value.strip() for name, _, value in (part.partition(":") for part in params.split(","))}
+    absent = [name for name in (_CERTIFICATE, _KEY) if not paths.get(name)]
     if absent:
         raise ValueError(
             f"authentication by TLS: {' and '.join(absent)} missing in the authentication parameters, which are "
             f"{_CERTIFICATE}:/path,{_KEY}:/path"
         )
-    return found[_CERTIFICATE], found[_KEY]
+    return paths[_CERTIFICATE], paths[_KEY]
 
 
 def _json_field(params: str, name: str) -> str:
@@ -191,7 +191,7 @@ def _is_elsewhere(source: str) -> bool:
 
 
 def _found(source: str, what: str) -> str:
-    """What stands where the source says, or the source itself; ``what`` it is, for errors."""
+    """Return the secret that the source refers to, or the source itself. ``what`` names it in errors."""
     if source.startswith("file:"):
         return _read_file(source, what)
     return _read_environment(source.removeprefix("env:"), what) if source.startswith("env:") else source

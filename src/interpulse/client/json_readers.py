@@ -1,7 +1,8 @@
-"""Readers of the JSON in answers of the admin API, one per form of a body.
+"""Readers of JSON answers of the admin API, one per form of a body.
 
-A reader takes the decoded body, None if it is empty, and returns it or the value made of it. It raises
-:class:`UnexpectedJson` for a body of another form. :class:`HttpSession` calls readers and names the call in the error.
+A reader takes the decoded body, None if it is empty, and returns it or a value made from it. It raises
+:class:`UnexpectedJson` for a body of another form. :class:`HttpSession` calls readers and names the request in the
+error.
 """
 
 from __future__ import annotations
@@ -33,11 +34,11 @@ _EXCERPT_MAX: Final = 80
 
 
 class UnexpectedJson(ValueError):
-    """A body of another form. The message names the expected form, then the body."""
+    """Unexpected form of a body. The message names the expected form, then the body."""
 
 
 def _exactly(kind: type[T], words: str) -> Read[T]:
-    """Return a reader of one JSON type: a boolean is no integer."""
+    """Return a reader of one JSON type. A boolean is not an integer."""
     return lambda body: body if type(body) is kind else _refuse(body, words)
 
 
@@ -56,12 +57,12 @@ records: Final[Read[list[dict[str, Any]]]] = _list_of(dict, "a list of objects")
 
 
 def ignored(body: Any) -> None:
-    """Accept any body: the status is the answer."""
+    """Accept any body, because the status is the answer."""
 
 
 def string(body: Any) -> str:
     """Read plain text, quoted or not."""
-    if not isinstance(body, str) or body.lstrip()[:1] in ("{", "[", '"'):  # the beginning of JSON that was cut off
+    if not isinstance(body, str) or body.lstrip()[:1] in ("{", "[", '"'):  # truncated JSON
         _refuse(body, "a string")
     return body
 

@@ -1,4 +1,4 @@
-"""The messages of applications: outgoing ones, and those that entries are unpacked into."""
+"""Messages of applications: outgoing ones, and those unpacked from entries."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from interpulse.wire.ids import signed
 __all__ = ["Message", "OutgoingMessage", "messages_of"]
 
 UNCOMPRESSED_BYTES_MAX = 512 * 1024 * 1024
-"""The largest size of a decompressed entry; a broker's frame limit keeps real entries far below."""
+"""Maximum size of a decompressed entry. A broker's frame limit keeps real entries far below."""
 
 
 @dataclass(frozen=True, slots=True)
 class OutgoingMessage:
-    """A message as a producer sends it. ``content`` None is a tombstone. Times are ms since 1970, negative before."""
+    """Message to send. ``content`` None is a tombstone. Times are ms since 1970, negative before."""
 
     content: bytes | None
     key: str | bytes | None = None
@@ -30,15 +30,15 @@ class OutgoingMessage:
     event_time_ms: int = 0
     ordering_key: bytes | None = None
     deliver_at_ms: int | None = None
-    """When consumers of shared subscriptions get it at the earliest; others get it at once."""
+    """Earliest delivery time for shared subscriptions. Others receive the message immediately."""
 
     sequence_id: int | None = None
     replication_clusters: tuple[str, ...] = ()
     deliver_after_ms: int | None = None
-    """The same, counted from the moment of sending."""
+    """Delivery delay for shared subscriptions, counted from the moment of sending."""
 
     def due_from(self, now_ms: int) -> OutgoingMessage:
-        """The message with its delay turned into a time. Raises ValueError if it has both."""
+        """Return the message with its delay converted to a time. Raise ValueError if it has both."""
         if self.deliver_after_ms is None:
             return self
         if self.deliver_at_ms is not None:
@@ -48,16 +48,16 @@ class OutgoingMessage:
 
 @dataclass(slots=True)
 class Message:
-    """A received message. It is not to be changed; it is not frozen because that triples the cost of making one."""
+    """Received message. Treat it as immutable; it is not frozen because that triples the cost of creating one."""
 
     id: MessageId
     topic: str
     content: bytes | None
-    """None for a tombstone."""
+    """Payload, None for a tombstone."""
 
     key: str | None
     key_is_binary: bool
-    """The key was bytes; ``key`` is their base64 form, :attr:`key_bytes` the bytes."""
+    """True if the key was bytes. ``key`` is then their base64 form, :attr:`key_bytes` the bytes."""
 
     ordering_key: bytes | None
     properties: Mapping[str, str]
@@ -74,13 +74,13 @@ class Message:
 
     broker_publish_time_ms: int | None
     is_encrypted: bool
-    """The content is as the producer encrypted it."""
+    """True if the content is still encrypted."""
 
     batch_size: int
-    """Messages in the same entry, 0 outside batches."""
+    """Number of messages in the same entry, 0 outside batches."""
 
     was_encrypted: bool = False
-    """The content came encrypted, and this client has decrypted it."""
+    """True if the content came encrypted and this client has decrypted it."""
 
     @property
     def key_bytes(self) -> bytes | None:
@@ -100,10 +100,10 @@ def messages_of(
     first_chunk: Position | None = None,
     is_encrypted: bool | None = None,
 ) -> Iterator[Message]:
-    """The messages of an entry, those removed by compaction left out. Raises RemoteProtocolError.
+    """Return the messages of an entry without those removed by compaction. Raise RemoteProtocolError.
 
-    ``first_chunk``: the position of the first one, if the entry was assembled from chunks. ``is_encrypted``: whether
-    the payload is to be left as it is; None: as the metadata says.
+    ``first_chunk`` is the position of the first chunk if the entry was assembled from chunks. ``is_encrypted`` says if
+    the payload is left as it is; None: as the metadata says.
     """
     metadata = entry.metadata
     encrypted = len(metadata.encryption_keys) > 0 if is_encrypted is None else is_encrypted
@@ -141,7 +141,7 @@ def _message(
     encrypted: bool = False,
     behind: int = 0,
 ) -> Message:
-    """``one`` says what the messages of a batch have each for itself; ``behind``: how many of them come after it."""
+    """Build a message. ``one`` holds its own metadata in a batch, ``behind`` the number of messages after it."""
     metadata = entry.metadata
     broker = entry.broker_metadata
     sequence_id = one.sequence_id if one.HasField("sequence_id") else metadata.sequence_id + message_id.batch_index

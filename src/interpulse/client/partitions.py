@@ -1,4 +1,4 @@
-"""Partitions of topics, for producers and consumers: their names, opening all of them, looking for new ones."""
+"""Partitions of topics, for producers and consumers: names, opening, and the search for new ones."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def partition_names(topic: TopicName, partitions: int, first: int = 0) -> list[T
 
 
 class _OfOnePartition(Protocol):
-    """A producer or consumer of one partition."""
+    """Producer or consumer of one partition."""
 
     async def open(self) -> None: ...
 
@@ -32,7 +32,7 @@ class _OfOnePartition(Protocol):
 
 
 async def open_all(several: Sequence[_OfOnePartition]) -> None:
-    """Open all side by side. Close all again if one cannot be opened or the caller is cancelled."""
+    """Open all concurrently. Close all again if one cannot be opened or the caller is cancelled."""
     try:
         for outcome in await asyncio.gather(*(client.open() for client in several), return_exceptions=True):
             if outcome is not None:
@@ -43,10 +43,10 @@ async def open_all(several: Sequence[_OfOnePartition]) -> None:
 
 
 class PartitionWatch:
-    """The regular search for new partitions. Calls ``update`` once per interval until its owner awaits :meth:`stop`.
+    """Periodic search for new partitions. Calls ``update`` once per interval until its owner awaits :meth:`stop`.
 
-    A deleted topic is left alone: looking for its partitions must not create it again (PIP-344). Other failures are
-    logged, and the next interval tries again.
+    A deleted topic is ignored: looking up its partitions must not create it again (PIP-344). Other failures are logged,
+    and the next interval tries again.
     """
 
     def __init__(self, session: Session, update: Callable[[], Awaitable[None]], *, interval_ms: int, what: str) -> None:

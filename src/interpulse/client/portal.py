@@ -1,4 +1,4 @@
-"""An event loop in a thread, for callers that block: ``interpulse.sync`` and Spark tasks."""
+"""Event loop in a thread, for blocking callers: ``interpulse.sync`` and Spark tasks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Result = TypeVar("Result")
 
 
 class Portal:
-    """One event loop in one thread, for callers that block. The first call starts both, :meth:`close` ends both."""
+    """One event loop in one thread, for blocking callers. The first call starts both, :meth:`close` ends both."""
 
     def __init__(
         self, name: str = "interpulse", *, new_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop
@@ -29,7 +29,7 @@ class Portal:
         self._closed = False
 
     def call(self, work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
-        """Run the coroutine that ``work`` makes and wait for its result; an interrupt (Ctrl-C) cancels it."""
+        """Run the coroutine that ``work`` creates and wait for its result. An interrupt (Ctrl-C) cancels it."""
         future = self.submit(work)
         try:
             return future.result()
@@ -37,16 +37,16 @@ class Portal:
             future.cancel()
 
     def submit(self, work: Callable[[], Coroutine[Any, Any, Result]]) -> concurrent.futures.Future[Result]:
-        """Start the coroutine that ``work`` makes; any other thread may wait for the future."""
+        """Start the coroutine that ``work`` creates. Any other thread may wait for the future."""
         loop = self._running_loop()
         return asyncio.run_coroutine_threadsafe(work(), loop)
 
     def post(self, function: Callable[[], object]) -> None:
-        """Run a plain function in the loop, without waiting for it."""
+        """Run a function in the loop without waiting for it."""
         self._running_loop().call_soon_threadsafe(function)
 
     def run(self, work: Callable[[], Result]) -> Result:
-        """Run a plain function in the loop and wait for its result."""
+        """Run a function in the loop and wait for its result."""
 
         async def in_loop() -> Result:
             return work()

@@ -1,4 +1,4 @@
-"""The session of one client: connections, lookups, ids and background tasks, shared by its producers and consumers."""
+"""Session of one client: connections, lookups, ids and background tasks, shared by its producers and consumers."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ class Session:
     def __init__(
         self, config: ClientConfig, outages: Outages | None = None, *, remembers_brokers: bool = False
     ) -> None:
-        """``outages``: producers and readers that were open wait for the cluster as it says.
+        """Create a session.
 
-        ``remembers_brokers``: what was closed and is opened again goes to the same broker without a lookup, unless
-        that one refuses it.
+        ``outages`` decides how long producers and readers that were open wait for the cluster. With
+        ``remembers_brokers`` a reopened topic goes to the same broker without a lookup, unless that broker refuses it.
         """
         self.config = config
         self.outages = outages
@@ -47,7 +47,7 @@ class Session:
         self.pool = ConnectionPool(config)
         self.lookup: Lookup = (HttpLookup if config.url.is_http else BinaryLookup)(config, self.pool)
         self._ids = itertools.count()
-        self._known: dict[TopicName, BrokerAddress] = {}
+        self._remembered: dict[TopicName, BrokerAddress] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         self._closed = False
 
@@ -56,33 +56,33 @@ class Session:
         return self._closed
 
     def next_id(self) -> int:
-        """A number for a producer or consumer that no other of this client has."""
+        """Return an id for a producer or consumer that is unique within this client."""
         return next(self._ids)
 
     def backoff(self) -> Backoff:
         return Backoff(self.config.backoff_initial_ms, self.config.backoff_max_ms)
 
     async def connect(self, topic: TopicName, *, assigned_url: str | None = None) -> Connection:
-        """A connection to the broker that serves the topic: the one it was assigned to, else found by lookup."""
+        """Return a connection to the topic's broker: the assigned one, otherwise the one that lookup finds."""
         if self._closed:
             raise AlreadyClosed("the client is closed")
         if assigned_url:
             return await self.pool.get(BrokerAddress.parse(assigned_url))
-        known = self._known.pop(topic, None)
-        return await self.pool.get(known or await self.lookup.broker(topic))
+        remembered = self._remembered.pop(topic, None)
+        return await self.pool.get(remembered or await self.lookup.broker(topic))
 
     async def look_ahead(self, topics: Sequence[TopicName]) -> None:
-        """Find the brokers of many topics in one go; the next :meth:`connect` of each uses what was found."""
+        """Find the brokers of many topics. The next :meth:`connect` of each topic uses the result."""
         answers = await self.lookup.brokers(topics)
-        self._known |= {topic: found for topic, found in answers.items() if isinstance(found, BrokerAddress)}
+        self._remembered |= {topic: address for topic, address in answers.items() if isinstance(address, BrokerAddress)}
 
     def note_closed(self, topic: TopicName, broker: BrokerAddress) -> None:
-        """A producer or reader of the topic was closed that this broker served to the end."""
+        """Record that a producer or reader was closed, and that this broker served its topic until then."""
         if self._remembers_brokers:
-            self._known[topic] = broker
+            self._remembered[topic] = broker
 
     def spawn(self, work: Coroutine[Any, Any, Result]) -> asyncio.Task[Result]:
-        """Run something in the background; it is cancelled and awaited when the client closes."""
+        """Run a coroutine in the background. It is cancelled and awaited when the client closes."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._on_task_done)
@@ -104,7 +104,7 @@ class Session:
 
 
 def _telemetry(config: ClientConfig) -> Telemetry | None:
-    """None, and nothing of OpenTelemetry is loaded, where neither spans nor metrics are on."""
+    """Return the telemetry; None, without importing OpenTelemetry, if spans and metrics are off."""
     if config.tracing is False and config.metrics is False:
         return None
     from interpulse.client.telemetry.telemetry import Telemetry

@@ -1,7 +1,7 @@
-"""Encrypted connections: the trusted certificates, and the client's own.
+"""TLS connections: trusted certificates and the client's own.
 
-Certificates and keys are named by their files and read where a connection needs them, so the values here can be sent
-to another process and shown, and a renewed certificate counts from the next connection on.
+Certificates and keys are named by their files and read when a connection needs them. The values here can be sent to
+another process and logged, and a renewed certificate is used from the next connection on.
 """
 
 from __future__ import annotations
@@ -31,8 +31,10 @@ _ALERTS: Final = re.compile(
     "_ALERT_(BAD_CERTIFICATE|CERTIFICATE_[A-Z]+|UNSUPPORTED_CERTIFICATE|UNKNOWN_CA|ACCESS_DENIED|DECRYPT_ERROR"
     "|HANDSHAKE_FAILURE|INTERNAL_ERROR)$"
 )
-"""What servers end a handshake with when they do not like the client's certificate, or miss one; the last two come from
-Pulsar's binary port, where a certificate of a stranger is an internal error."""
+"""Alerts of servers that refuse or miss the client's certificate.
+
+The last two come from Pulsar's binary port, where an untrusted certificate is an internal error.
+"""
 
 _BROKEN: Final = (errno.EPIPE, errno.ECONNRESET)
 _LISTEN_S: Final = 2.0
@@ -40,18 +42,21 @@ _LISTEN_S: Final = 2.0
 
 @dataclass(frozen=True, slots=True)
 class TlsOptions:
-    """How to check the certificate of an encrypted address, and what to show there. The defaults check everything."""
+    """Certificate checks and the client's own certificate. The defaults check everything."""
 
     trust_certs_path: str | None = None
     insecure_allowed: bool = False
     hostname_verified: bool = True
     certificate_path: str | None = None
-    """The client's own certificate (PEM, with those that lead to a trusted one), shown to servers that ask for it."""
+    """Client certificate (PEM, with intermediate certificates), presented to servers that request one."""
     key_path: str | None = None
-    """The key of the certificate (PEM, without a password)."""
+    """Key of the client certificate (PEM, without a password)."""
 
     def context(self) -> ssl.SSLContext:
-        """Read the files. Raises CertificateError for the client's own, PulsarError for the trusted ones."""
+        """Read the files and return a context.
+
+        Raise CertificateError for the client's own files, PulsarError for the trusted certificates.
+        """
         try:
             context = ssl.create_default_context(cafile=self.trust_certs_path)
         except OSError as error:
@@ -65,9 +70,9 @@ class TlsOptions:
         return context
 
     def showing(self, credentials: Credentials | None, url: str) -> TlsOptions:
-        """These options with the certificate that the credentials consist of, if they do.
+        """Return these options with the certificate of the credentials, if the method is TLS.
 
-        Raises ValueError if they do and there is none, or if ``url`` is no address to show a certificate at.
+        Raise ValueError if there is no certificate then, or if ``url`` is not encrypted.
         """
         if credentials is None or credentials.method != "tls":
             return self
@@ -83,12 +88,11 @@ class TlsOptions:
         return shown
 
     def modified(self) -> tuple[tuple[int, int] | None, ...]:
-        """Which content the named files have now; another value means that `context` would make another context."""
+        """Return the state of the named files. If it changes, `context` would return a different context."""
         return tuple(_stamp(path) for path in (self.trust_certs_path, self.certificate_path, self.key_path))
 
     def refusal(self, address: str, error: BaseException | None) -> CertificateError | None:
-        """What an error of a connection says about the certificate that was shown there; None if it is about another
-        matter."""
+        """Return the server's reason for refusing the client certificate; None for any other connection error."""
         reason = getattr(error, "reason", None)
         if not isinstance(error, ssl.SSLError) or not isinstance(reason, str):
             return None
@@ -110,9 +114,9 @@ class TlsOptions:
     async def unheard_refusal(
         self, address: str, host: str, port: int, error: BaseException | None
     ) -> CertificateError | None:
-        """The same for a connection that broke while it was written to, which loses the last bytes of the server.
+        """Return the server's reason after a connection that broke during a write, which loses the server's last bytes.
 
-        Another connection sends nothing and reads, for two seconds at most.
+        Open another connection that sends nothing and reads, for at most two seconds.
         """
         if not isinstance(error, OSError) or error.errno not in _BROKEN:
             return None
@@ -123,7 +127,7 @@ class TlsOptions:
         return None
 
     def _listen(self, host: str, port: int) -> None:
-        """Raises the server's refusal; TimeoutError if it only waits for the first bytes of the client."""
+        """Raise the server's refusal. Raise TimeoutError if the server only waits for the client's first bytes."""
         with (
             socket.create_connection((host, port), _LISTEN_S) as plain,
             self.context().wrap_socket(plain, server_hostname=host) as encrypted,
@@ -160,8 +164,9 @@ class TlsOptions:
 
 
 class KeptContext:
-    """The context of options, made anew when one of their files was replaced: making one reads all trusted certificates
-    and takes tens of milliseconds. Connections that are open stay as they are.
+    """Cached context of options, created again when one of their files is replaced.
+
+    Creating one reads all trusted certificates, which takes tens of milliseconds. Open connections are not affected.
     """
 
     def __init__(self, options: TlsOptions) -> None:
@@ -170,9 +175,10 @@ class KeptContext:
         self._modified: object = None
 
     def current(self) -> ssl.SSLContext:
-        """Raises what `TlsOptions.context` does, for the first context only.
+        """Return the context. Raise the errors of `TlsOptions.context`, for the first context only.
 
-        While new files cannot be used, they may be half replaced, the earlier context stays; the next call tries again.
+        While new files cannot be used, perhaps because only one is replaced yet, the earlier context remains. The next
+        call tries again.
         """
         modified = self._options.modified()
         if self._context is None or modified != self._modified:
@@ -198,11 +204,11 @@ def _check_file(what: str, path: str, mark: bytes) -> None:
 
 
 def _stamp(path: str | None) -> tuple[int, int] | None:
-    """Inode and time of change; None for no file."""
+    """Return inode and modification time of a file; None if it does not exist."""
     if not path:
         return None
     try:
-        found = Path(path).stat()
+        status = Path(path).stat()
     except OSError:
         return None
-    return found.st_ino, found.st_mtime_ns
+    return status.st_ino, status.st_mtime_ns

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from interpulse.model.changes import AdminChange, TopicAdminChange
 from interpulse.model.names import NamespaceName, TopicName
+
+if TYPE_CHECKING:  # clients load this module for `AdminRequest` and do without the policies behind the changes
+    from interpulse.model.changes import AdminChange, TopicAdminChange
 
 __all__ = [
     "AUDITED_KINDS",

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from interpulse.model.clusters import ClusterData, FailureDomain, TenantInfo
 from interpulse.model.names import NamespaceName, TopicName
-from interpulse.model.policies.namespace_policies import NamespacePolicies
-from interpulse.model.policies.topic_policies import TopicPolicyRecord
-from interpulse.model.schemas import SchemaInfo
-from interpulse.model.topics import PartitionedTopicMetadata
+
+if TYPE_CHECKING:  # commands load this module and do without the documents
+    from interpulse.model.clusters import ClusterData, FailureDomain, TenantInfo
+    from interpulse.model.policies.namespace_policies import NamespacePolicies
+    from interpulse.model.policies.topic_policies import TopicPolicyRecord
+    from interpulse.model.schemas import SchemaInfo
+    from interpulse.model.topics import PartitionedTopicMetadata
 
 __all__ = [
     "AdminChange",

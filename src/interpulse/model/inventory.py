@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from interpulse.model.names import TopicName
 
-__all__ = ["ListedKind", "TopicRow"]
+__all__ = ["PLAIN", "ListedKind", "TopicRow"]
+
+PLAIN: Final = -1
+"""Index of a plain topic beside partitions of the same name."""
 
 
 class ListedKind(StrEnum):
@@ -24,11 +27,13 @@ class ListedKind(StrEnum):
 class TopicRow(NamedTuple):
     """One base name.
 
-    ``indexes`` are those of the stored partitions if they are not 0 to ``partitions`` - 1; PLAIN of `rules.inventory`
-    stands for a plain topic of the same name. ``exact``: the count is the recorded one, else it follows from the
-    partitions. ``schema_hash`` covers all ``schema_versions`` versions; None if there are none, or they were not read.
-    ``subscriptions``: None if they were not read. ``error`` is the reason why the row is incomplete. ``deleted``: the
-    metadata says that a deletion has begun.
+    * ``indexes``: indexes of the stored partitions unless they are 0 to ``partitions`` - 1; PLAIN is a plain topic of
+      the same name.
+    * ``exact``: True if the count is the recorded one, False if it follows from the partitions.
+    * ``schema_hash``: covers all ``schema_versions`` versions; None if there are none, or they were not read.
+    * ``subscriptions``: None if they were not read.
+    * ``error``: the reason why the row is incomplete.
+    * ``deleted``: True if the metadata says that a deletion has begun.
     """
 
     topic: TopicName

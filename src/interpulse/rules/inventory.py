@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
-from interpulse.model.inventory import ListedKind, TopicRow
+from interpulse.model.inventory import PLAIN, ListedKind, TopicRow
 from interpulse.model.names import TopicName
 from interpulse.model.policies.namespace_policies import (
     NON_PARTITIONED,
@@ -17,7 +17,6 @@ from interpulse.model.policies.namespace_policies import (
 from interpulse.rules.effective_policies import effective_schema_strategy
 
 __all__ = [
-    "PLAIN",
     "SETTINGS",
     "NamespaceInventory",
     "NamespaceState",
@@ -28,9 +27,6 @@ __all__ = [
     "needs_settings",
     "with_count",
 ]
-
-PLAIN: Final = -1
-"""The index that stands for a plain topic beside partitions of the same name."""
 
 SETTINGS: Final = (
     "allowAutoTopicCreation",

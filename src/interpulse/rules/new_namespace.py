@@ -10,7 +10,8 @@ from typing import Any
 
 from interpulse.model.policies.catalogue import OF_NAMESPACES, TOPIC_CREATION
 from interpulse.model.policies.namespace_policies import NamespacePolicies
-from interpulse.rules.policy_checks import Limits, check_schema_switch, check_value
+from interpulse.rules.checks_by_kind import Limits, check_value
+from interpulse.rules.policy_checks import check_schema_switch
 
 __all__ = ["check_new_policies"]
 

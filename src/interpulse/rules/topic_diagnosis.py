@@ -22,9 +22,8 @@ from interpulse.model.changes import (
     SetPartitionCount,
     TopicAdminChange,
 )
-from interpulse.model.inventory import ListedKind, TopicRow
+from interpulse.model.inventory import PLAIN, ListedKind, TopicRow
 from interpulse.model.names import TopicName
-from interpulse.rules.inventory import PLAIN
 
 __all__ = ["Deletion", "Disagreement", "Finding", "diagnose"]
 

@@ -5,9 +5,9 @@ rows serves one task of a micro-batch, with ids derived from the batch, or ids s
 has seen under that name.
 
 That alone is not enough. When one of several pipelined sends fails while later ones are stored, the broker takes a
-plain resend of the failed one for a repeat and drops it. The broker also forgets names after a while. Hence the rule of
-this module: whenever the broker's last sequence id is not the one of the last committed batch, the target is read back
-and decides.
+plain resend of the failed one for a repeat and drops it. The broker also forgets names after a while. So
+the rule of this module is: whenever the broker's last sequence id is not the one of the last committed batch, the
+target is read back and decides.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ def load_summaries(path: Path) -> dict[str, Any]:
     try:
         body: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
-        _log.warning("summary of batches cannot be read, the next batch writes it anew file=%s error=%s", path, error)
+        _log.warning("summary of batches cannot be read, the next batch writes it again file=%s error=%s", path, error)
         return {}
     return body
 

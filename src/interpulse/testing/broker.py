@@ -46,8 +46,9 @@ class InProcessBroker:
 
     @property
     def service_url(self) -> str:
-        """Address of the binary protocol: ``pulsar://127.0.0.1:<port>``, or ``pulsar+ssl://`` if the settings disable
-        that port.
+        """Address of the binary protocol: ``pulsar://127.0.0.1:<port>``.
+
+        It is ``pulsar+ssl://`` if the settings disable the plain port.
         """
         return self._app.service_url
 

@@ -14,8 +14,9 @@ class Fault:
     """An active fault: until it has acted ``times`` times, until :meth:`end`, or until its ``with`` block ends."""
 
     def __init__(self, name: str, times: int | None, on_end: Callable[[bool], object]) -> None:
-        """Set the callback ``on_end``, called once, in any thread: with True if the test ended the fault, else with
-        False.
+        """Set the callback ``on_end``, which is called once, in any thread.
+
+        Its argument is True if the test ended the fault.
         """
         if times is not None and times < 1:
             raise ValueError(f"times={times}: a fault acts at least once; leave it out for a lasting one")

@@ -241,12 +241,12 @@ class _WatchedReceipts:
 
 
 def command_name(kind: int) -> str:
-    """The name of a command in the protocol."""
+    """Return the name of a command in the protocol."""
     return _TYPES.DESCRIPTOR.enum_types_by_name["Type"].values_by_number[kind].name
 
 
 def names_topic(kind: int) -> bool:
-    """Whether a command says which topic it is about, by name or by its producer or consumer."""
+    """Return True if a command names its topic, directly or by its producer or consumer."""
     content = getattr(pb.BaseCommand(), COMMANDS[kind])
     return any(hasattr(content, name) for name in ("topic", "producer_id", "consumer_id"))
 

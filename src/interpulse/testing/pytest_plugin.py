@@ -58,8 +58,9 @@ def pulsar_broker_factory(tmp_path: Path) -> Iterator[BrokerFactory]:
 
 @pytest.fixture
 def pulsar_cluster_pair(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[ClusterPair]:
-    """Provide two clusters, ``east`` and ``west``, registered at each other, without the Spark job that copies
-    messages.
+    """Provide two clusters, ``east`` and ``west``, registered at each other.
+
+    The Spark job that copies messages is not started.
 
     The marker ``pulsar_settings`` sets keys of ``broker.conf`` for both.
     """

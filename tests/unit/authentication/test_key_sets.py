@@ -21,6 +21,7 @@ from interpulse.authentication.key_sets import KeySet, json_key, read_key_set
 from interpulse.authentication.signing_keys import UnusableKey
 from interpulse.authentication.tokens import BadToken, ExpiredToken, TokenVerifier
 from interpulse.serving.exposition import Exposition
+from tests.support.fake_clock import FakeClock
 
 RSA, SMALL = rsa.generate_private_key(65537, 2048), rsa.generate_private_key(65537, 1024)
 CURVE, NEXT = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
@@ -174,13 +175,6 @@ def test_token_when_it_has_expired_then_its_own_key_says_so() -> None:
 # --- sets that change
 
 
-class Clock:
-    now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 def written(path: Path, *keys: object) -> str:
     """Replace the file as a rotation does; each has a time of its own, whatever the resolution of the disk."""
     path.write_bytes(content(*keys) if keys else b"{")
@@ -193,7 +187,7 @@ STAMPS = iter(range(1_000_000_000, 2_000_000_000, 1_000_000))
 
 
 def test_set_when_its_file_changes_then_is_read_again_after_the_time_that_is_set(tmp_path: Path) -> None:
-    clock, path = Clock(), tmp_path / "keys.json"
+    clock, path = FakeClock(), tmp_path / "keys.json"
     keys = KeySet(written(path, OLD), 10, clock)
     verifier = TokenVerifier(None, key_set=keys)
     old, new = signed(SECRET, "HS256", "old"), signed(CURVE, "ES256", "new")
@@ -209,7 +203,7 @@ def test_set_when_its_file_changes_then_is_read_again_after_the_time_that_is_set
 
 
 def test_set_when_no_time_is_set_then_is_read_once(tmp_path: Path) -> None:
-    clock, path = Clock(), tmp_path / "keys.json"
+    clock, path = FakeClock(), tmp_path / "keys.json"
     keys = KeySet(written(path, OLD), 0, clock)
     written(path, NEW)
     clock.now += 1e9
@@ -224,7 +218,7 @@ def damage(path: Path) -> None:
 def test_set_when_its_file_is_damaged_then_the_earlier_keys_stay_until_it_is_whole_again(
     harm: Callable[[Path], None], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    clock, path = Clock(), tmp_path / "keys.json"
+    clock, path = FakeClock(), tmp_path / "keys.json"
     keys = KeySet(written(path, OLD), 1, clock)
     harm(path)
     for looks in (1, 2):
@@ -246,7 +240,7 @@ def test_metrics_when_there_is_a_set_then_tell_its_keys_and_failures(tmp_path: P
     path = tmp_path / "keys.json"
     meter = AccessMeter()
     assert figures(meter) == []
-    clock = Clock()
+    clock = FakeClock()
     meter.token_keys = KeySet(written(path, OLD, NEW), 1, clock)
     damage(path)
     clock.now += 1

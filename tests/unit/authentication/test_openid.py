@@ -16,6 +16,7 @@ from interpulse.authentication.issuer_keys import IssuerKeys, IssuerUnavailable,
 from interpulse.authentication.openid import OpenIdProvider
 from interpulse.authentication.tokens import TokenProvider, TokenVerifier
 from interpulse.client.transport.json_documents import JsonDocuments
+from tests.support.fake_clock import FakeClock
 from tests.support.issuer import AUDIENCE, Issuer
 from tests.support.tokens import SECRET, signed
 
@@ -28,14 +29,7 @@ def issuer() -> Iterator[Issuer]:
         yield running
 
 
-class Clock:
-    now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-def keys(issuer: Issuer, clock: Clock | None = None, **more: float) -> IssuerKeys:
+def keys(issuer: Issuer, clock: FakeClock | None = None, **more: float) -> IssuerKeys:
     return IssuerKeys(
         issuer.url, JsonDocuments(), https_required=False, now=clock or time.monotonic, **more
     )  # fmt: skip
@@ -115,7 +109,7 @@ async def test_keys_when_many_ask_then_the_issuer_is_asked_once(issuer: Issuer) 
 
 
 async def test_keys_when_the_issuer_changes_them_then_the_new_one_is_found(issuer: Issuer) -> None:
-    clock = Clock()
+    clock = FakeClock()
     found = keys(issuer, clock)
     await found.find("first")
     issuer.rotate("second")
@@ -131,7 +125,7 @@ async def test_keys_when_the_issuer_changes_them_then_the_new_one_is_found(issue
 async def test_keys_when_the_issuer_is_away_then_those_that_are_there_are_used_until_they_expire(
     issuer: Issuer,
 ) -> None:
-    clock = Clock()
+    clock = FakeClock()
     found = keys(issuer, clock, refresh_seconds=10, expiry_seconds=20)
     await found.find("first")
     issuer.reachable = False

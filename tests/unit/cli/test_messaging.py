@@ -36,4 +36,4 @@ async def test_pace_when_limited_then_spreads_events_evenly(monkeypatch: pytest.
 def test_web_url_when_it_has_the_path_of_requests_then_is_wrong_usage() -> None:
     result = CliRunner().invoke(main, ["produce", "--url", "http://localhost:1/admin/v2", "t", "-m", "x"])
     assert result.exit_code == 2
-    assert "leave out /admin/v2" in result.stderr
+    assert "omit /admin/v2" in result.stderr

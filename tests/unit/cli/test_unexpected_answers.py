@@ -69,7 +69,7 @@ def test_commands_when_answered_with_something_else_then_end_with_a_sentence(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["topics", "compaction-status", "a/b/c"], "with something else than an object with the field 'status': {}"),
+        (["topics", "compaction-status", "a/b/c"], "with something other than an object with the field 'status': {}"),
         (["topics", "lookup", "a/b/c"], "answered a lookup without the address of a broker: {}"),
         (
             ["namespaces", "set-clusters", "a/b", "-c", "x", "--preview"],
@@ -91,6 +91,6 @@ def test_preview_when_the_configuration_is_empty_then_names_the_call(web: StubWe
     result = CliRunner().invoke(admin, arguments)
     assert result.exit_code == 1
     assert result.stderr == (
-        f"Error: {web.url} answered GET /admin/v2/brokers/configuration/runtime with something else than an object: "
+        f"Error: {web.url} answered GET /admin/v2/brokers/configuration/runtime with something other than an object: "
         "nothing\n"
     )

@@ -133,7 +133,7 @@ async def test_owner_when_it_is_closed_and_comes_back_at_once_then_that_is_count
         owner.handler.on_lost()
         owner.handler.reconnect()
         await owner.handler.reconnected()
-        (healed,) = outages.take_healed()
+        (healed,) = outages.take_resolved()
         assert (healed.times, healed.reason.startswith("the owner of persistent://public/default/t was closed")) == (
             1,
             True,
@@ -158,7 +158,7 @@ async def test_owner_when_it_is_closed_or_fails_while_reconnecting_then_it_waits
             await owner.handler.stop()
         else:
             await owner.handler.reconnected()
-        assert (outages.waiting(0.0), outages.take_healed()) == (None, [])
+        assert (outages.waiting(0.0), outages.take_resolved()) == (None, [])
         await session.close()
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from interpulse.client.outages import Healed, Outages, remedy_for
+from interpulse.client.outages import Outages, ResolvedOutage, remedy_for
 from interpulse.model.errors import (
     AuthenticationError,
     AuthorizationError,
@@ -41,15 +41,15 @@ GONE = NotConnected("no route")
     ],
 )
 def test_only_what_heals_by_itself_is_waited_for(error, heals):
-    assert Outages("x").heals(error("why")) is heals
+    assert Outages("x").may_resolve(error("why")) is heals
 
 
 def test_expired_token_heals_where_it_is_read_again():
-    assert Outages("x", rereads_credentials=True).heals(AuthenticationError("expired"))
+    assert Outages("x", rereads_credentials=True).may_resolve(AuthenticationError("expired"))
 
 
 def test_full_topic_heals_only_where_others_do_not_wait_for_it():
-    assert not Outages("x", waits_for_room=False).heals(NoRoomLeft("full"))
+    assert not Outages("x", waits_for_room=False).may_resolve(NoRoomLeft("full"))
 
 
 def test_outage_of_an_hour_is_told_once_a_minute_with_its_length_and_its_end(caplog):
@@ -85,7 +85,7 @@ def test_outage_that_the_last_waiter_gave_up_is_no_part_of_one_an_hour_later():
     outages.note(GONE, 3600.0, waiter="a")
     outages.over(3600.5)
     outages.given_up("a")
-    assert outages.take_healed() == [Healed("x", "no route", 1, 0.5)]
+    assert outages.take_resolved() == [ResolvedOutage("x", "no route", 1, 0.5)]
 
 
 def test_outage_goes_on_for_the_waiters_that_are_left():
@@ -94,7 +94,7 @@ def test_outage_goes_on_for_the_waiters_that_are_left():
     outages.note(GONE, 1.0, waiter="b")
     outages.given_up("a")
     outages.over(5.0)
-    assert outages.take_healed() == [Healed("x", "no route", 1, 5.0)]
+    assert outages.take_resolved() == [ResolvedOutage("x", "no route", 1, 5.0)]
 
 
 def test_outage_counts_from_where_its_first_attempt_began():
@@ -110,11 +110,11 @@ def test_what_healed_is_counted_by_its_reason_until_it_is_taken():
         outages.note(error, begin)
         outages.over(begin + 1.5)
     outages.over(30.0)
-    assert outages.take_healed() == [
-        Healed("pulsar://a:1", "no route", 2, 3.0),
-        Healed("pulsar://a:1", "moved", 1, 1.5),
+    assert outages.take_resolved() == [
+        ResolvedOutage("pulsar://a:1", "no route", 2, 3.0),
+        ResolvedOutage("pulsar://a:1", "moved", 1, 1.5),
     ]
-    assert outages.take_healed() == []
+    assert outages.take_resolved() == []
 
 
 def test_of_very_many_reasons_only_some_are_kept():
@@ -122,7 +122,7 @@ def test_of_very_many_reasons_only_some_are_kept():
     for number in range(1000):
         outages.note(NotConnected(f"topic {number}"), float(number))
         outages.over(float(number))
-    assert 0 < len(outages.take_healed()) < 100
+    assert 0 < len(outages.take_resolved()) < 100
 
 
 @pytest.mark.parametrize(
@@ -130,19 +130,19 @@ def test_of_very_many_reasons_only_some_are_kept():
     [
         ("interpulse.model.errors.NotConnected: no route", "start the cluster"),
         ("the source gives no answer", "start the cluster"),
-        ("The broker is out of room and takes no messages until there is", "make room on the disk"),
+        ("The broker is out of room and takes no messages until there is", "free disk space"),
         ("QuotaExceededException: Cannot create producer on topic with backlog quota exceeded", "consume or clear"),
         ("AuthenticationError: Failed to authenticate", "renew the credentials"),
         ("Token has expired", "renew the credentials"),
-        ("The topic t is fenced: no room left in /log: No space left on device", "make room on the disk"),
+        ("The topic t is fenced: no room left in /log: No space left on device", "free disk space"),
         ("Exceed maximum message size: 153 bytes (maxMessageSize=1)", "raise the limit for the topic"),
         ("Partition metadata not found for the partitioned topic: t", "create the topic"),
         ("AuthorizationError: Client is not authorized to Produce", "grant the role"),
-        ("it is terminated", "the topic takes nothing any more"),
-        ("IncompatibleSchema: schema auto updating is disabled", "let the topic take the schema"),
-        ("LaneInUse: t: producer", "end the other writer"),
-        ("Messages must be encrypted (encryptionRequired=true)", "encrypt what is published"),
-        ("Encryption is required in persistent://t/ns/x", "encrypt what is published"),
+        ("it is terminated", "the topic is terminated"),
+        ("IncompatibleSchema: schema auto updating is disabled", "allow the schema on the topic"),
+        ("LaneInUse: t: producer", "stop the other writer"),
+        ("Messages must be encrypted (encryptionRequired=true)", "encrypt the messages"),
+        ("Encryption is required in persistent://t/ns/x", "encrypt the messages"),
     ],
 )
 def test_refusals_have_a_remedy(told, remedy):

@@ -257,7 +257,7 @@ async def test_cluster_when_it_answers_nonsense_then_is_no_broker() -> None:
     with StubWeb() as web:
         web.answer("GET", "/admin/v2/persistent/t/ns/x/partitions", ["ok"])
         async with AdminClient(web.url) as nonsense:
-            with pytest.raises(UnknownError, match=f"{web.url} answered .* with something else than an object"):
+            with pytest.raises(UnknownError, match=f"{web.url} answered .* with something other than an object"):
                 await partition_metadata(nonsense, TOPIC)
 
 

@@ -3,60 +3,38 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 
 import pytest
 
 from interpulse.serving.address_events import DroppedConnections, FailedAuthentications
-
-
-class Clock:
-    """Timers that ring when the test says so."""
-
-    def __init__(self) -> None:
-        self.waiting: list[tuple[Callable[[], None], list[bool]]] = []
-
-    def later(self, seconds: float, call: Callable[[], None]) -> Clock.Timer:
-        assert seconds == 60
-        running = [True]
-        self.waiting.append((call, running))
-        return Clock.Timer(running)
-
-    def minute_passes(self) -> None:
-        waiting, self.waiting = self.waiting, []
-        for call, running in waiting:
-            if running[0]:
-                call()
-
-    class Timer:
-        def __init__(self, running: list[bool]) -> None:
-            self._running = running
-
-        def cancel(self) -> None:
-            self._running[0] = False
+from tests.support.fake_clock import FakeTimers
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def timers() -> FakeTimers:
+    return FakeTimers()
+
+
+def minute_passes(timers: FakeTimers) -> None:
+    assert set(timers.run()) <= {60}
 
 
 @pytest.fixture
-def dropped(clock: Clock, caplog: pytest.LogCaptureFixture) -> DroppedConnections:
+def dropped(timers: FakeTimers, caplog: pytest.LogCaptureFixture) -> DroppedConnections:
     caplog.set_level(logging.WARNING)
-    return DroppedConnections(later=clock.later)
+    return DroppedConnections(later=timers.later)
 
 
 def test_drops_when_one_address_has_many_then_two_lines_a_minute_tell_all(
-    dropped: DroppedConnections, clock: Clock, caplog: pytest.LogCaptureFixture
+    dropped: DroppedConnections, timers: FakeTimers, caplog: pytest.LogCaptureFixture
 ) -> None:
     for number in range(1000):
         dropped.note("10.0.0.1", f"garbage {number}", let_in=False, peer=f"/10.0.0.1:{number}")
     assert caplog.messages == ["connection dropped address=/10.0.0.1:0 reason=garbage 0"]
-    clock.minute_passes()
+    minute_passes(timers)
     assert caplog.messages[1:] == ["more connections dropped address=10.0.0.1 count=999 newest_reason=garbage 999"]
-    clock.minute_passes()
-    assert clock.waiting == []
+    minute_passes(timers)
+    assert timers.waiting == []
     dropped.note("10.0.0.1", "again", let_in=False)
     assert caplog.messages[2:] == ["connection dropped address=10.0.0.1 reason=again"]
     assert dropped.count == 1001
@@ -81,48 +59,28 @@ def test_drops_when_addresses_and_clients_differ_then_each_has_its_line(
 
 
 def test_drops_when_there_are_too_many_addresses_then_the_others_are_told_together(
-    dropped: DroppedConnections, clock: Clock, caplog: pytest.LogCaptureFixture
+    dropped: DroppedConnections, timers: FakeTimers, caplog: pytest.LogCaptureFixture
 ) -> None:
     for number in range(5000):
         dropped.note(f"10.0.{number // 256}.{number % 256}", "garbage", let_in=False)
-    assert len(clock.waiting) == len(caplog.messages) == 1001
-    clock.minute_passes()
+    assert len(timers.waiting) == len(caplog.messages) == 1001
+    minute_passes(timers)
     assert caplog.messages[1001:] == ["more connections dropped address=others count=3999 newest_reason=garbage"]
 
 
 def test_drops_when_the_program_stops_then_what_was_not_told_is_told(
-    dropped: DroppedConnections, clock: Clock, caplog: pytest.LogCaptureFixture
+    dropped: DroppedConnections, timers: FakeTimers, caplog: pytest.LogCaptureFixture
 ) -> None:
     dropped.note("10.0.0.1", "garbage", let_in=False)
     dropped.note("10.0.0.1", "garbage", let_in=False)
     dropped.close()
     assert caplog.messages[1:] == ["more connections dropped address=10.0.0.1 count=1 newest_reason=garbage"]
-    clock.minute_passes()
+    minute_passes(timers)
     assert len(caplog.messages) == 2
 
 
-class Timers:
-    """They ring when the test says so."""
-
-    def __init__(self) -> None:
-        self._waiting: list[Callable[[], None]] = []
-
-    def later(self, seconds: float, call: Callable[[], None]) -> Timers:
-        assert seconds == 60
-        self._waiting.append(call)
-        return self
-
-    def cancel(self) -> None:
-        self._waiting.clear()
-
-    def ring(self) -> None:
-        waiting, self._waiting = self._waiting, []
-        for call in waiting:
-            call()
-
-
 def test_failures_when_one_address_has_many_then_two_lines_a_minute_tell_all(caplog: pytest.LogCaptureFixture) -> None:
-    timers = Timers()
+    timers = FakeTimers()
     failed = FailedAuthentications(later=timers.later)
     caplog.set_level(logging.DEBUG)
     for number in range(1000):
@@ -134,14 +92,14 @@ def test_failures_when_one_address_has_many_then_two_lines_a_minute_tell_all(cap
         "authentication failed address=10.0.0.2 reason=no token",
     ]
     assert len(caplog.records) == 1001
-    timers.ring()
+    minute_passes(timers)
     assert caplog.messages[1001:] == [
         "more authentications failed address=10.0.0.1 count=999 newest_reason=the token is wrong: 999"
     ]
 
 
 def test_failures_when_the_program_stops_then_what_was_not_told_is_told(caplog: pytest.LogCaptureFixture) -> None:
-    failed = FailedAuthentications(later=Timers().later)
+    failed = FailedAuthentications(later=FakeTimers().later)
     for _ in range(3):
         failed.note(None, "no token")
     failed.close()

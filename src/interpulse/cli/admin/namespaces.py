@@ -9,7 +9,6 @@ import click
 from interpulse.cli.admin.namespace_bundles import BUNDLE_COMMANDS
 from interpulse.cli.admin.namespace_properties import PROPERTY_COMMANDS
 from interpulse.cli.admin.permissions import NAMESPACE_PERMISSION_COMMANDS
-from interpulse.cli.admin.replication_plan import set_clusters_by_plan
 from interpulse.cli.admin.replication_status import show_status
 from interpulse.cli.admin.wide_lists import print_topics
 from interpulse.cli.policies.namespace_messaging import MESSAGING_COMMANDS
@@ -165,6 +164,8 @@ async def set_clusters(
     if shown_digest is not None and (previewed or not adjusted):
         raise click.UsageError("--plan-digest goes with --adjust-namespace-level-policies-automatically")
     if adjusted or previewed:
+        from interpulse.cli.admin.replication_plan import set_clusters_by_plan
+
         await set_clusters_by_plan(admin, namespace, clusters, previewed=previewed, shown_digest=shown_digest)
         return
     try:

@@ -165,8 +165,9 @@ def topics_of(topics: Sequence[TopicName], count: int) -> list[str]:
 
 
 def run_options(flags: dict[str, Any]) -> RunOptions:
-    """Remove the shared options from ``flags`` and open the histogram file. Raise click.UsageError if it cannot be
-    written.
+    """Remove the shared options from ``flags`` and open the histogram file.
+
+    Raise click.UsageError if it cannot be written.
     """
     path = flags.pop("histogram_file")
     return RunOptions(

@@ -18,8 +18,9 @@ _ENDLESS: Final = 2**63
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """Evenly spaced events: ``rate`` per second from ``start`` on, in seconds of some clock. A rate of 0 has no due
-    times.
+    """Evenly spaced events: ``rate`` per second from ``start`` on, in seconds of some clock.
+
+    A rate of 0 has no due times.
     """
 
     rate: float

@@ -1,3 +1,1 @@
-"""Commands ``interpulse top`` and ``interpulse check``: a cluster's state as an operator sees it, from the admin API
-alone.
-"""
+"""Commands ``interpulse top`` and ``interpulse check``, which show a cluster's state from the admin API alone."""

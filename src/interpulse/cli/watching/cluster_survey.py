@@ -60,8 +60,9 @@ class ClusterSurvey:
         self._rounds = 0
 
     async def look(self) -> Observation:
-        """Read the statistics once. The list of topics is read again every ten rounds. Raise PulsarError if it cannot
-        be.
+        """Read the statistics once.
+
+        The list of topics is read again every ten rounds. Raise PulsarError if it cannot be.
         """
         if self._rounds % _LISTED_EACH_ROUNDS == 0:
             self._names = await self._listed()

@@ -1,1 +1,1 @@
-"""The client of the admin API (``admin_client``): one module per resource."""
+"""Admin API client (``admin_client``), with one module per resource."""

@@ -1,4 +1,4 @@
-"""The admin client: everything a broker offers over REST, one method per operation.
+"""Admin client with one method per REST operation.
 
 ::
 
@@ -6,8 +6,8 @@
         await admin.topics.create_partitioned("persistent://demo/flights/departures", 4)
         print(await admin.topics.list("demo/flights"))
 
-Works against Apache Pulsar of any current line and against our own broker. Names are given as text or as the values of
-``interpulse.model.names``. Answers are the values of ``interpulse.model`` where there is one, else decoded JSON.
+Works with every supported line of Apache Pulsar and with Interpulse. Names are text or values of
+``interpulse.model.names``. Answers are values of ``interpulse.model`` where one exists, otherwise decoded JSON.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ __all__ = ["AdminClient"]
 
 
 class AdminClient(AsyncCloses):
-    """Administration of one cluster. Use it as an async context manager, or call :meth:`close`.
+    """Administration of one cluster.
 
-    ``web_url`` may name several hosts (``http://a:8080,b:8080``). Every method raises a class of
-    ``interpulse.model.errors``: what the broker answered, or NotConnected and OperationTimeout. The constructor
-    raises ValueError for a URL that is none; it opens nothing.
+    Use it as an async context manager, or call :meth:`close`. ``web_url`` may name several hosts
+    (``http://a:8080,b:8080``). The constructor opens no connection and raises ValueError for an invalid URL. Every
+    method raises a class of ``interpulse.model.errors``: the broker's error, NotConnected or OperationTimeout.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class AdminClient(AsyncCloses):
         tls: TlsOptions | None = None,
     ) -> None:
         self.web_url = shown_address(web_url)
-        """For messages."""
+        """Service URL, for messages."""
         self._http = self._new_session(web_url, credentials=credentials, timeout_ms=timeout_ms, tls=tls)
         self.clusters = ClustersAdmin(self._http)
         self.tenants = TenantsAdmin(self._http)
@@ -65,14 +65,14 @@ class AdminClient(AsyncCloses):
     def _new_session(
         self, web_url: str, *, credentials: Credentials | None, timeout_ms: int, tls: TlsOptions | None
     ) -> HttpSession:
-        """What makes the calls."""
+        """Return the HTTP session that makes the calls."""
         return HttpSession(web_url, credentials=credentials, timeout_ms=timeout_ms, tls=tls)
 
     async def close(self) -> None:
         await self._http.close()
 
     async def send(self, request: AdminRequest) -> None:
-        """Make a planned call, such as a change of an adjustment."""
+        """Send a planned request, such as one change of a replication plan."""
         of_topic = request.method != "PUT" and not request.path.startswith("/admin/v2/namespaces/")
         kind: Kind = "topic" if of_topic else "namespace"
         await self._http.request(request.method, request.path, kind=kind, read=ignored, body=request.body)

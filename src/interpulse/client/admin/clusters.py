@@ -1,4 +1,4 @@
-"""Admin calls about clusters, their failure domains and their namespace isolation policies."""
+"""Admin calls for clusters, their failure domains and their namespace isolation policies."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Isolations = list[BrokerIsolation]
 
 
 class ClustersAdmin:
-    """The clusters this cluster knows, itself included."""
+    """Registered clusters, including the local one."""
 
     def __init__(self, http: HttpSession) -> None:
         self._http = http
@@ -32,32 +32,42 @@ class ClustersAdmin:
         return await self._http.get(_cluster(name), kind="cluster", read=made_by(ClusterData.from_json))
 
     async def get_json(self, name: str) -> dict[str, Any]:
-        """Return the record like :meth:`get`, with every field as the broker sent it."""
+        """Return the cluster's record like :meth:`get`, with every field that the broker sent."""
         return await self._http.get(_cluster(name), kind="cluster", read=record)
 
     async def create(self, name: str, cluster: ClusterData, *, previewed: bool = False) -> Changes | None:
-        """Register a cluster, or return the changes if it is only ``previewed``. Raises AlreadyExists."""
+        """Register a cluster. Raise AlreadyExists.
+
+        With ``previewed`` nothing is changed and the changes are returned.
+        """
         body = cluster.to_json()
         return await make_change(self._http, "PUT", _cluster(name), body, kind="cluster", previewed=previewed)
 
     async def update(self, name: str, cluster: ClusterData, *, previewed: bool = False) -> Changes | None:
-        """Replace the record, or return the changes if it is only ``previewed``. Fields that are None are unset."""
+        """Replace the cluster's record. Fields that are None are removed.
+
+        With ``previewed`` nothing is changed and the changes are returned.
+        """
         body = cluster.to_json()
         return await make_change(self._http, "POST", _cluster(name), body, kind="cluster", previewed=previewed)
 
     async def delete(self, name: str, *, previewed: bool = False) -> Changes | None:
-        """Delete a cluster, or return the changes if it is only ``previewed``.
+        """Delete a cluster.
 
-        Our broker raises PreconditionFailed while something is replicated to the cluster.
+        With ``previewed`` nothing is changed and the changes are returned. Interpulse raises PreconditionFailed while a
+        namespace or topic is replicated to the cluster.
         """
         return await make_change(self._http, "DELETE", _cluster(name), kind="cluster", previewed=previewed)
 
     async def peers(self, name: str) -> Names | None:
-        """The peer clusters; None if they were never set."""
+        """Return the peer clusters; None if they were never set."""
         return await self._http.get(f"{_cluster(name)}/peers", kind="cluster", read=optional(names))
 
     async def set_peers(self, name: str, peers: Iterable[str] | None) -> None:
-        """Clusters that no namespace may be on together with this one. Raises PreconditionFailed for unknown ones."""
+        """Set the peer clusters: no namespace may be replicated to both a cluster and its peer.
+
+        Raise PreconditionFailed if one of them is not registered.
+        """
         await self._http.post(f"{_cluster(name)}/peers", None if peers is None else list(peers), kind="cluster")
 
     # Failure domains
@@ -67,11 +77,11 @@ class ClustersAdmin:
         return await self._http.get(f"{_cluster(name)}/failureDomains", kind="cluster", read=read)
 
     async def failure_domain(self, name: str, domain: str) -> FailureDomain:
-        """Raises NotFound."""
+        """Return a failure domain. Raise NotFound."""
         return await self._http.get(_domain(name, domain), kind="cluster", read=made_by(FailureDomain.from_json))
 
     async def set_failure_domain(self, name: str, domain: str, value: FailureDomain) -> None:
-        """Create or replace it. Raises Conflict if one of the brokers is in another domain."""
+        """Create or replace a failure domain. Raise Conflict if one of its brokers is in another domain."""
         await self._http.post(_domain(name, domain), value.to_json(), kind="cluster")
 
     async def delete_failure_domain(self, name: str, domain: str) -> None:
@@ -80,33 +90,34 @@ class ClustersAdmin:
     # Namespace isolation policies
 
     async def isolation_policies(self, name: str) -> dict[str, IsolationPolicy]:
-        """Return the policies by name. Raises NotFound if the cluster never had any."""
+        """Return the isolation policies by name. Raise NotFound if the cluster never had any."""
         read = each(made_by(IsolationPolicy.from_json))
         return await self._http.get(_isolation(name), kind="cluster", read=read)
 
     async def isolation_policy(self, name: str, policy_name: str) -> IsolationPolicy:
-        """Raises NotFound."""
+        """Return an isolation policy. Raise NotFound."""
         read = made_by(IsolationPolicy.from_json)
         return await self._http.get(_isolation_policy(name, policy_name), kind="cluster", read=read)
 
     async def set_isolation_policy(self, name: str, policy_name: str, policy: IsolationPolicy) -> None:
-        """Create or replace it; namespaces whose brokers change are unloaded, see ``unload_scope``.
+        """Create or replace an isolation policy.
 
-        Raises InvalidRequest for what cannot be followed, PreconditionFailed if there is no such cluster.
+        Namespaces whose brokers change are unloaded; see ``unload_scope``. Raise InvalidRequest for a policy that
+        cannot be satisfied and PreconditionFailed if the cluster does not exist.
         """
         await self._http.post(_isolation_policy(name, policy_name), policy.to_json(), kind="cluster")
 
     async def delete_isolation_policy(self, name: str, policy_name: str) -> None:
-        """Nothing is unloaded, and a policy that is not there is no error."""
+        """Delete an isolation policy, if it exists. No namespace is unloaded."""
         await self._http.delete(_isolation_policy(name, policy_name), kind="cluster")
 
     async def isolation_of_brokers(self, name: str) -> Isolations:
-        """Return the part of each registered broker in the policies."""
+        """Return the role of every registered broker in the isolation policies."""
         read = list_made_by(BrokerIsolation.from_json)
         return await self._http.get(f"{_isolation(name)}/brokers", kind="cluster", read=read)
 
     async def isolation_of_broker(self, name: str, broker: str) -> BrokerIsolation:
-        """Return the part of a broker ``host:port`` in the policies, registered or not."""
+        """Return the role of a broker ``host:port`` in the isolation policies. It need not be registered."""
         path = f"{_isolation(name)}/brokers/{path_segment('broker', broker)}"
         return await self._http.get(path, kind="cluster", read=made_by(BrokerIsolation.from_json))
 
@@ -128,7 +139,7 @@ def _isolation_policy(cluster: str, policy: str) -> str:
 
 
 def path_segment(kind: str, name: str) -> str:
-    """A name, encoded. Raises InvalidRequest for an empty one, which brokers take for all names."""
+    """Return a name, percent-encoded. Raise InvalidRequest for an empty one, which brokers take for all names."""
     if not name:
         raise InvalidRequest(f"The name of a {kind} must not be empty")
     return quote(name, safe="")

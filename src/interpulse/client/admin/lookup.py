@@ -1,4 +1,4 @@
-"""Admin calls about lookups: the broker and the bundle of a topic."""
+"""Admin calls that look up the broker and the bundle of a topic."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ __all__ = ["LookupAdmin"]
 
 
 class LookupAdmin:
-    """Lookups of topics, which never create one."""
+    """Lookups of topics. They never create a topic."""
 
     def __init__(self, http: HttpSession) -> None:
         self._http = http
 
     async def topic(self, topic: TopicName | str) -> dict[str, Any]:
-        """The addresses of the serving broker: ``brokerUrl``, ``httpUrl`` and their variants. Raises TopicNotFound."""
+        """Return the addresses of the serving broker: ``brokerUrl``, ``httpUrl`` and variants. Raise TopicNotFound."""
         name = TopicName.parse(str(topic))
         return await self._http.get(f"/lookup/v2/topic/{name.rest_path}", kind="topic", read=record)
 
     async def topics(self, topics: Iterable[TopicName | str]) -> dict[TopicName, dict[str, Any] | PulsarError]:
-        """The same for many topics with few questions (PIP-35), or one by one where the broker does not offer that.
+        """Look up many topics with few requests (PIP-35), or one by one if the broker has no batch lookup.
 
-        Every topic has addresses or its own failure; the topics need not exist.
+        Return the addresses of each topic, or its own failure. The topics need not exist.
         """
         wanted = [TopicName.parse(str(topic)) for topic in topics]
         return await lookup_over_http(self._http, wanted, self.topic)
 
     async def bundle_range(self, topic: TopicName | str) -> str:
-        """The hash range of the topic's bundle, such as ``0x40000000_0x80000000``."""
+        """Return the hash range of the topic's bundle, such as ``0x40000000_0x80000000``."""
         name = TopicName.parse(str(topic))
         return await self._http.get(f"/lookup/v2/topic/{name.rest_path}/bundle", kind="topic", read=string)

@@ -20,28 +20,28 @@ from interpulse.wire.ids import unsigned
 __all__ = ["is_committed", "is_marker", "messages_in_answer"]
 
 _EXACT_KEY: Final = "X-Interpulse-Base64-partition-key"
-"""Of our broker, where the key is not ASCII: Pulsar's header has question marks then."""
+"""Header with the exact key. Interpulse adds it for keys beyond ASCII, where Pulsar's header has question marks."""
 
 
 def is_marker(headers: Mapping[str, str]) -> bool:
-    """The entry was written by a broker for brokers, such as the snapshot of a replicated subscription."""
+    """Return True if a broker wrote the entry for brokers, such as a snapshot of a replicated subscription."""
     return "X-Pulsar-marker-type" in headers
 
 
 def is_committed(headers: Mapping[str, str]) -> bool:
-    """The entry belongs to no transaction, or to one that was committed."""
+    """Return True if the entry belongs to no transaction, or to a committed one."""
     return not (_truth(headers.get("X-Pulsar-txn-aborted", "")) or _truth(headers.get("X-Pulsar-txn-uncommitted", "")))
 
 
 def messages_in_answer(headers: Mapping[str, str], payload: bytes, topic: TopicName) -> list[Message]:
-    """The messages of the entry that an answer holds; those of an encrypted batch stay one.
+    """Return the messages of the entry in an answer. An encrypted batch stays one message.
 
-    Names of headers ignore case. Raises UnknownError for an answer that is no entry.
+    Header names ignore case. Raise UnknownError if the answer contains no entry.
     """
     try:
         position = Position.parse(headers["X-Pulsar-Message-ID"])
         entry = ParsedEntry(_metadata(headers, payload), b"", memoryview(payload), _broker_metadata(headers))
-        found = messages_of(
+        messages = messages_of(
             entry,
             topic=str(topic),
             ledger=position.ledger,
@@ -49,13 +49,13 @@ def messages_in_answer(headers: Mapping[str, str], payload: bytes, topic: TopicN
             partition=topic.partition_index,
             redelivery_count=0,
         )
-        return list(found)
+        return list(messages)
     except (KeyError, ValueError, TypeError, RemoteProtocolError) as error:
         raise UnknownError(f"The broker answered something that is no message of {topic}: {error!r}") from error
 
 
 def _metadata(headers: Mapping[str, str], payload: bytes) -> pb.MessageMetadata:
-    """The payload comes decompressed, so nothing of compression is taken over."""
+    """Read the metadata from headers, without compression: the payload arrives decompressed."""
     metadata = pb.MessageMetadata(uncompressed_size=len(payload))
     for header, (field, read) in _FIELDS.items():
         if header in headers:

@@ -1,6 +1,6 @@
-"""Admin calls about namespaces and their policies.
+"""Admin calls for namespaces and their policies.
 
-Reading a policy that is not set answers None, whichever way the broker says it: with 204, or with 200 and no body.
+Reading a policy that is not set returns None, whether the broker answers 204 or 200 without a body.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ TopicMode = Literal["PERSISTENT", "NON_PERSISTENT", "ALL"]
 
 
 class NamespacesAdmin:
-    """Namespaces, given as ``tenant/namespace``."""
+    """Namespaces, named as ``tenant/namespace``."""
 
     def __init__(self, http: HttpSession) -> None:
         self._http = http
 
     async def list(self, tenant: str) -> Names:
-        """Return the complete names of a tenant's namespaces. Raise TenantNotFound."""
+        """Return the full names of a tenant's namespaces. Raise TenantNotFound."""
         path = f"/admin/v2/namespaces/{path_segment('tenant', tenant)}"
         return await self._http.get(path, kind="tenant", read=names)
 
@@ -73,11 +73,10 @@ class NamespacesAdmin:
         policies: NamespacePolicies | None = None,
         previewed: bool = False,
     ) -> Changes | None:
-        """Create a namespace, by default on the local cluster, or return the changes if it is only ``previewed``.
+        """Create a namespace, by default on the local cluster. Raise AlreadyExists.
 
-        Raises AlreadyExists.
-
-        Our broker refuses ``policies`` that could not be set one by one, a real one hardly looks at them.
+        With ``previewed`` nothing is changed and the changes are returned. Interpulse refuses ``policies`` that it
+        would also refuse one by one; Apache Pulsar hardly checks them.
         """
         body: dict[str, Any] = policies.to_json() if policies else {}
         if clusters is not None:
@@ -89,9 +88,9 @@ class NamespacesAdmin:
     async def delete(
         self, namespace: NamespaceName | str, *, force: bool = False, previewed: bool = False
     ) -> Changes | None:
-        """Delete a namespace, or return the changes if it is only ``previewed``.
+        """Delete a namespace. Raise Conflict if it has topics, unless it is forced.
 
-        Raises Conflict if topics are left and it is not forced.
+        With ``previewed`` nothing is changed and the changes are returned.
         """
         query = {"force": force}
         return await make_change(
@@ -101,12 +100,12 @@ class NamespacesAdmin:
     async def unload(
         self, namespace: NamespaceName | str, *, bundle: str | None = None, destination_broker: str | None = None
     ) -> None:
-        """Close the topics of a namespace, or of one bundle ``0x..._0x...``, in their brokers; clients reconnect."""
+        """Unload the topics of a namespace, or of one bundle ``0x..._0x...``. Clients reconnect."""
         path = _path(namespace, f"{bundle}/unload" if bundle else "unload")
         await self._http.put(path, kind="namespace", query={"destinationBroker": destination_broker})
 
     async def bundles(self, namespace: NamespaceName | str) -> dict[str, Any]:
-        """``boundaries``, the ends of its hash ranges, and ``numBundles``."""
+        """Return ``boundaries``, the ends of the hash ranges, and ``numBundles``."""
         return await self._get(namespace, "bundles", record)
 
     async def split_bundle(
@@ -118,7 +117,7 @@ class NamespacesAdmin:
         positions: Iterable[int] = (),
         unload: bool = False,
     ) -> None:
-        """Divide a bundle ``0x..._0x...``, or ``LARGEST``; ``positions`` are for ``specified_positions_divide``."""
+        """Split a bundle ``0x..._0x...`` or ``LARGEST``. ``positions`` belong to ``specified_positions_divide``."""
         path = _path(namespace, f"{bundle}/split")
         query = {"unload": unload, "splitAlgorithmName": algorithm}
         await self._http.put(path, list(positions) or None, kind="namespace", query=query)
@@ -132,24 +131,24 @@ class NamespacesAdmin:
     async def unsubscribe(
         self, namespace: NamespaceName | str, subscription: str, *, bundle: str | None = None
     ) -> None:
-        """Delete a subscription wherever a topic has one of that name. Raises PreconditionFailed if it is in use."""
+        """Delete a subscription on every topic that has it. Raise PreconditionFailed if it is in use."""
         await self._http.post(_scoped(namespace, bundle, "unsubscribe", subscription), kind="namespace")
 
     async def policies(self, namespace: NamespaceName | str) -> NamespacePolicies:
         return await self._http.get(_path(namespace), kind="namespace", read=made_by(NamespacePolicies.from_json))
 
     async def policies_json(self, namespace: NamespaceName | str) -> dict[str, Any]:
-        """Return all policies in the JSON that the broker sent."""
+        """Return all policies as the JSON that the broker sent."""
         return await self._http.get(_path(namespace), kind="namespace", read=record)
 
     # Properties
 
     async def properties(self, namespace: NamespaceName | str) -> dict[str, str]:
-        """The properties set by operators, without a meaning to the broker."""
+        """Return the properties that operators have set. The broker does not interpret them."""
         return await self._get(namespace, "properties", record)
 
     async def update_properties(self, namespace: NamespaceName | str, properties: Mapping[str, str]) -> None:
-        """Set these properties; others stay."""
+        """Set these properties and keep the others."""
         await self._http.put(_path(namespace, "properties"), dict(properties), kind="namespace")
 
     async def clear_properties(self, namespace: NamespaceName | str) -> None:
@@ -164,7 +163,7 @@ class NamespacesAdmin:
         await self._http.put(f"{_property_path(namespace, key)}/{path_segment('value', value)}", kind="namespace")
 
     async def remove_property(self, namespace: NamespaceName | str, key: str) -> None:
-        """Remove a property if the namespace has it."""
+        """Remove a property, if the namespace has it."""
         await self._http.delete(_property_path(namespace, key), kind="namespace")
 
     # Replication
@@ -179,10 +178,11 @@ class NamespacesAdmin:
         *,
         partitions_compared: bool | None = None,
     ) -> None:
-        """Replicate the namespace to ``clusters``, the local one included.
+        """Replicate the namespace to ``clusters``, which include the local one.
 
-        With ``partitions_compared`` the broker first compares topics and policies with every cluster that is new in
-        the list and raises Conflict naming the differences (PIP-433); None leaves that to the broker.
+        With ``partitions_compared`` the broker first compares topics and policies with every cluster that is new in the
+        list. It raises Conflict, naming the differences, if they do not match (PIP-433). None leaves the choice to the
+        broker.
         """
         query = {"compareTopicPartitions": partitions_compared}
         await self._http.post(_path(namespace, "replication"), list(clusters), kind="namespace", query=query)
@@ -197,10 +197,10 @@ class NamespacesAdmin:
     ) -> dict[str, Any]:
         """Adjust policies and partition counts of the clusters that are new in the list, then replicate to them.
 
-        The answer is the plan with its ``outcome``, and ``applied`` unless it is only ``previewed``: false where a
-        conflict or a failure kept it from being done. With ``shown_digest``, that of a preview, it is done only if the
-        plan is still the same. Ask only a broker whose runtime configuration has
-        ``supportsReplicationPreview``: a real one ignores the parameters, and stores the clusters.
+        Return the plan with its ``outcome``. Unless it is only ``previewed``, ``applied`` is included, and is false if
+        a conflict or a failure stopped the plan. With ``shown_digest``, the digest of a preview, the plan is applied
+        only if it has not changed since. Call this only if the broker's runtime configuration has
+        ``supportsReplicationPreview``: Apache Pulsar ignores the parameters and stores the clusters.
         """
         query = {
             "adjustNamespaceLevelPoliciesAutomatically": True,
@@ -219,45 +219,54 @@ class NamespacesAdmin:
         await self._post(namespace, "allowedClusters", list(clusters))
 
     async def replication_status(self, namespace: NamespaceName | str) -> Records:
-        """One record per topic and remote cluster. Raises NotSupported if the broker is not ours."""
+        """Return one record per topic and remote cluster. Raise NotSupported unless the broker is Interpulse."""
         return await self._get(namespace, "replication/status", records)
 
     async def topics_with_clusters(self, namespace: NamespaceName | str) -> dict[str, Names]:
-        """The topics that have replication clusters of their own, with these. Ours only; others raise NotSupported."""
+        """Return the topics that have their own replication clusters, with these clusters.
+
+        Raise NotSupported unless the broker is Interpulse.
+        """
         return await self._get(namespace, "replication/topics", each(names))
 
     async def global_topic_policies(self, namespace: NamespaceName | str) -> dict[str, TopicPolicies]:
-        """The topics with policies for all clusters at once, and these. Ours only; others raise NotSupported."""
+        """Return the topics with global policies, which hold in all clusters, with these policies.
+
+        Raise NotSupported unless the broker is Interpulse.
+        """
         return await self._get(namespace, "replication/globalTopicPolicies", each(made_by(TopicPolicies.from_json)))
 
     async def replicator_dispatch_rates(
         self, namespace: NamespaceName | str
     ) -> tuple[DispatchRate, dict[str, DispatchRate]]:
-        """The rate of replication in force for the topics of a namespace, and the topics that have one of their own.
+        """Return the replication rate of the namespace, and the rates of topics that have their own.
 
-        Ours only; others raise NotSupported.
+        Raise NotSupported unless the broker is Interpulse.
         """
         return await self._get(namespace, "replication/dispatchRates", made_by(_dispatch_rates))
 
     async def report_replication_status(self, namespace: NamespaceName | str, records: Records) -> None:
-        """Replace the records of the topics and clusters named in them: what the replication job knows. Ours only."""
+        """Replace the replication records of the topics and clusters that ``records`` name.
+
+        The replication job reports its progress here. Interpulse only.
+        """
         await self._post(namespace, "replication/status", records)
 
-    # Creation by asking
+    # Automatic creation
 
     async def auto_topic_creation(
         self, namespace: NamespaceName | str, *, applied: bool = False
     ) -> AutoTopicCreation | None:
-        """The override of the namespace; None if the broker's settings apply.
+        """Return the namespace's override; None if the broker's settings apply.
 
-        With ``applied`` our broker answers what is in force; a real one ignores that and answers the override.
+        With ``applied`` Interpulse returns the settings in force. Apache Pulsar ignores it and returns the override.
         """
         query = {"applied": True if applied else None}
         path, read = _path(namespace, "autoTopicCreation"), optional(made_by(AutoTopicCreation.from_json))
         return await self._http.get(path, kind="namespace", read=read, query=query)
 
     async def set_auto_topic_creation(self, namespace: NamespaceName | str, policy: AutoTopicCreation) -> None:
-        """Set the override. Raise PreconditionFailed if type and count do not fit together."""
+        """Set the namespace's override. Raise PreconditionFailed if type and count do not match."""
         await self._post(namespace, "autoTopicCreation", policy.to_json())
 
     async def remove_auto_topic_creation(self, namespace: NamespaceName | str) -> None:
@@ -288,7 +297,7 @@ class NamespacesAdmin:
     async def remove_inactive_topic_policies(self, namespace: NamespaceName | str) -> None:
         await self.remove_policy(namespace, "inactive_topics")
 
-    # Keeping messages
+    # Retention and backlog
 
     async def deduplication(self, namespace: NamespaceName | str) -> bool | None:
         enabled: bool | None = await self.policy(namespace, "deduplication_enabled")
@@ -311,7 +320,7 @@ class NamespacesAdmin:
         await self.remove_policy(namespace, "retention")
 
     async def message_ttl(self, namespace: NamespaceName | str) -> int | None:
-        """Return seconds; 0 = messages do not expire."""
+        """Return the time to live in seconds; 0 = messages do not expire."""
         seconds: int | None = await self.policy(namespace, "message_ttl_seconds")
         return seconds
 
@@ -324,27 +333,27 @@ class NamespacesAdmin:
     # Single policies by their names
 
     async def policy(self, namespace: NamespaceName | str, name: str) -> Any:
-        """Return a policy by its name in the catalogue of policies, such as ``max_producers``; None if it is not set.
+        """Return a policy by its name in the policy catalogue, such as ``max_producers``; None if it is not set.
 
-        A rate such as ``publish_rate`` is that of the cluster that answers.
+        A rate such as ``publish_rate`` is the rate of the cluster that answers.
         """
         entry = NAMESPACE_CALLS[name]
         return await self._get(namespace, entry.level.path, read_policy(entry))
 
     async def set_policy(self, namespace: NamespaceName | str, name: str, value: Any) -> None:
-        """Set a policy by its name. Raise InvalidRequest or PreconditionFailed for an impossible value."""
+        """Set a policy by its name. Raise InvalidRequest or PreconditionFailed for an invalid value."""
         level, kind = NAMESPACE_CALLS[name].level, NAMESPACE_CALLS[name].policy.kind
         path = _path(namespace, level.path)
         await self._http.request(level.method, path, kind="namespace", read=ignored, body=kind.write(value))
 
     async def remove_policy(self, namespace: NamespaceName | str, name: str) -> None:
-        """Remove a policy by its name; the broker's setting applies again."""
+        """Remove a policy by its name. The broker's setting applies again."""
         level = NAMESPACE_CALLS[name].level
         method = "DELETE" if level.removable or level.cleared_by == "DELETE" else level.method
         await self._http.request(method, _path(namespace, level.path), kind="namespace", read=ignored)
 
     async def backlog_quotas(self, namespace: NamespaceName | str) -> dict[str, BacklogQuota]:
-        """Return the backlog quotas by type; the broker's quota applies to a missing type."""
+        """Return the backlog quotas by type. The broker's quota applies to a missing type."""
         return await self._get(namespace, "backlogQuotaMap", QUOTAS)
 
     async def set_backlog_quota(
@@ -362,7 +371,7 @@ class NamespacesAdmin:
     # Limits
 
     async def max_topics(self, namespace: NamespaceName | str) -> int | None:
-        """Return the largest number of topics; 0 = no limit, None = the broker's limit."""
+        """Return the maximum number of topics; 0 = no limit, None = the broker's limit."""
         return await self._get(namespace, "maxTopicsPerNamespace", optional(integer))
 
     async def set_max_topics(self, namespace: NamespaceName | str, count: int) -> None:
@@ -374,13 +383,13 @@ class NamespacesAdmin:
     # Schemas
 
     async def auto_update_schema_allowed(self, namespace: NamespaceName | str) -> bool:
-        """Return True if producers may register new schemas, by the policy or the broker's setting."""
+        """Return True if producers may register new schemas, by the namespace's policy or the broker's setting."""
         return await self._get(namespace, "isAllowAutoUpdateSchema", boolean)
 
     async def set_auto_update_schema_allowed(
         self, namespace: NamespaceName | str, allowed: bool, *, with_replicator: bool | None = None
     ) -> None:
-        """Allow producers to register schemas, or replicators alone; None leaves replicators as they are."""
+        """Set if producers may register schemas, and if replicators may. None keeps the setting of replicators."""
         query = {"allowAutoUpdateSchemaWithReplicator": with_replicator}
         await self._http.post(_path(namespace, "isAllowAutoUpdateSchema"), allowed, kind="namespace", query=query)
 
@@ -396,11 +405,11 @@ class NamespacesAdmin:
         return await self._get(namespace, "schemaAutoUpdateCompatibilityStrategy", optional(string))
 
     async def set_schema_auto_update_strategy(self, namespace: NamespaceName | str, strategy: str) -> None:
-        """Set the older compatibility policy. It counts while ``schema_compatibility_strategy`` is UNDEFINED."""
+        """Set the older compatibility policy. It applies while ``schema_compatibility_strategy`` is UNDEFINED."""
         await self._http.put(_path(namespace, "schemaAutoUpdateCompatibilityStrategy"), strategy, kind="namespace")
 
     async def schema_validation_enforced(self, namespace: NamespaceName | str, *, applied: bool = False) -> bool:
-        """Return True if producers need a schema on a topic that has one."""
+        """Return True if producers without a schema are refused on topics that have one."""
         path, query = _path(namespace, "schemaValidationEnforced"), {"applied": applied}
         return await self._http.get(path, kind="namespace", read=boolean, query=query)
 
@@ -428,7 +437,7 @@ def _property_path(namespace: NamespaceName | str, key: str) -> str:
 def _scoped(namespace: NamespaceName | str, bundle: str | None, action: str, subscription: str | None) -> str:
     """Return the path of an action on the subscriptions of a namespace, or of one of its bundles."""
     if subscription == "":
-        raise InvalidRequest("The name of a subscription must not be empty: that would be all of them")
+        raise InvalidRequest("The name of a subscription must not be empty: an empty name means all subscriptions")
     name = encode_local_name(subscription) if subscription is not None else None
     return _path(namespace, "/".join(part for part in (bundle, action, name) if part is not None))
 

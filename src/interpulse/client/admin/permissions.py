@@ -1,4 +1,4 @@
-"""Admin calls about permissions: to produce, to consume, and to use a subscription."""
+"""Admin calls for permissions to produce, to consume and to use a subscription."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from interpulse.model.names import NamespaceName, TopicName
 __all__ = ["PermissionsAdmin"]
 
 Grants = dict[str, list[str]]
-"""Roles, or subscriptions, with what they are granted, sorted."""
+"""Roles or subscriptions with their sorted grants."""
 
 
 class PermissionsAdmin:
@@ -24,35 +24,35 @@ class PermissionsAdmin:
         self._http = http
 
     async def of_namespace(self, namespace: NamespaceName | str) -> Grants:
-        """The permissions of every role in the whole namespace."""
+        """Return the permissions of every role in the whole namespace."""
         return await self._http.get(_path(namespace), kind="namespace", read=_grants)
 
     async def grant(self, namespace: NamespaceName | str, role: str, actions: Iterable[str]) -> None:
-        """Replaces what the role had in the whole namespace."""
+        """Replace the permissions of a role in the whole namespace."""
         await self._http.post(_path(namespace, _quoted(role)), list(actions), kind="namespace")
 
     async def revoke(self, namespace: NamespaceName | str, role: str) -> None:
         await self._http.delete(_path(namespace, _quoted(role)), kind="namespace")
 
     async def of_topic(self, topic: TopicName | str) -> Grants:
-        """The permissions of every role on a topic, from both levels. Raises TopicNotFound."""
+        """Return the permissions of every role on a topic, from topic and namespace. Raise TopicNotFound."""
         return await self._http.get(topic_path(topic, "permissions"), kind="topic", read=_grants)
 
     async def grant_on_topic(self, topic: TopicName | str, role: str, actions: Iterable[str]) -> None:
-        """Replaces what the role had on this topic; holds for its partitions too."""
+        """Replace the permissions of a role on a topic and its partitions."""
         await self._http.post(topic_path(topic, f"permissions/{_quoted(role)}"), list(actions), kind="topic")
 
     async def revoke_on_topic(self, topic: TopicName | str, role: str) -> None:
         await self._http.delete(topic_path(topic, f"permissions/{_quoted(role)}"), kind="topic")
 
     async def of_subscriptions(self, namespace: NamespaceName | str) -> Grants:
-        """Subscriptions that only some roles may use, with these roles."""
+        """Return the restricted subscriptions, each with the roles that may use it."""
         return await self._http.get(_path(namespace, "subscription"), kind="namespace", read=_grants)
 
     async def grant_on_subscription(
         self, namespace: NamespaceName | str, subscription: str, roles: Iterable[str]
     ) -> None:
-        """From now on only these roles may use subscriptions of this name."""
+        """Restrict subscriptions of this name to these roles."""
         path = _path(namespace, f"subscription/{encoded_subscription(subscription)}")
         await self._http.post(path, list(roles), kind="namespace")
 
@@ -61,7 +61,7 @@ class PermissionsAdmin:
         await self._http.delete(path, kind="subscription")
 
     async def subscription_auth_mode(self, namespace: NamespaceName | str) -> str | None:
-        """``Prefix`` if the names of subscriptions must start with the role, else ``None``."""
+        """Return ``Prefix`` if subscription names must start with the role, otherwise ``None``."""
         return await self._http.get(_mode(namespace), kind="namespace", read=optional(string))
 
     async def set_subscription_auth_mode(self, namespace: NamespaceName | str, mode: str) -> None:

@@ -1,4 +1,4 @@
-"""Readers of the policies that a broker answers."""
+"""Readers for policies in a broker's answers."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from interpulse.model.policies.messaging_policies import BacklogQuota
 __all__ = ["QUOTAS", "read_policy"]
 
 QUOTAS: Final = each(made_by(BacklogQuota.from_json))
-"""The backlog quotas by type."""
+"""Reader for backlog quotas by type."""
 
 
 def read_policy(entry: PolicyAtLevel) -> Read[Any]:
-    """Return a reader of the policy. It returns None for an empty body, and raises UnexpectedJson."""
+    """Return a reader for the policy. It returns None for an empty body and raises UnexpectedJson."""
     kind = entry.policy.kind
 
     def read(body: Any) -> Any:

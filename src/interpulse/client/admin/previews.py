@@ -1,7 +1,7 @@
-"""Changes that can be previewed: the broker answers what it would change, and changes nothing.
+"""Previews: the broker returns the changes that a request would make, and makes none.
 
-A real broker, and one of an earlier release, ignores the query parameter and carries the change out. So a preview asks
-for the broker's version first.
+Apache Pulsar and earlier releases of Interpulse ignore the query parameter and make the changes. Therefore a preview
+checks the broker's version first.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ async def make_change(
     query: Mapping[str, object] | None = None,
     previewed: bool,
 ) -> Changes | None:
-    """Make a change and return None, or return the changes that a preview does not make.
+    """Make a change and return None, or return the changes of a preview.
 
-    Raises NotSupported if the broker offers no previews.
+    Raise NotSupported if the broker has no previews.
     """
     if not previewed:
         await http.request(method, path, kind=kind, read=ignored, query=query, body=body)
@@ -47,5 +47,5 @@ async def make_change(
 
 
 def _release(version: str) -> tuple[int, ...]:
-    """Return the numbers of a release; none for a broker of another kind."""
+    """Return the numbers of a release, empty unless the broker is Interpulse."""
     return tuple(map(int, re.findall(r"\d+", version)[:3]))

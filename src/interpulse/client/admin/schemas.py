@@ -1,4 +1,4 @@
-"""Admin calls about schemas."""
+"""Admin calls for schemas."""
 
 from __future__ import annotations
 
@@ -22,45 +22,46 @@ class SchemaVersion(NamedTuple):
 
 
 class SchemaCompatibility(NamedTuple):
-    """Whether a schema fits those of a topic, and the strategy that was asked."""
+    """Verdict on a schema, and the compatibility strategy that was applied."""
 
     compatible: bool
     strategy: str
 
 
 class SchemasAdmin:
-    """The schema history of a topic, which its partitions share."""
+    """Schema history of a topic, shared by its partitions."""
 
     def __init__(self, http: HttpSession) -> None:
         self._http = http
 
     async def get(self, topic: TopicName | str, version: int | None = None) -> SchemaVersion:
-        """The newest schema, or the one of a version. Raises SchemaNotFound."""
+        """Return the newest schema, or the one of ``version``. Raise SchemaNotFound."""
         return await self._http.get(_version_path(topic, version), kind="schema", read=made_by(_schema_version))
 
     async def get_json(self, topic: TopicName | str, version: int | None = None) -> dict[str, Any]:
-        """As :meth:`get`, with every field as the broker sent it."""
+        """Return the schema like :meth:`get`, with every field that the broker sent."""
         return await self._http.get(_version_path(topic, version), kind="schema", read=record)
 
     async def history(self, topic: TopicName | str) -> list[SchemaVersion]:
-        """All versions, oldest first; none if there never was one, or if the topic is not there."""
+        """Return all versions, oldest first. Empty if the topic has no schema or does not exist."""
         return await self._http.get(_path(topic, "schemas"), kind="schema", read=made_by(_history))
 
     async def upload(self, topic: TopicName | str, schema: SchemaInfo) -> int:
-        """Register a schema and return its version; an equal one keeps its version. Raises IncompatibleSchema."""
+        """Register a schema and return its version. An equal schema keeps its version. Raise IncompatibleSchema."""
         path, read = _path(topic, "schema"), made_by(_version_number)
         return await self._http.request("POST", path, kind="schema", read=read, body=_body(schema))
 
     async def test_compatibility(self, topic: TopicName | str, schema: SchemaInfo) -> SchemaCompatibility:
-        """Whether a schema could be registered now. Raises NamespaceNotFound, and Unprocessable for a wrong definition.
+        """Return whether a schema could be registered now.
 
-        Apache Pulsar answers an incompatible schema with status 500, which raises UnknownError with the reason.
+        Raise NamespaceNotFound, and Unprocessable for an invalid definition. Apache Pulsar answers an incompatible
+        schema with status 500, which raises UnknownError with the reason.
         """
         path, read = _path(topic, "compatibility"), made_by(_compatibility)
         return await self._http.request("POST", path, kind="schema", read=read, body=_body(schema))
 
     async def delete(self, topic: TopicName | str, *, force: bool = False) -> int:
-        """Put a deletion marker and return its version; ``force`` erases the whole history."""
+        """Add a deletion marker and return its version. ``force`` deletes the whole history instead."""
         path, read = _path(topic, "schema"), made_by(_version_number)
         return await self._http.request("DELETE", path, kind="schema", read=read, query={"force": force})
 
@@ -79,7 +80,7 @@ def _version_path(topic: TopicName | str, version: int | None) -> str:
 
 
 def _version_number(body: Mapping[str, Any]) -> int:
-    """Registering answers the number inside an object of the same name, deleting answers it bare."""
+    """Read a version number. Registering returns it inside an object of the same name, deleting returns it bare."""
     value = body["version"]
     return int(value["version"] if isinstance(value, dict) else value)
 

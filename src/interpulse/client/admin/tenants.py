@@ -1,4 +1,4 @@
-"""Admin calls about tenants."""
+"""Admin calls for tenants."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Names = list[str]
 
 
 class TenantsAdmin:
-    """Tenants: their administrators, and the clusters of their namespaces."""
+    """Tenants: their administrators and the clusters of their namespaces."""
 
     def __init__(self, http: HttpSession) -> None:
         self._http = http
@@ -26,22 +26,25 @@ class TenantsAdmin:
         return await self._http.get(_tenant(name), kind="tenant", read=made_by(TenantInfo.from_json))
 
     async def create(self, name: str, tenant: TenantInfo, *, previewed: bool = False) -> Changes | None:
-        """Create a tenant, or return the changes that would do so if it is only ``previewed``.
+        """Create a tenant. Raise AlreadyExists, or PreconditionFailed if one of its clusters is not registered.
 
-        Raises AlreadyExists, or PreconditionFailed if one of its clusters is not registered.
+        With ``previewed`` nothing is changed and the changes are returned.
         """
         body = tenant.to_json()
         return await make_change(self._http, "PUT", _tenant(name), body, kind="tenant", previewed=previewed)
 
     async def update(self, name: str, tenant: TenantInfo, *, previewed: bool = False) -> Changes | None:
-        """Replace the roles and clusters of a tenant, or return the changes if it is only ``previewed``."""
+        """Replace the roles and clusters of a tenant.
+
+        With ``previewed`` nothing is changed and the changes are returned.
+        """
         body = tenant.to_json()
         return await make_change(self._http, "POST", _tenant(name), body, kind="tenant", previewed=previewed)
 
     async def delete(self, name: str, *, force: bool = False, previewed: bool = False) -> Changes | None:
-        """Delete a tenant, or return the changes if it is only ``previewed``.
+        """Delete a tenant. Raise Conflict if it has namespaces, unless it is forced.
 
-        Raises Conflict if it still has namespaces and is not forced.
+        With ``previewed`` nothing is changed and the changes are returned.
         """
         query = {"force": force}
         return await make_change(self._http, "DELETE", _tenant(name), kind="tenant", query=query, previewed=previewed)

@@ -1,4 +1,4 @@
-"""Admin calls about the policies of single topics."""
+"""Admin calls for the policies of single topics."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["TopicPoliciesAdmin"]
 
 
 class TopicPoliciesAdmin:
-    """The policies of a topic, with all its partitions. Raises PreconditionFailed for a single partition."""
+    """Policies of a topic and all its partitions. Raise PreconditionFailed for a single partition."""
 
     def __init__(self, http: HttpSession) -> None:
         self._http = http
@@ -24,7 +24,7 @@ class TopicPoliciesAdmin:
     async def get(self, topic: TopicName | str, name: str, *, applied: bool = False, everywhere: bool = False) -> Any:
         """Return a policy by its name in `TopicPolicies`, such as ``max_producers``; None if it is not set.
 
-        ``applied`` asks for the policy in force, ``everywhere`` for the policy for all clusters of the topic.
+        With ``applied``, return the policy in force. With ``everywhere``, return the global policy, for all clusters.
         """
         entry = TOPIC_CALLS[name]
         query = {"applied": applied, **_everywhere(everywhere)}
@@ -32,9 +32,10 @@ class TopicPoliciesAdmin:
         return await self._http.get(path, kind="topic", read=read_policy(entry), query=query)
 
     async def set(self, topic: TopicName | str, name: str, value: Any, *, everywhere: bool = False) -> None:
-        """Set a policy by its name. Raise InvalidRequest or PreconditionFailed for an impossible value.
+        """Set a policy by its name. Raise InvalidRequest or PreconditionFailed for an invalid value.
 
-        With ``everywhere`` replication copies it to every cluster of the topic, where it counts unless one is set.
+        With ``everywhere`` the policy is global: replication copies it to every cluster of the topic, where a local
+        policy takes precedence.
         """
         level, body = TOPIC_CALLS[name].level, TOPIC_CALLS[name].policy.kind.write(value)
         query = _everywhere(everywhere) | ({level.path: body} if level.in_query else {})
@@ -43,7 +44,7 @@ class TopicPoliciesAdmin:
         await self._http.request(level.method, path, kind="topic", read=ignored, query=query, body=sent)
 
     async def remove(self, topic: TopicName | str, name: str, *, everywhere: bool = False) -> None:
-        """Remove a policy by its name; that of the namespace applies again."""
+        """Remove a policy by its name. The namespace's policy applies again."""
         path = topic_path(topic, TOPIC_CALLS[name].level.path)
         await self._http.delete(path, kind="topic", query=_everywhere(everywhere))
 
@@ -54,7 +55,7 @@ class TopicPoliciesAdmin:
     async def backlog_quotas(
         self, topic: TopicName | str, *, applied: bool = False, everywhere: bool = False
     ) -> dict[str, BacklogQuota]:
-        """Return the backlog quotas by type; the namespace decides on a missing type."""
+        """Return the backlog quotas by type. The namespace's quota applies to a missing type."""
         query = {"applied": applied, **_everywhere(everywhere)}
         return await self._http.get(topic_path(topic, "backlogQuotaMap"), kind="topic", read=QUOTAS, query=query)
 

@@ -1,4 +1,4 @@
-"""The paths, queries and bodies of admin requests about topics."""
+"""Paths, queries and bodies of admin requests about topics."""
 
 from __future__ import annotations
 
@@ -21,28 +21,31 @@ __all__ = [
 ]
 
 LATEST_ID: Final = MessageId(LATEST.ledger, LATEST.entry)
-"""After the last message."""
+"""Position after the last message."""
 
 
 def topic_path(topic: TopicName | str, last: str = "") -> str:
-    """The path of a topic, or of something below it."""
+    """Return the path of a topic, or of a resource below it."""
     root = f"/admin/v2/{TopicName.parse(str(topic)).rest_path}"
     return f"{root}/{last}" if last else root
 
 
 def encoded_subscription(subscription: str) -> str:
-    """Twice, because brokers decode it twice: a ``+`` or ``%`` in a name would not arrive otherwise."""
+    """Encode a subscription name twice, because brokers decode it twice.
+
+    Otherwise a ``+`` or ``%`` in the name would not survive.
+    """
     return quote(encode_local_name(subscription), safe="")
 
 
 def subscription_path(topic: TopicName | str, subscription: str, last: str = "") -> str:
-    """The path of a subscription, or of something below it."""
+    """Return the path of a subscription, or of a resource below it."""
     path = topic_path(topic, f"subscription/{encoded_subscription(subscription)}")
     return f"{path}/{last}" if last else path
 
 
 def stats_query(precise_backlog: bool, backlog_size: bool, earliest_time_in_backlog: bool) -> dict[str, object]:
-    """The query of a request for statistics on backlogs."""
+    """Return the query of a request for backlog statistics."""
     return {
         "getPreciseBacklog": precise_backlog,
         "subscriptionBacklogSize": backlog_size,
@@ -51,7 +54,7 @@ def stats_query(precise_backlog: bool, backlog_size: bool, earliest_time_in_back
 
 
 def reset_position(position: MessageId) -> dict[str, Any]:
-    """A message id as a body."""
+    """Return a message id as a request body."""
     return {
         "ledgerId": position.ledger,
         "entryId": position.entry,
@@ -61,13 +64,16 @@ def reset_position(position: MessageId) -> dict[str, Any]:
 
 
 def begin_position(position: MessageId) -> dict[str, Any]:
-    """The same, for going on with that message: one that was sent in chunks begins with the first of them."""
+    """Return a message id as the body of a request to start at that message.
+
+    A message sent in chunks starts with its first chunk.
+    """
     first = position.first_chunk or position.position
     return reset_position(position) | {"ledgerId": first.ledger, "entryId": first.entry}
 
 
 def message_id_of(body: Mapping[str, Any]) -> MessageId:
-    """The message id in an answer."""
+    """Return the message id in an answer."""
     return MessageId(
         int(body["ledgerId"]),
         int(body["entryId"]),

@@ -1,4 +1,4 @@
-"""Admin calls about topics and their subscriptions."""
+"""Admin calls for topics and their subscriptions."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _BOTH_DOMAINS: tuple[Domain, ...] = (PERSISTENT, NON_PERSISTENT)
 
 
 class TopicsAdmin:
-    """Topics, partitioned topics and subscriptions. Topics are given by complete or short names."""
+    """Topics, partitioned topics and subscriptions. Topics are given by full or short names."""
 
     def __init__(self, http: HttpSession) -> None:
         self._http = http
@@ -68,11 +68,10 @@ class TopicsAdmin:
         bundle: str | None = None,
         properties: Mapping[str, str] | None = None,
     ) -> Names:
-        """Complete names of the topics that have storage or are loaded, partitions included; of one bundle if one is
-        named.
+        """Return the full names of topics that are stored or loaded, partitions included.
 
-        With properties only those that have all of them. A real broker leaves that to a plug-in, and lists all topics
-        without one.
+        ``bundle`` limits the list to one bundle, ``properties`` to topics that have all of them. Apache Pulsar leaves
+        properties to a plug-in and ignores them without one.
         """
         return await self._list(namespace, "", domains, system_included, bundle, properties)
 
@@ -83,7 +82,7 @@ class TopicsAdmin:
         domains: Iterable[Domain] = _BOTH_DOMAINS,
         system_included: bool = False,
     ) -> Names:
-        """Complete base names of the partitioned topics."""
+        """Return the full base names of the partitioned topics."""
         return await self._list(namespace, "/partitioned", domains, system_included)
 
     async def partition_counts(
@@ -93,10 +92,10 @@ class TopicsAdmin:
         domains: Iterable[Domain] = _BOTH_DOMAINS,
         system_included: bool = False,
     ) -> dict[str, int | None]:
-        """The same names with their partition counts, from as few requests.
+        """Return the partitioned topics with their partition counts, with as few requests as possible.
 
-        None = ask for this topic by itself: a real broker lists names only, and ours does not know a count for a topic
-        that is being deleted.
+        None means that the count must be requested for this topic alone: Apache Pulsar lists names only, and Interpulse
+        has no count for a topic that is being deleted.
         """
         query = {"includeSystemTopic": system_included, "partitionCounts": True}
         counts: dict[str, int | None] = {}
@@ -139,8 +138,8 @@ class TopicsAdmin:
     ) -> None:
         """Create a partitioned topic and all its partitions.
 
-        ``local_only`` keeps the request from being passed on to the clusters of the namespace. With it a real broker
-        accepts a topic that exists already with the same or a larger count: ask for the count afterwards.
+        With ``local_only`` the broker does not create it in the other clusters of the namespace. Apache Pulsar then
+        accepts a topic that already exists with the same or a larger count: check the count afterwards.
         """
         query = {"createLocalTopicOnly": local_only}
         path = topic_path(topic, "partitions")
@@ -155,24 +154,24 @@ class TopicsAdmin:
     async def expand(
         self, topic: TopicName | str, partitions: int, *, local_only: bool = False, force: bool = False
     ) -> None:
-        """Let a partitioned topic grow to ``partitions``. Raises Conflict if it is not one."""
+        """Increase the number of partitions to ``partitions``. Raise Conflict if the topic is not partitioned."""
         query = {"updateLocalTopicOnly": local_only, "force": force}
         await self._http.post(topic_path(topic, "partitions"), partitions, kind="topic", query=query)
 
     async def create_missed_partitions(self, topic: TopicName | str) -> None:
-        """Create the partitions that the metadata counts but that have no storage."""
+        """Create the partitions that the metadata counts but that are not stored."""
         await self._http.post(topic_path(topic, "createMissedPartitions"), kind="topic")
 
     async def partitioned_metadata(self, topic: TopicName | str, *, create: bool = False) -> PartitionedTopicMetadata:
-        """The partition metadata of a topic; ``partitions == 0`` means it is not partitioned. Raises TopicNotFound.
+        """Return the partition metadata of a topic. ``partitions == 0`` means not partitioned. Raise TopicNotFound.
 
-        With ``create`` a missing topic is created where the policies of the cluster allow it (PIP-344).
+        With ``create`` a missing topic is created if the cluster's policies allow it (PIP-344).
         """
         path, query = topic_path(topic, "partitions"), {"checkAllowAutoCreation": create}
         return await self._http.get(path, kind="topic", read=made_by(PartitionedTopicMetadata.from_json), query=query)
 
     async def delete(self, topic: TopicName | str, *, force: bool = False, schema_deleted: bool = True) -> None:
-        """Delete one topic or one partition. Raises PreconditionFailed if it is in use and not forced."""
+        """Delete one topic or one partition. Raise PreconditionFailed if it is in use, unless it is forced."""
         query = {"force": force, "deleteSchema": schema_deleted}
         await self._http.delete(topic_path(topic), kind="topic", query=query)
 
@@ -184,53 +183,56 @@ class TopicsAdmin:
         await self._http.delete(topic_path(topic, "partitions"), kind="topic", query=query)
 
     async def truncate(self, topic: TopicName | str) -> None:
-        """Move every subscription to the end and forget the messages; a real broker keeps those of the last ledger."""
+        """Move every subscription to the end and delete the messages. Apache Pulsar keeps those of the last ledger."""
         await self._http.delete(topic_path(topic, "truncate"), kind="topic")
 
     async def trim(self, topic: TopicName | str) -> None:
-        """Let the broker forget now what no subscription and no policy needs any more, of all partitions."""
+        """Delete the messages that no subscription and no policy retains, in all partitions, now."""
         await self._http.post(topic_path(topic, "trim"), kind="topic")
 
     async def unload(self, topic: TopicName | str) -> None:
-        """Close the topic in its broker; clients reconnect and load it again."""
+        """Unload the topic from its broker. Clients reconnect and load it again."""
         await self._http.put(topic_path(topic, "unload"), kind="topic")
 
     async def terminate(self, topic: TopicName | str) -> MessageId:
-        """Let the topic take no more messages; the answer is its last one."""
+        """Terminate the topic: it accepts no more messages. Return the id of its last message."""
         return await self._http.request(
             "POST", topic_path(topic, "terminate"), kind="topic", read=made_by(message_id_of)
         )
 
     async def terminate_partitioned(self, topic: TopicName | str) -> dict[int, MessageId]:
-        """As :meth:`terminate` for every partition, by partition index."""
+        """Terminate every partition. Return the id of the last message by partition index."""
         path, read = topic_path(topic, "terminate/partitions"), made_by(_last_of_partitions)
         return await self._http.request("POST", path, kind="topic", read=read)
 
     # Properties
 
     async def properties(self, topic: TopicName | str) -> dict[str, str]:
-        """The properties of a topic, from its creation or later. Raises TopicNotFound."""
+        """Return the properties of a topic. Raise TopicNotFound."""
         return await self._http.get(topic_path(topic, "properties"), kind="topic", read=each(string))
 
     async def update_properties(self, topic: TopicName | str, properties: Mapping[str, str]) -> None:
-        """Set these; others stay as they are."""
+        """Set these properties and keep the others."""
         await self._http.put(topic_path(topic, "properties"), dict(properties), kind="topic")
 
     async def remove_property(self, topic: TopicName | str, key: str) -> None:
-        """Nothing happens if the topic has no such property."""
+        """Remove a property, if the topic has it."""
         await self._http.delete(topic_path(topic, "properties"), kind="topic", query={"key": key})
 
     # Compaction
 
     async def compact(self, topic: TopicName | str) -> None:
-        """Begin to compact the topic, or all partitions of one. Raises Conflict while it is being compacted."""
+        """Start compaction of the topic, or of all its partitions. Raise Conflict while it is running."""
         await self._http.put(topic_path(topic, "compaction"), kind="topic")
 
     async def compaction_status(self, topic: TopicName | str) -> dict[str, Any]:
-        """``status`` is NOT_RUN, RUNNING, SUCCESS or ERROR, ``lastError`` says why it failed; of one partition only."""
+        """Return the state of the compaction of one topic or partition.
+
+        ``status`` is NOT_RUN, RUNNING, SUCCESS or ERROR. ``lastError`` gives the reason of a failure.
+        """
         return await self._http.get(topic_path(topic, "compaction"), kind="topic", read=record_with("status"))
 
-    # What is inside
+    # Statistics
 
     async def stats(
         self,
@@ -262,23 +264,23 @@ class TopicsAdmin:
         return await self._http.get(topic_path(topic, "partitioned-stats"), kind="topic", read=record, query=query)
 
     async def internal_stats(self, topic: TopicName | str, *, metadata: bool = False) -> dict[str, Any]:
-        """Ledgers and cursors."""
+        """Return the topic's ledgers and cursors."""
         query = {"metadata": metadata}
         return await self._http.get(topic_path(topic, "internalStats"), kind="topic", read=record, query=query)
 
     async def internal_info(self, topic: TopicName | str) -> dict[str, Any]:
-        """Ledgers and cursors as they are recorded, without loading the topic: also of one that cannot be loaded."""
+        """Return the stored ledgers and cursors without loading the topic. Works for a topic that cannot be loaded."""
         return await self._http.get(topic_path(topic, "internal-info"), kind="topic", read=record)
 
     async def partitioned_internal_stats(self, topic: TopicName | str) -> dict[str, Any]:
-        """As :meth:`internal_stats` for every partition."""
+        """Return the ledgers and cursors of every partition."""
         return await self._http.get(topic_path(topic, "partitioned-internalStats"), kind="topic", read=record)
 
     async def last_message_id(self, topic: TopicName | str) -> MessageId:
         return await self._http.get(topic_path(topic, "lastMessageId"), kind="topic", read=made_by(message_id_of))
 
     async def last_message_id_json(self, topic: TopicName | str) -> dict[str, Any]:
-        """As :meth:`last_message_id`, with every field as the broker sent it."""
+        """Return the last message id like :meth:`last_message_id`, with every field that the broker sent."""
         return await self._http.get(topic_path(topic, "lastMessageId"), kind="topic", read=record)
 
     # Single messages
@@ -292,18 +294,18 @@ class TopicsAdmin:
         markers_shown: bool = False,
         uncommitted_shown: bool = False,
     ) -> Messages:
-        """The next ``count`` messages of a subscription, which does not move; fewer if there are no more.
+        """Return the next ``count`` messages of a subscription without moving it. Fewer if there are no more.
 
-        What brokers wrote themselves and what no transaction has committed is left out unless it is asked for. A real
-        broker creates a subscription that is missing, at the beginning of the topic.
+        Markers and messages of uncommitted transactions are left out unless requested. Apache Pulsar creates a missing
+        subscription at the beginning of the topic.
         """
         messages: Messages = []
         for place in itertools.count(1):
             path = f"subscription/{encoded_subscription(subscription)}/position/{place}"
             try:
-                headers, found = await self._messages(topic, path)
+                headers, entry_messages = await self._messages(topic, path)
                 if (markers_shown or not is_marker(headers)) and (uncommitted_shown or is_committed(headers)):
-                    messages += found
+                    messages += entry_messages
             except NotFound as error:
                 if type(error) is not NotFound:  # the topic or the subscription
                     raise
@@ -313,12 +315,12 @@ class TopicsAdmin:
         return messages[:count]
 
     async def examine(self, topic: TopicName | str, initial_position: ExaminePosition, number: int) -> Messages:
-        """The messages of the ``number``-th entry, from 1, counted from the first one or back from the last one."""
+        """Return the messages of entry ``number``, counted from 1 from the first or back from the last entry."""
         query = {"initialPosition": initial_position, "messagePosition": number}
         return (await self._messages(topic, "examinemessage", query))[1]
 
     async def message_by_id(self, topic: TopicName | str, ledger: int, entry: int) -> Messages:
-        """The messages of one entry. Raises NotFound."""
+        """Return the messages of one entry. Raise NotFound."""
         return (await self._messages(topic, f"ledger/{ledger}/entry/{entry}"))[1]
 
     async def _messages(
@@ -329,7 +331,10 @@ class TopicsAdmin:
         return headers, messages_in_answer(headers, payload, name)
 
     async def message_id_at(self, topic: TopicName | str, time_ms: int) -> dict[str, Any]:
-        """The position of the first message published at or after a time, or of the next one to come; as JSON."""
+        """Return the position of the first message published at or after a time, as JSON.
+
+        If there is none yet, return the position of the next message.
+        """
         return await self._http.get(topic_path(topic, f"messageid/{time_ms}"), kind="topic", read=record)
 
     # Subscriptions
@@ -346,7 +351,7 @@ class TopicsAdmin:
         replicated: bool = False,
         properties: Mapping[str, str] | None = None,
     ) -> None:
-        """Create a subscription at ``position``, by default after the last message. Raises AlreadyExists."""
+        """Create a subscription at ``position``, by default after the last message. Raise AlreadyExists."""
         body = begin_position(position or LATEST_ID)
         if properties:
             body["properties"] = dict(properties)
@@ -354,7 +359,7 @@ class TopicsAdmin:
         await self._http.put(path, body, kind="topic", query={"replicated": replicated})
 
     async def delete_subscription(self, topic: TopicName | str, subscription: str, *, force: bool = False) -> None:
-        """Raises PreconditionFailed if a consumer is connected and not forced."""
+        """Delete a subscription. Raise PreconditionFailed if a consumer is connected, unless it is forced."""
         await self._http.delete(subscription_path(topic, subscription), kind="subscription", query={"force": force})
 
     async def reset_cursor_to_time(self, topic: TopicName | str, subscription: str, time_ms: int) -> None:
@@ -377,36 +382,42 @@ class TopicsAdmin:
         await self._http.post(subscription_path(topic, subscription, "skip_all"), kind="subscription")
 
     async def expire(self, topic: TopicName | str, subscription: str, older_than_seconds: int) -> None:
-        """Acknowledge what was published longer ago than that. Raises Conflict if there is no backlog."""
+        """Acknowledge messages published more than ``older_than_seconds`` ago.
+
+        Raise Conflict if there is no backlog.
+        """
         path = subscription_path(topic, subscription, f"expireMessages/{older_than_seconds}")
         await self._http.post(path, kind="subscription")
 
     async def expire_upto(
         self, topic: TopicName | str, subscription: str, position: MessageId, *, excluded: bool = False
     ) -> None:
-        """Acknowledge everything up to a message, with ``excluded`` the entry behind it as well: so Pulsar reads it.
+        """Acknowledge everything up to a message. Raise Conflict if it is after the last one.
 
-        Raises Conflict if that is behind the last one.
+        With ``excluded`` the entry after it is acknowledged too, as in Apache Pulsar.
         """
         body = reset_position(position) | {"excluded": excluded}
         await self._http.post(subscription_path(topic, subscription, "expireMessages"), body, kind="subscription")
 
     async def expire_all(self, topic: TopicName | str, older_than_seconds: int) -> None:
-        """As :meth:`expire` for every subscription."""
+        """Acknowledge messages published more than ``older_than_seconds`` ago, for every subscription."""
         await self._http.post(topic_path(topic, f"all_subscription/expireMessages/{older_than_seconds}"), kind="topic")
 
     async def backlog_size(self, topic: TopicName | str, position: MessageId) -> int:
-        """About how many bytes lie behind a message of one topic or partition; before the first one, all of them."""
+        """Return the approximate number of bytes after a message of one topic or partition.
+
+        Before the first message this is the size of the whole topic.
+        """
         path, body = topic_path(topic, "backlogSize"), reset_position(position)
         return await self._http.request("PUT", path, kind="topic", read=integer, body=body)
 
     async def analyze_backlog(
         self, topic: TopicName | str, subscription: str, start: MessageId | None = None
     ) -> dict[str, Any]:
-        """Let the broker read what a subscription of one topic or partition waits for, from ``start`` on, and count it.
+        """Return counts of the backlog of a subscription, which the broker reads from ``start`` on.
 
-        ``entries`` and ``messages`` are exact unless ``aborted``: then there was more than the broker reads at once, up
-        to ``lastMessageId``.
+        For one topic or partition. ``entries`` and ``messages`` are exact unless ``aborted``: then the backlog exceeds
+        what the broker reads in one request, and the counts end at ``lastMessageId``.
         """
         body = None if start is None else begin_position(start)
         path = subscription_path(topic, subscription, "analyzeBacklog")
@@ -428,7 +439,7 @@ class TopicsAdmin:
     async def inactive_topic_policies(
         self, topic: TopicName | str, *, applied: bool = False
     ) -> InactiveTopicPolicies | None:
-        """The topic's own value; None if its namespace decides. ``applied`` asks for the value in force."""
+        """Return the topic's own policy; None if the namespace's applies. With ``applied``, return the one in force."""
         policies: InactiveTopicPolicies | None = await self._policies.get(topic, "inactive_topics", applied=applied)
         return policies
 
@@ -441,7 +452,7 @@ class TopicsAdmin:
     # Replication
 
     async def replication_clusters(self, topic: TopicName | str, *, applied: bool = False) -> Names | None:
-        """The clusters set for this topic; None if the namespace decides. ``applied`` asks for those in force."""
+        """Return the topic's own clusters; None if the namespace's apply. With ``applied``, return those in force."""
         clusters: Names | None = await self._policies.get(topic, "replication_clusters", applied=applied)
         return clusters
 
@@ -452,12 +463,15 @@ class TopicsAdmin:
         await self._policies.remove(topic, "replication_clusters")
 
     async def replication_status(self, topic: TopicName | str) -> Records:
-        """How far each remote cluster is, and why it is held. Raises NotSupported if the broker is not ours."""
+        """Return the progress of replication to each remote cluster, and what blocks it.
+
+        Raise NotSupported unless the broker is Interpulse.
+        """
         return await self._http.get(topic_path(topic, "replication/status"), kind="topic", read=records)
 
 
 def _partition_counts(body: Any) -> dict[str, int | None]:
-    """Names with counts, or names only."""
+    """Read names with counts, or names only."""
     return each(optional(integer))(body) if isinstance(body, dict) else dict.fromkeys(names(body))
 
 
@@ -466,6 +480,6 @@ def _last_of_partitions(body: Mapping[str, Any]) -> dict[int, MessageId]:
 
 
 def _left_out(publishers: bool, consumers: bool) -> dict[str, bool]:
-    """Said only where it is wanted, as older brokers do not know it."""
+    """Return the query flags that exclude entries. Omit the defaults, which older brokers do not know."""
     asked = {"excludePublishers": publishers, "excludeConsumers": consumers}
     return {key: wanted for key, wanted in asked.items() if wanted}

@@ -15,21 +15,22 @@ __all__ = ["AckTracker"]
 
 
 class AckTracker:
-    """Brokers count entries: the messages of a batch are collected here until all of them are acknowledged.
+    """Pending acknowledgements of one consumer.
 
-    With ``batch_indexes`` the broker is told of a batch that is acknowledged in part which messages of it still wait;
-    otherwise it hears of the batch when none does. What was collected survives a lost connection, so that messages
-    which the application has finished are not handed to it again when the broker repeats the rest of their batch. Why a
-    broker repeats a batch, it does not say: a cursor that another client moved back looks the same.
+    Brokers count entries, so acknowledgements of a batch are collected until all of its messages are acknowledged. With
+    ``batch_indexes`` the broker also learns which messages of an incomplete batch are still pending. Collected
+    acknowledgements survive a lost connection: when the broker repeats a batch, its acknowledged messages are not
+    delivered to the application again. The broker does not say why it repeats a batch, so this also holds after another
+    client has moved the cursor back.
     """
 
     def __init__(self, *, batch_indexes: bool = False) -> None:
         self._batch_indexes = batch_indexes
         self._waiting: dict[Position, int] = {}
-        """Of each batch that is done in part: bit i is 1 while message i waits. Never 0."""
+        """Pending messages of each incomplete batch: bit i is 1 while message i is pending. Never 0."""
 
         self._partly_done: dict[Position, None] = {}
-        """Batches of which the broker does not know the newest state, in order."""
+        """Batches whose latest state has not been sent to the broker, in order."""
 
         self._chunks: dict[Position, Sequence[Position]] = {}
         self._done: list[Position] = []
@@ -37,31 +38,33 @@ class AckTracker:
 
     @property
     def pending_count(self) -> int:
-        """Acknowledgements that wait for :meth:`take_frames`."""
+        """Number of acknowledgements that wait for :meth:`take_frames`."""
         return len(self._done) + len(self._partly_done) + (self._cumulative is not None)
 
     def remember_chunks(self, last: Position, positions: Sequence[Position]) -> None:
-        """A message made of several entries: acknowledging it acknowledges them all."""
+        """Record that a message consists of several entries. Acknowledging it acknowledges them all."""
         self._chunks[last] = positions
 
     def entries_of(self, position: Position) -> Sequence[Position]:
-        """All entries of the message that ends at ``position``; that one alone for messages in one entry."""
+        """Return all entries of the message that ends at ``position``; only that entry for other messages."""
         return self._chunks.get(position, (position,))
 
     def is_done(self, message_id: MessageId) -> bool:
-        """Whether a message of an unfinished batch was acknowledged already."""
+        """Return True if this message of an incomplete batch is already acknowledged."""
         waiting = self._waiting.get(message_id.position)
         return waiting is not None and not waiting >> message_id.batch_index & 1
 
-    def narrow(self, position: Position, waiting: int, known: int) -> None:
-        """The application gets only those messages of a batch whose bit is 1: the others need no acknowledgement.
-        ``known``: those that wait as far as the broker knows."""
+    def narrow(self, position: Position, waiting: int, pending: int) -> None:
+        """Limit a batch to the messages whose bit is 1. The others need no acknowledgement.
+
+        ``pending`` holds the messages that are pending according to the broker.
+        """
         self._waiting[position] = waiting
-        if self._batch_indexes and waiting != known:
+        if self._batch_indexes and waiting != pending:
             self._partly_done[position] = None
 
     def finish(self, position: Position) -> None:
-        """Nothing of this entry waits for the application."""
+        """Mark the whole entry as acknowledged."""
         self._waiting.pop(position, None)
         self._partly_done.pop(position, None)
         self._done += self._chunks.pop(position, (position,))
@@ -77,7 +80,7 @@ class AckTracker:
             self._partly_done[position] = None
 
     def acknowledge_cumulative(self, message: Message) -> None:
-        """Everything up to this message."""
+        """Acknowledge everything up to this message."""
         position = message.id.position
         if self._cumulative is not None and position < self._cumulative:
             return
@@ -93,7 +96,7 @@ class AckTracker:
         return self._waiting.get(message.id.position, (1 << message.batch_size) - 1)
 
     def forget(self) -> None:
-        """The cursor was moved: nothing that was collected means anything any more."""
+        """Drop all collected acknowledgements, because the cursor was moved."""
         self._waiting.clear()
         self._partly_done.clear()
         self._chunks.clear()
@@ -101,7 +104,7 @@ class AckTracker:
         self._cumulative = None
 
     def take_frames(self, consumer_id: int) -> list[bytes]:
-        """The commands for everything finished since the last call."""
+        """Return the commands for everything acknowledged since the last call."""
         frames = []
         if self._cumulative is not None:
             frames.append(commands.ack(consumer_id, [self._up_to(self._cumulative)], cumulative=True))
@@ -109,15 +112,17 @@ class AckTracker:
         if len(self._done) == 1 and not self._partly_done:
             frames.append(commands.ack_one(consumer_id, *self._done[0]))
         elif self._done or self._partly_done:
-            parts = (message_id_to_wire(each, words_of(self._waiting[each])) for each in self._partly_done)
+            parts = (message_id_to_wire(position, words_of(self._waiting[position])) for position in self._partly_done)
             frames.append(commands.ack(consumer_id, [*map(message_id_to_wire, self._done), *parts]))
         self._done.clear()
         self._partly_done.clear()
         return frames
 
     def _up_to(self, position: Position) -> pb.MessageIdData:
-        """The end of a cumulative acknowledgement; of a batch that is done in part only the entries before it, unless
-        the broker is told of batch indexes."""
+        """Return the end of a cumulative acknowledgement.
+
+        For an incomplete batch this is the entry before it, unless batch indexes are sent to the broker.
+        """
         waiting = self._waiting.get(position)
         if waiting is None:
             return message_id_to_wire(position)

@@ -1,4 +1,4 @@
-"""The acknowledgements of one consumer: what the application is done with, and what comes again if it is not."""
+"""Acknowledgements of one consumer, and redelivery of messages that are not acknowledged."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _ACK_GROUP_DELAY_S: Final = 0.1
 
 
 class Acknowledgements:
-    """Groups acknowledgements, and asks for messages again that are not acknowledged in time."""
+    """Groups acknowledgements and requests redelivery of messages that are not acknowledged in time."""
 
     def __init__(
         self,
@@ -45,10 +45,11 @@ class Acknowledgements:
         dead_letter_producer: DeadLetterProducer | None,
         telemetry: Processing | None,
     ) -> None:
-        """``connection`` returns the current one. ``redeliver_all`` asks for everything that is not acknowledged.
+        """Create the acknowledgements of a consumer.
 
-        ``dead_letter_producer`` gets messages that were redelivered too often. ``telemetry`` follows messages until
-        they are acknowledged.
+        ``connection`` returns the current connection. ``redeliver_all`` requests redelivery of everything
+        unacknowledged. ``dead_letter_producer`` receives messages that were redelivered too often. ``telemetry``
+        follows messages until they are acknowledged.
         """
         self.tracker = AckTracker(batch_indexes=config.batch_index_ack_enabled)
         self._session = session
@@ -67,7 +68,7 @@ class Acknowledgements:
         self._loop = asyncio.get_running_loop()
 
     def begin(self, message: Message) -> None:
-        """Note that the application has received this message."""
+        """Record that the application has received this message."""
         if timeout_ms := self._config.ack_timeout(message.redelivery_count):
             self._unacked.add(message.id, timeout_ms)
         self._candidates.add(message)
@@ -75,7 +76,7 @@ class Acknowledgements:
             self._telemetry.begin(message)
 
     def acknowledge(self, message: Message) -> None:
-        """Acknowledge this message. The command is sent within 100 ms together with others."""
+        """Acknowledge this message. The command is sent within 100 ms, together with others."""
         self.tracker.acknowledge(message)
         self._unacked.discard(message.id)
         self._nacks.discard(message.id)
@@ -93,28 +94,28 @@ class Acknowledgements:
         self.schedule()
 
     def negative_acknowledge(self, message: Message) -> None:
-        """Have the entry of the message redelivered after a delay."""
+        """Request redelivery of the message's entry after a delay."""
         self._unacked.discard(message.id)
         self._nacks.add(message.id, self._config.nack_delay(message.redelivery_count))
         if self._telemetry is not None:
             self._telemetry.end(message.id, "negative_acknowledge")
 
     def refuse(self, position: Position, reason: pb.CommandAck.ValidationError.ValueType) -> None:
-        """Acknowledge an entry that cannot be read, with the reason."""
+        """Acknowledge an unreadable entry and give the broker the reason."""
         connection = self._connection()
         if connection is not None:
             ids = [message_id_to_wire(entry) for entry in self.tracker.entries_of(position)]
             connection.write(commands.ack(self._consumer_id, ids, validation_error=reason))
 
     def schedule(self) -> None:
-        """Send acknowledgements that wait when there are many, or soon."""
+        """Send pending acknowledgements now if there are many, otherwise soon."""
         if self.tracker.pending_count >= _ACK_GROUP_MAX:
             self.flush()
         elif self._timer is None and self.tracker.pending_count:
             self._timer = self._loop.call_later(_ACK_GROUP_DELAY_S, self.flush)
 
     def flush(self) -> None:
-        """Send acknowledgements now. While there is no connection they wait for the next one."""
+        """Send pending acknowledgements now. Without a connection they wait for the next one."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -123,21 +124,21 @@ class Acknowledgements:
             connection.write(*self.tracker.take_frames(self._consumer_id))
 
     def divert(self, messages: Sequence[Message]) -> bool:
-        """Send messages that were redelivered too often to the dead-letter topic; return True if these were."""
+        """Send messages that were redelivered too often to the dead-letter topic. Return True if these were."""
         return bool(messages) and self._candidates.is_dead(messages[0]) and self._start_letters(messages)
 
     async def letters_sent(self) -> None:
-        """Wait for dead letters on their way, as long as an operation may take."""
+        """Wait for dead letters in flight, at most for the operation timeout."""
         if self._pending_letters:
             await asyncio.wait(self._pending_letters, timeout=self._session.config.operation_timeout_ms / 1000)
 
     def forget(self) -> None:
-        """Drop acknowledgements that wait, and all deadlines: the subscription was moved."""
+        """Drop pending acknowledgements and all deadlines, because the subscription was moved."""
         self.tracker.forget()
         self.forget_deadlines()
 
     def forget_deadlines(self) -> None:
-        """Expect no acknowledgement of what was received so far."""
+        """Cancel the deadlines of everything received so far."""
         self._nacks.clear()
         self._unacked.clear()
         self._candidates.clear()
@@ -145,7 +146,7 @@ class Acknowledgements:
             self._telemetry.end_all()
 
     def stop(self) -> None:
-        """Send nothing more by itself."""
+        """Stop the timers. Nothing more is sent automatically."""
         self.forget_deadlines()
         if self._timer is not None:
             self._timer.cancel()
@@ -157,7 +158,7 @@ class Acknowledgements:
         self._ask_again(positions)
 
     def _ask_again(self, positions: list[Position]) -> None:
-        """Shared subscriptions redeliver single entries; the others redeliver everything unacknowledged, in order."""
+        """Request redelivery: of single entries for shared subscriptions, of everything unacknowledged for others."""
         self.flush()
         positions = [position for position in positions if not self._start_letters(self._candidates.take(position))]
         connection = self._connection()
@@ -170,7 +171,7 @@ class Acknowledgements:
         self._redeliver_all()
 
     def _start_letters(self, messages: Sequence[Message]) -> bool:
-        """Send messages to the dead-letter topic in the background; return True if there are any."""
+        """Send messages to the dead-letter topic in the background. Return True if there are any."""
         if messages:
             task = self._session.spawn(self._send_letters(messages))
             self._pending_letters.add(task)
@@ -178,7 +179,7 @@ class Acknowledgements:
         return bool(messages)
 
     async def _send_letters(self, messages: Sequence[Message]) -> None:
-        """Send dead letters. A message that cannot be sent is redelivered later, and sent then."""
+        """Send dead letters. A message that cannot be sent is redelivered later and retried then."""
         assert self._dead_letter_producer is not None
         for message in messages:
             try:

@@ -1,4 +1,4 @@
-"""Chunks: the entries of one large message are assembled again."""
+"""Assembly of chunked messages from their entries."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _log = logging.getLogger(__name__)
 
 
 class Assembled(NamedTuple):
-    """A complete message and the entries it came in."""
+    """Complete message and the entries it came in."""
 
     entry: ParsedEntry
     positions: list[Position]
     problem: CryptoError | None = None
-    """Why a chunk is still encrypted."""
+    """Reason why a chunk is still encrypted."""
 
 
 @dataclass(slots=True)
@@ -33,8 +33,11 @@ class _Partial:
 
 
 class ChunkAssembler:
-    """Puts chunks together. At most ``messages_max`` messages are kept unfinished; the oldest gives way, and
-    ``on_given_up`` gets the positions of its chunks."""
+    """Assembles chunks into messages.
+
+    At most ``messages_max`` messages may be incomplete. When another one begins, the oldest is dropped and
+    ``on_given_up`` receives the positions of its chunks.
+    """
 
     def __init__(
         self, messages_max: int = 10, on_given_up: Callable[[list[Position]], None] = lambda positions: None
@@ -44,7 +47,10 @@ class ChunkAssembler:
         self._partial: dict[str, _Partial] = {}
 
     def add(self, entry: ParsedEntry, position: Position, problem: CryptoError | None = None) -> Assembled | None:
-        """The whole message when its last chunk comes. Chunks that do not continue what is there are dropped."""
+        """Add a chunk. Return the whole message with its last chunk, otherwise None.
+
+        A chunk that does not continue its message is dropped.
+        """
         metadata = entry.metadata
         if metadata.chunk_id == 0:
             self._partial.pop(metadata.uuid, None)

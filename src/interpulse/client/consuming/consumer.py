@@ -1,4 +1,4 @@
-"""The consumer of applications: of one topic, its partitions, several topics, or the topics that match a pattern."""
+"""Consumer of one topic, its partitions, several topics, or the topics that match a pattern."""
 
 from __future__ import annotations
 
@@ -27,10 +27,11 @@ __all__ = ["Consumer"]
 
 
 class Consumer(AsyncCloses):
-    """Receives from topics. Made by :meth:`Client.subscribe`; an async context manager, and iterable for ever.
+    """Consumer of one or more topics, made by :meth:`Client.subscribe`.
 
-    Messages of one partition come in their order. The consumer ends with the first of its topics that fails for good;
-    topics of a pattern may be deleted and created again.
+    It is an async context manager, and ``async for`` iterates over messages without end. Messages of one partition
+    arrive in order. If one of the topics fails permanently, the consumer fails. Topics of a pattern may be deleted and
+    created again.
     """
 
     def __init__(
@@ -71,7 +72,7 @@ class Consumer(AsyncCloses):
         )
 
     async def open(self) -> None:
-        """Find the partitions of all topics and subscribe to them. Raises what a broker refuses."""
+        """Find the partitions of all topics and subscribe to them. Raise the broker's refusal."""
         config = self._config
         try:
             if self._pattern is not None:
@@ -97,7 +98,7 @@ class Consumer(AsyncCloses):
 
     def _new_consumer(self, topic: TopicName, late: bool) -> PartitionConsumer:
         config, telemetry = self._config, self._session.telemetry
-        if late:  # messages from before it was found count too
+        if late:  # messages sent before the topic was discovered count too
             config = replace(config, initial_position="earliest")
         if self._pattern is not None:
             config = replace(config, force_topic_creation=False)
@@ -120,21 +121,21 @@ class Consumer(AsyncCloses):
             self._consumers.on_failed(failure)
 
     async def update_partitions(self) -> None:
-        """Look for new partitions of all topics now; nothing is created by it. They are taken from their beginning.
+        """Look for new partitions of all topics now, and read them from their beginning. No topic is created.
 
-        Raises the first failure after every topic was tried; TopicNotFound for a topic that is gone.
+        Raise the first failure after every topic was tried; TopicNotFound for a deleted topic.
         """
         await self._consumers.update_partitions()
 
     async def add_topics(self, topics: Sequence[str]) -> None:
-        """Subscribe to more topics, to all of them or to none. Raises what a broker refuses."""
+        """Subscribe to more topics: to all of them, or to none if one fails. Raise the broker's refusal."""
         self._check_by_name()
         names = topic_names(topics)
         await self._consumers.add(names)
         self._topics += [name for name in names if name not in self._topics]
 
     async def remove_topics(self, topics: Sequence[str]) -> None:
-        """Consume these topics no more; their subscriptions stay, and their unacknowledged messages are redelivered."""
+        """Stop consuming these topics. Their subscriptions remain, and unacknowledged messages are redelivered."""
         self._check_by_name()
         names = topic_names(topics)
         await self._consumers.remove(names)
@@ -145,17 +146,17 @@ class Consumer(AsyncCloses):
             raise AlreadyClosed("the consumer is closed")
         if self._pattern is not None:
             raise InvalidRequest(
-                f"no topic can be added or removed: the consumer has those that match {self._pattern.text}"
+                f"no topic can be added or removed: the consumer follows the pattern {self._pattern.text}"
             )
 
     @property
     def topics(self) -> list[str]:
-        """The topics as they were asked for; of a pattern, the topics and partitions that match."""
+        """Names of the topics as they were requested; for a pattern, the matching topics and partitions."""
         return [str(topic) for topic in self._topics] if self._pattern is None else sorted(self._consumers.names)
 
     @property
     def parts(self) -> list[PartitionConsumer]:
-        """The consumers behind it: one per topic or partition."""
+        """Consumers of the single topics and partitions."""
         return list(self._consumers)
 
     @property
@@ -167,13 +168,13 @@ class Consumer(AsyncCloses):
         return self._consumers.is_connected
 
     async def receive(self, timeout_ms: int | None = None) -> Message:
-        """The next message. Raises OperationTimeout if none comes in time."""
+        """Return the next message. Raise OperationTimeout if none arrives in time."""
         return await self._inbox.take(timeout_ms)
 
     async def receive_batch(
         self, *, messages_max: int | None = None, bytes_max: int = 10 * 1024 * 1024, timeout_ms: int = 100
     ) -> list[Message]:
-        """The messages up to one of the limits; perhaps none."""
+        """Return messages up to one of the limits. The list may be empty."""
         begun_ms = now_ms() if self._session.telemetry is not None else None
         taken = await self._inbox.take_batch(messages_max=messages_max, bytes_max=bytes_max, timeout_ms=timeout_ms)
         if begun_ms is not None:
@@ -190,9 +191,10 @@ class Consumer(AsyncCloses):
                 consumer.note_batch(messages, begun_ms)
 
     def processing(self, message: Message) -> AbstractContextManager[object]:
-        """Inside it, spans that begin are children of the message's span, which its acknowledgement ends (PIP-446).
+        """Return a context in which new spans are children of the message's span (PIP-446).
 
-        Does nothing unless the client has ``tracing`` on and the message is not acknowledged yet.
+        Acknowledging the message ends its span. Has no effect without ``tracing`` or if the message is acknowledged
+        already.
         """
         consumer = self._consumers.get(message.topic)
         return nullcontext() if consumer is None else consumer.processing(message)
@@ -207,13 +209,13 @@ class Consumer(AsyncCloses):
             raise StopAsyncIteration from None
 
     def acknowledge(self, message: Message) -> None:
-        """The application is done with this message. Sent within 100 ms together with others."""
+        """Acknowledge this message. The command is sent within 100 ms, together with others."""
         consumer = self._consumer_of(message)
         if consumer is not None:
             consumer.acks.acknowledge(message)
 
     def acknowledge_cumulative(self, message: Message) -> None:
-        """Done with everything up to this message in its partition. Not for shared subscriptions."""
+        """Acknowledge everything up to this message in its partition. Not for shared subscriptions."""
         if self._config.counts_redeliveries:
             raise InvalidRequest("shared subscriptions have no cumulative acknowledgement: acknowledge each message")
         consumer = self._consumer_of(message)
@@ -221,7 +223,7 @@ class Consumer(AsyncCloses):
             consumer.acks.acknowledge_cumulative(message)
 
     def negative_acknowledge(self, message: Message) -> None:
-        """Have the message redelivered after ``nack_delay_ms``, or after the delay of ``nack_backoff``."""
+        """Request redelivery of the message after ``nack_delay_ms``, or after the delay of ``nack_backoff``."""
         consumer = self._consumer_of(message)
         if consumer is not None:
             consumer.acks.negative_acknowledge(message)
@@ -229,10 +231,10 @@ class Consumer(AsyncCloses):
     async def reconsume_later(
         self, message: Message, delay_ms: int, properties: Mapping[str, str] | None = None
     ) -> None:
-        """Have the message again after a delay: a copy goes to the retry letter topic, which this consumer reads too.
+        """Receive the message again after a delay, as a copy on the retry letter topic, which this consumer also reads.
 
-        After ``max_redeliver_count`` tries it goes to the dead-letter topic instead. ``properties`` are added to the
-        copy. Raises what the broker refuses the copy with; then nothing is acknowledged.
+        After ``max_redeliver_count`` tries the copy goes to the dead-letter topic instead. ``properties`` are added to
+        the copy. Raise the broker's refusal of the copy; then the message is not acknowledged.
         """
         if self._dead_letter_producer is None or not self._config.retry_enabled:
             raise InvalidRequest("reconsume_later needs a consumer with retry_enabled=True")
@@ -242,12 +244,12 @@ class Consumer(AsyncCloses):
             consumer.acks.acknowledge(message)
 
     def redeliver_unacknowledged(self) -> None:
-        """Have everything sent again that was received and not acknowledged."""
+        """Request redelivery of everything that was received but not acknowledged."""
         for consumer in self._consumers:
             consumer.redeliver_unacknowledged()
 
     def _consumer_of(self, message: Message) -> PartitionConsumer | None:
-        """None for a message of a deleted topic that matched the pattern."""
+        """Return the partition consumer of a message; None if its topic matched a pattern and was deleted."""
         if self._closed:
             raise AlreadyClosed("the consumer is closed")
         check_type("message", message, Message)
@@ -257,22 +259,22 @@ class Consumer(AsyncCloses):
         return consumer
 
     async def seek(self, target: SeekTarget, *, included: bool = True) -> None:
-        """Move the subscription to a message (which comes next, or with ``included=False`` the one behind it) or to a
-        publish time in ms since the epoch.
+        """Move the subscription to a message or to a publish time in ms since the epoch.
 
-        A message id fits one partition only; over several topics, give a time, EARLIEST or LATEST, or a function
-        that gives one of these for the name of each topic or partition.
+        The message itself comes next, or with ``included=False`` the one after it. A message id fits one partition
+        only. For several topics, pass a time, EARLIEST or LATEST, or a function that returns one of these for the name
+        of each topic or partition.
         """
         await self._consumers.seek(target, included=included)
 
     async def unsubscribe(self, *, force: bool = False) -> None:
-        """Delete the subscription on all topics, and close."""
+        """Delete the subscription on all topics, and close the consumer."""
         await self._stop_discovery()
         await self._consumers.unsubscribe(force=force)
         await self.close()
 
     async def close(self) -> None:
-        """Send acknowledgements, and close the consumer at its brokers; the subscription stays."""
+        """Send pending acknowledgements and close the consumer. The subscription remains."""
         if self._closed:
             return
         self._closed = True

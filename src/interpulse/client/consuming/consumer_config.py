@@ -1,4 +1,4 @@
-"""The settings of a consumer."""
+"""Settings of a consumer."""
 
 from __future__ import annotations
 
@@ -50,29 +50,31 @@ class RedeliveryBackoff:
             raise ValueError(f"{self}: needs 1 <= initial_ms <= max_ms, and a multiplier of at least 1")
 
     def delay_ms(self, redelivery_count: int) -> int:
-        """The delay of a message that has been redelivered that often."""
+        """Return the delay in ms of a message that has been redelivered ``redelivery_count`` times."""
         return int(min(self.initial_ms * self.multiplier ** min(redelivery_count, _DOUBLINGS_MAX), self.max_ms))
 
 
 @dataclass(frozen=True, slots=True)
 class DeadLetterPolicy:
-    """Messages that could not be handled move to a dead-letter topic."""
+    """Rules for moving messages that could not be processed to a dead-letter topic."""
 
     max_redeliver_count: int = 16
-    """How often a message may be redelivered before it moves to the dead-letter topic."""
+    """Number of redeliveries before a message moves to the dead-letter topic."""
 
     dead_letter_topic: str | None = None
-    """None: <topic>-<subscription>-DLQ, one for all partitions."""
+    """Dead-letter topic. None: <topic>-<subscription>-DLQ, one for all partitions."""
 
     retry_letter_topic: str | None = None
-    """Where ``reconsume_later`` puts messages. None: <topic>-<subscription>-RETRY."""
+    """Topic for copies made by ``reconsume_later``. None: <topic>-<subscription>-RETRY."""
 
     initial_subscription_name: str | None = None
-    """A subscription that the dead-letter topic gets before its first message."""
+    """Subscription to create on the dead-letter topic before its first message."""
 
     encryption_keys: tuple[str, ...] = ()
-    """Names of public keys of the consumer's ``crypto_key_reader``, which the copies of messages that came encrypted
-    are encrypted with. Without any, such messages are not copied, and come again."""
+    """Names of public keys of the consumer's ``crypto_key_reader`` for copies of messages that came encrypted.
+
+    Without any, such messages are not copied and are redelivered.
+    """
 
     def __post_init__(self) -> None:
         check_names("encryption_keys", self.encryption_keys)
@@ -82,13 +84,13 @@ class DeadLetterPolicy:
 
 @dataclass(frozen=True, slots=True)
 class KeySharedPolicy:
-    """How the keys of a Key_Shared subscription are distributed."""
+    """Distribution of keys among the consumers of a Key_Shared subscription."""
 
     sticky_ranges: tuple[tuple[int, int], ...] = ()
-    """The hash slots 0 to 65535 that this consumer wants, both ends included. Empty: the broker distributes them."""
+    """Hash slots, 0 to 65535 and both ends included, that this consumer claims. Empty: the broker assigns them."""
 
     out_of_order_allowed: bool = False
-    """A key may move to another consumer while messages of it are unacknowledged."""
+    """True: a key may move to another consumer while messages of it are unacknowledged."""
 
     def __post_init__(self) -> None:
         behind = -1
@@ -107,71 +109,75 @@ class ConsumerConfig:
     """False: the subscription ends with its last consumer, and each consumer begins at ``initial_position``."""
 
     initial_position: InitialPosition = "latest"
-    """Where a new subscription starts; an existing one keeps its position."""
+    """Position at which a new subscription starts. An existing one keeps its position."""
 
     name: str | None = None
     schema: SchemaInfo | None = None
     receiver_queue_size: int = 1000
-    """Messages that the broker may send ahead of the application, at least 1; per partition."""
+    """Number of messages that the broker may send ahead of the application, at least 1, per partition."""
 
     priority_level: int = 0
-    """Shared: consumers with a lower number are served first. Failover: they are chosen first."""
+    """Priority, 0 = highest. Shared: the broker serves it first. Failover: the broker prefers it as active consumer."""
 
     key_shared: KeySharedPolicy | None = None
     read_compacted: bool = False
     force_topic_creation: bool = True
-    """False: subscribing never creates the topic, whatever the broker's policy says."""
+    """False: subscribing never creates the topic, even if the broker's policy allows it."""
 
     replicate_subscription_state: bool = False
     properties: Mapping[str, str] = field(default_factory=dict)
     subscription_properties: Mapping[str, str] = field(default_factory=dict)
     batch_index_ack_enabled: bool = False
-    """Acknowledge single messages of a batch at the broker. False: the batch, once all its messages are done."""
+    """True: acknowledge single messages of a batch at the broker. False: only complete batches."""
 
     chunked_messages_max: int = 10
-    """Messages in chunks that may be incomplete at a time, per partition; when one more begins, the oldest gives way
-    and its chunks stay unacknowledged."""
+    """Maximum number of incomplete chunked messages per partition.
+
+    When another one begins, the oldest is dropped and its chunks stay unacknowledged.
+    """
 
     oldest_chunks_acknowledged: bool = False
-    """The chunks of a message that gives way are acknowledged: that message is never received."""
+    """True: acknowledge the chunks of a dropped message, which is then never received."""
 
     crypto_failure_action: CryptoFailureAction = "fail"
-    """The treatment of messages that cannot be decrypted. fail: the consumer ends there with CryptoError; discard:
-    they are acknowledged unread; consume: they are handed out as they are."""
+    """Action for messages that cannot be decrypted.
+
+    fail: the consumer fails with CryptoError. discard: they are acknowledged unread. consume: they are delivered
+    encrypted.
+    """
 
     crypto_key_reader: CryptoKeyReader | None = field(default=None, repr=False)
-    """Gives the private keys of encrypted messages: :class:`DefaultCryptoKeyReader`, or one of yours. None: nothing is
-    decrypted."""
+    """Source of private keys: :class:`DefaultCryptoKeyReader` or your own. None: messages are not decrypted."""
 
     nack_delay_ms: int = 60_000
-    """The delay until negatively acknowledged messages are redelivered."""
+    """Delay until negatively acknowledged messages are redelivered."""
 
     nack_backoff: RedeliveryBackoff | None = None
-    """Growing delays for them, instead of ``nack_delay_ms``."""
+    """Growing delays for negatively acknowledged messages, instead of ``nack_delay_ms``."""
 
     ack_timeout_ms: int = 0
-    """The time after which received, unacknowledged messages are redelivered, 0 = never."""
+    """Time after which received but unacknowledged messages are redelivered, 0 = never."""
 
     ack_timeout_backoff: RedeliveryBackoff | None = None
-    """Growing delays for them, instead of ``ack_timeout_ms``."""
+    """Growing delays for unacknowledged messages, instead of ``ack_timeout_ms``."""
 
     dead_letter_policy: DeadLetterPolicy | None = None
-    """The treatment of messages that were redelivered too often; shared and key-shared subscriptions only."""
+    """Rules for messages that were redelivered too often. Shared and Key_Shared subscriptions only."""
 
     retry_enabled: bool = False
-    """``reconsume_later`` may be used: the consumer reads its retry letter topic as well."""
+    """True: ``reconsume_later`` may be used, and the consumer also reads its retry letter topic."""
 
     auto_update_partitions: bool = True
-    """A consumer of a partitioned topic looks for new partitions, and takes them from their beginning."""
+    """True: look for new partitions of partitioned topics, and read them from their beginning."""
 
     auto_update_partitions_interval_ms: int = 60_000
-    """How often it looks."""
+    """Interval between two searches for new partitions."""
 
     topics_mode: TopicMode = "PERSISTENT"
-    """Which topics a pattern may match."""
+    """Topics that a pattern may match: persistent, non-persistent or all."""
 
     pattern_discovery_interval_ms: int = 60_000
-    """How often a consumer with a pattern asks for its topics. Brokers with topic watchers announce changes besides."""
+    """Interval between two requests for the topics of a pattern. Brokers with topic watchers also announce changes."""
 
     def __post_init__(self) -> None:
         check_interval("auto_update_partitions_interval_ms", self.auto_update_partitions_interval_ms)
@@ -199,19 +205,19 @@ class ConsumerConfig:
 
     @property
     def counts_redeliveries(self) -> bool:
-        """Messages are delivered, and redelivered, one by one."""
+        """True if messages are delivered and redelivered one by one."""
         return self.subscription_type in ("shared", "key-shared")
 
     @property
     def effective_dead_letter_policy(self) -> DeadLetterPolicy | None:
-        """The dead-letter policy; retrying without one takes Pulsar's defaults."""
+        """Dead-letter policy in force. ``retry_enabled`` without a policy uses Pulsar's defaults."""
         return self.dead_letter_policy or (DeadLetterPolicy() if self.retry_enabled else None)
 
     def nack_delay(self, redelivery_count: int) -> int:
-        """The delay until a negatively acknowledged message is redelivered, in ms."""
+        """Return the delay in ms until a negatively acknowledged message is redelivered."""
         return self.nack_backoff.delay_ms(redelivery_count) if self.nack_backoff else self.nack_delay_ms
 
     def ack_timeout(self, redelivery_count: int) -> int:
-        """The time after which an unacknowledged message is redelivered, in ms; 0 = never."""
+        """Return the time in ms after which an unacknowledged message is redelivered; 0 = never."""
         backoff = self.ack_timeout_backoff
         return backoff.delay_ms(redelivery_count) if backoff else self.ack_timeout_ms

@@ -1,6 +1,6 @@
-"""Messages that could not be handled go to a dead-letter topic; those to be tried later go to a retry letter topic.
+"""Dead-letter topics for messages that could not be processed, and retry letter topics for those to be tried later.
 
-Topic names, properties and counts are those of Pulsar's Java client: applications of both share the topics.
+Topic names, properties and counts are those of Pulsar's Java client, so applications of both share the topics.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ DELAY_TIME: Final = "DELAY_TIME"
 LETTER_PROPERTIES: Final = frozenset(
     {REAL_TOPIC, REAL_SUBSCRIPTION, ORIGIN_MESSAGE_ID, _ORIGIN_MESSAGE_ID_OLD, RECONSUMETIMES, DELAY_TIME}
 )
-"""What a letter tells of its past, beside the properties of its message."""
+"""Properties of a letter that describe its origin, in addition to those of its message."""
 
 
 class DeadLetterProducer:
     """Sends the dead letters and retry letters of one consumer. The first letter to a topic opens its producer.
 
-    ``shared_origin``: the topic that gives all letter topics their names; None: each topic has its own dead-letter
-    topic. ``key_reader`` has the public keys of the policy.
+    ``shared_origin`` is the topic that names all letter topics. None: each topic has its own dead-letter topic.
+    ``key_reader`` has the public keys of the policy.
     """
 
     def __init__(
@@ -64,22 +64,24 @@ class DeadLetterProducer:
         self._closed = False
 
     def dead_letter_topic(self, origin: TopicName) -> TopicName:
-        """The dead-letter topic of this topic or partition."""
+        """Return the dead-letter topic of this topic or partition."""
         base = (self._shared_origin or origin).base
         return TopicName.parse(self._policy.dead_letter_topic or f"{base}-{self._subscription}-DLQ")
 
     def retry_letter_topic(self, origin: TopicName) -> TopicName:
-        """The retry letter topic of this topic or partition."""
+        """Return the retry letter topic of this topic or partition."""
         base = (self._shared_origin or origin).base
         return TopicName.parse(self._policy.retry_letter_topic or f"{base}-{self._subscription}-RETRY")
 
     async def send_dead_letter(self, message: Message) -> None:
-        """Store a copy of the message in its dead-letter topic. Raises what the broker refuses it with."""
+        """Send a copy of the message to its dead-letter topic. Raise the broker's refusal."""
         await self._send_dead_letter(message, self._properties(message))
 
     async def send_retry_letter(self, message: Message, delay_ms: int, properties: Mapping[str, str]) -> None:
-        """Store a copy in the retry letter topic, to be delivered after the delay; after too many tries, in the
-        dead-letter topic. ``properties`` replace those of the message."""
+        """Send a copy to the retry letter topic, to be delivered after the delay.
+
+        After too many tries it goes to the dead-letter topic. ``properties`` replace those of the message.
+        """
         tries = int(message.properties.get(RECONSUMETIMES, "0")) + 1
         marked = {
             **self._properties(message),
@@ -120,7 +122,7 @@ class DeadLetterProducer:
             return producer
 
     def _properties(self, message: Message) -> dict[str, str]:
-        """A message that was a letter before keeps the origin of the first one."""
+        """Return the letter's properties. A message that was a letter before keeps its first origin."""
         origin = {
             REAL_TOPIC: message.topic,
             REAL_SUBSCRIPTION: self._subscription,
@@ -132,13 +134,13 @@ class DeadLetterProducer:
     def _copy(
         self, message: Message, properties: Mapping[str, str], deliver_after_ms: int | None = None
     ) -> OutgoingMessage:
-        """What was secret on the way here stays so on the way there."""
+        """Copy a message. A message that came encrypted is encrypted again."""
         if message.is_encrypted:
             raise NotSupported(f"message {message.id} of {message.topic} is encrypted, it cannot be copied as a letter")
         if message.was_encrypted and not self._policy.encryption_keys:
             raise NotSupported(
-                f"message {message.id} of {message.topic} came encrypted, it is not copied as a letter without: name "
-                f"the keys for letters in encryption_keys of the dead_letter_policy"
+                f"message {message.id} of {message.topic} came encrypted and is not copied unencrypted as a letter: "
+                f"name the keys for letters in encryption_keys of the dead_letter_policy"
             )
         return OutgoingMessage(
             message.content,
@@ -150,16 +152,18 @@ class DeadLetterProducer:
         )
 
     async def close(self) -> None:
-        """Close the producers. Dead letters under way fail with AlreadyClosed."""
+        """Close the producers. Letters in flight fail with AlreadyClosed."""
         async with self._opening:
             self._closed = True
             await asyncio.gather(*(producer.close() for producer in self._producers.values()), return_exceptions=True)
 
 
 class DeadLetterCandidates:
-    """Messages that have been redelivered as often as the policy allows; the next redelivery makes them dead letters.
+    """Messages that have been redelivered as often as the policy allows.
 
-    ``redeliveries_max`` infinite: there are none.
+    The next redelivery makes them dead letters.
+
+    With an infinite ``redeliveries_max`` there are none.
     """
 
     def __init__(self, redeliveries_max: float) -> None:
@@ -167,16 +171,16 @@ class DeadLetterCandidates:
         self._messages: dict[Position, dict[int, Message]] = {}
 
     def is_dead(self, message: Message) -> bool:
-        """It was redelivered more often than the policy allows."""
+        """Return True if the message was redelivered more often than the policy allows."""
         return message.redelivery_count > self._redeliveries_max
 
     def add(self, message: Message) -> None:
-        """The application has the message now."""
+        """Record that the application has received the message."""
         if message.redelivery_count >= self._redeliveries_max:
             self._messages.setdefault(message.id.position, {})[message.id.batch_index] = message
 
     def discard(self, message: Message) -> None:
-        """It was acknowledged."""
+        """Drop an acknowledged message."""
         others = self._messages.get(message.id.position)
         if others is not None:
             others.pop(message.id.batch_index, None)
@@ -184,7 +188,7 @@ class DeadLetterCandidates:
                 del self._messages[message.id.position]
 
     def take(self, position: Position) -> list[Message]:
-        """The candidates of an entry that is to be redelivered; they are dead instead."""
+        """Remove and return the candidates of an entry to be redelivered. They become dead letters instead."""
         return list(self._messages.pop(position, {}).values())
 
     def clear(self) -> None:

@@ -1,6 +1,6 @@
-"""The reader of whole entries, for replication, backup and Spark.
+"""Reader of whole entries, for replication, backup and Spark.
 
-An entry goes from one log to another as it is: it is not decompressed, decrypted or split.
+Entries are copied unchanged: they are not decompressed, decrypted or split.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _PERMITS_MAX: Final = 20_000
 
 
 class Entry(NamedTuple):
-    """An entry of a log. ``raw`` is its bytes as the broker sent them, ``parsed`` a view into them."""
+    """Entry of a log. ``raw`` holds its bytes as the broker sent them, ``parsed`` is a view into them."""
 
     position: Position
     raw: bytes
@@ -52,12 +52,12 @@ class Entry(NamedTuple):
 
 
 class EntryRun(NamedTuple):
-    """Entries of a log that follow each other, at least one, as the broker sent them."""
+    """Consecutive entries of a log, at least one, as the broker sent them."""
 
     positions: Sequence[Position]
     raws: Sequence[bytes]
     parsed: Sequence[ParsedEntry] = ()
-    """The parsed entries, if they were parsed on arrival."""
+    """Parsed entries, if they were parsed on arrival."""
 
     def entry(self, index: int) -> Entry:
         raw = self.raws[index]
@@ -70,16 +70,17 @@ def entries_of(runs: Iterable[EntryRun]) -> list[Entry]:
 
 
 class EntryReader(AsyncCloses):
-    """Reads the entries of one topic or partition behind ``after`` up to ``upto`` (included; None = without end).
+    """Reader of the entries of one topic or partition, after ``after`` up to and including ``upto`` (None = no end).
 
-    It never creates the topic and leaves no subscription behind. About ``buffer_bytes`` are in memory or on their way
-    at most. When the connection is lost it subscribes again behind the last entry it has: nothing comes twice, nothing
-    is left out. Entries that the log does not give out (markers, aborted transactions) may be missing at the end of a
-    range: after ``silence_ms`` without entries the reader makes sure, and then ends. So may, with ``read_compacted``,
-    what compaction took away since the range was planned. Raises TopicNotFound if the topic
-    is gone, DataLoss if it was trimmed or truncated behind an entry that had arrived, or before any did and now ends
-    in front of ``upto``, ChecksumError for damaged
-    entries, OperationTimeout after ``poll_timeout_ms`` without any progress.
+    It never creates the topic and leaves no subscription behind. At most about ``buffer_bytes`` are buffered or in
+    flight. After a lost connection it resumes after the last entry it has, without duplicates or gaps.
+
+    Entries that the broker does not deliver (markers, aborted transactions) may be missing at the end of a range. With
+    ``read_compacted``, entries removed by compaction may be missing as well. After ``silence_ms`` without entries the
+    reader verifies that it has reached the end.
+
+    Raise TopicNotFound if the topic was deleted. Raise DataLoss if entries not read yet were trimmed or truncated.
+    Raise ChecksumError for damaged entries, and OperationTimeout after ``poll_timeout_ms`` without progress.
     """
 
     def __init__(
@@ -98,16 +99,17 @@ class EntryReader(AsyncCloses):
         reconnect_timeout_ms: int | None = 0,
         replication_cursor: str | None = None,
     ) -> None:
-        """``reconnect_timeout_ms`` limits how long it reconnects (None = no limit); 0: ``poll_timeout_ms`` does.
+        """Create a reader; :meth:`open` starts it.
 
-        ``replication_cursor``: what is read is copied to another cluster, from behind this cursor of the topic.
+        ``reconnect_timeout_ms`` limits reconnecting (None = no limit, 0 = ``poll_timeout_ms``). ``replication_cursor``
+        marks a reader that copies to another cluster, from behind this cursor of the topic.
         """
         self.topic = topic
         self.reached = after
         """Position of the last entry that arrived."""
 
         self.start_is_there = False
-        """True if the broker has shown the entry at ``after``: nothing behind it is trimmed, then."""
+        """True if the broker has delivered the entry at ``after``, which proves that nothing after it is trimmed."""
 
         self.resubscribed_count = 0
         self._session = session
@@ -129,7 +131,7 @@ class EntryReader(AsyncCloses):
         self._changed = asyncio.Event()
         self._entry_count = 0
         self._echo_due = False  # a fresh subscription first repeats the last entry that arrived
-        self._silent_count = 0  # fresh subscriptions since then that brought nothing new
+        self._silent_count = 0  # fresh subscriptions since then without a new entry
         self._waits_for_connection = reconnect_timeout_ms != 0
         self._handler = ConnectionHandler(session, topic, self, what="reader", timeout_ms=reconnect_timeout_ms or None)
         self._id = -1
@@ -138,16 +140,16 @@ class EntryReader(AsyncCloses):
     # ---- Reading
 
     async def open(self) -> None:
-        """Start reading. Raises the refusal of the broker."""
+        """Start reading. Raise the broker's refusal."""
         if not self._complete:
             await self._handler.open(timeout_ms=self._session.config.operation_timeout_ms)
 
     async def read_batch(self) -> list[Entry]:
-        """Return all entries that are there, waiting for at least one; an empty list is the end of the range."""
+        """Return all available entries, waiting for at least one. An empty list is the end of the range."""
         return entries_of(await self.read_runs())
 
     async def read_runs(self) -> list[EntryRun]:
-        """Return all entries that are there in runs, as they arrived; see :meth:`read_batch`."""
+        """Return all available entries as the runs in which they arrived; see :meth:`read_batch`."""
         deadline = math.inf if self._upto is None else self._loop.time() + self._poll_timeout
         while not self._buffer:
             if self._failure is not None:
@@ -162,7 +164,7 @@ class EntryReader(AsyncCloses):
             if await self._is_exhausted():
                 self._complete = True
             elif self._loop.time() >= deadline:
-                raise OperationTimeout(f"{self.topic}: no entry behind {self.reached} for {self._poll_timeout:g} s")
+                raise OperationTimeout(f"{self.topic}: no entry after {self.reached} for {self._poll_timeout:g} s")
         batch, self._buffer, self._buffered_bytes = self._buffer, [], 0
         self._grant()
         return batch
@@ -182,10 +184,11 @@ class EntryReader(AsyncCloses):
         return True
 
     async def _is_exhausted(self) -> bool:
-        """Return True if nothing is left in the range, after silence. Only fresh subscriptions can show that.
+        """Return True if the range is read completely. Call it after silence; fresh subscriptions provide the proof.
 
-        One that repeats the last entry and nothing behind it is proof enough; one that does not even do that says that
-        the broker is slow, or that the entries are gone. Where no entry has arrived yet, two silent ones are believed.
+        A subscription that repeats the last entry and delivers nothing after it is sufficient. One that does not even
+        repeat that entry means that the broker is slow or that the entries are gone. Before the first entry, two silent
+        ones are required.
         """
         if self._handler.connection is None or self._upto is None:
             return False
@@ -197,7 +200,7 @@ class EntryReader(AsyncCloses):
             return False
         if self._buffer or self._handler.connection is None:
             return False
-        # Compaction may have taken away what was the end when the range was planned.
+        # Compaction may have removed the last entry of the range since it was planned.
         all_read = self._read_compacted and last <= self.reached
         if last == self.reached and not all_read:
             return False
@@ -206,13 +209,13 @@ class EntryReader(AsyncCloses):
             return True
         unseen = not all_read and (self._echo_due or not (self._entry_count or self.start_is_there))
         if self._silent_count >= 2 and unseen and last < (self.reached if self._entry_count else self._upto):
-            raise DataLoss(f"{self.topic}: entries behind {self.reached} are gone, the topic now ends at {last}")
+            raise DataLoss(f"{self.topic}: entries after {self.reached} are missing, the topic now ends at {last}")
         self._silent_count += 1
         self._restart()
         return False
 
     async def last_message_id(self) -> MessageId:
-        """Return the last message of the topic now; entry -1 if it is empty."""
+        """Return the current last message id of the topic; entry -1 if it is empty."""
         return message_id_from_wire((await self._ends()).last_message_id)
 
     async def promised_position(self) -> Position:
@@ -228,24 +231,26 @@ class EntryReader(AsyncCloses):
         return answer.getLastMessageIdResponse
 
     async def close(self) -> None:
-        """Stop reading; nothing of the reader stays at the broker."""
+        """Stop reading. The broker keeps nothing of the reader."""
         self._failure = self._failure or AlreadyClosed(f"the reader of {self.topic} is closed")
         connection = await self._handler.stop()
         if connection is not None:
             await connection.consumers.close(self._id)
 
-    # ---- Subscribing, again if need be
+    # ---- Subscribing
 
     async def register(self, connection: Connection) -> None:
-        """Called by the connection handler. Each attempt is a new consumer with a new name: messages for an old one
-        do not arrive here."""
+        """Subscribe; called by the connection handler.
+
+        Each attempt is a new consumer with a new name, so messages for an old one do not arrive here.
+        """
         if self._handler.is_reconnecting:
             self.resubscribed_count += 1
         self._id = self._session.next_id()
         await connection.consumers.open(self._id, self, self._subscribe_frame)
         self._handler.on_connected(connection)
         self._permits = 0
-        self._echo_due = self._entry_count > 0 and not self._read_compacted  # compaction may take that entry away
+        self._echo_due = self._entry_count > 0 and not self._read_compacted  # compaction may remove that entry
         self._grant()
 
     def _subscribe_frame(self, request_id: int) -> bytes:
@@ -262,7 +267,7 @@ class EntryReader(AsyncCloses):
         )
 
     def _restart(self) -> None:
-        """Leave this subscription for a fresh one."""
+        """Replace this subscription by a fresh one."""
         connection = self._handler.connection
         if connection is not None:
             self._session.spawn(connection.consumers.close(self._id))
@@ -294,7 +299,7 @@ class EntryReader(AsyncCloses):
             self._accept_all(run, start)
 
     def _accept_all(self, run: MessageRun, start: int) -> None:
-        """Accept entries with rising positions behind the last one that arrived."""
+        """Accept entries with rising positions after the last one that arrived."""
         upto = self._upto
         end = len(run.positions) if upto is None else bisect_right(run.positions, upto, start)
         if end > start:
@@ -332,14 +337,14 @@ class EntryReader(AsyncCloses):
             self._finish()
 
     def _pass_over(self, entry: memoryview) -> None:
-        """Skip the entry that a reader starts at. It costs as many permits as it has messages."""
+        """Skip the entry at which the reader starts. It costs as many permits as it has messages."""
         self._permits -= parse_entry(bytes(entry)).message_count
         self._grant()
 
     def _accept(self, position: Position, entry: memoryview) -> None:
         if self._checksum_verified and not verify_checksum(entry):
             raise ChecksumError("its checksum does not match")
-        whole = entry.obj  # a frame that came in several reads has been joined, its entry alone
+        whole = entry.obj  # a frame from several reads was joined; it holds this entry only
         raw = whole if isinstance(whole, bytes) and len(whole) == len(entry) else bytes(entry)
         parsed = parse_entry(raw)
         self._buffer.append(EntryRun([position], [raw], [parsed]))
@@ -371,7 +376,7 @@ class EntryReader(AsyncCloses):
         """Do nothing: the end of the range decides."""
 
     def _grant(self) -> None:
-        """Let the broker send as many messages as the free part of the buffer is expected to hold."""
+        """Grant the broker as many messages as the free part of the buffer is expected to hold."""
         connection = self._handler.connection
         if connection is None or self._complete:
             return

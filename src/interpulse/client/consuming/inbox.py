@@ -1,4 +1,4 @@
-"""The inbox: received messages wait there for the application. Several partition consumers may share one."""
+"""Queue of received messages, shared by the partition consumers of one consumer."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ __all__ = ["Inbox", "Source"]
 
 
 class Source(Protocol):
-    """The consumer that put a message in."""
+    """Consumer that put a message in."""
 
     def on_taken(self, message: Message) -> None:
-        """The application has the message now."""
+        """Handle that the application has taken the message."""
 
 
 class Inbox:
-    """First in, first out. Its size is bounded by the permits that its sources grant their brokers."""
+    """Queue of received messages, first in, first out. The permits that its sources grant bound its size."""
 
     def __init__(self) -> None:
         self._items: deque[tuple[Message, Source]] = deque()
@@ -36,12 +36,12 @@ class Inbox:
         self._filled.set()
 
     def fail(self, failure: PulsarError) -> None:
-        """Nothing more will come: takers get the failure once the inbox is empty."""
+        """End the inbox. Once it is empty, callers get the failure."""
         self._failure = failure
         self._filled.set()
 
     def discard(self, source: Source, unwanted: Callable[[Message], bool] = lambda message: True) -> int:
-        """Drop messages of one source that the application has not taken; returns how many."""
+        """Drop the queued messages of one source. Return their number."""
         before = len(self._items)
         self._items = deque(
             (message, owner) for message, owner in self._items if owner is not source or not unwanted(message)
@@ -49,7 +49,7 @@ class Inbox:
         return before - len(self._items)
 
     async def take(self, timeout_ms: int | None) -> Message:
-        """The next message. Raises OperationTimeout, or the failure that ended the inbox."""
+        """Return the next message. Raise OperationTimeout, or the failure that ended the inbox."""
         while not self._items:
             if self._failure is not None:
                 raise self._failure
@@ -64,7 +64,7 @@ class Inbox:
         return message
 
     async def take_batch(self, *, messages_max: int | None, bytes_max: int, timeout_ms: int) -> list[Message]:
-        """The messages up to a limit or the end of the time; perhaps none. Raises the failure that ended the inbox."""
+        """Return messages up to a limit or the timeout; possibly none. Raise the failure that ended the inbox."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_ms / 1000
         batch: list[Message] = []

@@ -1,4 +1,4 @@
-"""The consumer of one topic or one partition."""
+"""Consumer of one topic or one partition."""
 
 from __future__ import annotations
 
@@ -46,18 +46,18 @@ _ACK_GROUP_DELAY_S: Final = 0.1
 
 @dataclass(frozen=True, slots=True)
 class LastMessage:
-    """The end of a topic, and how far the subscription has acknowledged."""
+    """End of a topic, and the acknowledged position of the subscription."""
 
     id: MessageId
     mark_delete: Position
 
 
 class PartitionConsumer:
-    """Receives from one topic or partition into an inbox. Made by the client.
+    """Consumer of one topic or partition, which fills an inbox. Made by the client.
 
-    With ``start`` it is a reader: the subscription lasts as long as the consumer, and begins there.
-    ``dead_letter_producer`` gets messages that were redelivered too often. ``on_failed`` gets the failure that ends the
-    consumer; by default the inbox does. ``telemetry`` follows the messages until they are acknowledged.
+    With ``start`` it is a reader: the subscription begins there and ends with the consumer. ``dead_letter_producer``
+    receives messages that were redelivered too often. ``on_failed`` receives the failure that ends the consumer; by
+    default the inbox does. ``telemetry`` follows messages until they are acknowledged.
     """
 
     def __init__(
@@ -110,10 +110,10 @@ class PartitionConsumer:
         )
         self._loop = asyncio.get_running_loop()
 
-    # ---- Opening and coming back
+    # ---- Opening and reconnecting
 
     async def open(self) -> None:
-        """Subscribe. Raises the refusal of the broker."""
+        """Subscribe. Raise the broker's refusal."""
         await self._handler.open(timeout_ms=self._session.config.operation_timeout_ms)
 
     @property
@@ -122,11 +122,11 @@ class PartitionConsumer:
 
     @property
     def start(self) -> Start | None:
-        """The position at which a reader goes on."""
+        """Position from which a reader continues."""
         return self._start
 
     async def register(self, connection: Connection) -> None:
-        """Called by the connection handler: subscribe, and let messages come."""
+        """Subscribe and grant permits; called by the connection handler."""
         holds = (self.topic, self.subscription) if self._config.subscription_type == "exclusive" else None
         await connection.consumers.open(self._id, self, self._subscribe_frame, holds=holds)
         self._handler.on_connected(connection)
@@ -158,7 +158,7 @@ class PartitionConsumer:
         )
 
     def on_failed(self, failure: PulsarError) -> None:
-        """Receive nothing more."""
+        """Stop receiving."""
         self._failure = failure
         self.acks.stop()
         self._when_failed(failure)
@@ -194,15 +194,15 @@ class PartitionConsumer:
             messages = []
         for one in messages:
             self._inbox.put(one, self)
-        self._release(permits - len(messages))  # permits of what is left out go back to the broker
+        self._release(permits - len(messages))  # return the permits of omitted messages to the broker
         self.acks.schedule()
 
     def _start_at(self, position: Position) -> Start | None:
         """Return the start that bounds the messages of an entry.
 
-        The start of a subscription is forgotten once it was reached or missed: another client has moved the cursor.
+        Once the start of a subscription was reached or missed it is dropped: another client has moved the cursor.
         """
-        start = self._start if self._config.durable else None  # what a consumer took may be redelivered to it
+        start = self._start if self._config.durable else None  # delivered messages may be redelivered
         if start is None or not self._durable or self._seeking is not None:
             return start
         if not start.first_position <= position < start.id.position:
@@ -210,8 +210,10 @@ class PartitionConsumer:
         return start if start.first_position <= position else None
 
     def _keep_start(self, position: Position) -> None:
-        """Remember the first entry as the start of a reader that began at the end of the topic, which moves on.
-        While a seek is under way, entries from before it may still come."""
+        """Remember the first entry as the start of a reader that began at the end of the topic.
+
+        The end moves on. During a seek, entries from before it may still arrive.
+        """
         if self._durable or self._seeking is not None:
             return
         if self._start is None or self._start.id.position == LATEST:
@@ -233,12 +235,12 @@ class PartitionConsumer:
     def _refuse(
         self, command: pb.CommandMessage, reason: pb.CommandAck.ValidationError.ValueType, permits: int
     ) -> None:
-        """Acknowledge an unreadable entry with the reason; it would be redelivered without end."""
+        """Acknowledge an unreadable entry with the reason, because it would be redelivered forever."""
         self.acks.refuse(position_from_wire(command.message_id), reason)
         self._release(permits)
 
     def on_disconnected(self, assigned_url: str | None) -> None:
-        """Drop messages that the application has not received; they are sent again."""
+        """Drop messages that the application has not received. The broker sends them again."""
         if not self._handler.on_lost():
             return
         self._inbox.discard(self)
@@ -274,12 +276,12 @@ class PartitionConsumer:
         return nullcontext() if self._telemetry is None else self._telemetry.current(message)
 
     def note_batch(self, messages: Sequence[Message], begun_ms: int) -> None:
-        """Note that the application got these messages of this topic by one call, which began at ``begun_ms``."""
+        """Record that one call, begun at ``begun_ms``, delivered these messages to the application."""
         if self._telemetry is not None:
             self._telemetry.note_batch(messages, begun_ms)
 
     def redeliver_unacknowledged(self) -> None:
-        """Have everything sent again that was received and not acknowledged."""
+        """Request redelivery of everything that was received but not acknowledged."""
         self.acks.forget_deadlines()
         dropped = self._inbox.discard(self)
         if self._handler.connection is not None:
@@ -289,8 +291,10 @@ class PartitionConsumer:
     # ---- Positions
 
     async def seek(self, target: MessageId | int, *, included: bool = True) -> None:
-        """Move the subscription: the next message is ``target`` itself (without ``included`` the one behind it), or the
-        first published at that time (ms)."""
+        """Move the subscription to a message, or to the first one published at a time (ms).
+
+        The next message is ``target`` itself, or without ``included`` the one after it.
+        """
         await self._handler.reconnected()
         connection = self._required_connection()
         before, self._start = self._start, None if isinstance(target, int) else Start(target, included)
@@ -320,7 +324,7 @@ class PartitionConsumer:
         return LastMessage(last, position_from_wire(answer.consumer_mark_delete_position))
 
     async def unsubscribe(self, *, force: bool = False) -> None:
-        """Delete the subscription with its position, and close. Raises the refusal of the broker."""
+        """Delete the subscription with its position, and close. Raise the broker's refusal."""
         await self._handler.reconnected()
         connection = self._required_connection()
         await connection.request(lambda request_id: commands.unsubscribe(request_id, self._id, force=force))
@@ -329,7 +333,7 @@ class PartitionConsumer:
         self.on_failed(AlreadyClosed(f"the subscription {self.subscription} was deleted"))
 
     async def close(self) -> None:
-        """Send acknowledgements, and close the consumer at its broker; the subscription stays."""
+        """Send pending acknowledgements and close the consumer. The subscription remains."""
         await self.acks.letters_sent()
         self.acks.flush()
         self._inbox.discard(self)

@@ -1,4 +1,4 @@
-"""The partition consumers behind a consumer or reader, and the inbox that they share."""
+"""Partition consumers of a consumer or reader, and their shared inbox."""
 
 from __future__ import annotations
 
@@ -18,15 +18,19 @@ from interpulse.model.names import TopicName
 __all__ = ["PartitionConsumers", "SeekTarget"]
 
 SeekTarget = MessageId | Position | int | Callable[[str], MessageId | Position | int]
-"""A message, EARLIEST, LATEST, a publish time in ms since the epoch, or a function that gives one of them for the
-name of a topic or partition."""
+"""Message, EARLIEST, LATEST, publish time in ms since the epoch, or a function.
+
+The function returns one of the others for the name of a topic or partition.
+"""
 
 
 class PartitionConsumers:
-    """One partition consumer per topic or partition; topics are added and removed, and partitioned topics grow.
+    """Partition consumers, one per topic or partition.
 
-    ``make`` makes the consumer of a topic or partition; its second argument says that it was found later than the
-    others and is taken from its beginning.
+    Topics may be added and removed, and partitioned topics may grow.
+
+    ``make`` creates the consumer of a topic or partition. Its second argument is True for a topic or partition that was
+    discovered later and is read from its beginning.
     """
 
     def __init__(
@@ -56,7 +60,7 @@ class PartitionConsumers:
 
     @property
     def names(self) -> set[str]:
-        """The topics and partitions that are consumed."""
+        """Topics and partitions that are consumed."""
         return set(self._consumers)
 
     @property
@@ -67,7 +71,7 @@ class PartitionConsumers:
         return self._consumers.get(name)
 
     async def add(self, topics: Sequence[TopicName], *, late: bool = False) -> None:
-        """Find the partitions of topics and open all of them, or none. Raises what a broker refuses."""
+        """Find the partitions of topics and open all of them, or none. Raise the broker's refusal."""
         async with self._changing:
             new = [topic for topic in topics if topic not in self._counts]
             counts = dict(zip(new, await asyncio.gather(*map(self._count, new)), strict=True))
@@ -94,7 +98,7 @@ class PartitionConsumers:
             raise
 
     async def _make_all(self, names: list[TopicName], *, late: bool) -> dict[str, PartitionConsumer]:
-        """They are known before they are open, because messages may come before the last one is."""
+        """Create and register the consumers before opening them. Messages may arrive before the last one is open."""
         if len(names) > 1:
             await self._session.look_ahead(names)
         added = {str(name): self._make(name, late) for name in names}
@@ -107,8 +111,10 @@ class PartitionConsumers:
             raise AlreadyClosed(f"{self._what} is closed")
 
     async def add_listed(self, names: Sequence[str], *, late: bool = False) -> dict[str, PulsarError]:
-        """Open topics that a broker has listed, each by itself and without a lookup of partitions; returns the
-        failures."""
+        """Open topics that a broker has listed, each independently and without a partition lookup.
+
+        Return the failures.
+        """
         async with self._changing:
             new = [TopicName.parse(name) for name in names if name not in self._consumers]
             added = await self._make_all(new, late=late)
@@ -124,27 +130,29 @@ class PartitionConsumers:
         return failures
 
     async def remove(self, topics: Sequence[TopicName]) -> None:
-        """Close the consumers of these topics and of all their partitions. Unknown topics are no failure."""
+        """Close the consumers of these topics and of all their partitions. Unknown topics are ignored."""
         async with self._changing:
             names = [name for topic in topics for name in partition_names(topic, self._counts.pop(topic, 0))]
             gone = [self._consumers.pop(str(name), None) for name in names]
             await asyncio.gather(*(consumer.close() for consumer in gone if consumer is not None))
 
     def drop(self, name: str) -> None:
-        """Forget a consumer that has ended by itself."""
+        """Remove a consumer that has ended by itself."""
         self._consumers.pop(name, None)
 
     def on_failed(self, failure: PulsarError) -> None:
-        """One consumer has ended: the failure ends them all, unless it was closed."""
+        """Fail all consumers with the failure of one, unless it was closed."""
         if not isinstance(failure, AlreadyClosed):
             self.inbox.fail(failure)
 
     async def update_partitions(self) -> None:
-        """Look for new partitions of all topics; nothing is created by it. Raises the first failure after all were
-        tried; TopicNotFound for a topic that is gone."""
+        """Look for new partitions of all topics. No topic is created.
+
+        Raise the first failure after every topic was tried; TopicNotFound for a deleted topic.
+        """
         failures: list[PulsarError] = []
         async with self._changing:
-            for topic in [topic for topic, known in self._counts.items() if known]:
+            for topic in [topic for topic, count in self._counts.items() if count]:
                 try:
                     await self._update(topic)
                 except PulsarError as failure:
@@ -155,32 +163,36 @@ class PartitionConsumers:
     async def _update(self, topic: TopicName) -> None:
         if self._closed:
             raise AlreadyClosed(f"{self._what} is closed")
-        known = self._counts[topic]
+        earlier = self._counts[topic]
         count = await self._count(topic, create=False)
-        if count > known:
-            await self._open(partition_names(topic, count, first=known), late=True)
+        if count > earlier:
+            await self._open(partition_names(topic, count, first=earlier), late=True)
             self._counts[topic] = count
 
     async def seek(self, target: SeekTarget, *, included: bool = True) -> None:
-        """Move all consumers; a message id of a partition moves that partition alone."""
+        """Move all consumers. A message id of a partition moves that partition only."""
         async with self._changing:
             moved = list(self._consumers.values())
             if isinstance(target, MessageId) and len(moved) > 1 and target.position not in (EARLIEST, LATEST):
                 moved = self._partition_of(target)
-            targets = {each: _checked(target(str(each.topic)) if callable(target) else target) for each in moved}
-            await asyncio.gather(*(each.seek(to, included=included) for each, to in targets.items()))
+            targets = {
+                consumer: _checked(target(str(consumer.topic)) if callable(target) else target) for consumer in moved
+            }
+            await asyncio.gather(*(consumer.seek(to, included=included) for consumer, to in targets.items()))
 
     def _partition_of(self, target: MessageId) -> list[PartitionConsumer]:
-        found = [each for each in self._consumers.values() if each.topic.partition_index == target.partition]
-        if len(found) != 1 or target.partition < 0:
+        consumers = [
+            consumer for consumer in self._consumers.values() if consumer.topic.partition_index == target.partition
+        ]
+        if len(consumers) != 1 or target.partition < 0:
             raise InvalidRequest(
                 f"message id {target} fits one topic or partition only, and there are {len(self._consumers)}: "
                 f"give a time, EARLIEST, LATEST, or a function of the topic's name"
             )
-        return found
+        return consumers
 
     async def any(self, question: Callable[[PartitionConsumer], Awaitable[bool]]) -> bool:
-        """Ask the consumers one after the other until one says yes."""
+        """Return True if ``question`` is true for a consumer. Ask one after the other and stop at the first."""
         async with self._changing:
             for consumer in self._consumers.values():
                 if await question(consumer):
@@ -193,7 +205,7 @@ class PartitionConsumers:
             await asyncio.gather(*(consumer.unsubscribe(force=force) for consumer in self._consumers.values()))
 
     async def close(self) -> None:
-        """Close all consumers, and those being opened as soon as they are open."""
+        """Close all consumers. Those being opened are closed as soon as they are open."""
         self._closed = True
         if self._watch is not None:
             await self._watch.stop()
@@ -201,6 +213,6 @@ class PartitionConsumers:
 
 
 def _checked(target: MessageId | Position | int) -> MessageId | int:
-    """Raises TypeError for anything else."""
+    """Return a valid seek target. Raise TypeError for any other value."""
     check_type("target", target, MessageId, Position, int)
     return target if isinstance(target, int) else MessageId.of(target)

@@ -1,4 +1,4 @@
-"""The reader of applications: reads topics from a position on, without a subscription that outlives it."""
+"""Reader of topics from a position, without a subscription that outlives it."""
 
 from __future__ import annotations
 
@@ -28,44 +28,46 @@ class ReaderConfig:
     """Settings of one reader."""
 
     start: MessageId | Position = EARLIEST
-    """EARLIEST, LATEST, or a message."""
+    """Position to start at: EARLIEST, LATEST or a message."""
 
     start_included: bool = False
-    """Whether the message named by ``start`` is read itself."""
+    """True: the message at ``start`` is read too."""
 
     name: str | None = None
     schema: SchemaInfo | None = None
     receiver_queue_size: int = 1000
     read_compacted: bool = False
     key_hash_ranges: tuple[tuple[int, int], ...] = ()
-    """Only messages whose keys have these hash slots, 0 to 65535, both ends included; persistent topics only, as a
-    real Pulsar filters no others. Empty: all."""
+    """Hash slots, 0 to 65535 and both ends included, of the keys to read. Empty: all messages.
+
+    Persistent topics only, because Apache Pulsar does not filter others.
+    """
 
     force_topic_creation: bool = True
     subscription_prefix: str = "reader"
     chunked_messages_max: int = 10
-    """Messages in chunks that may be incomplete at a time, per partition; the oldest gives way."""
+    """Maximum number of incomplete chunked messages per partition. The oldest is dropped for another one."""
 
     crypto_failure_action: CryptoFailureAction = "fail"
-    """The handling of messages that cannot be decrypted, as for consumers."""
+    """Action for messages that cannot be decrypted; see :class:`ConsumerConfig`."""
 
     crypto_key_reader: CryptoKeyReader | None = field(default=None, repr=False)
-    """Gives the private keys of encrypted messages, as for consumers."""
+    """Source of private keys; see :class:`ConsumerConfig`."""
 
     auto_update_partitions: bool = True
-    """A reader of a partitioned topic looks for new partitions, and reads them from their beginning."""
+    """True: look for new partitions of partitioned topics, and read them from their beginning."""
 
     auto_update_partitions_interval_ms: int = 60_000
-    """How often it looks."""
+    """Interval between two searches for new partitions."""
 
     def __post_init__(self) -> None:
         check_interval("auto_update_partitions_interval_ms", self.auto_update_partitions_interval_ms)
         check_type("start", self.start, MessageId, Position)
         if self.key_hash_ranges:
-            KeySharedPolicy(self.key_hash_ranges)  # raises ValueError for ranges that are none
+            KeySharedPolicy(self.key_hash_ranges)  # raises ValueError for invalid ranges
 
     def of_consumer(self) -> ConsumerConfig:
-        """The settings of its partition consumers."""
+        """Return the settings of the reader's partition consumers."""
         return ConsumerConfig(
             name=self.name,
             schema=self.schema,
@@ -81,7 +83,7 @@ class ReaderConfig:
 
 
 class Reader(AsyncCloses):
-    """Reads a topic, all partitions of one, or several topics. Made by :meth:`Client.create_reader`."""
+    """Reader of one topic with all its partitions, or of several topics. Made by :meth:`Client.create_reader`."""
 
     def __init__(self, session: Session, topics: Sequence[TopicName], config: ReaderConfig) -> None:
         self._session = session
@@ -94,7 +96,7 @@ class Reader(AsyncCloses):
         self._closed = False
 
     async def open(self) -> None:
-        """Find the partitions and start reading. Raises what a broker refuses."""
+        """Find the partitions and start reading. Raise the broker's refusal."""
         for topic in self._topics if self._config.key_hash_ranges else ():
             if not topic.is_persistent:
                 raise InvalidRequest(f"key_hash_ranges: a broker does not filter the non-persistent topic {topic}")
@@ -111,9 +113,9 @@ class Reader(AsyncCloses):
             raise
 
     async def update_partitions(self) -> None:
-        """Look for new partitions now; nothing is created by it. They are read from their beginning.
+        """Look for new partitions now, and read them from their beginning. No topic is created.
 
-        Raises TopicNotFound if a topic is gone.
+        Raise TopicNotFound if a topic was deleted.
         """
         if self._closed:
             raise AlreadyClosed("the reader is closed")
@@ -134,12 +136,12 @@ class Reader(AsyncCloses):
 
     @property
     def topic(self) -> str:
-        """The topic as it was asked for, the first of several."""
+        """Name of the topic as it was requested; of the first one if there are several."""
         return str(self._topics[0])
 
     @property
     def topics(self) -> list[str]:
-        """The topics as they were asked for."""
+        """Names of the topics as they were requested."""
         return [str(topic) for topic in self._topics]
 
     @property
@@ -151,10 +153,10 @@ class Reader(AsyncCloses):
         return self._consumers.is_connected
 
     async def read_next(self, timeout_ms: int | None = None) -> Message:
-        """The next message. Raises OperationTimeout if none comes in time."""
+        """Return the next message. Raise OperationTimeout if none arrives in time."""
         message = await self._inbox.take(timeout_ms)
         consumer = self._consumers.get(message.topic)
-        if consumer is not None:  # else not all partitions could be opened, and it is read again
+        if consumer is not None:  # otherwise not all partitions could be opened, and the message is read again
             consumer.acks.acknowledge_cumulative(message)
         return message
 
@@ -168,21 +170,25 @@ class Reader(AsyncCloses):
             raise StopAsyncIteration from None
 
     async def has_message_available(self) -> bool:
-        """Whether a message lies between the position reached and the end that the topic has now.
+        """Return True if there is a message between the reader's position and the current end of the topic.
 
-        With ``key_hash_ranges`` it may be one of another slot, which is not read: give ``read_next`` a time-out there.
+        With ``key_hash_ranges`` its key may be in another slot, and the message is never delivered: pass ``read_next``
+        a timeout.
         """
         if len(self._inbox):
             return True
         return await self._consumers.any(_has_more) or len(self._inbox) > 0
 
     async def seek(self, target: SeekTarget, *, included: bool = True) -> None:
-        """Go on at a message (which comes next, or with ``included=False`` the one behind it) or at a publish time in
-        ms since the epoch; over several topics, also by a function of the topic's name."""
+        """Continue at a message or at a publish time in ms since the epoch.
+
+        The message itself comes next, or with ``included=False`` the one after it. For several topics a function of the
+        topic's name is accepted too.
+        """
         await self._consumers.seek(target, included=included)
 
     async def close(self) -> None:
-        """Stop reading; nothing of the reader stays at the broker."""
+        """Stop reading. The broker keeps nothing of the reader."""
         if self._closed:
             return
         self._closed = True

@@ -1,4 +1,4 @@
-"""Entries to be redelivered: negatively acknowledged, or not acknowledged in time."""
+"""Timer for entries to be redelivered: negatively acknowledged, or not acknowledged in time."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ __all__ = ["RedeliveryTimer"]
 
 
 class RedeliveryTimer:
-    """Holds messages for their delay, and then hands over all entries that are due.
+    """Holds messages for their delay, then returns all entries that are due together.
 
-    Brokers redeliver whole entries, so the messages of a batch have one delay, and each of them starts it again.
+    Brokers redeliver whole entries. Therefore the messages of a batch share one delay, and each of them restarts it.
     Entries with the same delay become due in the order they were added, so each of the few delays has a queue.
     """
 
@@ -28,7 +28,7 @@ class RedeliveryTimer:
         return sum(map(len, self._queues.values()))
 
     def add(self, message_id: MessageId, delay_ms: int) -> None:
-        """Start (or start again) the delay of a message."""
+        """Start or restart the delay of a message."""
         position = message_id.position
         if message_id.batch_index >= 0:
             self._in_batches.setdefault(position, set()).add(message_id.batch_index)
@@ -39,7 +39,7 @@ class RedeliveryTimer:
             self._arm()
 
     def discard(self, message_id: MessageId) -> None:
-        """The message needs no redelivery; its entry still does for other messages."""
+        """Remove a message. Its entry remains if other messages need it."""
         position = message_id.position
         others = self._in_batches.get(position)
         if others is not None:
@@ -54,7 +54,7 @@ class RedeliveryTimer:
             queue.pop(position, None)
 
     def discard_up_to(self, message_id: MessageId) -> None:
-        """Neither this message nor any before it needs redelivery."""
+        """Remove this message and all before it."""
         if not self._queues:
             return
         position = message_id.position

@@ -1,4 +1,4 @@
-"""A topic as a table: the newest value of every key, kept up to date in memory."""
+"""Table view of a topic: the latest value of every key, kept up to date in memory."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ __all__ = ["TableView", "TableViewConfig"]
 _log = logging.getLogger(__name__)
 
 _ASKED_AGAIN_S: Final = 1.0
-"""So long nothing comes before the end of the topic is asked for again."""
+"""Seconds without messages after which the end of the topic is requested again."""
 
 V = TypeVar("V")
 D = TypeVar("D")
 
 Listener = Callable[[str, V | None], object]
-"""Gets a key and its new value, None when the key is removed."""
+"""Callback that receives a key and its new value, or None when the key is removed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,25 +38,25 @@ class TableViewConfig:
     """Settings of one table view."""
 
     decode: Callable[[bytes], Any] = bytes
-    """Makes the value of a key from the content of its newest message."""
+    """Function that makes the value of a key from the content of its latest message."""
 
     schema: SchemaInfo | None = None
     receiver_queue_size: int = 1000
     subscription_prefix: str = "reader"
     auto_update_partitions: bool = True
-    """A view of a partitioned topic looks for new partitions, and takes them in."""
+    """True: look for new partitions of a partitioned topic, and include them."""
 
     auto_update_partitions_interval_ms: int = 60_000
-    """How often it looks."""
+    """Interval between two searches for new partitions."""
 
     crypto_key_reader: CryptoKeyReader | None = field(default=None, repr=False)
-    """Gives the private keys of encrypted messages, as for consumers."""
+    """Source of private keys; see :class:`ConsumerConfig`."""
 
     def __post_init__(self) -> None:
         check_interval("auto_update_partitions_interval_ms", self.auto_update_partitions_interval_ms)
 
     def of_reader(self) -> ReaderConfig:
-        """From the beginning, as compaction left it: nothing else is needed of what was there before."""
+        """Return the settings of the reader, which starts at the beginning and reads the compacted topic."""
         return ReaderConfig(
             schema=self.schema,
             receiver_queue_size=self.receiver_queue_size,
@@ -69,11 +69,11 @@ class TableViewConfig:
 
 
 class TableView(AsyncCloses, Generic[V]):
-    """The newest value of every key of a topic or all its partitions. Made by :meth:`Client.create_table_view`.
+    """Latest value of every key of a topic with all its partitions. Made by :meth:`Client.create_table_view`.
 
-    It reads like a dictionary from keys to values. A message without content removes its key; messages without a key
-    are left out. What was read is that of the last message that came: :meth:`refresh` waits for those under way.
-    When reading the topic has failed, every question raises that failure.
+    It reads like a dictionary. A message without content removes its key; messages without a key are ignored. The table
+    reflects the messages received so far; :meth:`refresh` waits for those in flight. After reading has failed, every
+    method raises that failure.
     """
 
     def __init__(self, session: Session, topic: TopicName, config: TableViewConfig) -> None:
@@ -88,7 +88,7 @@ class TableView(AsyncCloses, Generic[V]):
         self._following: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
-        """Read what the topic holds now. Raises what a broker refuses, and what ``decode`` raises."""
+        """Read the current content of the topic. Raise the broker's refusal, or the error of ``decode``."""
         await self._reader.open()
         self._following = self._session.spawn(self._follow())
         try:
@@ -97,7 +97,7 @@ class TableView(AsyncCloses, Generic[V]):
             await self.close()
             raise
 
-    # ---- Reading it
+    # ---- Reading
 
     @property
     def topic(self) -> str:
@@ -125,19 +125,19 @@ class TableView(AsyncCloses, Generic[V]):
         return iter(self.snapshot())
 
     def keys(self) -> KeysView[str]:
-        """As they are now; later messages do not change what was given."""
+        """Return the current keys. Later messages do not change the result."""
         return self.snapshot().keys()
 
     def values(self) -> ValuesView[V]:
-        """As they are now."""
+        """Return the current values. Later messages do not change the result."""
         return self.snapshot().values()
 
     def items(self) -> ItemsView[str, V]:
-        """As they are now."""
+        """Return the current keys with their values. Later messages do not change the result."""
         return self.snapshot().items()
 
     def snapshot(self) -> dict[str, V]:
-        """The table as it is now."""
+        """Return a copy of the current table."""
         return dict(self._table)
 
     @property
@@ -146,30 +146,30 @@ class TableView(AsyncCloses, Generic[V]):
             raise self._failure
         return self._values
 
-    # ---- Following it
+    # ---- Listeners
 
     def listen(self, listener: Listener[V]) -> Callable[[], None]:
-        """Call with every key that changes from now on, in the event loop; gives the function that ends it.
+        """Call ``listener`` in the event loop for every change from now on. Return the function that ends this.
 
-        The error of a listener is logged, and the listener gets the next change all the same.
+        An error of the listener is logged, and it still receives the next change.
         """
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener) if listener in self._listeners else None
 
     def for_each(self, action: Callable[[str, V], object]) -> None:
-        """Call with every key there is now."""
+        """Call ``listener`` with every current key and its value."""
         for key, value in self.items():
             action(key, value)
 
     def for_each_and_listen(self, action: Listener[V]) -> Callable[[], None]:
-        """Both, without a change that is missed or met twice."""
+        """Call ``listener`` with every current key, then for every change, without missing or repeating one."""
         self.for_each(action)
         return self.listen(action)
 
     async def refresh(self) -> None:
-        """Return when everything is taken in that the topic holds now, in new partitions too.
+        """Wait until the table includes everything that the topic contains now, new partitions included.
 
-        Raises TopicNotFound if the topic is gone, and whatever ended the reading.
+        Raise TopicNotFound if the topic was deleted, or the failure that ended reading.
         """
         if self._failure is not None:
             raise self._failure
@@ -180,7 +180,7 @@ class TableView(AsyncCloses, Generic[V]):
         while self._failure is None and await self._reader.has_message_available():
             self._came.clear()
             if self._failure is None:
-                # Compaction may take the last message away before it comes: then the topic ends before it.
+                # Compaction may remove the last message before it arrives. The topic then ends before it.
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._came.wait(), _ASKED_AGAIN_S)
         if self._failure is not None:
@@ -216,14 +216,14 @@ class TableView(AsyncCloses, Generic[V]):
             self._failure = failure
         self._came.set()
 
-    # ---- The end
+    # ---- Closing
 
     @property
     def is_closed(self) -> bool:
         return self._reader.is_closed
 
     async def close(self) -> None:
-        """Stop reading. The view cannot be asked any more."""
+        """Stop reading. Later calls fail."""
         if self._failure is None:
             self._failure = AlreadyClosed("the table view is closed")
         self._came.set()

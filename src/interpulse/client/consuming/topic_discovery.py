@@ -1,4 +1,4 @@
-"""The topics that match a pattern, now and later: brokers with topic watchers announce changes, others are polled."""
+"""Topics that match a pattern, now and later. Topic watchers announce changes; other brokers are polled."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _log = logging.getLogger(__name__)
 
 
 class TopicDiscovery:
-    """Subscribes the consumer to all topics that match, and to no others.
+    """Subscribes a consumer to all topics that match, and to no others.
 
-    A broker with topic watchers announces changes. The list is asked for every ``interval_ms`` all the same, and sooner
-    if a topic could not be opened.
+    A broker with topic watchers announces changes. The list is still requested every ``interval_ms``, and sooner if a
+    topic could not be opened.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class TopicDiscovery:
         interval_ms: int,
         properties: Mapping[str, str],
     ) -> None:
-        """``properties`` are those of the consumer."""
+        """Create the discovery of one consumer; ``properties`` are the consumer's."""
         self._session = session
         self._pattern = pattern
         self._consumers = consumers
@@ -53,7 +53,7 @@ class TopicDiscovery:
         self._following: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
-        """Open the topics that match now. Raises what a broker refuses, but for topics that are gone by then."""
+        """Open the topics that match now. Raise the broker's refusal, except for topics deleted meanwhile."""
         self._wanted = await self._listed()
         for failure in (await self._add(late=False)).values():
             if not isinstance(failure, TopicNotFound):
@@ -61,7 +61,7 @@ class TopicDiscovery:
         self._following = self._session.spawn(self._follow())
 
     async def stop(self) -> None:
-        """Follow the changes no more."""
+        """Stop following changes."""
         if self._following is not None:
             self._following.cancel()
             await asyncio.wait([self._following])
@@ -95,14 +95,14 @@ class TopicDiscovery:
                 await asyncio.sleep(backoff.next_pause())
 
     async def _watching_connection(self) -> Connection | None:
-        """A connection to a broker with topic watchers, None if there is none. Only persistent topics are watched."""
+        """Return a connection to a broker with topic watchers, or None. Only persistent topics are watched."""
         if self._watch_refused or self._mode != "PERSISTENT":
             return None
         connection = await self._session.lookup.service_connection()
         return connection if connection is not None and connection.peer_flags.supports_topic_watchers else None
 
     async def _follow_watch(self, connection: Connection) -> None:
-        """Apply the announced changes until the connection is lost."""
+        """Apply announced changes until the connection is lost."""
         watch = self._watch = _Watch(self._session.next_id(), connection, self._pattern)
         await self._reconcile(await watch.open(topics_hash(self._wanted)))
         while True:
@@ -115,12 +115,12 @@ class TopicDiscovery:
                 await self._reconcile(await watch.ask_again(topics_hash(self._wanted)))
 
     async def _reconcile(self, listed: pb.CommandWatchTopicListSuccess) -> None:
-        """Apply the list; the broker leaves it out if ours is the same."""
+        """Apply the list. The broker omits it if ours is equal."""
         same = listed.topics_hash == topics_hash(self._wanted)
         await self._become(self._wanted if same else set(listed.topic))
 
     async def _become(self, wanted: Iterable[str]) -> None:
-        """Open new topics from their beginning, and close those that are gone."""
+        """Open new topics from their beginning, and close deleted ones."""
         self._wanted = set(wanted)
         gone = self._consumers.names - self._wanted
         await self._consumers.remove([TopicName.parse(name) for name in gone])
@@ -128,7 +128,7 @@ class TopicDiscovery:
             _log.warning("topic cannot be subscribed to yet topic=%s error=%s", name, failure)
 
     async def _add(self, *, late: bool) -> dict[str, PulsarError]:
-        """Open the missing topics; after a failure the list is asked for sooner."""
+        """Open the missing topics. After a failure the list is requested sooner."""
         failures = await self._consumers.add_listed(sorted(self._wanted - self._consumers.names), late=late)
         if failures:
             self._pause_s = min(self._retries.next_pause(), self._interval_s)
@@ -139,7 +139,7 @@ class TopicDiscovery:
 
 
 class _Watch:
-    """One watcher at a broker."""
+    """Topic watcher at a broker."""
 
     def __init__(self, watcher_id: int, connection: Connection, pattern: TopicsPattern) -> None:
         self.is_lost = False
@@ -149,12 +149,12 @@ class _Watch:
         self._updates: asyncio.Queue[pb.CommandWatchTopicUpdate | None] = asyncio.Queue()
 
     async def open(self, known_hash: str) -> pb.CommandWatchTopicListSuccess:
-        """Start watching; returns the list, without names if the hash shows that they are known."""
+        """Start watching. Return the list, without names if the hash shows that ours is equal."""
         answer = await self._connection.topic_watchers.open(self._id, self, self._frame(known_hash))
         return answer.watchTopicListSuccess
 
     async def ask_again(self, known_hash: str) -> pb.CommandWatchTopicListSuccess:
-        """The list as it is now."""
+        """Return the current list."""
         return (await self._connection.request(self._frame(known_hash))).watchTopicListSuccess
 
     def _frame(self, known_hash: str) -> Callable[[int], bytes]:
@@ -164,7 +164,7 @@ class _Watch:
         )
 
     async def next_update(self, timeout_s: float) -> pb.CommandWatchTopicUpdate | None:
-        """The next change; None after that time, or when the connection is lost."""
+        """Return the next change; None after the timeout or when the connection is lost."""
         try:
             async with asyncio.timeout(timeout_s):
                 return await self._updates.get()

@@ -1,4 +1,4 @@
-"""A regular expression that selects topics of one namespace."""
+"""Regular expression that selects topics of one namespace."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ __all__ = ["TopicsPattern"]
 
 @dataclass(frozen=True, slots=True)
 class TopicsPattern:
-    """Matches whole names; partitions have the name of their topic, and the domain plays no part."""
+    """Pattern for whole topic names. Partitions match by the name of their topic; the domain is ignored."""
 
     namespace: NamespaceName
     text: str
-    """The form for brokers: ``persistent://tenant/namespace/expression``."""
+    """Pattern in the form for brokers: ``persistent://tenant/namespace/expression``."""
 
     expression: re.Pattern[str]
-    """The expression for ``tenant/namespace/topic``."""
+    """Expression for ``tenant/namespace/topic``."""
 
     @classmethod
     def of(cls, pattern: re.Pattern[str]) -> TopicsPattern:
-        """Read an expression of the form of a topic name, short or complete: only its last part may vary.
+        """Parse an expression in the form of a topic name, short or full. Only its last part may vary.
 
-        Raises InvalidTopicName if it names no namespace.
+        Raise InvalidTopicName if it names no namespace.
         """
         text = pattern.pattern.removeprefix("^")
         _, separator, complete = text.partition("://")

@@ -1,4 +1,4 @@
-"""Entries from a broker are unpacked into the messages for the application."""
+"""Conversion of entries from a broker into messages for the application."""
 
 from __future__ import annotations
 
@@ -20,23 +20,26 @@ __all__ = ["Start", "Unpacker", "permits_for"]
 
 
 class Start(NamedTuple):
-    """The start of reading: at a message if ``included``, else behind it."""
+    """Start of reading: at a message if ``included``, otherwise after it."""
 
     id: MessageId
     included: bool = False
 
     @property
     def subscribe_from(self) -> MessageId | Position:
-        """The position to subscribe from: of a message in chunks the first one, as a chunk alone cannot be skipped."""
+        """Position to subscribe from.
+
+        For a chunked message this is its first chunk, because one chunk cannot be skipped.
+        """
         return self.id.first_chunk or self.id
 
     @property
     def first_position(self) -> Position:
-        """The entry of that position."""
+        """Entry of the start position."""
         return self.id.first_chunk or self.id.position
 
     def admits(self, message_id: MessageId) -> bool:
-        """Whether a message lies behind the start. A start without batch index means the whole entry."""
+        """Return True if a message is after the start. A start without batch index means the whole entry."""
         start = self.id
         if start.position in (EARLIEST, LATEST):
             return True
@@ -48,12 +51,12 @@ class Start(NamedTuple):
 
 
 class Unpacked(NamedTuple):
-    """The messages of an entry, and how many permits the broker took for it. What can be decrypted is."""
+    """Messages of an entry, decrypted where possible, and the number of permits that the broker used for it."""
 
     messages: list[Message]
     permits: int
     problem: CryptoError | None = None
-    """Why they are as their producer encrypted them."""
+    """Reason why the messages are still encrypted."""
 
 
 class Unpacker:
@@ -83,8 +86,11 @@ class Unpacker:
     def unpack(
         self, command: pb.CommandMessage, entry: memoryview, position: Position, start: Start | None
     ) -> Unpacked:
-        """The messages that are wanted; none for a chunk that is not the last. What the broker says is acknowledged
-        took no permits. An entry of which nothing is wanted is acknowledged. Raises RemoteProtocolError."""
+        """Return the wanted messages of an entry; none for a chunk that is not the last. Raise RemoteProtocolError.
+
+        Messages that the broker reports as acknowledged used no permits. An entry without wanted messages is
+        acknowledged.
+        """
         parsed = parse_entry(entry)
         permits = _permits(command, parsed)
         problem = self._decryptor.open(parsed) if parsed.metadata.encryption_keys else None
@@ -115,7 +121,10 @@ class Unpacker:
         return Unpacked(wanted, permits, problem)
 
     def _is_wanted(self, message_id: MessageId, sent: int, start: Start | None) -> bool:
-        """Not before the start, and not acknowledged before: neither here nor (bit 0 in ``sent``) at the broker."""
+        """Return True for a message after the start that is not acknowledged.
+
+        Acknowledged means here, or at the broker (bit 0 in ``sent``).
+        """
         if start is not None and not start.admits(message_id):
             return False
         return message_id.batch_index < 0 or bool(
@@ -123,12 +132,12 @@ class Unpacker:
         )
 
     def clear(self) -> None:
-        """Drop incomplete messages: the broker sends all their chunks again."""
+        """Drop incomplete messages. The broker sends all their chunks again."""
         self._chunks.clear()
 
 
 def permits_for(command: pb.CommandMessage, entry: memoryview) -> int:
-    """How many permits the broker took for an entry that cannot be unpacked."""
+    """Return the number of permits that the broker used for an entry that cannot be unpacked."""
     try:
         return _permits(command, parse_entry(entry))
     except RemoteProtocolError:

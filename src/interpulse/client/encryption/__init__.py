@@ -1,4 +1,4 @@
-"""End-to-end encryption, compatible with Pulsar's clients; the library for it is loaded at its first use.
+"""End-to-end encryption, compatible with Pulsar's clients. Its library is imported at the first use.
 
-`key_reader` gives keys by their names, `data_keys` is the cryptography, `encryptor` and `decryptor` apply it.
+`key_reader` provides keys by name, `data_keys` is the cryptography, `encryptor` and `decryptor` apply it.
 """

@@ -1,7 +1,7 @@
-"""The cryptography, as Pulsar's clients do it: payloads by AES-256-GCM with a data key, data keys by RSA with OAEP.
+"""Cryptography of Pulsar's clients: AES-256-GCM with a data key for payloads, RSA with OAEP for data keys.
 
-OAEP is with SHA-1, which all clients expect, and which is not known to be weak in this use. The library is imported
-here alone.
+OAEP uses SHA-1, which all clients expect and which is not known to be weak in this use. Only this module imports the
+library.
 """
 
 from __future__ import annotations
@@ -24,40 +24,40 @@ _OAEP: Final = padding.OAEP(padding.MGF1(hashes.SHA1()), hashes.SHA1(), None)
 
 
 class DataKey:
-    """Seals and opens payloads."""
+    """Data key that encrypts and decrypts payloads."""
 
     __slots__ = ("_cipher",)
 
     def __init__(self, key: bytes) -> None:
-        """Raises CryptoError for a key that AES does not have."""
+        """Create the cipher. Raise CryptoError for a key that AES does not accept."""
         try:
             self._cipher = AESGCM(key)
         except ValueError as error:
             raise CryptoError(f"the data key has {len(key)} bytes: {error}") from error
 
     def seal(self, iv: bytes, payload: bytes | memoryview) -> bytes:
-        """The payload encrypted, with its tag behind. No ``iv`` may be used twice."""
+        """Return the encrypted payload with its tag at the end. Never use an ``iv`` twice."""
         return self._cipher.encrypt(iv, payload, None)
 
     def open(self, iv: bytes, sealed: bytes | memoryview) -> bytes:
-        """The payload. Raises CryptoError if it is not as it was sealed, or was sealed with another key."""
+        """Return the decrypted payload. Raise CryptoError if it was modified or encrypted with another key."""
         try:
             return self._cipher.decrypt(iv, sealed, None)
         except InvalidTag as error:
-            raise CryptoError("its bytes are not as they were encrypted") from error
+            raise CryptoError("its bytes were modified, or encrypted with another key") from error
         except ValueError as error:
             raise CryptoError(f"its encryption parameter has {len(iv)} bytes: {error}") from error
 
 
 def wrapped(pem: bytes, data_key: bytes) -> bytes:
-    """A data key, encrypted with the public key (or the certificate) of that PEM. Raises CryptoError."""
+    """Encrypt a data key with the public key or certificate in PEM. Raise CryptoError."""
     try:
         if b"BEGIN CERTIFICATE" in pem:
             public = load_pem_x509_certificate(pem).public_key()
         else:
-            public = serialization.load_pem_public_key(pem)  # type: ignore[assignment]  # kinds are told apart below
+            public = serialization.load_pem_public_key(pem)  # type: ignore[assignment]  # the kind is checked below
     except (ValueError, UnsupportedAlgorithm) as error:
-        raise CryptoError(f"it is no public key in PEM: {_one_line(error)}") from error
+        raise CryptoError(f"it is not a public key in PEM: {_one_line(error)}") from error
     if not isinstance(public, rsa.RSAPublicKey):
         raise CryptoError(f"it is a key of another kind ({type(public).__name__}): only RSA keys are supported")
     try:
@@ -67,11 +67,11 @@ def wrapped(pem: bytes, data_key: bytes) -> bytes:
 
 
 def unwrapped(pem: bytes, value: bytes) -> bytes:
-    """The data key that :func:`wrapped` encrypted, by the private key of that PEM. Raises CryptoError."""
+    """Decrypt a data key that :func:`wrapped` encrypted, with the private key in PEM. Raise CryptoError."""
     try:
         private = serialization.load_pem_private_key(pem, None)
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
-        raise CryptoError(f"it is no private key in PEM without a password: {_one_line(error)}") from error
+        raise CryptoError(f"it is not a private key in PEM without a password: {_one_line(error)}") from error
     if not isinstance(private, rsa.RSAPrivateKey):
         raise CryptoError(f"it is a key of another kind ({type(private).__name__}): only RSA keys are supported")
     try:

@@ -1,4 +1,4 @@
-"""Decrypts the entries that one consumer gets."""
+"""Decryption of the entries of one consumer."""
 
 from __future__ import annotations
 
@@ -21,21 +21,23 @@ _KNOWN_MAX: Final = 1000
 
 
 class Decryptor:
-    """Opens payloads, and keeps data keys for four hours, so that a private key is not asked for each message."""
+    """Decrypts payloads. Caches data keys for four hours, so that private keys are not read for every message."""
 
     def __init__(
         self, topic: str, key_reader: CryptoKeyReader | None, now: Callable[[], float] = time.monotonic
     ) -> None:
-        """Without ``key_reader`` nothing can be decrypted, and the error says so."""
+        """Create a decryptor. Without ``key_reader`` it decrypts nothing, and its error says so."""
         self._topic = topic
         self._key_reader = key_reader
         self._now = now
-        self._known: dict[bytes, tuple[DataKey, float]] = {}
-        """By the data key's encrypted form, with the time when it was made."""
+        self._cached: dict[bytes, tuple[DataKey, float]] = {}
+        """Cached data keys with their creation time, by the encrypted key."""
 
     def open(self, entry: ParsedEntry) -> CryptoError | None:
-        """Decrypt the entry in place: its metadata and payload become those of one that never was encrypted. If that
-        fails, the entry is left as it is, and the reason given."""
+        """Decrypt the entry in place, as if it had never been encrypted. Return the reason if that fails.
+
+        On failure the entry is unchanged.
+        """
         metadata = entry.metadata
         if not metadata.encryption_keys:
             return None
@@ -58,9 +60,9 @@ class Decryptor:
     def _data_key(self, key: pb.EncryptionKeys) -> DataKey:
         from interpulse.client.encryption.data_keys import DataKey, unwrapped
 
-        known = self._known.get(key.value)
-        if known is not None and self._now() < known[1] + _LIFETIME_S:
-            return known[0]
+        cached = self._cached.get(key.value)
+        if cached is not None and self._now() < cached[1] + _LIFETIME_S:
+            return cached[0]
         if self._key_reader is None:
             raise CryptoError("there is no crypto_key_reader")
         try:
@@ -70,7 +72,7 @@ class Decryptor:
             raise
         except Exception as error:
             raise CryptoError(f"{type(error).__name__}: {error}") from error
-        if len(self._known) >= _KNOWN_MAX:
-            del self._known[next(iter(self._known))]
-        self._known[key.value] = (data_key, self._now())
+        if len(self._cached) >= _KNOWN_MAX:
+            del self._cached[next(iter(self._cached))]
+        self._cached[key.value] = (data_key, self._now())
         return data_key

@@ -1,4 +1,4 @@
-"""Encrypts the entries of one producer."""
+"""Encryption of the entries of one producer."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ ProducerCryptoFailureAction = Literal["fail", "send"]
 _LIFETIME_S: Final = 4 * 3600.0  # as in Pulsar's clients
 _RETRY_S: Final = 60.0
 _IV_BYTES: Final = 12
-_USES_MAX: Final = 2**32  # random parameters repeat too likely beyond (NIST SP 800-38D, 8.3)
+_USES_MAX: Final = 2**32  # beyond, random parameters are too likely to repeat (NIST SP 800-38D, 8.3)
 
 
 class Encryptor:
-    """Has a data key, which is encrypted with each of the named public keys, and a new one every four hours."""
+    """Encrypts with a data key, which is encrypted with every named public key and replaced every four hours."""
 
     def __init__(
         self,
@@ -38,7 +38,10 @@ class Encryptor:
         action: ProducerCryptoFailureAction,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``action`` "send": what cannot be encrypted is sent as it is, and a warning logged."""
+        """Create an encryptor.
+
+        With ``action`` "send", a message that cannot be encrypted is sent plain, with a warning.
+        """
         self._topic = topic
         self._names = names
         self._key_reader = key_reader
@@ -50,11 +53,11 @@ class Encryptor:
         self._renew_at = 0.0
 
     def open(self) -> None:
-        """Read the keys. Raises CryptoError, unless what cannot be encrypted is sent as it is."""
+        """Read the keys. Raise CryptoError unless ``action`` is "send"."""
         self._renew()
 
     def seal(self, metadata: pb.MessageMetadata, payload: bytes) -> bytes:
-        """The payload as it travels; the metadata learns how to undo it. Raises CryptoError."""
+        """Return the encrypted payload and note in the metadata how to decrypt it. Raise CryptoError."""
         if self._now() >= self._renew_at or self._uses >= _USES_MAX:
             self._renew()
         if self._data_key is None:
@@ -66,7 +69,7 @@ class Encryptor:
         return self._data_key.seal(iv, payload)
 
     def _renew(self) -> None:
-        """A key that cannot be read any more is no reason to stop: the data key that there is stays in use."""
+        """Replace the data key. If a public key cannot be read any more, keep the current data key."""
         self._renew_at = self._now() + _RETRY_S
         try:
             self._read_keys()
@@ -93,8 +96,7 @@ class Encryptor:
                 value = wrapped(info.key, data_key)
             except Exception as error:
                 raise CryptoError(
-                    f"messages for {self._topic} cannot be encrypted with the public key {name!r}: {error}; "
-                    f"mend the key"
+                    f"messages for {self._topic} cannot be encrypted with the public key {name!r}: {error}; fix the key"
                 ) from error
             pairs = [pb.KeyValue(key=key, value=text) for key, text in info.metadata.items()]
             keys.append(pb.EncryptionKeys(key=name, value=value, metadata=pairs))

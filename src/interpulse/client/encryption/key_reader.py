@@ -1,4 +1,4 @@
-"""Where the keys of producers and consumers come from."""
+"""Sources of the encryption keys of producers and consumers."""
 
 from __future__ import annotations
 
@@ -18,29 +18,35 @@ KeyPlace = str | Path
 
 
 class EncryptionKeyInfo(NamedTuple):
-    """An RSA key in PEM, and what travels beside each data key that was encrypted with it."""
+    """RSA key in PEM, and the metadata to send with each data key encrypted with it."""
 
     key: bytes
     metadata: Mapping[str, str] = {}
 
 
 class CryptoKeyReader(Protocol):
-    """Gives keys by name. It is called in the client's event loop and not to wait there; any exception means that
-    there is no such key, and its text becomes part of a CryptoError."""
+    """Source of keys by name.
+
+    It is called in the client's event loop and must not block. Any exception means that the key does not exist; its
+    text becomes part of a CryptoError.
+    """
 
     def public_key(self, name: str, metadata: Mapping[str, str]) -> EncryptionKeyInfo:
-        """For a producer: at its start, and again about every four hours."""
+        """Return a public key for a producer. Called when it starts and about every four hours."""
 
     def private_key(self, name: str, metadata: Mapping[str, str]) -> EncryptionKeyInfo:
-        """For a consumer, with the metadata that the producer's reader gave: for each new data key."""
+        """Return a private key for a consumer.
+
+        Called for each new data key, with the metadata from the producer's reader.
+        """
 
 
 @dataclass(frozen=True, slots=True)
 class DefaultCryptoKeyReader:
-    """Keys from files, read anew each time.
+    """Key source that reads files, every time a key is requested.
 
-    A place is a path, a ``file:`` URL, or a ``data:`` URL with the key in base64. One place serves all names, a mapping
-    has one for each name.
+    A location is a path, a ``file:`` URL, or a ``data:`` URL with the key in base64. One location serves all names, a
+    mapping has one for each name.
     """
 
     public_keys: KeyPlace | Mapping[str, KeyPlace] | None = None
@@ -61,7 +67,10 @@ def _place(places: KeyPlace | Mapping[str, KeyPlace] | None, kind: str, name: st
 
 
 def _read(place: str, name: str) -> bytes:
-    """Raises CryptoError; a place may be the key itself, so it is shown only if it is a file."""
+    """Read a key from its location. Raise CryptoError, which shows the location only if it is a file.
+
+    A ``data:`` location is the key itself.
+    """
     try:
         if place.startswith("data:"):
             return base64.b64decode(place.partition(",")[2], validate=True)

@@ -1,5 +1,5 @@
-"""Lookups: the broker of a topic, its partitions, its schema.
+"""Lookups of topics: their broker, partitions and schema.
 
-``binary_lookup`` and ``http_lookup`` are the two kinds of a ``lookup``; ``batch_lookup`` and ``http_batch_lookup`` find
-the brokers of many topics with one question (PIP-35).
+``binary_lookup`` and ``http_lookup`` implement ``lookup``. ``batch_lookup`` and ``http_batch_lookup`` find the brokers
+of many topics with one request (PIP-35).
 """

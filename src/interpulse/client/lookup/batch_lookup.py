@@ -1,4 +1,4 @@
-"""Finding the brokers of many topics with few questions (PIP-35), or one by one where a broker does not offer that."""
+"""Lookups of many topics with few requests (PIP-35), or one by one if a broker has no batch lookup."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _CONNECT: Final = pb.CommandLookupTopicResponse.Connect
 async def lookup_singly(
     topics: Sequence[Name], single: Callable[[Name], Awaitable[Found]], concurrent_max: int
 ) -> dict[Name, Found | PulsarError]:
-    """One lookup per topic, at most ``concurrent_max`` under way."""
+    """Look up topics one by one, with at most ``concurrent_max`` requests in flight."""
     permits = asyncio.Semaphore(concurrent_max)
 
     async def ask(topic: Name) -> Found | PulsarError:
@@ -45,7 +45,7 @@ async def lookup_singly(
 
 
 class BatchLookups:
-    """Asks for many topics at once. Every topic has an address or its own failure."""
+    """Lookups of many topics. Every topic gets an address or its own failure."""
 
     def __init__(
         self,
@@ -56,7 +56,10 @@ class BatchLookups:
         single: Single,
         config: ClientConfig,
     ) -> None:
-        """``service`` gives a connection to ask first, ``single`` looks up one topic and retries by itself."""
+        """Create batch lookups.
+
+        ``service`` returns a connection to start with, ``single`` looks up one topic with retries.
+        """
         self._service = service
         self._connect = connect
         self._target = target
@@ -65,7 +68,7 @@ class BatchLookups:
         self._topics_max = config.batch_lookup_topics_max
 
     async def find(self, topics: Sequence[TopicName]) -> Answers:
-        """The brokers of these topics. What may pass is asked again until the lookup timeout."""
+        """Return the broker of each topic, or its failure. Temporary failures are retried until the lookup timeout."""
         topics = list(dict.fromkeys(topics))
         answers: Answers = {}
 
@@ -78,7 +81,7 @@ class BatchLookups:
         backoff = Backoff(self._config.backoff_initial_ms, self._config.backoff_max_ms)
         try:
             await retry(attempt, backoff=backoff, timeout_ms=self._config.lookup_timeout_ms)
-        except PulsarError as failure:  # final, or the time is over: topics that have an answer keep it
+        except PulsarError as failure:  # permanent, or a timeout: topics with an answer keep it
             return {topic: answers.get(topic, failure) for topic in topics}
         return {topic: answers[topic] for topic in topics}
 
@@ -100,7 +103,7 @@ class BatchLookups:
         return await lookup_singly(topics, self._single, self._config.concurrent_lookups_max)
 
     async def _follow(self, redirects: _Redirects, answers: Answers) -> _Redirects:
-        """Ask the brokers that redirects name, each once; returns their redirects."""
+        """Ask the brokers that redirects name, each once. Return their redirects."""
 
         async def ask(address: BrokerAddress, authoritative: bool, topics: list[TopicName]) -> _Redirects:
             try:
@@ -115,7 +118,7 @@ class BatchLookups:
     async def _ask_broker(
         self, connection: Connection, topics: Sequence[TopicName], authoritative: bool, answers: Answers
     ) -> _Redirects:
-        """Put the answers of this broker into ``answers``; returns its redirects."""
+        """Store the answers of this broker in ``answers``. Return its redirects."""
         if not connection.peer_flags.supports_batch_lookup:
             answers.update(await self._singly(topics))
             return defaultdict(list)
@@ -126,7 +129,7 @@ class BatchLookups:
     async def _ask(
         self, connection: Connection, topics: Sequence[TopicName], authoritative: bool, answers: Answers
     ) -> _Redirects:
-        """One question. A broker that finds it too long gets two halves, and shorter questions from then on."""
+        """Send one request. If it is too long for the broker, send two halves, and shorter requests from then on."""
         names = {str(topic): topic for topic in topics}
         try:
             answer = await connection.request(
@@ -152,7 +155,7 @@ class BatchLookups:
     def _sort(
         self, response: pb.CommandBatchLookupTopicResponse, names: dict[str, TopicName], answers: Answers
     ) -> _Redirects:
-        """Keep addresses and failures; returns the redirects."""
+        """Store addresses and failures. Return the redirects."""
         redirects: _Redirects = defaultdict(list)
         left = dict(names)
         for group in response.groups:

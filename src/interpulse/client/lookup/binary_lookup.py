@@ -26,7 +26,7 @@ Answer = TypeVar("Answer")
 
 
 class BinaryLookup:
-    """Lookups through the brokers of a ``pulsar://`` service URL. A host that fails is followed by the next one."""
+    """Lookups through the brokers of a ``pulsar://`` service URL. After a failure the next host is used."""
 
     def __init__(self, config: ClientConfig, pool: ConnectionPool) -> None:
         self._config = config
@@ -34,7 +34,7 @@ class BinaryLookup:
         self._hosts = itertools.cycle(config.url.brokers)
         self._host = next(self._hosts)
         self._single_lookups = asyncio.Semaphore(config.concurrent_lookups_max)
-        self._batches_offered = True  # until a broker says otherwise
+        self._batches_offered = True  # until a broker refuses one
         self._batches = BatchLookups(
             service=self.service_connection,
             connect=pool.get,
@@ -45,8 +45,11 @@ class BinaryLookup:
         self._gathered = GatheredLookups(self._single, self._batches.find)
 
     async def partitions(self, topic: TopicName, *, create: bool, fallback_on_old_broker: bool = False) -> int:
-        """Raises NotSupported for ``create=False`` when the broker is older than PIP-344 and would create the topic,
-        unless ``fallback_on_old_broker`` accepts that."""
+        """Return the partition count, 0 = not partitioned. Raise TopicNotFound.
+
+        With ``create=False`` raise NotSupported if the broker is older than PIP-344 and would create the topic, unless
+        ``fallback_on_old_broker`` accepts that.
+        """
 
         async def attempt() -> int:
             connection = await self.service_connection()
@@ -98,7 +101,7 @@ class BinaryLookup:
         )
 
     def _target(self, answer: pb.CommandLookupTopicResponse | pb.BatchLookupGroup) -> BrokerAddress:
-        """The address to connect to: behind a proxy that is the address we already use."""
+        """Return the address to connect to. Behind a proxy this is the address in use."""
         url = answer.brokerServiceUrlTls if self._config.url.tls else answer.brokerServiceUrl
         try:
             broker = BrokerAddress.parse(url)
@@ -140,7 +143,7 @@ class BinaryLookup:
         return await self._retried(attempt)
 
     async def close(self) -> None:
-        """The connections belong to the pool."""
+        """Do nothing: the connections belong to the pool."""
         await self._gathered.close()
 
     async def service_connection(self) -> Connection:

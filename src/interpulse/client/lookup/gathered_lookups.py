@@ -1,6 +1,6 @@
-"""Lookups that come within moments become one batch lookup.
+"""Lookups that arrive together and are combined into one batch lookup.
 
-When a connection with a thousand producers is lost, each of them looks up its broker by itself, all within moments.
+When a connection with a thousand producers is lost, each of them looks up its broker within milliseconds.
 """
 
 from __future__ import annotations
@@ -20,12 +20,15 @@ Answer = BrokerAddress | PulsarError
 _Waiting = dict[TopicName, asyncio.Future[Answer]]
 
 _WINDOW_S: Final = 0.01
-"""As far as pauses between attempts are spread at first."""
+"""Longest time that a lookup waits for others. Initial pauses between attempts spread over the same time."""
 
 
 class GatheredLookups:
-    """A lookup that comes alone is asked at once. Those that come while one is under way wait for its end, or 10 ms,
-    whichever is sooner, and are one question then."""
+    """Combines concurrent lookups.
+
+    A single lookup is sent immediately. Lookups that arrive while one is in flight wait until it ends, at most 10 ms,
+    and are then sent as one request.
+    """
 
     def __init__(
         self,
@@ -34,7 +37,7 @@ class GatheredLookups:
         *,
         window_s: float = _WINDOW_S,
     ) -> None:
-        """``many`` has an answer for each of its topics."""
+        """Create combined lookups. ``many`` returns an answer for each of its topics."""
         self._single = single
         self._many = many
         self._window_s = window_s
@@ -44,7 +47,7 @@ class GatheredLookups:
         self._tasks: set[asyncio.Task[Mapping[TopicName, Answer]]] = set()
 
     async def find(self, topic: TopicName) -> BrokerAddress:
-        """The broker of the topic; raises what the lookup fails with."""
+        """Return the broker of the topic. Raise the failure of its lookup."""
         if not self._under_way:
             return await self._alone(topic)
         answer = await asyncio.shield(self._enqueue(topic))
@@ -74,7 +77,7 @@ class GatheredLookups:
             self._ask()
 
     def _ask(self) -> None:
-        """Ask for all waiting topics."""
+        """Look up all waiting topics."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -99,7 +102,7 @@ class GatheredLookups:
         self._ended()
 
     async def close(self) -> None:
-        """Lookups that still wait fail with AlreadyClosed."""
+        """Fail waiting lookups with AlreadyClosed."""
         self._ask()
         tasks = list(self._tasks)
         for task in tasks:

@@ -1,4 +1,4 @@
-"""Looking up many topics over HTTP: with one question (PIP-35), or one by one where a broker does not offer that."""
+"""Lookups of many topics over HTTP: with one request (PIP-35), or one by one if a broker has no batch lookup."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from interpulse.model.errors import NotAllowed, NotFound, NotImplementedYet, Not
 from interpulse.model.names import TopicName
 from interpulse.model.received_errors import error_for_wire_code
 
-if TYPE_CHECKING:  # brings an HTTP library along
+if TYPE_CHECKING:  # imports an HTTP library
     from interpulse.client.transport.http_session import HttpSession
 
 __all__ = ["Addresses", "lookup_over_http"]
@@ -34,16 +34,17 @@ async def lookup_over_http(
     listener_name: str | None = None,
     topics_max: int = _TOPICS_AT_ONCE,
 ) -> Answers:
-    """Every topic has addresses or its own failure. ``topics_max`` go into one question, ``single`` asks for one topic.
+    """Return the addresses of each topic, or its own failure.
 
-    Raises the failure of the whole question: NotConnected, OperationTimeout, ServiceNotReady and others.
+    One request contains at most ``topics_max`` topics; ``single`` looks up one topic. Raise the failure of the whole
+    request: NotConnected, OperationTimeout, ServiceNotReady and others.
     """
     topics = list(dict.fromkeys(topics))
     answers: Answers = {}
     try:
         for start in range(0, len(topics), topics_max):
             answers |= await _ask(http, topics[start : start + topics_max], listener_name)
-    except (NotFound, NotSupported, NotAllowed, NotImplementedYet):  # an older broker, whatever it says then
+    except (NotFound, NotSupported, NotAllowed, NotImplementedYet):  # any of them may come from an older broker
         pass
     left = [topic for topic in topics if topic not in answers]
     answers |= await lookup_singly(left, single, _CONCURRENT_MAX)
@@ -51,7 +52,7 @@ async def lookup_over_http(
 
 
 async def _ask(http: HttpSession, topics: Sequence[TopicName], listener_name: str | None) -> Answers:
-    """One question, or two halves of it. Topics that another broker has to be asked about are left out."""
+    """Send one request, or its two halves. Topics that belong to another broker are omitted."""
     names = {str(topic): topic for topic in topics}
     body = {"topics": list(names), "listenerName": listener_name}
     read = made_by(lambda answer: _answers(answer, names))
@@ -65,12 +66,12 @@ async def _ask(http: HttpSession, topics: Sequence[TopicName], listener_name: st
 
 
 def _answers(answer: Mapping[str, Any], names: Mapping[str, TopicName]) -> Answers:
-    """Of an answer to many names, by topic."""
-    found: Answers = {}
+    """Return the answers by topic."""
+    answers: Answers = {}
     for group in answer["groups"]:
         if group["response"] == "Connect":
-            found |= {names[name]: dict(group) for name in group["topics"] if name in names}
+            answers |= {names[name]: dict(group) for name in group["topics"] if name in names}
     for failure in answer["failures"]:
         error = error_for_wire_code(failure["code"], failure["reason"])
-        found |= {names[name]: error for name in failure["topics"] if name in names}
-    return found
+        answers |= {names[name]: error for name in failure["topics"] if name in names}
+    return answers

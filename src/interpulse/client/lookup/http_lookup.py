@@ -29,7 +29,7 @@ class HttpLookup:
 
     def __init__(self, config: ClientConfig, pool: ConnectionPool) -> None:
         from interpulse.client.transport.http_session import (
-            HttpSession,  # only here: binary clients do without an HTTP library
+            HttpSession,  # imported here: binary clients need no HTTP library
         )
 
         self._config = config
@@ -42,14 +42,17 @@ class HttpLookup:
         await self._http.close()
 
     async def partitions(self, topic: TopicName, *, create: bool, fallback_on_old_broker: bool = False) -> int:
-        """``create=False`` is understood by every release, so there is nothing to fall back from."""
+        """Return the partition count, 0 = not partitioned. Raise TopicNotFound.
+
+        Every release supports ``create=False``, so ``fallback_on_old_broker`` has no effect.
+        """
         path = f"/admin/v2/{topic.rest_path}/partitions"
         query = {"checkAllowAutoCreation": create}
         try:
-            found = await self._retried(lambda: self._http.get(path, kind="topic", read=_METADATA, query=query))
-        except NotFound as error:  # as over the binary protocol: a topic of a missing namespace is not there either
+            metadata = await self._retried(lambda: self._http.get(path, kind="topic", read=_METADATA, query=query))
+        except NotFound as error:  # as over the binary protocol: a topic of a missing namespace does not exist
             raise TopicNotFound(str(error)) from error
-        return found.partitions
+        return metadata.partitions
 
     async def broker(self, topic: TopicName) -> BrokerAddress:
         return self._address(await self._addresses(topic))
@@ -68,18 +71,18 @@ class HttpLookup:
             answers = await self._retried(attempt)
         except PulsarError as failure:
             return dict.fromkeys(topics, failure)
-        again = [topic for topic, found in answers.items() if isinstance(found, PulsarError) and found.retriable]
+        again = [topic for topic, answer in answers.items() if isinstance(answer, PulsarError) and answer.retriable]
         answers |= await lookup_singly(again, self._addresses, self._config.concurrent_lookups_max)
-        return {topic: self._address_or_failure(found) for topic, found in answers.items()}
+        return {topic: self._address_or_failure(answer) for topic, answer in answers.items()}
 
     async def _addresses(self, topic: TopicName) -> Addresses:
         query = {"listenerName": self._config.listener_name}
         path = f"/lookup/v2/topic/{topic.rest_path}"
         return await self._retried(lambda: self._http.get(path, kind="topic", read=record, query=query))
 
-    def _address_or_failure(self, found: Addresses | PulsarError) -> BrokerAddress | PulsarError:
+    def _address_or_failure(self, answer: Addresses | PulsarError) -> BrokerAddress | PulsarError:
         try:
-            return found if isinstance(found, PulsarError) else self._address(found)
+            return answer if isinstance(answer, PulsarError) else self._address(answer)
         except UnknownError as error:
             return error
 
@@ -97,11 +100,11 @@ class HttpLookup:
         pattern: str | None = None,
         properties: Mapping[str, str] = {},
     ) -> TopicList:
-        """The web service filters neither by a pattern nor by properties."""
+        """Return the topics of a namespace. The web service filters neither by pattern nor by properties."""
         path = f"/admin/v2/namespaces/{namespace}/topics"
         query = {"mode": mode}
-        found = await self._retried(lambda: self._http.get(path, kind="namespace", read=names, query=query))
-        return TopicList(found)
+        topics = await self._retried(lambda: self._http.get(path, kind="namespace", read=names, query=query))
+        return TopicList(topics)
 
     async def service_connection(self) -> None:
         return None
@@ -117,5 +120,8 @@ class HttpLookup:
 
 
 def _passes_over_http(error: PulsarError) -> bool:
-    """A broker that cannot reach its metadata answers 500, which may pass; JSON of another form does not."""
+    """Return True for a temporary failure.
+
+    A broker that cannot reach its metadata answers 500, which is temporary. An unexpected form of JSON is not.
+    """
     return error.retriable or (isinstance(error, UnknownError) and not isinstance(error.__cause__, UnexpectedJson))

@@ -1,7 +1,7 @@
-"""The interface of every lookup, over the binary protocol or over HTTP.
+"""Interface of all lookups, over the binary protocol and over HTTP.
 
-Failures that may pass (the broker is starting, the connection broke) are retried until the lookup timeout; a final
-refusal is raised at once.
+Temporary failures (the broker is starting, the connection broke) are retried until the lookup timeout. A permanent
+refusal is raised immediately.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ TopicMode = Literal["PERSISTENT", "NON_PERSISTENT", "ALL"]
 
 
 class TopicList(NamedTuple):
-    """Complete names; partitioned topics appear as their partitions."""
+    """Full names of topics. Partitioned topics appear as their partitions."""
 
     names: list[str]
     filtered: bool = False
-    """The broker has left out what does not match the pattern."""
+    """True if the broker has omitted topics that do not match the pattern."""
 
 
 class Lookup(Protocol):
-    """The questions of a client about topics before it connects to them."""
+    """Questions of a client about topics before it connects to them."""
 
     async def partitions(self, topic: TopicName, *, create: bool, fallback_on_old_broker: bool = False) -> int:
-        """The partition count, 0 = not partitioned. Raises TopicNotFound (PIP-344)."""
+        """Return the partition count, 0 = not partitioned. Raise TopicNotFound (PIP-344)."""
 
     async def broker(self, topic: TopicName) -> BrokerAddress:
-        """Where producers and consumers of the topic connect to."""
+        """Return the broker to which producers and consumers of the topic connect."""
 
     async def brokers(self, topics: Sequence[TopicName]) -> dict[TopicName, BrokerAddress | PulsarError]:
-        """The same for many topics in one go; every topic has an answer or its own failure (PIP-35)."""
+        """Return the broker of each of many topics, or its own failure (PIP-35)."""
 
     async def topics_of_namespace(
         self,
@@ -47,15 +47,15 @@ class Lookup(Protocol):
         pattern: str | None = None,
         properties: Mapping[str, str] = {},
     ) -> TopicList:
-        """The topics of a namespace; a broker that can leaves out what does not match the pattern.
+        """Return the topics of a namespace. Brokers that can omit those that do not match the pattern.
 
-        ``properties`` say who asks, for a plug-in of the broker that chooses topics by them (PIP-452).
+        ``properties`` describe the caller to a broker plug-in that selects topics (PIP-452).
         """
 
     async def service_connection(self) -> Connection | None:
-        """Where to ask what concerns no topic in particular; None where everything is asked over HTTP."""
+        """Return a connection for requests that concern no particular topic; None if all requests use HTTP."""
 
     async def schema(self, topic: TopicName, version: bytes | None = None) -> VersionedSchema | None:
-        """The schema of the topic (the latest, or a version of it); None if it has none."""
+        """Return the latest schema of the topic, or one version of it; None if there is none."""
 
     async def close(self) -> None: ...

@@ -1,4 +1,4 @@
-"""The schema of a topic, asked of the broker that serves it and stored there."""
+"""Schema of a topic, read from and stored at the broker that serves it."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ __all__ = ["VersionedSchema", "fetch_schema", "store_schema"]
 
 
 class VersionedSchema(NamedTuple):
-    """A schema and the version under which the topic knows it, as it travels in messages."""
+    """Schema with its version in the topic, in the form that messages carry."""
 
     schema: SchemaInfo
     version: bytes
 
 
 async def fetch_schema(connection: Connection, topic: TopicName, version: bytes | None) -> VersionedSchema | None:
-    """Ask the broker that serves the topic; None if the topic has no schema, or not in that version."""
+    """Return the schema from the broker that serves the topic; None if there is none or not in that version."""
     try:
         answer = await connection.request(lambda request_id: commands.get_schema(request_id, str(topic), version))
     except TopicNotFound:
@@ -34,9 +34,10 @@ async def fetch_schema(connection: Connection, topic: TopicName, version: bytes 
 async def store_schema(
     connection: Connection, topic: TopicName, schema: SchemaInfo, *, producer_name: str | None = None
 ) -> bytes:
-    """The version of ``schema``, which the broker adds if its policies allow. Raises IncompatibleSchema.
+    """Register ``schema`` and return its version. Raise IncompatibleSchema.
 
-    ``producer_name``: of the asking producer; replicators may be allowed what producers are not (PIP-433).
+    The broker adds a new schema only if its policies allow it. ``producer_name`` names the producer: replicators may
+    have other rights than producers (PIP-433).
     """
     answer = await connection.request(
         lambda request_id: commands.get_or_create_schema(request_id, str(topic), schema, producer_name=producer_name)

@@ -1,3 +1,4 @@
-"""Producers: of applications (``producer``), of one partition behind it (``partition_producer``), of ready-made entries
-(``entry_sender``). Entries are built in ``batcher`` and wait for their receipts in ``send_queue``.
+"""Producers: ``producer`` of applications, ``partition_producer``, and ``entry_sender`` for prebuilt entries.
+
+``batcher`` builds entries, which wait for their receipts in ``send_queue``.
 """

@@ -1,4 +1,4 @@
-"""The entries of outgoing messages: one message each, a batch of many, or chunks of one."""
+"""Entries of outgoing messages: one message each, a batch of many, or chunks of one."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ __all__ = ["Batcher", "EntryBuilder", "key_text"]
 
 
 _CHUNK_OVERHEAD = 1024
-"""Room for checksum, sizes and the chunk fields that are not set yet when an entry is measured - and for the headers of
-storage nodes, which in some installations count against the same limit."""
+"""Room for checksum, sizes and chunk fields that are not set yet when an entry is measured.
+
+It also covers the headers of storage nodes, which in some installations count against the same limit.
+"""
 
 
 def key_text(key: str | bytes | None) -> str | None:
@@ -28,8 +30,11 @@ def key_text(key: str | bytes | None) -> str | None:
 
 
 class EntryBuilder:
-    """Makes entries for one producer. ``codec`` compresses single messages and whole batches alike, ``encryptor``
-    encrypts them afterwards; a message in chunks is compressed as a whole, and each chunk encrypted."""
+    """Builds the entries of one producer.
+
+    ``codec`` compresses single messages and whole batches, ``encryptor`` then encrypts them. A chunked message is
+    compressed as a whole, and each chunk is encrypted.
+    """
 
     def __init__(self, *, codec: pb.CompressionType.ValueType = pb.NONE, encryptor: Encryptor | None = None) -> None:
         self.producer_name = ""
@@ -43,7 +48,7 @@ class EntryBuilder:
         return Outgoing([build_entry(metadata.SerializeToString(), payload)], [sequence_id], [1])
 
     def batch(self, messages: Sequence[tuple[OutgoingMessage, int]], packed: Sequence[bytes], now_ms: int) -> Outgoing:
-        """``messages`` with their sequence ids, ``packed`` their forms from :meth:`pack`."""
+        """Return a batch. ``messages`` come with their sequence ids, ``packed`` has their forms from :meth:`pack`."""
         (first, first_id), (_, last_id) = messages[0], messages[-1]
         metadata = self._metadata(first, first_id, now_ms)
         metadata.num_messages_in_batch = len(messages)
@@ -52,7 +57,7 @@ class EntryBuilder:
         return Outgoing([build_entry(metadata.SerializeToString(), payload)], [first_id], [len(messages)], last_id)
 
     def pack(self, message: OutgoingMessage, sequence_id: int) -> bytes:
-        """Return a message in the form that it has in a batch."""
+        """Return a message in its form within a batch."""
         metadata = pb.SingleMessageMetadata(sequence_id=sequence_id)
         if message.properties:
             metadata.properties.extend(_pairs(message))
@@ -64,12 +69,12 @@ class EntryBuilder:
         return pack_one(metadata, message.content or b"")
 
     def chunks(self, message: OutgoingMessage, sequence_id: int, now_ms: int, bytes_max: int) -> list[Outgoing]:
-        """Return a message in several entries of at most ``bytes_max`` bytes each, metadata included."""
+        """Return a message as several entries of at most ``bytes_max`` bytes each, metadata included."""
         metadata = self._single_metadata(message, sequence_id, now_ms)
         payload = self._compressed(metadata, message.content or b"")
         metadata.uuid = f"{self.producer_name}-{sequence_id}"
         metadata.total_chunk_msg_size = len(payload)
-        self._encrypted(metadata, b"")  # whatever it adds to the metadata has to find room
+        self._encrypted(metadata, b"")  # reserve room for the metadata that it adds
         room = bytes_max - metadata.ByteSize() - _CHUNK_OVERHEAD
         pieces = [payload[start : start + room] for start in range(0, len(payload), room)]
         metadata.num_chunks_from_msg = len(pieces)
@@ -137,7 +142,7 @@ def _pairs(message: OutgoingMessage) -> list[pb.KeyValue]:
 
 
 class Batcher:
-    """Collects the messages of one batch."""
+    """Collector of the messages of one batch."""
 
     def __init__(self, builder: EntryBuilder, *, messages_max: int, bytes_max: int) -> None:
         self._builder = builder
@@ -151,7 +156,7 @@ class Batcher:
         return len(self._messages)
 
     def fits(self, message: OutgoingMessage) -> bool:
-        """Return True if the message may join: a batch has one set of target clusters and a limited size."""
+        """Return True if the message may join. A batch has one set of target clusters and a limited size."""
         if not self._messages:
             return True
         first, _ = self._messages[0]
@@ -169,7 +174,7 @@ class Batcher:
         return len(self._messages) >= self._messages_max or self._bytes >= self._bytes_max
 
     def take(self, now_ms: int) -> Outgoing:
-        """Return the entry of the collected messages, and forget them. Raises CryptoError."""
+        """Return the entry of the collected messages, and start an empty batch. Raise CryptoError."""
         try:
             return self._builder.batch(self._messages, self._packed, now_ms)
         finally:

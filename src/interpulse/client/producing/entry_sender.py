@@ -1,4 +1,4 @@
-"""The producer of ready-made entries, for replication, backup and Spark."""
+"""Producer of prebuilt entries, for replication, backup and Spark."""
 
 from __future__ import annotations
 
@@ -19,22 +19,26 @@ from interpulse.wire.frames import FRAME_OVERHEAD
 __all__ = ["EntrySender"]
 
 _COMMAND_ROOM: Final = 64
-"""More than a SEND command and its length ever need."""
+"""Upper bound for the size of a SEND command with its length."""
 
 
 class EntrySender(AsyncCloses):
-    """Stores ready-made entries under a producer name of the caller's and with the caller's sequence ids.
+    """Producer of prebuilt entries with the caller's producer name and sequence ids.
 
-    Sends are pipelined: at most ``window_entries`` and ``window_bytes`` are without receipt. A lost connection is
-    opened again under the same name and everything unconfirmed is sent again in order; the receipts of what had been
-    stored before then say :attr:`Receipt.is_duplicate` (if the topic de-duplicates). Any entry that the broker fails to
-    store ends the sender: no later entry is sent again, the caller decides. (Pulsar's brokers fail entries like that
-    when they unload a topic; ours only closes its producers.) While another producer holds the name, opening and
-    reconnecting wait up to ``takeover_timeout_ms`` and then fail with ProducerBusy; a session with ``outages``
-    reconnects as long as those say. An entry without a receipt after
-    ``send_timeout_ms`` (0: never) fails with OperationTimeout. ``permit`` is asked before entries are put on the wire,
-    for the first time or again; what it raises then ends the sender. ``schema_of_topic``, instead of ``schema``: it
-    opens with the schema that the topic has at that time, as Pulsar's ``AUTO_PRODUCE_BYTES`` does.
+    Sends are pipelined: at most ``window_entries`` and ``window_bytes`` are without receipt. After a lost connection
+    the sender reconnects under the same name and sends everything unconfirmed again, in order. If the topic
+    de-duplicates, the receipts of entries stored before have :attr:`Receipt.is_duplicate`.
+
+    An entry that the broker fails to store ends the sender, and no later entry is sent again. (Apache Pulsar fails
+    entries like that when it unloads a topic; Interpulse only closes the producers.) An entry without a receipt after
+    ``send_timeout_ms`` (0 = never) fails with OperationTimeout.
+
+    While another producer holds the name, opening and reconnecting wait up to ``takeover_timeout_ms`` and then fail
+    with ProducerBusy. In a session with ``outages``, these limit reconnecting.
+
+    ``permit`` is called before entries are written, for the first time or again; its exception ends the sender.
+    ``schema_of_topic`` replaces ``schema``: the sender opens with the topic's current schema, like Pulsar's
+    ``AUTO_PRODUCE_BYTES``.
     """
 
     def __init__(
@@ -71,7 +75,7 @@ class EntrySender(AsyncCloses):
         self._window_bytes = window_bytes
 
     async def open(self) -> None:
-        """Register the producer. Raises the refusal of the broker."""
+        """Register the producer. Raise the broker's refusal."""
         await self._send_queue.open()
 
     @property
@@ -84,32 +88,32 @@ class EntrySender(AsyncCloses):
 
     @property
     def last_sequence_id(self) -> int:
-        """The highest sequence id that the broker had for this name at the last opening; -1 for none."""
+        """Highest sequence id that the broker had for this name at the last opening; -1 for none."""
         return self._send_queue.last_sequence_id
 
     @property
     def schema(self) -> SchemaInfo | None:
-        """The schema of its last opening: the caller's, or the topic's."""
+        """Schema of the last opening: the caller's or the topic's."""
         return self._send_queue.schema
 
     @property
     def schema_version(self) -> bytes:
-        """The version that the broker gave the schema, empty without one."""
+        """Version that the broker gave the schema, empty without one."""
         return self._send_queue.schema_version
 
     @property
     def message_bytes_max(self) -> int:
-        """The largest message that the broker takes."""
+        """Maximum message size that the broker accepts."""
         return self._send_queue.message_bytes_max
 
     @property
     def pending_count(self) -> int:
-        """Entries without receipt."""
+        """Number of entries without receipt."""
         return self._send_queue.pending_count
 
     @property
     def failure(self) -> PulsarError | None:
-        """The reason why the sender accepts no more entries; None while it works."""
+        """Reason why the sender accepts no more entries; None while it works."""
         return self._send_queue.failure
 
     async def send(
@@ -122,11 +126,11 @@ class EntrySender(AsyncCloses):
         num_messages: int = 1,
         is_chunk: bool = False,
     ) -> asyncio.Future[Receipt]:
-        """Send one entry, waiting only for room in the window. The future has its receipt.
+        """Send one entry, waiting only for room in the window. Return a future with its receipt.
 
-        ``metadata`` is a serialized MessageMetadata; its sequence ids must be those given here, because brokers rebuild
-        their de-duplication state from it. Raises the failure that ended the sender; for an entry that is too
-        large for the broker InvalidRequest, after which others can be sent.
+        ``metadata`` is a serialized MessageMetadata. Its sequence ids must equal the arguments, because brokers rebuild
+        their de-duplication state from it. Raise the failure that ended the sender. Raise InvalidRequest for an entry
+        that is too large for the broker; others can still be sent.
         """
         return await self.send_entry(
             build_entry(metadata, payload),
@@ -145,7 +149,7 @@ class EntrySender(AsyncCloses):
         num_messages: int = 1,
         is_chunk: bool = False,
     ) -> asyncio.Future[Receipt]:
-        """Send an entry with its checksum, as ``entries.build_entry`` makes it; see :meth:`send`."""
+        """Send an entry with its checksum, as ``entries.build_entry`` builds it; see :meth:`send`."""
         sending = self.send_run(
             [sequence_id], [num_messages], [entry], highest_sequence_id=highest_sequence_id, is_chunk=is_chunk
         )
@@ -160,11 +164,12 @@ class EntrySender(AsyncCloses):
         highest_sequence_id: int | None = None,
         is_chunk: bool = False,
     ) -> list[asyncio.Future[Receipt]]:
-        """Send entries that follow each other, with the message count of each; see :meth:`send_entry`.
+        """Send consecutive entries, with the message count of each; see :meth:`send_entry`.
 
-        The futures have their receipts, in order. They leave in groups: a window that is full has room for many again
-        before any is sent, because brokers take many at once for little more than one. Several entries are no chunks,
-        and without ``highest_sequence_id`` those of several messages have their sequence id as the highest one too.
+        Return futures with the receipts, in order. The entries are sent in groups: if the window is full, the sender
+        waits for room for many, because brokers store many together for little more than one. Several entries must not
+        be chunks. Without ``highest_sequence_id``, an entry of several messages has its sequence id as the highest one
+        too.
         """
         futures: list[asyncio.Future[Receipt]] = []
         start, end = 0, len(entries)
@@ -186,7 +191,7 @@ class EntrySender(AsyncCloses):
         return futures
 
     def _check_size(self, size: int) -> None:
-        """Brokers close the connection on a frame above their limit, and would on every resend."""
+        """Refuse an oversized entry. The broker would close the connection on its frame, and on every resend."""
         if size > self.message_bytes_max + FRAME_OVERHEAD - _COMMAND_ROOM:
             raise InvalidRequest(
                 f"an entry of {size} bytes is above the limit of {self.topic}: its broker takes messages of "
@@ -194,11 +199,11 @@ class EntrySender(AsyncCloses):
             )
 
     async def drain(self) -> None:
-        """Return when everything sent so far has its receipt. Raises the first failure."""
+        """Wait until everything sent so far has its receipt. Raise the first failure."""
         await self._send_queue.confirmed()
         if self._send_queue.failure is not None:
             raise self._send_queue.failure
 
     async def close(self) -> None:
-        """Close the producer, which frees its name. Entries without receipt fail with AlreadyClosed."""
+        """Close the producer and release its name. Entries without receipt fail with AlreadyClosed."""
         await self._send_queue.close()

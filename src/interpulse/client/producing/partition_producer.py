@@ -1,4 +1,4 @@
-"""The producer of one topic or one partition."""
+"""Producer of one topic or one partition."""
 
 from __future__ import annotations
 
@@ -49,46 +49,46 @@ class ProducerConfig:
     """Settings of one producer."""
 
     name: str | None = None
-    """None: the broker makes one up."""
+    """Producer name. None: the broker assigns one."""
 
     schema: SchemaInfo | None = None
     access_mode: AccessMode = "shared"
     properties: Mapping[str, str] = field(default_factory=dict)
     initial_subscription_name: str | None = None
     initial_sequence_id: int | None = None
-    """The first message gets the number after this one; None: after the highest one that the broker has."""
+    """Sequence id before that of the first message. None: the highest one that the broker has."""
 
     send_timeout_ms: int = 30_000
-    """Longest wait for a receipt, 0 = no limit."""
+    """Timeout for a receipt, 0 = no limit."""
 
     batching_enabled: bool = True
     batch_messages_max: int = 1000
     batch_bytes_max: int = 128 * 1024
     batch_delay_ms: int = 1
     chunking_enabled: bool = False
-    """Send messages above the broker's limit in several entries. Needs a persistent topic and no batching."""
+    """True: send messages above the broker's limit in several entries. Needs a persistent topic and no batching."""
 
     pending_messages_max: int = 1000
-    """Entries that may be without receipt before senders have to wait."""
+    """Maximum number of entries without receipt. Beyond it, sending waits."""
 
     pending_bytes_max: int = 64 * 1024 * 1024
     compression: Compression = "none"
     routing: RoutingMode = "round-robin"
     hashing: HashingScheme = "java-string"
     encryption_keys: Sequence[str] = ()
-    """Names of public keys: the private key of any of them decrypts the messages."""
+    """Names of public keys. The private key of any of them decrypts the messages."""
 
     crypto_key_reader: CryptoKeyReader | None = field(default=None, repr=False)
-    """Gives those keys: :class:`DefaultCryptoKeyReader`, or one of yours."""
+    """Source of the public keys: :class:`DefaultCryptoKeyReader` or your own."""
 
     crypto_failure_action: ProducerCryptoFailureAction = "fail"
-    """The treatment of messages that cannot be encrypted. fail: CryptoError; send: they are sent as they are."""
+    """Action for messages that cannot be encrypted. fail: raise CryptoError. send: send them unencrypted."""
 
     auto_update_partitions: bool = True
-    """A producer of a partitioned topic looks for new partitions."""
+    """True: look for new partitions of a partitioned topic."""
 
     auto_update_partitions_interval_ms: int = 60_000
-    """The time between two looks for new partitions."""
+    """Interval between two searches for new partitions."""
 
     def __post_init__(self) -> None:
         check_interval("auto_update_partitions_interval_ms", self.auto_update_partitions_interval_ms)
@@ -111,14 +111,17 @@ class ProducerConfig:
         check_key_reader(self.crypto_key_reader, "public_key")
         if bool(self.encryption_keys) != (self.crypto_key_reader is not None):
             raise ValueError(
-                "encryption_keys and crypto_key_reader need each other: the names, and what gives the keys"
+                "encryption_keys (the names) and crypto_key_reader (the source of the keys) must be set together"
             )
         if self.chunking_enabled and self.batching_enabled:
             raise ValueError("chunking_enabled needs batching_enabled=False")
 
 
 class PartitionProducer:
-    """Sends to one topic or partition. Made by the client; use it as an async context manager or :meth:`close` it."""
+    """Producer of one topic or partition.
+
+    Made by the client. Use it as an async context manager, or :meth:`close` it.
+    """
 
     def __init__(self, session: Session, topic: TopicName, config: ProducerConfig) -> None:
         self._config = config
@@ -142,7 +145,7 @@ class PartitionProducer:
         self._sequence_id = -1
 
     async def open(self) -> None:
-        """Register with the broker. Raises its refusal, or CryptoError before."""
+        """Register with the broker. Raise its refusal, or CryptoError before that."""
         if self._encryptor is not None:
             self._encryptor.open()
         await self._send_queue.open()
@@ -159,12 +162,12 @@ class PartitionProducer:
 
     @property
     def last_sequence_id(self) -> int:
-        """The sequence id of the last message sent; before that, the highest one stored by the broker."""
+        """Sequence id of the last message sent. Before that, the highest one stored by the broker."""
         return self._sequence_id
 
     @property
     def schema_version(self) -> bytes:
-        """The version of the schema at the broker, empty without one."""
+        """Version of the schema at the broker, empty without one."""
         return self._send_queue.schema_version
 
     @property
@@ -179,7 +182,7 @@ class PartitionProducer:
         return await future
 
     async def enqueue(self, message: OutgoingMessage) -> asyncio.Future[MessageId]:
-        """Send one message, waiting only for room; the future has its id, or the failure."""
+        """Send one message, waiting only for room. Return a future with its id or the failure."""
         config = self._config
         if message.deliver_after_ms is not None:
             message = message.due_from(now_ms())
@@ -196,7 +199,7 @@ class PartitionProducer:
             entry_gone = self._send_batched(message, sequence_id, future)
         self._sequence_id = sequence_id
         if entry_gone:
-            await asyncio.sleep(0)  # a sender that never waits for room leaves turns for receipts, timers and Ctrl-C
+            await asyncio.sleep(0)  # let receipts, timers and Ctrl-C run even if sending never waits for room
         return future
 
     def _next_sequence_id(self, message: OutgoingMessage) -> int:
@@ -223,7 +226,7 @@ class PartitionProducer:
         self._transmit(chunks[-1], [future], first_chunk=receipts[0] if receipts else None)
 
     def _send_batched(self, message: OutgoingMessage, sequence_id: int, future: asyncio.Future[MessageId]) -> bool:
-        """Add a message to the batch; return True if an entry was sent, with this message or before it."""
+        """Add a message to the batch. Return True if an entry was sent, with this message or before it."""
         self._check_size(len(message.content or b""))
         entry_gone = not self._batcher.fits(message)
         if entry_gone:
@@ -253,7 +256,7 @@ class PartitionProducer:
             _fail_all(futures, error)
 
     def _refresh_builder(self) -> None:
-        """Take name and schema version, which the broker assigns when the producer opens."""
+        """Adopt the name and schema version that the broker assigned when the producer opened."""
         self._builder.producer_name = self._send_queue.name
         self._builder.schema_version = self._send_queue.schema_version
 
@@ -295,17 +298,17 @@ class PartitionProducer:
             if not future.done():
                 message_id = MessageId(*receipt.position, self._partition, index if in_batch else -1)
                 if first_chunk is not None and not receipt.is_duplicate:
-                    # Its receipt came before this one, and if it had failed, the future would be done.
+                    # Its receipt arrived before this one. If it had failed, the future would be done.
                     message_id = ChunkMessageId(*message_id, first_chunk.result().position)
                 future.set_result(message_id)
 
     async def flush(self) -> None:
-        """Send the batch and wait for all receipts. Raises the first failure."""
+        """Send the batch and wait for all receipts. Raise the first failure."""
         self._flush_batch()
         await self._send_queue.confirmed()
 
     async def close(self) -> None:
-        """Send the batch, wait for receipts, and close the producer at its broker."""
+        """Send the batch, wait for all receipts, and close the producer."""
         try:
             await self.flush()
         finally:

@@ -1,4 +1,4 @@
-"""The producer of applications: one partition producer per partition, or a single one for a topic without any."""
+"""Producer of a topic: one partition producer per partition, or a single one for a topic without partitions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ __all__ = ["Producer"]
 
 
 class Producer(AsyncCloses):
-    """Sends to a topic. Made by :meth:`Client.create_producer`; an async context manager that flushes and closes."""
+    """Producer for one topic, made by :meth:`Client.create_producer`.
+
+    As an async context manager it flushes and closes at the end of the block.
+    """
 
     def __init__(self, session: Session, topic: TopicName, config: ProducerConfig) -> None:
         self._session = session
@@ -38,7 +41,7 @@ class Producer(AsyncCloses):
         self._telemetry = session.telemetry.sending() if session.telemetry is not None else None
 
     async def open(self) -> None:
-        """Find the partitions and register with all of them. Raises what a broker refuses."""
+        """Find the partitions and register with all of them. Raise the broker's refusal."""
         count = await self._session.lookup.partitions(self._topic, create=True)
         self._is_partitioned = count > 0
         await self._add(partition_names(self._topic, count))
@@ -60,7 +63,7 @@ class Producer(AsyncCloses):
         self._partitions += added
 
     async def update_partitions(self) -> None:
-        """Look for new partitions now; nothing is created by it. Raises TopicNotFound if the topic is gone."""
+        """Look for new partitions now. No topic is created. Raise TopicNotFound if the topic was deleted."""
         if self._closed:
             raise self._already_closed()
         async with self._updating:
@@ -79,12 +82,12 @@ class Producer(AsyncCloses):
 
     @property
     def name(self) -> str:
-        """The producer's name; on a partitioned topic without a name of yours, that of the first partition."""
+        """Name of the producer. If the broker assigned it on a partitioned topic, the name on the first partition."""
         return self._partitions[0].name
 
     @property
     def partitions(self) -> list[PartitionProducer]:
-        """The producers behind it, in the order of their partitions."""
+        """Producers of the partitions, in order."""
         return list(self._partitions)
 
     @property
@@ -102,7 +105,7 @@ class Producer(AsyncCloses):
     async def send(
         self, content: bytes | str | OutgoingMessage | None, *, key: str | bytes | None = None, **fields: object
     ) -> MessageId:
-        """Send one message and wait until the broker has stored it.
+        """Send one message and wait until the broker has stored it. Return its id.
 
         ``content`` None is a tombstone. ``fields`` are those of :class:`OutgoingMessage`: properties, event_time_ms,
         ordering_key, deliver_at_ms, deliver_after_ms, sequence_id, replication_clusters.
@@ -115,7 +118,10 @@ class Producer(AsyncCloses):
     async def enqueue(
         self, content: bytes | str | OutgoingMessage | None, *, key: str | bytes | None = None, **fields: object
     ) -> asyncio.Future[MessageId]:
-        """As :meth:`send`, but return as soon as there is room; the future has the id, or the failure."""
+        """Send one message, waiting only for room. Return a future with its id or the failure.
+
+        Parameters are those of :meth:`send`.
+        """
         message = _outgoing(content, key, fields)
         if self._telemetry is not None:
             return await self._telemetry.enqueue(self._choose(message), message)
@@ -129,11 +135,11 @@ class Producer(AsyncCloses):
         return self._partitions[self._router.choose(key_text(message.key), len(self._partitions))]
 
     async def flush(self) -> None:
-        """Wait for the receipts of everything sent so far. Raises the first failure."""
+        """Wait for the receipts of everything sent so far. Raise the first failure."""
         await asyncio.gather(*(partition.flush() for partition in self._partitions))
 
     async def close(self) -> None:
-        """Flush, then close the producer at its brokers. Raises the first failure of a message."""
+        """Flush and close the producer. Raise the first failure of a message."""
         if self._closed:
             return
         self._closed = True

@@ -1,4 +1,4 @@
-"""The partition that a message goes to."""
+"""Choice of the partition for a message."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _HASHES: Final[dict[HashingScheme, Callable[[str], int]]] = {
 
 
 class Router:
-    """Messages with a key go to the partition of its hash, as in Pulsar's Java client; others go round-robin, or all to
-    one random partition.
+    """Routes messages with a key by its hash, as Pulsar's Java client does, and others round-robin or to one partition.
 
-    Round-robin changes the partition every ``stride`` messages, so that neighbours can share a batch.
+    The single partition is chosen at random. Round-robin changes the partition every ``stride`` messages, so that
+    consecutive messages can share a batch.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class Router:
         self._counter = itertools.count()
 
     def choose(self, key: str | None, partitions: int) -> int:
-        """The partition index for a message with this key (base64 text for binary keys)."""
+        """Return the partition index for a message with this key (base64 text for binary keys)."""
         if key is not None:
             return self._hash(key) % partitions
         if self._mode == "single":

@@ -1,7 +1,7 @@
-"""The entries of one producer that wait for a receipt: they leave in order, and receipts come back in order.
+"""Send queue of one producer: entries are sent in order, and receipts arrive in order.
 
-When the connection is lost, or the broker moves the topic, the producer reconnects under the same name and sends every
-unconfirmed entry again, in the same order. A refusal for good fails all unconfirmed entries.
+When the connection is lost or the broker moves the topic, the producer reconnects under the same name and sends every
+unconfirmed entry again, in the same order. A permanent refusal fails all unconfirmed entries.
 """
 
 from __future__ import annotations
@@ -45,39 +45,44 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ProducerRequest:
-    """The fields of a PRODUCER command, and how long to wait for a name."""
+    """Fields of a PRODUCER command, and time limits for opening."""
 
     name: str | None = None
     schema: SchemaInfo | None = None
     schema_of_topic: bool = False
-    """Instead of ``schema``: the one that the topic has whenever the producer is opened, if any; Pulsar's
-    ``AUTO_PRODUCE_BYTES``. A broker that enforces schema validation refuses producers without (IncompatibleSchema)."""
+    """True: use the topic's current schema, if any, at every opening, like Pulsar's ``AUTO_PRODUCE_BYTES``.
+
+    A broker that enforces schema validation refuses producers without a schema (IncompatibleSchema).
+    """
 
     access_mode: pb.ProducerAccessMode.ValueType = pb.Shared
     properties: Mapping[str, str] = field(default_factory=dict)
     encrypted: bool = False
-    """Messages will be; some namespaces demand it."""
+    """True if messages will be encrypted. Some namespaces require it."""
 
     initial_subscription_name: str | None = None
     busy_timeout_ms: int = 0
-    """The longest wait, when opening, for another holder of the name to leave."""
+    """Time limit, when opening, for another holder of the name to leave."""
 
     reconnect_timeout_ms: int | None = None
-    """The longest time of reconnecting; None = no limit."""
+    """Time limit for reconnecting; None = no limit."""
 
     waits_for_room: bool = False
-    """While a quota or a full disk refuses the producer, keep what is unconfirmed until there is room again."""
+    """True: while a quota or a full disk refuses the producer, keep unconfirmed entries until there is room."""
 
     resend_after_error: bool = True
-    """After the broker failed to store an entry: send it again on a new connection, or (False) fail the producer."""
+    """True: if the broker failed to store an entry, reconnect and send it again. False: fail the producer."""
 
 
 Permit = Callable[[int], Awaitable[None]]
-"""A check that gets the sequence id of an entry right before it is sent, and raises a PulsarError to refuse it."""
+"""Check of the sequence id of an entry right before it is sent. Raises a PulsarError to refuse it."""
 
 
 class SendQueue:
-    """A producer on one topic or partition. Open it, then :meth:`send`; :meth:`close` waits for nothing."""
+    """Producer of entries on one topic or partition.
+
+    Open it, then :meth:`send`. :meth:`close` does not wait for receipts.
+    """
 
     def __init__(
         self,
@@ -88,7 +93,7 @@ class SendQueue:
         send_timeout_ms: int = 0,
         permit: Permit | None = None,
     ) -> None:
-        """``permit`` is asked before what is unconfirmed is sent again; see :data:`Permit`."""
+        """Create a queue. ``permit`` is called before unconfirmed entries are sent again; see :data:`Permit`."""
         self.topic = topic
         self.name = request.name or ""
         self.last_sequence_id = -1
@@ -108,7 +113,7 @@ class SendQueue:
             self,
             what="producer",
             timeout_ms=request.reconnect_timeout_ms,
-            patient=request.access_mode == pb.WaitForExclusive,  # waits as long as it takes
+            patient=request.access_mode == pb.WaitForExclusive,  # no time limit
         )
         self._unconfirmed = UnconfirmedEntries()
         self._encode = codec().send_encoder(self._id)
@@ -119,7 +124,7 @@ class SendQueue:
 
     @property
     def pending_count(self) -> int:
-        """Entries without a receipt."""
+        """Number of entries without receipt."""
         return self._unconfirmed.count
 
     @property
@@ -132,16 +137,16 @@ class SendQueue:
 
     @property
     def failure(self) -> PulsarError | None:
-        """The reason why the producer accepts no more entries; None while it works."""
+        """Reason why the producer accepts no more entries; None while it works."""
         return self._failure
 
     async def open(self) -> None:
-        """Find the broker and register there. Raises the refusal of the broker."""
+        """Find the broker and register there. Raise its refusal."""
         operation_ms, busy_ms = self._session.config.operation_timeout_ms, self._request.busy_timeout_ms
         began = self._loop.time()
 
         def retriable(error: PulsarError) -> bool:
-            """Return True to try again: ``busy_ms`` is for another holder of the name alone."""
+            """Return True to try again. ``busy_ms`` applies only to another holder of the name."""
             waited_ms = (self._loop.time() - began) * 1000
             return (
                 waited_ms < busy_ms if isinstance(error, ProducerBusy) else error.retriable and waited_ms < operation_ms
@@ -150,7 +155,7 @@ class SendQueue:
         await self._handler.open(timeout_ms=max(operation_ms, busy_ms), retriable=retriable)
 
     async def register(self, connection: Connection) -> None:
-        """Called by the connection handler: open the producer, and send the unconfirmed entries again."""
+        """Open the producer and send the unconfirmed entries again; called by the connection handler."""
         if self._handler.is_reconnecting:
             self._epoch += 1
         schema = await self._schema_at(connection)
@@ -161,9 +166,7 @@ class SendQueue:
             answer = (await connection.producers.open(self._id, self, frame, holds=holds)).producer_success
         except QuotaExceededException as refusal:
             if not self._request.waits_for_room:
-                self._unconfirmed.fail_all(
-                    refusal
-                )  # as official clients do; what is sent from now on has its own chance
+                self._unconfirmed.fail_all(refusal)  # as official clients do; later messages may still succeed
             raise
         await self._check_permit(connection)
         self.name = answer.producer_name
@@ -177,7 +180,7 @@ class SendQueue:
             connection.write(*self._frames(outgoing))
 
     async def _check_permit(self, connection: Connection) -> None:
-        """Raise the refusal to send the first unconfirmed entry, after closing the open producer."""
+        """Raise the refusal of the first unconfirmed entry after closing the open producer."""
         next_id = self._unconfirmed.next_id
         if self._permit is None or next_id is None:
             return
@@ -190,9 +193,9 @@ class SendQueue:
     async def _schema_at(self, connection: Connection) -> SchemaInfo | None:
         if not self._request.schema_of_topic:
             return self._request.schema
-        found = await fetch_schema(connection, self.topic, None)
-        # Pulsar answers a deleted schema with type None, and would store that as one.
-        return None if found is None or found.schema.type is SchemaType.NONE else found.schema
+        latest = await fetch_schema(connection, self.topic, None)
+        # Pulsar answers a deleted schema with type None. Registering that would store it as a schema.
+        return None if latest is None or latest.schema.type is SchemaType.NONE else latest.schema
 
     def _producer_frame(self, request_id: int, *, schema: SchemaInfo | None) -> bytes:
         request = self._request
@@ -212,7 +215,7 @@ class SendQueue:
         )
 
     def send(self, outgoing: Outgoing) -> asyncio.Future[Receipt]:
-        """Send entries. The future has their receipt, or the failure of the first entry that gets none."""
+        """Send entries. Return a future with their receipt, or with the failure of the first entry without one."""
         if self._failure is not None:
             raise self._failure
         deadline = self._loop.time() + self._send_timeout
@@ -241,7 +244,7 @@ class SendQueue:
         return head, entries[0]
 
     async def room(self, *, entries_max: int, bytes_max: int) -> None:
-        """Wait until fewer entries and bytes are unconfirmed. Raises the failure of the producer."""
+        """Wait until fewer entries and bytes are unconfirmed. Raise the failure of the producer."""
         while self._failure is None and self._is_full(entries_max, bytes_max):
             self._room.clear()
             await self._room.wait()
@@ -252,7 +255,7 @@ class SendQueue:
         return self._unconfirmed.count >= entries_max or self._unconfirmed.bytes >= bytes_max
 
     async def confirmed(self) -> None:
-        """Return when everything sent so far has its receipt. Raises the first failure."""
+        """Wait until everything sent so far has its receipt. Raise the first failure."""
         waiting = self._unconfirmed.futures
         if waiting:
             await asyncio.wait(waiting)
@@ -275,7 +278,7 @@ class SendQueue:
         self._take_receipts(run.sequence_ids, run.positions)
 
     def _take_receipts(self, sequence_ids: Sequence[int], positions: Sequence[Position]) -> None:
-        """Receipts come in the order of sending; one for an entry that is no longer in the queue is ignored."""
+        """Accept receipts in sending order. Ignore one for an entry that is no longer in the queue."""
         start = 0
         while start < len(positions):
             count = self._unconfirmed.confirm(sequence_ids, positions, start)
@@ -286,7 +289,7 @@ class SendQueue:
         self._room.set()
 
     def _check_order(self, sequence_id: int) -> None:
-        """Send everything unconfirmed again if this is the receipt of a later entry than the next one."""
+        """Send everything unconfirmed again if a receipt belongs to a later entry than the next one."""
         next_id = self._unconfirmed.next_id
         if next_id is not None and sequence_id > next_id:
             _log.warning("receipts are out of order topic=%s sequence_id=%d", self.topic, sequence_id)
@@ -308,7 +311,7 @@ class SendQueue:
         if self._handler.on_lost() and self._failure is None:
             self._handler.reconnect(assigned_url)
 
-    # ---- Inside
+    # ---- Internals
 
     def _start_over(self) -> None:
         """Drop the connection, so that everything unconfirmed is sent again in order."""
@@ -316,7 +319,7 @@ class SendQueue:
             self._handler.connection.close()
 
     def _on_timeout(self) -> None:
-        """Fail the entries that waited too long; the others stay in the queue."""
+        """Fail the entries that waited too long. The others stay in the queue."""
         self._timer = None
         now = self._loop.time()
         while (deadline := self._unconfirmed.next_deadline) is not None and deadline <= now:

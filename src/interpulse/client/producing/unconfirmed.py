@@ -1,4 +1,4 @@
-"""The entries of one producer that wait for a receipt: they leave in order, and receipts come back in order."""
+"""Queue of the entries of one producer that wait for a receipt, in sending order."""
 
 from __future__ import annotations
 
@@ -16,45 +16,50 @@ _NO_POSITION: Final = Position(-1, -1)
 
 
 class Outgoing(NamedTuple):
-    """Entries that leave together, at least one: the bytes, the sequence id and the message count of each.
+    """Entries that are sent together, at least one: bytes, sequence id and message count of each.
 
-    The bytes begin with their checksum, as ``entries.build_entry`` makes them.
+    The bytes begin with their checksum, as ``entries.build_entry`` builds them.
     """
 
     entries: Sequence[bytes]
     sequence_ids: Sequence[int]
     counts: Sequence[int]
     highest_sequence_id: int | None = None
-    """The highest sequence id in the SEND of a single entry, 0 = none. None: the SEND of every entry with several
-    messages has its sequence id as the highest one too."""
+    """Highest sequence id in the SEND of a single entry, 0 = none.
+
+    None: the SEND of every entry with several messages has its sequence id as the highest one too.
+    """
     is_chunk: bool = False
-    """A single entry is a chunk of a message."""
+    """True if this is a single entry that is a chunk of a message."""
 
 
 class Receipt(NamedTuple):
-    """The broker has stored entries that left together, or recognised them as stored before."""
+    """Confirmation that entries sent together are stored, or were recognized as stored before."""
 
     sequence_ids: Sequence[int]
     positions: Sequence[Position]
 
     @property
     def sequence_id(self) -> int:
-        """The sequence id of the last entry, usually the only one."""
+        """Sequence id of the last entry, usually the only one."""
         return self.sequence_ids[-1]
 
     @property
     def position(self) -> Position:
-        """The position of the last entry, usually the only one."""
+        """Position of the last entry, usually the only one."""
         return self.positions[-1]
 
     @property
     def is_duplicate(self) -> bool:
-        """The last entry was dropped: its sequence id is not above the highest one the broker knows for this name."""
+        """True if the last entry was dropped as a duplicate.
+
+        Its sequence id is not above the highest one that the broker has for this name.
+        """
         return self.position == _NO_POSITION
 
     @property
     def duplicates(self) -> list[int]:
-        """The sequence ids of dropped entries."""
+        """Sequence ids of dropped entries."""
         if _NO_POSITION not in self.positions:
             return []
         pairs = zip(self.sequence_ids, self.positions, strict=True)
@@ -62,13 +67,13 @@ class Receipt(NamedTuple):
 
     @property
     def last_position(self) -> Position | None:
-        """The position of the last entry that was not dropped; positions rise."""
+        """Position of the last entry that was not dropped. Positions rise."""
         last = max(self.positions, default=_NO_POSITION)
         return None if last == _NO_POSITION else last
 
 
 class _Waiting:
-    """Entries that left together, and the positions of those that have a receipt."""
+    """Entries sent together, and the positions of those with a receipt."""
 
     __slots__ = ("deadline", "future", "outgoing", "positions")
 
@@ -80,7 +85,7 @@ class _Waiting:
 
     @property
     def rest(self) -> Outgoing:
-        """The entries without a receipt."""
+        """Entries without a receipt."""
         start = len(self.positions)
         if not start:
             return self.outgoing
@@ -89,7 +94,7 @@ class _Waiting:
 
 
 class UnconfirmedEntries:
-    """A queue of entries without a receipt, their number and their bytes."""
+    """Queue of entries without a receipt, with their number and size."""
 
     __slots__ = ("_waiting", "bytes", "count")
 
@@ -103,7 +108,7 @@ class UnconfirmedEntries:
 
     @property
     def next_id(self) -> int | None:
-        """The sequence id of the next receipt."""
+        """Sequence id of the next receipt."""
         return self._waiting[0].rest.sequence_ids[0] if self._waiting else None
 
     @property
@@ -115,13 +120,13 @@ class UnconfirmedEntries:
         return [waiting.future for waiting in self._waiting]
 
     def add(self, outgoing: Outgoing, future: asyncio.Future[Receipt], deadline: float) -> None:
-        """Append entries; ``future`` gets their receipt, or the failure of the first entry that has none."""
+        """Append entries. ``future`` gets their receipt, or the failure of the first entry without one."""
         self._waiting.append(_Waiting(outgoing, future, deadline))
         self.count += len(outgoing.entries)
         self.bytes += _size_of(outgoing.entries)
 
     def confirm(self, sequence_ids: Sequence[int], positions: Sequence[Position], start: int) -> int:
-        """Take receipts from index ``start`` on, as far as they are those of the front; return their number."""
+        """Accept receipts from index ``start`` on, as long as they match the front. Return their number."""
         if not self._waiting:
             return 0
         front = self._waiting[0]
@@ -143,7 +148,7 @@ class UnconfirmedEntries:
         return count
 
     def fail_front(self, failure: PulsarError) -> None:
-        """Drop the entries at the front, which left together; they fail with ``failure``."""
+        """Drop the entries at the front, which were sent together, and fail them with ``failure``."""
         front = self._waiting.popleft()
         entries = front.rest.entries
         self.count -= len(entries)

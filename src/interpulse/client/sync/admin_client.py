@@ -62,63 +62,69 @@ _BOTH_DOMAINS: tuple[Domain, ...] = (PERSISTENT, NON_PERSISTENT)
 
 
 class BrokersAdmin:
-    """The brokers of the cluster and their configuration. All values of configuration are text."""
+    """Brokers of the cluster and their configuration. All configuration values are text."""
 
     def __init__(self, portal: Portal, area: admin_brokers.BrokersAdmin) -> None:
         self._portal = portal
         self._area = area
 
     def list(self, cluster: str | None = None) -> Names:
-        """The active brokers, of ``cluster`` or of the cluster that is asked."""
+        """Return the active brokers of ``cluster``, by default of the cluster that is asked."""
         return self._portal.call(lambda: self._area.list(cluster))
 
     def version(self) -> str:
-        """The line of Pulsar that is served, with our own version behind it where the broker is ours."""
+        """Return the Pulsar version that the broker implements. Interpulse appends its own version."""
         return self._portal.call(lambda: self._area.version())
 
     def leader(self) -> dict[str, Any]:
-        """``brokerId`` and ``serviceUrl`` of the broker that balances load."""
+        """Return ``brokerId`` and ``serviceUrl`` of the broker that balances the load."""
         return self._portal.call(lambda: self._area.leader())
 
     def owned_namespaces(self, cluster: str, broker: str) -> dict[str, dict[str, Any]]:
-        """The bundles ``tenant/namespace/0x..._0x...`` that a broker, given as ``host:port``, serves, each with why."""
+        """Return the bundles that a broker ``host:port`` serves, each with the reason.
+
+        Bundles have the form ``tenant/namespace/0x..._0x...``.
+        """
         return self._portal.call(lambda: self._area.owned_namespaces(cluster, broker))
 
     def check_backlog_quotas(self) -> None:
-        """Compare backlogs with their quotas now, instead of waiting for the next check."""
+        """Compare backlogs with their quotas now instead of at the next periodic check."""
         return self._portal.call(lambda: self._area.check_backlog_quotas())
 
     def health(self, *, topic_version: str | None = None) -> str:
-        """``ok``, or an error saying what is wrong. A real broker checks a topic of this version: V1 or V2."""
+        """Return ``ok``, or raise an error that states the problem.
+
+        Apache Pulsar checks a topic of this version, V1 or V2.
+        """
         return self._portal.call(lambda: self._area.health(topic_version=topic_version))
 
     def metrics(self) -> str:
-        """What the broker shows Prometheus, in its text format."""
+        """Return the broker's metrics in the Prometheus text format."""
         return self._portal.call(lambda: self._area.metrics())
 
     def runtime_configuration(self) -> dict[str, str]:
-        """Every key with the value in force."""
+        """Return every configuration key with its value in force."""
         return self._portal.call(lambda: self._area.runtime_configuration())
 
     def dynamic_configuration_names(self) -> Names:
-        """The keys that can be changed while the broker runs."""
+        """Return the keys that can be changed while the broker runs."""
         return self._portal.call(lambda: self._area.dynamic_configuration_names())
 
     def dynamic_configuration(self) -> dict[str, str]:
-        """The keys that were changed at run time."""
+        """Return the keys that were changed at run time, with their values."""
         return self._portal.call(lambda: self._area.dynamic_configuration())
 
     def set_dynamic_configuration(self, name: str, value: str) -> None:
-        """Raises PreconditionFailed for a key that is unknown or cannot be changed at run time."""
+        """Change a key at run time. Raise PreconditionFailed if it is unknown or not dynamic."""
         return self._portal.call(lambda: self._area.set_dynamic_configuration(name, value))
 
     def delete_dynamic_configuration(self, name: str) -> None:
-        """Back to the value of the start-up file."""
+        """Restore a key to its value in the configuration file."""
         return self._portal.call(lambda: self._area.delete_dynamic_configuration(name))
 
 
 class ClustersAdmin:
-    """The clusters this cluster knows, itself included."""
+    """Registered clusters, including the local one."""
 
     def __init__(self, portal: Portal, area: admin_clusters.ClustersAdmin) -> None:
         self._portal = portal
@@ -131,106 +137,117 @@ class ClustersAdmin:
         return self._portal.call(lambda: self._area.get(name))
 
     def get_json(self, name: str) -> dict[str, Any]:
-        """Return the record like :meth:`get`, with every field as the broker sent it."""
+        """Return the cluster's record like :meth:`get`, with every field that the broker sent."""
         return self._portal.call(lambda: self._area.get_json(name))
 
     def create(self, name: str, cluster: ClusterData, *, previewed: bool = False) -> Changes | None:
-        """Register a cluster, or return the changes if it is only ``previewed``. Raises AlreadyExists."""
+        """Register a cluster. Raise AlreadyExists.
+
+        With ``previewed`` nothing is changed and the changes are returned.
+        """
         return self._portal.call(lambda: self._area.create(name, cluster, previewed=previewed))
 
     def update(self, name: str, cluster: ClusterData, *, previewed: bool = False) -> Changes | None:
-        """Replace the record, or return the changes if it is only ``previewed``. Fields that are None are unset."""
+        """Replace the cluster's record. Fields that are None are removed.
+
+        With ``previewed`` nothing is changed and the changes are returned.
+        """
         return self._portal.call(lambda: self._area.update(name, cluster, previewed=previewed))
 
     def delete(self, name: str, *, previewed: bool = False) -> Changes | None:
-        """Delete a cluster, or return the changes if it is only ``previewed``.
+        """Delete a cluster.
 
-        Our broker raises PreconditionFailed while something is replicated to the cluster.
+        With ``previewed`` nothing is changed and the changes are returned. Interpulse raises PreconditionFailed while a
+        namespace or topic is replicated to the cluster.
         """
         return self._portal.call(lambda: self._area.delete(name, previewed=previewed))
 
     def peers(self, name: str) -> Names | None:
-        """The peer clusters; None if they were never set."""
+        """Return the peer clusters; None if they were never set."""
         return self._portal.call(lambda: self._area.peers(name))
 
     def set_peers(self, name: str, peers: Iterable[str] | None) -> None:
-        """Clusters that no namespace may be on together with this one. Raises PreconditionFailed for unknown ones."""
+        """Set the peer clusters: no namespace may be replicated to both a cluster and its peer.
+
+        Raise PreconditionFailed if one of them is not registered.
+        """
         return self._portal.call(lambda: self._area.set_peers(name, peers))
 
     def failure_domains(self, name: str) -> dict[str, FailureDomain]:
         return self._portal.call(lambda: self._area.failure_domains(name))
 
     def failure_domain(self, name: str, domain: str) -> FailureDomain:
-        """Raises NotFound."""
+        """Return a failure domain. Raise NotFound."""
         return self._portal.call(lambda: self._area.failure_domain(name, domain))
 
     def set_failure_domain(self, name: str, domain: str, value: FailureDomain) -> None:
-        """Create or replace it. Raises Conflict if one of the brokers is in another domain."""
+        """Create or replace a failure domain. Raise Conflict if one of its brokers is in another domain."""
         return self._portal.call(lambda: self._area.set_failure_domain(name, domain, value))
 
     def delete_failure_domain(self, name: str, domain: str) -> None:
         return self._portal.call(lambda: self._area.delete_failure_domain(name, domain))
 
     def isolation_policies(self, name: str) -> dict[str, IsolationPolicy]:
-        """Return the policies by name. Raises NotFound if the cluster never had any."""
+        """Return the isolation policies by name. Raise NotFound if the cluster never had any."""
         return self._portal.call(lambda: self._area.isolation_policies(name))
 
     def isolation_policy(self, name: str, policy_name: str) -> IsolationPolicy:
-        """Raises NotFound."""
+        """Return an isolation policy. Raise NotFound."""
         return self._portal.call(lambda: self._area.isolation_policy(name, policy_name))
 
     def set_isolation_policy(self, name: str, policy_name: str, policy: IsolationPolicy) -> None:
-        """Create or replace it; namespaces whose brokers change are unloaded, see ``unload_scope``.
+        """Create or replace an isolation policy.
 
-        Raises InvalidRequest for what cannot be followed, PreconditionFailed if there is no such cluster.
+        Namespaces whose brokers change are unloaded; see ``unload_scope``. Raise InvalidRequest for a policy that
+        cannot be satisfied and PreconditionFailed if the cluster does not exist.
         """
         return self._portal.call(lambda: self._area.set_isolation_policy(name, policy_name, policy))
 
     def delete_isolation_policy(self, name: str, policy_name: str) -> None:
-        """Nothing is unloaded, and a policy that is not there is no error."""
+        """Delete an isolation policy, if it exists. No namespace is unloaded."""
         return self._portal.call(lambda: self._area.delete_isolation_policy(name, policy_name))
 
     def isolation_of_brokers(self, name: str) -> Isolations:
-        """Return the part of each registered broker in the policies."""
+        """Return the role of every registered broker in the isolation policies."""
         return self._portal.call(lambda: self._area.isolation_of_brokers(name))
 
     def isolation_of_broker(self, name: str, broker: str) -> BrokerIsolation:
-        """Return the part of a broker ``host:port`` in the policies, registered or not."""
+        """Return the role of a broker ``host:port`` in the isolation policies. It need not be registered."""
         return self._portal.call(lambda: self._area.isolation_of_broker(name, broker))
 
 
 class LookupAdmin:
-    """Lookups of topics, which never create one."""
+    """Lookups of topics. They never create a topic."""
 
     def __init__(self, portal: Portal, area: admin_lookup.LookupAdmin) -> None:
         self._portal = portal
         self._area = area
 
     def topic(self, topic: TopicName | str) -> dict[str, Any]:
-        """The addresses of the serving broker: ``brokerUrl``, ``httpUrl`` and their variants. Raises TopicNotFound."""
+        """Return the addresses of the serving broker: ``brokerUrl``, ``httpUrl`` and variants. Raise TopicNotFound."""
         return self._portal.call(lambda: self._area.topic(topic))
 
     def topics(self, topics: Iterable[TopicName | str]) -> dict[TopicName, dict[str, Any] | PulsarError]:
-        """The same for many topics with few questions (PIP-35), or one by one where the broker does not offer that.
+        """Look up many topics with few requests (PIP-35), or one by one if the broker has no batch lookup.
 
-        Every topic has addresses or its own failure; the topics need not exist.
+        Return the addresses of each topic, or its own failure. The topics need not exist.
         """
         return self._portal.call(lambda: self._area.topics(topics))
 
     def bundle_range(self, topic: TopicName | str) -> str:
-        """The hash range of the topic's bundle, such as ``0x40000000_0x80000000``."""
+        """Return the hash range of the topic's bundle, such as ``0x40000000_0x80000000``."""
         return self._portal.call(lambda: self._area.bundle_range(topic))
 
 
 class NamespacesAdmin:
-    """Namespaces, given as ``tenant/namespace``."""
+    """Namespaces, named as ``tenant/namespace``."""
 
     def __init__(self, portal: Portal, area: admin_namespaces.NamespacesAdmin) -> None:
         self._portal = portal
         self._area = area
 
     def list(self, tenant: str) -> Names:
-        """Return the complete names of a tenant's namespaces. Raise TenantNotFound."""
+        """Return the full names of a tenant's namespaces. Raise TenantNotFound."""
         return self._portal.call(lambda: self._area.list(tenant))
 
     def topics(
@@ -247,11 +264,10 @@ class NamespacesAdmin:
         policies: NamespacePolicies | None = None,
         previewed: bool = False,
     ) -> Changes | None:
-        """Create a namespace, by default on the local cluster, or return the changes if it is only ``previewed``.
+        """Create a namespace, by default on the local cluster. Raise AlreadyExists.
 
-        Raises AlreadyExists.
-
-        Our broker refuses ``policies`` that could not be set one by one, a real one hardly looks at them.
+        With ``previewed`` nothing is changed and the changes are returned. Interpulse refuses ``policies`` that it
+        would also refuse one by one; Apache Pulsar hardly checks them.
         """
         return self._portal.call(
             lambda: self._area.create(
@@ -260,22 +276,22 @@ class NamespacesAdmin:
         )
 
     def delete(self, namespace: NamespaceName | str, *, force: bool = False, previewed: bool = False) -> Changes | None:
-        """Delete a namespace, or return the changes if it is only ``previewed``.
+        """Delete a namespace. Raise Conflict if it has topics, unless it is forced.
 
-        Raises Conflict if topics are left and it is not forced.
+        With ``previewed`` nothing is changed and the changes are returned.
         """
         return self._portal.call(lambda: self._area.delete(namespace, force=force, previewed=previewed))
 
     def unload(
         self, namespace: NamespaceName | str, *, bundle: str | None = None, destination_broker: str | None = None
     ) -> None:
-        """Close the topics of a namespace, or of one bundle ``0x..._0x...``, in their brokers; clients reconnect."""
+        """Unload the topics of a namespace, or of one bundle ``0x..._0x...``. Clients reconnect."""
         return self._portal.call(
             lambda: self._area.unload(namespace, bundle=bundle, destination_broker=destination_broker)
         )
 
     def bundles(self, namespace: NamespaceName | str) -> dict[str, Any]:
-        """``boundaries``, the ends of its hash ranges, and ``numBundles``."""
+        """Return ``boundaries``, the ends of the hash ranges, and ``numBundles``."""
         return self._portal.call(lambda: self._area.bundles(namespace))
 
     def split_bundle(
@@ -287,7 +303,7 @@ class NamespacesAdmin:
         positions: Iterable[int] = (),
         unload: bool = False,
     ) -> None:
-        """Divide a bundle ``0x..._0x...``, or ``LARGEST``; ``positions`` are for ``specified_positions_divide``."""
+        """Split a bundle ``0x..._0x...`` or ``LARGEST``. ``positions`` belong to ``specified_positions_divide``."""
         return self._portal.call(
             lambda: self._area.split_bundle(namespace, bundle, algorithm=algorithm, positions=positions, unload=unload)
         )
@@ -299,22 +315,22 @@ class NamespacesAdmin:
         return self._portal.call(lambda: self._area.clear_backlog(namespace, subscription=subscription, bundle=bundle))
 
     def unsubscribe(self, namespace: NamespaceName | str, subscription: str, *, bundle: str | None = None) -> None:
-        """Delete a subscription wherever a topic has one of that name. Raises PreconditionFailed if it is in use."""
+        """Delete a subscription on every topic that has it. Raise PreconditionFailed if it is in use."""
         return self._portal.call(lambda: self._area.unsubscribe(namespace, subscription, bundle=bundle))
 
     def policies(self, namespace: NamespaceName | str) -> NamespacePolicies:
         return self._portal.call(lambda: self._area.policies(namespace))
 
     def policies_json(self, namespace: NamespaceName | str) -> dict[str, Any]:
-        """Return all policies in the JSON that the broker sent."""
+        """Return all policies as the JSON that the broker sent."""
         return self._portal.call(lambda: self._area.policies_json(namespace))
 
     def properties(self, namespace: NamespaceName | str) -> dict[str, str]:
-        """The properties set by operators, without a meaning to the broker."""
+        """Return the properties that operators have set. The broker does not interpret them."""
         return self._portal.call(lambda: self._area.properties(namespace))
 
     def update_properties(self, namespace: NamespaceName | str, properties: Mapping[str, str]) -> None:
-        """Set these properties; others stay."""
+        """Set these properties and keep the others."""
         return self._portal.call(lambda: self._area.update_properties(namespace, properties))
 
     def clear_properties(self, namespace: NamespaceName | str) -> None:
@@ -328,7 +344,7 @@ class NamespacesAdmin:
         return self._portal.call(lambda: self._area.set_property(namespace, key, value))
 
     def remove_property(self, namespace: NamespaceName | str, key: str) -> None:
-        """Remove a property if the namespace has it."""
+        """Remove a property, if the namespace has it."""
         return self._portal.call(lambda: self._area.remove_property(namespace, key))
 
     def replication_clusters(self, namespace: NamespaceName | str) -> Names:
@@ -337,10 +353,11 @@ class NamespacesAdmin:
     def set_replication_clusters(
         self, namespace: NamespaceName | str, clusters: Iterable[str], *, partitions_compared: bool | None = None
     ) -> None:
-        """Replicate the namespace to ``clusters``, the local one included.
+        """Replicate the namespace to ``clusters``, which include the local one.
 
-        With ``partitions_compared`` the broker first compares topics and policies with every cluster that is new in
-        the list and raises Conflict naming the differences (PIP-433); None leaves that to the broker.
+        With ``partitions_compared`` the broker first compares topics and policies with every cluster that is new in the
+        list. It raises Conflict, naming the differences, if they do not match (PIP-433). None leaves the choice to the
+        broker.
         """
         return self._portal.call(
             lambda: self._area.set_replication_clusters(namespace, clusters, partitions_compared=partitions_compared)
@@ -356,10 +373,10 @@ class NamespacesAdmin:
     ) -> dict[str, Any]:
         """Adjust policies and partition counts of the clusters that are new in the list, then replicate to them.
 
-        The answer is the plan with its ``outcome``, and ``applied`` unless it is only ``previewed``: false where a
-        conflict or a failure kept it from being done. With ``shown_digest``, that of a preview, it is done only if the
-        plan is still the same. Ask only a broker whose runtime configuration has
-        ``supportsReplicationPreview``: a real one ignores the parameters, and stores the clusters.
+        Return the plan with its ``outcome``. Unless it is only ``previewed``, ``applied`` is included, and is false if
+        a conflict or a failure stopped the plan. With ``shown_digest``, the digest of a preview, the plan is applied
+        only if it has not changed since. Call this only if the broker's runtime configuration has
+        ``supportsReplicationPreview``: Apache Pulsar ignores the parameters and stores the clusters.
         """
         return self._portal.call(
             lambda: self._area.adjust_for_replication(
@@ -374,37 +391,46 @@ class NamespacesAdmin:
         return self._portal.call(lambda: self._area.set_allowed_clusters(namespace, clusters))
 
     def replication_status(self, namespace: NamespaceName | str) -> Records:
-        """One record per topic and remote cluster. Raises NotSupported if the broker is not ours."""
+        """Return one record per topic and remote cluster. Raise NotSupported unless the broker is Interpulse."""
         return self._portal.call(lambda: self._area.replication_status(namespace))
 
     def topics_with_clusters(self, namespace: NamespaceName | str) -> dict[str, Names]:
-        """The topics that have replication clusters of their own, with these. Ours only; others raise NotSupported."""
+        """Return the topics that have their own replication clusters, with these clusters.
+
+        Raise NotSupported unless the broker is Interpulse.
+        """
         return self._portal.call(lambda: self._area.topics_with_clusters(namespace))
 
     def global_topic_policies(self, namespace: NamespaceName | str) -> dict[str, TopicPolicies]:
-        """The topics with policies for all clusters at once, and these. Ours only; others raise NotSupported."""
+        """Return the topics with global policies, which hold in all clusters, with these policies.
+
+        Raise NotSupported unless the broker is Interpulse.
+        """
         return self._portal.call(lambda: self._area.global_topic_policies(namespace))
 
     def replicator_dispatch_rates(self, namespace: NamespaceName | str) -> tuple[DispatchRate, dict[str, DispatchRate]]:
-        """The rate of replication in force for the topics of a namespace, and the topics that have one of their own.
+        """Return the replication rate of the namespace, and the rates of topics that have their own.
 
-        Ours only; others raise NotSupported.
+        Raise NotSupported unless the broker is Interpulse.
         """
         return self._portal.call(lambda: self._area.replicator_dispatch_rates(namespace))
 
     def report_replication_status(self, namespace: NamespaceName | str, records: Records) -> None:
-        """Replace the records of the topics and clusters named in them: what the replication job knows. Ours only."""
+        """Replace the replication records of the topics and clusters that ``records`` name.
+
+        The replication job reports its progress here. Interpulse only.
+        """
         return self._portal.call(lambda: self._area.report_replication_status(namespace, records))
 
     def auto_topic_creation(self, namespace: NamespaceName | str, *, applied: bool = False) -> AutoTopicCreation | None:
-        """The override of the namespace; None if the broker's settings apply.
+        """Return the namespace's override; None if the broker's settings apply.
 
-        With ``applied`` our broker answers what is in force; a real one ignores that and answers the override.
+        With ``applied`` Interpulse returns the settings in force. Apache Pulsar ignores it and returns the override.
         """
         return self._portal.call(lambda: self._area.auto_topic_creation(namespace, applied=applied))
 
     def set_auto_topic_creation(self, namespace: NamespaceName | str, policy: AutoTopicCreation) -> None:
-        """Set the override. Raise PreconditionFailed if type and count do not fit together."""
+        """Set the namespace's override. Raise PreconditionFailed if type and count do not match."""
         return self._portal.call(lambda: self._area.set_auto_topic_creation(namespace, policy))
 
     def remove_auto_topic_creation(self, namespace: NamespaceName | str) -> None:
@@ -448,7 +474,7 @@ class NamespacesAdmin:
         return self._portal.call(lambda: self._area.remove_retention(namespace))
 
     def message_ttl(self, namespace: NamespaceName | str) -> int | None:
-        """Return seconds; 0 = messages do not expire."""
+        """Return the time to live in seconds; 0 = messages do not expire."""
         return self._portal.call(lambda: self._area.message_ttl(namespace))
 
     def set_message_ttl(self, namespace: NamespaceName | str, ttl_seconds: int) -> None:
@@ -458,22 +484,22 @@ class NamespacesAdmin:
         return self._portal.call(lambda: self._area.remove_message_ttl(namespace))
 
     def policy(self, namespace: NamespaceName | str, name: str) -> Any:
-        """Return a policy by its name in the catalogue of policies, such as ``max_producers``; None if it is not set.
+        """Return a policy by its name in the policy catalogue, such as ``max_producers``; None if it is not set.
 
-        A rate such as ``publish_rate`` is that of the cluster that answers.
+        A rate such as ``publish_rate`` is the rate of the cluster that answers.
         """
         return self._portal.call(lambda: self._area.policy(namespace, name))
 
     def set_policy(self, namespace: NamespaceName | str, name: str, value: Any) -> None:
-        """Set a policy by its name. Raise InvalidRequest or PreconditionFailed for an impossible value."""
+        """Set a policy by its name. Raise InvalidRequest or PreconditionFailed for an invalid value."""
         return self._portal.call(lambda: self._area.set_policy(namespace, name, value))
 
     def remove_policy(self, namespace: NamespaceName | str, name: str) -> None:
-        """Remove a policy by its name; the broker's setting applies again."""
+        """Remove a policy by its name. The broker's setting applies again."""
         return self._portal.call(lambda: self._area.remove_policy(namespace, name))
 
     def backlog_quotas(self, namespace: NamespaceName | str) -> dict[str, BacklogQuota]:
-        """Return the backlog quotas by type; the broker's quota applies to a missing type."""
+        """Return the backlog quotas by type. The broker's quota applies to a missing type."""
         return self._portal.call(lambda: self._area.backlog_quotas(namespace))
 
     def set_backlog_quota(
@@ -486,7 +512,7 @@ class NamespacesAdmin:
         return self._portal.call(lambda: self._area.remove_backlog_quota(namespace, kind))
 
     def max_topics(self, namespace: NamespaceName | str) -> int | None:
-        """Return the largest number of topics; 0 = no limit, None = the broker's limit."""
+        """Return the maximum number of topics; 0 = no limit, None = the broker's limit."""
         return self._portal.call(lambda: self._area.max_topics(namespace))
 
     def set_max_topics(self, namespace: NamespaceName | str, count: int) -> None:
@@ -496,13 +522,13 @@ class NamespacesAdmin:
         return self._portal.call(lambda: self._area.remove_max_topics(namespace))
 
     def auto_update_schema_allowed(self, namespace: NamespaceName | str) -> bool:
-        """Return True if producers may register new schemas, by the policy or the broker's setting."""
+        """Return True if producers may register new schemas, by the namespace's policy or the broker's setting."""
         return self._portal.call(lambda: self._area.auto_update_schema_allowed(namespace))
 
     def set_auto_update_schema_allowed(
         self, namespace: NamespaceName | str, allowed: bool, *, with_replicator: bool | None = None
     ) -> None:
-        """Allow producers to register schemas, or replicators alone; None leaves replicators as they are."""
+        """Set if producers may register schemas, and if replicators may. None keeps the setting of replicators."""
         return self._portal.call(
             lambda: self._area.set_auto_update_schema_allowed(namespace, allowed, with_replicator=with_replicator)
         )
@@ -519,11 +545,11 @@ class NamespacesAdmin:
         return self._portal.call(lambda: self._area.schema_auto_update_strategy(namespace))
 
     def set_schema_auto_update_strategy(self, namespace: NamespaceName | str, strategy: str) -> None:
-        """Set the older compatibility policy. It counts while ``schema_compatibility_strategy`` is UNDEFINED."""
+        """Set the older compatibility policy. It applies while ``schema_compatibility_strategy`` is UNDEFINED."""
         return self._portal.call(lambda: self._area.set_schema_auto_update_strategy(namespace, strategy))
 
     def schema_validation_enforced(self, namespace: NamespaceName | str, *, applied: bool = False) -> bool:
-        """Return True if producers need a schema on a topic that has one."""
+        """Return True if producers without a schema are refused on topics that have one."""
         return self._portal.call(lambda: self._area.schema_validation_enforced(namespace, applied=applied))
 
     def set_schema_validation_enforced(self, namespace: NamespaceName | str, enforced: bool) -> None:
@@ -538,40 +564,40 @@ class PermissionsAdmin:
         self._area = area
 
     def of_namespace(self, namespace: NamespaceName | str) -> Grants:
-        """The permissions of every role in the whole namespace."""
+        """Return the permissions of every role in the whole namespace."""
         return self._portal.call(lambda: self._area.of_namespace(namespace))
 
     def grant(self, namespace: NamespaceName | str, role: str, actions: Iterable[str]) -> None:
-        """Replaces what the role had in the whole namespace."""
+        """Replace the permissions of a role in the whole namespace."""
         return self._portal.call(lambda: self._area.grant(namespace, role, actions))
 
     def revoke(self, namespace: NamespaceName | str, role: str) -> None:
         return self._portal.call(lambda: self._area.revoke(namespace, role))
 
     def of_topic(self, topic: TopicName | str) -> Grants:
-        """The permissions of every role on a topic, from both levels. Raises TopicNotFound."""
+        """Return the permissions of every role on a topic, from topic and namespace. Raise TopicNotFound."""
         return self._portal.call(lambda: self._area.of_topic(topic))
 
     def grant_on_topic(self, topic: TopicName | str, role: str, actions: Iterable[str]) -> None:
-        """Replaces what the role had on this topic; holds for its partitions too."""
+        """Replace the permissions of a role on a topic and its partitions."""
         return self._portal.call(lambda: self._area.grant_on_topic(topic, role, actions))
 
     def revoke_on_topic(self, topic: TopicName | str, role: str) -> None:
         return self._portal.call(lambda: self._area.revoke_on_topic(topic, role))
 
     def of_subscriptions(self, namespace: NamespaceName | str) -> Grants:
-        """Subscriptions that only some roles may use, with these roles."""
+        """Return the restricted subscriptions, each with the roles that may use it."""
         return self._portal.call(lambda: self._area.of_subscriptions(namespace))
 
     def grant_on_subscription(self, namespace: NamespaceName | str, subscription: str, roles: Iterable[str]) -> None:
-        """From now on only these roles may use subscriptions of this name."""
+        """Restrict subscriptions of this name to these roles."""
         return self._portal.call(lambda: self._area.grant_on_subscription(namespace, subscription, roles))
 
     def revoke_on_subscription(self, namespace: NamespaceName | str, subscription: str, role: str) -> None:
         return self._portal.call(lambda: self._area.revoke_on_subscription(namespace, subscription, role))
 
     def subscription_auth_mode(self, namespace: NamespaceName | str) -> str | None:
-        """``Prefix`` if the names of subscriptions must start with the role, else ``None``."""
+        """Return ``Prefix`` if subscription names must start with the role, otherwise ``None``."""
         return self._portal.call(lambda: self._area.subscription_auth_mode(namespace))
 
     def set_subscription_auth_mode(self, namespace: NamespaceName | str, mode: str) -> None:
@@ -579,42 +605,43 @@ class PermissionsAdmin:
 
 
 class SchemasAdmin:
-    """The schema history of a topic, which its partitions share."""
+    """Schema history of a topic, shared by its partitions."""
 
     def __init__(self, portal: Portal, area: admin_schemas.SchemasAdmin) -> None:
         self._portal = portal
         self._area = area
 
     def get(self, topic: TopicName | str, version: int | None = None) -> SchemaVersion:
-        """The newest schema, or the one of a version. Raises SchemaNotFound."""
+        """Return the newest schema, or the one of ``version``. Raise SchemaNotFound."""
         return self._portal.call(lambda: self._area.get(topic, version))
 
     def get_json(self, topic: TopicName | str, version: int | None = None) -> dict[str, Any]:
-        """As :meth:`get`, with every field as the broker sent it."""
+        """Return the schema like :meth:`get`, with every field that the broker sent."""
         return self._portal.call(lambda: self._area.get_json(topic, version))
 
     def history(self, topic: TopicName | str) -> list[SchemaVersion]:
-        """All versions, oldest first; none if there never was one, or if the topic is not there."""
+        """Return all versions, oldest first. Empty if the topic has no schema or does not exist."""
         return self._portal.call(lambda: self._area.history(topic))
 
     def upload(self, topic: TopicName | str, schema: SchemaInfo) -> int:
-        """Register a schema and return its version; an equal one keeps its version. Raises IncompatibleSchema."""
+        """Register a schema and return its version. An equal schema keeps its version. Raise IncompatibleSchema."""
         return self._portal.call(lambda: self._area.upload(topic, schema))
 
     def test_compatibility(self, topic: TopicName | str, schema: SchemaInfo) -> SchemaCompatibility:
-        """Whether a schema could be registered now. Raises NamespaceNotFound, and Unprocessable for a wrong definition.
+        """Return whether a schema could be registered now.
 
-        Apache Pulsar answers an incompatible schema with status 500, which raises UnknownError with the reason.
+        Raise NamespaceNotFound, and Unprocessable for an invalid definition. Apache Pulsar answers an incompatible
+        schema with status 500, which raises UnknownError with the reason.
         """
         return self._portal.call(lambda: self._area.test_compatibility(topic, schema))
 
     def delete(self, topic: TopicName | str, *, force: bool = False) -> int:
-        """Put a deletion marker and return its version; ``force`` erases the whole history."""
+        """Add a deletion marker and return its version. ``force`` deletes the whole history instead."""
         return self._portal.call(lambda: self._area.delete(topic, force=force))
 
 
 class TenantsAdmin:
-    """Tenants: their administrators, and the clusters of their namespaces."""
+    """Tenants: their administrators and the clusters of their namespaces."""
 
     def __init__(self, portal: Portal, area: admin_tenants.TenantsAdmin) -> None:
         self._portal = portal
@@ -627,26 +654,29 @@ class TenantsAdmin:
         return self._portal.call(lambda: self._area.get(name))
 
     def create(self, name: str, tenant: TenantInfo, *, previewed: bool = False) -> Changes | None:
-        """Create a tenant, or return the changes that would do so if it is only ``previewed``.
+        """Create a tenant. Raise AlreadyExists, or PreconditionFailed if one of its clusters is not registered.
 
-        Raises AlreadyExists, or PreconditionFailed if one of its clusters is not registered.
+        With ``previewed`` nothing is changed and the changes are returned.
         """
         return self._portal.call(lambda: self._area.create(name, tenant, previewed=previewed))
 
     def update(self, name: str, tenant: TenantInfo, *, previewed: bool = False) -> Changes | None:
-        """Replace the roles and clusters of a tenant, or return the changes if it is only ``previewed``."""
+        """Replace the roles and clusters of a tenant.
+
+        With ``previewed`` nothing is changed and the changes are returned.
+        """
         return self._portal.call(lambda: self._area.update(name, tenant, previewed=previewed))
 
     def delete(self, name: str, *, force: bool = False, previewed: bool = False) -> Changes | None:
-        """Delete a tenant, or return the changes if it is only ``previewed``.
+        """Delete a tenant. Raise Conflict if it has namespaces, unless it is forced.
 
-        Raises Conflict if it still has namespaces and is not forced.
+        With ``previewed`` nothing is changed and the changes are returned.
         """
         return self._portal.call(lambda: self._area.delete(name, force=force, previewed=previewed))
 
 
 class TopicPoliciesAdmin:
-    """The policies of a topic, with all its partitions. Raises PreconditionFailed for a single partition."""
+    """Policies of a topic and all its partitions. Raise PreconditionFailed for a single partition."""
 
     def __init__(self, portal: Portal, area: admin_topic_policies.TopicPoliciesAdmin) -> None:
         self._portal = portal
@@ -655,19 +685,20 @@ class TopicPoliciesAdmin:
     def get(self, topic: TopicName | str, name: str, *, applied: bool = False, everywhere: bool = False) -> Any:
         """Return a policy by its name in `TopicPolicies`, such as ``max_producers``; None if it is not set.
 
-        ``applied`` asks for the policy in force, ``everywhere`` for the policy for all clusters of the topic.
+        With ``applied``, return the policy in force. With ``everywhere``, return the global policy, for all clusters.
         """
         return self._portal.call(lambda: self._area.get(topic, name, applied=applied, everywhere=everywhere))
 
     def set(self, topic: TopicName | str, name: str, value: Any, *, everywhere: bool = False) -> None:
-        """Set a policy by its name. Raise InvalidRequest or PreconditionFailed for an impossible value.
+        """Set a policy by its name. Raise InvalidRequest or PreconditionFailed for an invalid value.
 
-        With ``everywhere`` replication copies it to every cluster of the topic, where it counts unless one is set.
+        With ``everywhere`` the policy is global: replication copies it to every cluster of the topic, where a local
+        policy takes precedence.
         """
         return self._portal.call(lambda: self._area.set(topic, name, value, everywhere=everywhere))
 
     def remove(self, topic: TopicName | str, name: str, *, everywhere: bool = False) -> None:
-        """Remove a policy by its name; that of the namespace applies again."""
+        """Remove a policy by its name. The namespace's policy applies again."""
         return self._portal.call(lambda: self._area.remove(topic, name, everywhere=everywhere))
 
     def delete(self, topic: TopicName | str) -> None:
@@ -677,7 +708,7 @@ class TopicPoliciesAdmin:
     def backlog_quotas(
         self, topic: TopicName | str, *, applied: bool = False, everywhere: bool = False
     ) -> dict[str, BacklogQuota]:
-        """Return the backlog quotas by type; the namespace decides on a missing type."""
+        """Return the backlog quotas by type. The namespace's quota applies to a missing type."""
         return self._portal.call(lambda: self._area.backlog_quotas(topic, applied=applied, everywhere=everywhere))
 
     def set_backlog_quota(
@@ -698,7 +729,7 @@ class TopicPoliciesAdmin:
 
 
 class TopicsAdmin:
-    """Topics, partitioned topics and subscriptions. Topics are given by complete or short names."""
+    """Topics, partitioned topics and subscriptions. Topics are given by full or short names."""
 
     def __init__(self, portal: Portal, area: admin_topics.TopicsAdmin) -> None:
         self._portal = portal
@@ -713,11 +744,10 @@ class TopicsAdmin:
         bundle: str | None = None,
         properties: Mapping[str, str] | None = None,
     ) -> Names:
-        """Complete names of the topics that have storage or are loaded, partitions included; of one bundle if one is
-        named.
+        """Return the full names of topics that are stored or loaded, partitions included.
 
-        With properties only those that have all of them. A real broker leaves that to a plug-in, and lists all topics
-        without one.
+        ``bundle`` limits the list to one bundle, ``properties`` to topics that have all of them. Apache Pulsar leaves
+        properties to a plug-in and ignores them without one.
         """
         return self._portal.call(
             lambda: self._area.list(
@@ -732,7 +762,7 @@ class TopicsAdmin:
         domains: Iterable[Domain] = _BOTH_DOMAINS,
         system_included: bool = False,
     ) -> Names:
-        """Complete base names of the partitioned topics."""
+        """Return the full base names of the partitioned topics."""
         return self._portal.call(
             lambda: self._area.list_partitioned(namespace, domains=domains, system_included=system_included)
         )
@@ -744,10 +774,10 @@ class TopicsAdmin:
         domains: Iterable[Domain] = _BOTH_DOMAINS,
         system_included: bool = False,
     ) -> dict[str, int | None]:
-        """The same names with their partition counts, from as few requests.
+        """Return the partitioned topics with their partition counts, with as few requests as possible.
 
-        None = ask for this topic by itself: a real broker lists names only, and ours does not know a count for a topic
-        that is being deleted.
+        None means that the count must be requested for this topic alone: Apache Pulsar lists names only, and Interpulse
+        has no count for a topic that is being deleted.
         """
         return self._portal.call(
             lambda: self._area.partition_counts(namespace, domains=domains, system_included=system_included)
@@ -767,30 +797,30 @@ class TopicsAdmin:
     ) -> None:
         """Create a partitioned topic and all its partitions.
 
-        ``local_only`` keeps the request from being passed on to the clusters of the namespace. With it a real broker
-        accepts a topic that exists already with the same or a larger count: ask for the count afterwards.
+        With ``local_only`` the broker does not create it in the other clusters of the namespace. Apache Pulsar then
+        accepts a topic that already exists with the same or a larger count: check the count afterwards.
         """
         return self._portal.call(
             lambda: self._area.create_partitioned(topic, partitions, properties=properties, local_only=local_only)
         )
 
     def expand(self, topic: TopicName | str, partitions: int, *, local_only: bool = False, force: bool = False) -> None:
-        """Let a partitioned topic grow to ``partitions``. Raises Conflict if it is not one."""
+        """Increase the number of partitions to ``partitions``. Raise Conflict if the topic is not partitioned."""
         return self._portal.call(lambda: self._area.expand(topic, partitions, local_only=local_only, force=force))
 
     def create_missed_partitions(self, topic: TopicName | str) -> None:
-        """Create the partitions that the metadata counts but that have no storage."""
+        """Create the partitions that the metadata counts but that are not stored."""
         return self._portal.call(lambda: self._area.create_missed_partitions(topic))
 
     def partitioned_metadata(self, topic: TopicName | str, *, create: bool = False) -> PartitionedTopicMetadata:
-        """The partition metadata of a topic; ``partitions == 0`` means it is not partitioned. Raises TopicNotFound.
+        """Return the partition metadata of a topic. ``partitions == 0`` means not partitioned. Raise TopicNotFound.
 
-        With ``create`` a missing topic is created where the policies of the cluster allow it (PIP-344).
+        With ``create`` a missing topic is created if the cluster's policies allow it (PIP-344).
         """
         return self._portal.call(lambda: self._area.partitioned_metadata(topic, create=create))
 
     def delete(self, topic: TopicName | str, *, force: bool = False, schema_deleted: bool = True) -> None:
-        """Delete one topic or one partition. Raises PreconditionFailed if it is in use and not forced."""
+        """Delete one topic or one partition. Raise PreconditionFailed if it is in use, unless it is forced."""
         return self._portal.call(lambda: self._area.delete(topic, force=force, schema_deleted=schema_deleted))
 
     def delete_partitioned(self, topic: TopicName | str, *, force: bool = False, schema_deleted: bool = True) -> None:
@@ -800,43 +830,46 @@ class TopicsAdmin:
         )
 
     def truncate(self, topic: TopicName | str) -> None:
-        """Move every subscription to the end and forget the messages; a real broker keeps those of the last ledger."""
+        """Move every subscription to the end and delete the messages. Apache Pulsar keeps those of the last ledger."""
         return self._portal.call(lambda: self._area.truncate(topic))
 
     def trim(self, topic: TopicName | str) -> None:
-        """Let the broker forget now what no subscription and no policy needs any more, of all partitions."""
+        """Delete the messages that no subscription and no policy retains, in all partitions, now."""
         return self._portal.call(lambda: self._area.trim(topic))
 
     def unload(self, topic: TopicName | str) -> None:
-        """Close the topic in its broker; clients reconnect and load it again."""
+        """Unload the topic from its broker. Clients reconnect and load it again."""
         return self._portal.call(lambda: self._area.unload(topic))
 
     def terminate(self, topic: TopicName | str) -> MessageId:
-        """Let the topic take no more messages; the answer is its last one."""
+        """Terminate the topic: it accepts no more messages. Return the id of its last message."""
         return self._portal.call(lambda: self._area.terminate(topic))
 
     def terminate_partitioned(self, topic: TopicName | str) -> dict[int, MessageId]:
-        """As :meth:`terminate` for every partition, by partition index."""
+        """Terminate every partition. Return the id of the last message by partition index."""
         return self._portal.call(lambda: self._area.terminate_partitioned(topic))
 
     def properties(self, topic: TopicName | str) -> dict[str, str]:
-        """The properties of a topic, from its creation or later. Raises TopicNotFound."""
+        """Return the properties of a topic. Raise TopicNotFound."""
         return self._portal.call(lambda: self._area.properties(topic))
 
     def update_properties(self, topic: TopicName | str, properties: Mapping[str, str]) -> None:
-        """Set these; others stay as they are."""
+        """Set these properties and keep the others."""
         return self._portal.call(lambda: self._area.update_properties(topic, properties))
 
     def remove_property(self, topic: TopicName | str, key: str) -> None:
-        """Nothing happens if the topic has no such property."""
+        """Remove a property, if the topic has it."""
         return self._portal.call(lambda: self._area.remove_property(topic, key))
 
     def compact(self, topic: TopicName | str) -> None:
-        """Begin to compact the topic, or all partitions of one. Raises Conflict while it is being compacted."""
+        """Start compaction of the topic, or of all its partitions. Raise Conflict while it is running."""
         return self._portal.call(lambda: self._area.compact(topic))
 
     def compaction_status(self, topic: TopicName | str) -> dict[str, Any]:
-        """``status`` is NOT_RUN, RUNNING, SUCCESS or ERROR, ``lastError`` says why it failed; of one partition only."""
+        """Return the state of the compaction of one topic or partition.
+
+        ``status`` is NOT_RUN, RUNNING, SUCCESS or ERROR. ``lastError`` gives the reason of a failure.
+        """
         return self._portal.call(lambda: self._area.compaction_status(topic))
 
     def stats(
@@ -884,22 +917,22 @@ class TopicsAdmin:
         )
 
     def internal_stats(self, topic: TopicName | str, *, metadata: bool = False) -> dict[str, Any]:
-        """Ledgers and cursors."""
+        """Return the topic's ledgers and cursors."""
         return self._portal.call(lambda: self._area.internal_stats(topic, metadata=metadata))
 
     def internal_info(self, topic: TopicName | str) -> dict[str, Any]:
-        """Ledgers and cursors as they are recorded, without loading the topic: also of one that cannot be loaded."""
+        """Return the stored ledgers and cursors without loading the topic. Works for a topic that cannot be loaded."""
         return self._portal.call(lambda: self._area.internal_info(topic))
 
     def partitioned_internal_stats(self, topic: TopicName | str) -> dict[str, Any]:
-        """As :meth:`internal_stats` for every partition."""
+        """Return the ledgers and cursors of every partition."""
         return self._portal.call(lambda: self._area.partitioned_internal_stats(topic))
 
     def last_message_id(self, topic: TopicName | str) -> MessageId:
         return self._portal.call(lambda: self._area.last_message_id(topic))
 
     def last_message_id_json(self, topic: TopicName | str) -> dict[str, Any]:
-        """As :meth:`last_message_id`, with every field as the broker sent it."""
+        """Return the last message id like :meth:`last_message_id`, with every field that the broker sent."""
         return self._portal.call(lambda: self._area.last_message_id_json(topic))
 
     def peek(
@@ -911,10 +944,10 @@ class TopicsAdmin:
         markers_shown: bool = False,
         uncommitted_shown: bool = False,
     ) -> Messages:
-        """The next ``count`` messages of a subscription, which does not move; fewer if there are no more.
+        """Return the next ``count`` messages of a subscription without moving it. Fewer if there are no more.
 
-        What brokers wrote themselves and what no transaction has committed is left out unless it is asked for. A real
-        broker creates a subscription that is missing, at the beginning of the topic.
+        Markers and messages of uncommitted transactions are left out unless requested. Apache Pulsar creates a missing
+        subscription at the beginning of the topic.
         """
         return self._portal.call(
             lambda: self._area.peek(
@@ -923,15 +956,18 @@ class TopicsAdmin:
         )
 
     def examine(self, topic: TopicName | str, initial_position: ExaminePosition, number: int) -> Messages:
-        """The messages of the ``number``-th entry, from 1, counted from the first one or back from the last one."""
+        """Return the messages of entry ``number``, counted from 1 from the first or back from the last entry."""
         return self._portal.call(lambda: self._area.examine(topic, initial_position, number))
 
     def message_by_id(self, topic: TopicName | str, ledger: int, entry: int) -> Messages:
-        """The messages of one entry. Raises NotFound."""
+        """Return the messages of one entry. Raise NotFound."""
         return self._portal.call(lambda: self._area.message_by_id(topic, ledger, entry))
 
     def message_id_at(self, topic: TopicName | str, time_ms: int) -> dict[str, Any]:
-        """The position of the first message published at or after a time, or of the next one to come; as JSON."""
+        """Return the position of the first message published at or after a time, as JSON.
+
+        If there is none yet, return the position of the next message.
+        """
         return self._portal.call(lambda: self._area.message_id_at(topic, time_ms))
 
     def subscriptions(self, topic: TopicName | str) -> Names:
@@ -946,7 +982,7 @@ class TopicsAdmin:
         replicated: bool = False,
         properties: Mapping[str, str] | None = None,
     ) -> None:
-        """Create a subscription at ``position``, by default after the last message. Raises AlreadyExists."""
+        """Create a subscription at ``position``, by default after the last message. Raise AlreadyExists."""
         return self._portal.call(
             lambda: self._area.create_subscription(
                 topic, subscription, position, replicated=replicated, properties=properties
@@ -954,7 +990,7 @@ class TopicsAdmin:
         )
 
     def delete_subscription(self, topic: TopicName | str, subscription: str, *, force: bool = False) -> None:
-        """Raises PreconditionFailed if a consumer is connected and not forced."""
+        """Delete a subscription. Raise PreconditionFailed if a consumer is connected, unless it is forced."""
         return self._portal.call(lambda: self._area.delete_subscription(topic, subscription, force=force))
 
     def reset_cursor_to_time(self, topic: TopicName | str, subscription: str, time_ms: int) -> None:
@@ -978,33 +1014,39 @@ class TopicsAdmin:
         return self._portal.call(lambda: self._area.skip_all(topic, subscription))
 
     def expire(self, topic: TopicName | str, subscription: str, older_than_seconds: int) -> None:
-        """Acknowledge what was published longer ago than that. Raises Conflict if there is no backlog."""
+        """Acknowledge messages published more than ``older_than_seconds`` ago.
+
+        Raise Conflict if there is no backlog.
+        """
         return self._portal.call(lambda: self._area.expire(topic, subscription, older_than_seconds))
 
     def expire_upto(
         self, topic: TopicName | str, subscription: str, position: MessageId, *, excluded: bool = False
     ) -> None:
-        """Acknowledge everything up to a message, with ``excluded`` the entry behind it as well: so Pulsar reads it.
+        """Acknowledge everything up to a message. Raise Conflict if it is after the last one.
 
-        Raises Conflict if that is behind the last one.
+        With ``excluded`` the entry after it is acknowledged too, as in Apache Pulsar.
         """
         return self._portal.call(lambda: self._area.expire_upto(topic, subscription, position, excluded=excluded))
 
     def expire_all(self, topic: TopicName | str, older_than_seconds: int) -> None:
-        """As :meth:`expire` for every subscription."""
+        """Acknowledge messages published more than ``older_than_seconds`` ago, for every subscription."""
         return self._portal.call(lambda: self._area.expire_all(topic, older_than_seconds))
 
     def backlog_size(self, topic: TopicName | str, position: MessageId) -> int:
-        """About how many bytes lie behind a message of one topic or partition; before the first one, all of them."""
+        """Return the approximate number of bytes after a message of one topic or partition.
+
+        Before the first message this is the size of the whole topic.
+        """
         return self._portal.call(lambda: self._area.backlog_size(topic, position))
 
     def analyze_backlog(
         self, topic: TopicName | str, subscription: str, start: MessageId | None = None
     ) -> dict[str, Any]:
-        """Let the broker read what a subscription of one topic or partition waits for, from ``start`` on, and count it.
+        """Return counts of the backlog of a subscription, which the broker reads from ``start`` on.
 
-        ``entries`` and ``messages`` are exact unless ``aborted``: then there was more than the broker reads at once, up
-        to ``lastMessageId``.
+        For one topic or partition. ``entries`` and ``messages`` are exact unless ``aborted``: then the backlog exceeds
+        what the broker reads in one request, and the counts end at ``lastMessageId``.
         """
         return self._portal.call(lambda: self._area.analyze_backlog(topic, subscription, start))
 
@@ -1018,7 +1060,7 @@ class TopicsAdmin:
         return self._portal.call(lambda: self._area.set_subscription_properties(topic, subscription, properties))
 
     def inactive_topic_policies(self, topic: TopicName | str, *, applied: bool = False) -> InactiveTopicPolicies | None:
-        """The topic's own value; None if its namespace decides. ``applied`` asks for the value in force."""
+        """Return the topic's own policy; None if the namespace's applies. With ``applied``, return the one in force."""
         return self._portal.call(lambda: self._area.inactive_topic_policies(topic, applied=applied))
 
     def set_inactive_topic_policies(self, topic: TopicName | str, policies: InactiveTopicPolicies) -> None:
@@ -1028,7 +1070,7 @@ class TopicsAdmin:
         return self._portal.call(lambda: self._area.remove_inactive_topic_policies(topic))
 
     def replication_clusters(self, topic: TopicName | str, *, applied: bool = False) -> Names | None:
-        """The clusters set for this topic; None if the namespace decides. ``applied`` asks for those in force."""
+        """Return the topic's own clusters; None if the namespace's apply. With ``applied``, return those in force."""
         return self._portal.call(lambda: self._area.replication_clusters(topic, applied=applied))
 
     def set_replication_clusters(self, topic: TopicName | str, clusters: Iterable[str]) -> None:
@@ -1038,13 +1080,18 @@ class TopicsAdmin:
         return self._portal.call(lambda: self._area.remove_replication_clusters(topic))
 
     def replication_status(self, topic: TopicName | str) -> Records:
-        """How far each remote cluster is, and why it is held. Raises NotSupported if the broker is not ours."""
+        """Return the progress of replication to each remote cluster, and what blocks it.
+
+        Raise NotSupported unless the broker is Interpulse.
+        """
         return self._portal.call(lambda: self._area.replication_status(topic))
 
 
 class AdminClient(Closes):
-    """Administration of one cluster, for programs without an event loop. Use it as a context manager, or call
-    :meth:`close`. Parameters and errors are those of ``interpulse.client.AdminClient``."""
+    """Administration of one cluster, for programs without an event loop.
+
+    Use it as a context manager, or call :meth:`close`. Parameters and errors are those of
+    ``interpulse.client.AdminClient``."""
 
     def __init__(
         self,
@@ -1069,11 +1116,11 @@ class AdminClient(Closes):
         self._closed = False
 
     def send(self, request: AdminRequest) -> None:
-        """Make a planned call, such as a change of an adjustment."""
+        """Send a planned request, such as one change of a replication plan."""
         return self._portal.call(lambda: self._admin.send(request))
 
     def close(self) -> None:
-        """Close the connections and the thread; a second time is nothing."""
+        """Close the connections and the thread. Calling it again has no effect."""
         if self._closed:
             return
         self._closed = True

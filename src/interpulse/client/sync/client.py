@@ -1,7 +1,7 @@
-"""The client for programs without an event loop.
+"""Blocking client.
 
-The same names as in ``interpulse.client``, without ``await``. Every client runs one thread with an event loop, started
-by its first call and ended by :meth:`Client.close`; nothing is started by importing this module.
+It has the same names as ``interpulse.client``, without ``await``. Every client runs one thread with an event loop,
+started by its first call and ended by :meth:`Client.close`. Importing this module starts nothing.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Result = TypeVar("Result")
 
 
 class Producer(Closes):
-    """Sends to a topic."""
+    """Producer for one topic. Use it as a context manager, or call :meth:`close`."""
 
     def __init__(self, portal: Portal, producer: AsyncProducer) -> None:
         self._portal = portal
@@ -56,26 +56,26 @@ class Producer(Closes):
     def send(
         self, content: bytes | str | OutgoingMessage | None, *, key: str | bytes | None = None, **fields: object
     ) -> MessageId:
-        """Send one message and wait until the broker has stored it."""
+        """Send one message and wait until the broker has stored it. Return its id."""
         return self._portal.call(lambda: self._producer.send(content, key=key, **fields))
 
     def send_async(
         self, content: bytes | str | OutgoingMessage | None, *, key: str | bytes | None = None, **fields: object
     ) -> concurrent.futures.Future[MessageId]:
-        """As :meth:`send` without waiting; the future has the id, or the failure."""
+        """Send one message without waiting for the broker. Return a future with its id or the failure."""
         return self._portal.submit(lambda: self._producer.send(content, key=key, **fields))
 
     def flush(self) -> None:
-        """Wait for the receipts of everything sent so far. Raises the first failure."""
+        """Wait for the receipts of everything sent so far. Raise the first failure."""
         self._portal.call(self._producer.flush)
 
     def close(self) -> None:
-        """Flush, then close the producer at its brokers."""
+        """Flush and close the producer. Raise the first failure of a message."""
         self._portal.call(self._producer.close)
 
 
 class Consumer(Closes):
-    """Receives from topics; iterable for ever."""
+    """Consumer of one or more topics. Iterating over it returns messages without end."""
 
     def __init__(self, portal: Portal, consumer: AsyncConsumer) -> None:
         self._portal = portal
@@ -86,13 +86,13 @@ class Consumer(Closes):
         return self._consumer.topics
 
     def receive(self, timeout_ms: int | None = None) -> Message:
-        """The next message. Raises OperationTimeout if none comes in time."""
+        """Return the next message. Raise OperationTimeout if none arrives in time."""
         return self._portal.call(lambda: self._consumer.receive(timeout_ms))
 
     def receive_batch(
         self, *, messages_max: int | None = None, bytes_max: int = 10 * 1024 * 1024, timeout_ms: int = 100
     ) -> list[Message]:
-        """The messages up to one of the limits; perhaps none."""
+        """Return messages up to one of the limits. The list may be empty."""
         return self._portal.call(
             lambda: self._consumer.receive_batch(messages_max=messages_max, bytes_max=bytes_max, timeout_ms=timeout_ms)
         )
@@ -105,56 +105,56 @@ class Consumer(Closes):
                 return
 
     def processing(self, message: Message) -> AbstractContextManager[object]:
-        """Inside it, spans that begin are children of the message's own; with ``tracing`` on."""
+        """Return a context in which new spans are children of the message's span. Has no effect without ``tracing``."""
         return self._consumer.processing(message)
 
     def acknowledge(self, message: Message) -> None:
-        """The application is done with this message."""
+        """Acknowledge this message. The command is sent within 100 ms, together with others."""
         self._portal.run(lambda: self._consumer.acknowledge(message))
 
     def acknowledge_cumulative(self, message: Message) -> None:
-        """Done with everything up to this message in its partition."""
+        """Acknowledge everything up to this message in its partition. Not for shared subscriptions."""
         self._portal.run(lambda: self._consumer.acknowledge_cumulative(message))
 
     def negative_acknowledge(self, message: Message) -> None:
-        """Have the message redelivered later."""
+        """Request redelivery of the message after a delay."""
         self._portal.run(lambda: self._consumer.negative_acknowledge(message))
 
     def reconsume_later(self, message: Message, delay_ms: int, properties: Mapping[str, str] | None = None) -> None:
-        """Have the message again after a delay, through the retry letter topic."""
+        """Receive the message again after a delay, as a copy on the retry letter topic."""
         self._portal.call(lambda: self._consumer.reconsume_later(message, delay_ms, properties))
 
     def redeliver_unacknowledged(self) -> None:
-        """Have everything sent again that was received and not acknowledged."""
+        """Request redelivery of everything that was received but not acknowledged."""
         self._portal.run(self._consumer.redeliver_unacknowledged)
 
     def seek(self, target: SeekTarget, *, included: bool = True) -> None:
-        """Move the subscription to a message, to a publish time in ms, or by a function of the topic's name."""
+        """Move the subscription to a message or a publish time in ms, or by a function of the topic's name."""
         self._portal.call(lambda: self._consumer.seek(target, included=included))
 
     def update_partitions(self) -> None:
-        """Look for new partitions of all topics now."""
+        """Look for new partitions of all topics now. No topic is created."""
         self._portal.call(self._consumer.update_partitions)
 
     def add_topics(self, topics: Sequence[str]) -> None:
-        """Subscribe to more topics, to all of them or to none."""
+        """Subscribe to more topics: to all of them, or to none if one fails."""
         self._portal.call(lambda: self._consumer.add_topics(topics))
 
     def remove_topics(self, topics: Sequence[str]) -> None:
-        """Consume these topics no more; their subscriptions stay."""
+        """Stop consuming these topics. Their subscriptions remain."""
         self._portal.call(lambda: self._consumer.remove_topics(topics))
 
     def unsubscribe(self, *, force: bool = False) -> None:
-        """Delete the subscription, and close."""
+        """Delete the subscription, and close the consumer."""
         self._portal.call(lambda: self._consumer.unsubscribe(force=force))
 
     def close(self) -> None:
-        """Send acknowledgements, and close the consumer at its brokers; the subscription stays."""
+        """Send pending acknowledgements and close the consumer. The subscription remains."""
         self._portal.call(self._consumer.close)
 
 
 class Reader(Closes):
-    """Reads a topic from a position on; iterable for ever."""
+    """Reader of topics from a position. Iterating over it returns messages without end."""
 
     def __init__(self, portal: Portal, reader: AsyncReader) -> None:
         self._portal = portal
@@ -169,7 +169,7 @@ class Reader(Closes):
         return self._reader.topics
 
     def read_next(self, timeout_ms: int | None = None) -> Message:
-        """The next message. Raises OperationTimeout if none comes in time."""
+        """Return the next message. Raise OperationTimeout if none arrives in time."""
         return self._portal.call(lambda: self._reader.read_next(timeout_ms))
 
     def __iter__(self) -> Iterator[Message]:
@@ -180,23 +180,27 @@ class Reader(Closes):
                 return
 
     def has_message_available(self) -> bool:
-        """Whether a message lies between the position reached and the end that the topic has now.
+        """Return True if there is a message between the reader's position and the current end of the topic.
 
-        With ``key_hash_ranges`` it may be one of another slot, which is not read: give ``read_next`` a time-out there.
+        With ``key_hash_ranges`` its key may be in another slot, and the message is never delivered: pass ``read_next``
+        a timeout.
         """
         return self._portal.call(self._reader.has_message_available)
 
     def seek(self, target: SeekTarget, *, included: bool = True) -> None:
-        """Go on at a message, at a publish time in ms, or by a function of the topic's name."""
+        """Continue at a message or a publish time in ms, or by a function of the topic's name."""
         self._portal.call(lambda: self._reader.seek(target, included=included))
 
     def close(self) -> None:
-        """Stop reading; nothing of the reader stays at the broker."""
+        """Stop reading. The broker keeps nothing of the reader."""
         self._portal.call(self._reader.close)
 
 
 class Client(Closes):
-    """A connection to one cluster, for programs without an event loop. ``options`` are those of ClientConfig."""
+    """Connection to one cluster, for programs without an event loop.
+
+    Use it as a context manager, or call :meth:`close`. ``options`` are fields of ClientConfig.
+    """
 
     def __init__(self, service_url: str, **options: Any) -> None:
         self._client = AsyncClient(service_url, **options)
@@ -208,52 +212,57 @@ class Client(Closes):
         return self._client.config
 
     def create_producer(self, topic: str, **options: Any) -> Producer:
-        """A producer. ``options``: those of ProducerConfig."""
+        """Return a producer. ``options`` are fields of ProducerConfig."""
         return Producer(self._portal, self._portal.call(lambda: self._client.create_producer(topic, **options)))
 
     def subscribe(self, topics: str | Sequence[str] | re.Pattern[str], subscription: str, **options: Any) -> Consumer:
-        """A consumer of one or several topics, or of those that match an expression. ``options``: those of
-        ConsumerConfig."""
+        """Return a consumer of one or several topics, or of those that match a pattern.
+
+        ``options`` are fields of ConsumerConfig.
+        """
         made = self._portal.call(lambda: self._client.subscribe(topics, subscription, **options))
         return Consumer(self._portal, made)
 
     def create_reader(
         self, topics: str | Sequence[str], start: MessageId | Position = EARLIEST, **options: Any
     ) -> Reader:
-        """A reader of one or several topics from ``start`` on. ``options``: those of ReaderConfig."""
+        """Return a reader of one or several topics, starting at ``start``. ``options`` are fields of ReaderConfig."""
         return Reader(self._portal, self._portal.call(lambda: self._client.create_reader(topics, start, **options)))
 
     def create_table_view(self, topic: str, **options: Any) -> TableView:
-        """The newest value of every key of a topic. ``options``: those of TableViewConfig."""
+        """Return a table view of a topic. ``options`` are fields of TableViewConfig."""
         return TableView(self._portal, self._portal.call(lambda: self._client.create_table_view(topic, **options)))
 
     def get_partitions_for_topic(
         self, topic: str, create: bool | None = None, *, fallback_on_old_broker: bool = False
     ) -> list[str]:
-        """Complete names of all partitions, or of the topic itself; ``create=False`` never creates it (PIP-344)."""
+        """Return the full names of all partitions, or of the topic itself.
+
+        ``create=False`` never creates it (PIP-344).
+        """
         asked = asked_to_create(create)
         return self._portal.call(
             lambda: self._client.get_partitions_for_topic(topic, asked, fallback_on_old_broker=fallback_on_old_broker)
         )
 
     def lookup_batch(self, topics: Iterable[str]) -> dict[str, BrokerAddress | PulsarError]:
-        """The broker that serves each topic, or why there is none, by the names as they are given (PIP-35)."""
+        """Return the broker that serves each topic, or the failure of its lookup, by the names as given (PIP-35)."""
         return self._portal.call(lambda: self._client.lookup_batch(topics))
 
     def get_topics_of_namespace(self, namespace: str, mode: TopicMode = "PERSISTENT") -> list[str]:
-        """Complete names; partitioned topics appear as their partitions."""
+        """Return the full names of the topics of a namespace. Partitioned topics appear as their partitions."""
         return self._portal.call(lambda: self._client.get_topics_of_namespace(namespace, mode))
 
     def get_schema(self, topic: str, version: bytes | None = None) -> VersionedSchema | None:
-        """The latest schema of a topic, or a version of it; None if there is none."""
+        """Return the latest schema of a topic, or one version of it; None if there is none."""
         return self._portal.call(lambda: self._client.get_schema(topic, version))
 
     def register_schema(self, topic: str, schema: SchemaInfo) -> bytes:
-        """The version of a schema, which the broker adds if its policies allow."""
+        """Register a schema and return its version. The broker adds a new one only if its policies allow it."""
         return self._portal.call(lambda: self._client.register_schema(topic, schema))
 
     def close(self) -> None:
-        """Close everything this client made, its connections and its thread."""
+        """Close all producers, consumers, readers and table views, the connections and the thread."""
         if self._closed:
             return
         self._closed = True

@@ -1,4 +1,4 @@
-"""The table view for programs without an event loop."""
+"""Blocking table view."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["TableView"]
 
 
 class TableView(Closes):
-    """The newest value of every key of a topic; reads like a dictionary from keys to values."""
+    """Latest value of every key of a topic. It reads like a dictionary."""
 
     def __init__(self, portal: Portal, view: AsyncTableView[Any]) -> None:
         self._portal = portal
@@ -39,43 +39,46 @@ class TableView(Closes):
         return iter(self.snapshot())
 
     def keys(self) -> KeysView[str]:
-        """As they are now; later messages do not change what was given."""
+        """Return the current keys. Later messages do not change the result."""
         return self.snapshot().keys()
 
     def values(self) -> ValuesView[Any]:
-        """As they are now."""
+        """Return the current values. Later messages do not change the result."""
         return self.snapshot().values()
 
     def items(self) -> ItemsView[str, Any]:
-        """As they are now."""
+        """Return the current keys with their values. Later messages do not change the result."""
         return self.snapshot().items()
 
     def snapshot(self) -> dict[str, Any]:
-        """The table as it is now."""
+        """Return a copy of the current table."""
         return self._portal.run(self._view.snapshot)
 
     def listen(self, listener: Callable[[str, Any], object]) -> Callable[[], None]:
-        """Call with every key that changes from now on, in the client's thread; gives the function that ends it.
+        """Call ``listener`` in the client's thread for every change from now on. Return the function that ends this.
 
-        A listener must not call the client, which would wait for itself.
+        The listener must not call the client: the call would block forever.
         """
         end = self._portal.run(lambda: self._view.listen(listener))
         return lambda: self._portal.run(end)
 
     def for_each(self, action: Callable[[str, Any], object]) -> None:
-        """Call with every key there is now, in the thread of the caller."""
+        """Call ``listener`` with every current key and its value, in the caller's thread."""
         for key, value in self.items():
             action(key, value)
 
     def for_each_and_listen(self, action: Callable[[str, Any], object]) -> Callable[[], None]:
-        """Both, in the client's thread, without a change that is missed or met twice."""
+        """Call ``listener`` with every current key, then for every change, without missing or repeating one.
+
+        All calls are made in the client's thread.
+        """
         end = self._portal.run(lambda: self._view.for_each_and_listen(action))
         return lambda: self._portal.run(end)
 
     def refresh(self) -> None:
-        """Return when everything is taken in that the topic holds now."""
+        """Wait until the table includes everything that the topic contains now."""
         self._portal.call(self._view.refresh)
 
     def close(self) -> None:
-        """Stop reading. The view cannot be asked any more."""
+        """Stop reading. Later calls fail."""
         self._portal.call(self._view.close)

@@ -1,4 +1,4 @@
-"""Spans (PIP-446) and metrics of a client by OpenTelemetry; loaded by the first session that has one of them on.
+"""OpenTelemetry spans (PIP-446) and metrics of a client. The first session that needs them imports this package.
 
 `conventions` has the names, `sending` follows messages that are sent, `processing` those that are received.
 """

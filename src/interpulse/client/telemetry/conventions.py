@@ -1,6 +1,6 @@
 """Names of attributes and metrics: OpenTelemetry's semantic conventions for messaging, and PIP-446.
 
-They are written out, since the package that holds them calls them incubating and moves them.
+They are repeated here because their package marks them as incubating and moves them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _PROPAGATOR: Final = TraceContextTextMapPropagator()
 
 
 def attributes_of(operation: str, topic: str, *, subscription: str | None = None) -> dict[str, str]:
-    """What spans and metrics of an operation on a topic or partition have in common."""
+    """Return the attributes common to spans and metrics of an operation on a topic or partition."""
     attributes = {
         "messaging.system": "pulsar",
         "messaging.operation.name": operation,
@@ -54,19 +54,19 @@ def attributes_of(operation: str, topic: str, *, subscription: str | None = None
 
 
 def traceparent_of(context: Context) -> dict[str, str]:
-    """A context as properties of a message, in W3C's form: ``traceparent``, and ``tracestate`` where there is one."""
+    """Return a context as message properties in W3C's form: ``traceparent``, and ``tracestate`` if present."""
     carrier: dict[str, str] = {}
     _PROPAGATOR.inject(carrier, context)
     return carrier
 
 
 def context_of(properties: Mapping[str, str], otherwise: Context | None = None) -> Context:
-    """The context in which a message was made, by its properties; one that cannot be read counts as none."""
+    """Return the context in which a message was created, from its properties. An invalid one counts as none."""
     return _PROPAGATOR.extract(properties, otherwise)
 
 
 def link_to_creation(properties: Mapping[str, str]) -> list[Link]:
-    """A link to the span in which a message was made, empty if its properties name none."""
+    """Return a link to the span in which a message was created; empty if its properties name none."""
     if _TRACEPARENT not in properties:
         return []
     made_in = get_current_span(context_of(properties, Context())).get_span_context()
@@ -74,5 +74,5 @@ def link_to_creation(properties: Mapping[str, str]) -> list[Link]:
 
 
 def is_traced(properties: Mapping[str, str]) -> bool:
-    """Whether a message names the span it was made in."""
+    """Return True if a message names the span in which it was created."""
     return _TRACEPARENT in properties

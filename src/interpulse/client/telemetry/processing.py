@@ -1,4 +1,4 @@
-"""Messages in the hands of the application: a span each, from handing it out to its acknowledgement (PIP-446)."""
+"""Spans of messages from their delivery to the application until their acknowledgement (PIP-446)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["OPEN_MAX", "Processing"]
 
 OPEN_MAX: Final = 10_000
-"""Messages that are followed at a time, per topic or partition; the oldest is given up for one more."""
+"""Maximum number of open messages per topic or partition. The oldest is dropped for another one."""
 
 
 class _Open(NamedTuple):
@@ -37,7 +37,7 @@ class _Open(NamedTuple):
 
 
 class Processing:
-    """Follows the messages of one topic or partition that are not acknowledged yet."""
+    """Spans of the unacknowledged messages of one topic or partition."""
 
     def __init__(
         self, tracer: Tracer | None, consumed: Counter, seconds: Histogram, topic: str, subscription: str
@@ -51,7 +51,7 @@ class Processing:
         self._open: dict[MessageId, _Open] = {}
 
     def begin(self, message: Message) -> None:
-        """The application has the message. Its span is a child of the one it was sent in."""
+        """Start the span of a delivered message, as a child of the span in which it was sent."""
         self._end(self._open.pop(message.id, None), None)
         if len(self._open) >= OPEN_MAX:
             self._end(self._open.pop(next(iter(self._open))), None)
@@ -67,8 +67,10 @@ class Processing:
         self._open[message.id] = _Open(span, time.perf_counter())
 
     def note_batch(self, messages: Sequence[Message], begun_ms: int) -> None:
-        """The application has these messages of one call, which began then (ms since the epoch): one span, linked to
-        those that they were sent in."""
+        """Record one span for the messages that one call, begun at ``begun_ms``, delivered.
+
+        It is linked to the spans in which they were sent.
+        """
         if self._tracer is not None:
             links = [link for message in messages for link in link_to_creation(message.properties)]
             self._tracer.start_span(
@@ -80,40 +82,43 @@ class Processing:
             ).end()
 
     def current(self, message: Message) -> AbstractContextManager[object]:
-        """Inside it, spans that begin are children of the message's. An exception becomes an event of that span."""
-        found = self._open.get(message.id)
-        if found is None or found.span is None:
+        """Return a context in which new spans are children of the message's.
+
+        An exception becomes an event of that span.
+        """
+        opened = self._open.get(message.id)
+        if opened is None or opened.span is None:
             return nullcontext()
-        return use_span(found.span, set_status_on_exception=False)
+        return use_span(opened.span, set_status_on_exception=False)
 
     def end(self, message_id: MessageId, how: AcknowledgmentType) -> None:
-        """The application is done with the message."""
+        """End the span of an acknowledged message."""
         self._end(self._open.pop(message_id, None), how)
 
     def end_up_to(self, message_id: MessageId) -> None:
-        """The application is done with the message and all before it."""
-        self._end_those([each for each in self._open if each <= message_id], "cumulative_acknowledge")
+        """End the spans of this message and all before it."""
+        self._end_those([opened for opened in self._open if opened <= message_id], "cumulative_acknowledge")
 
     def end_entries(self, positions: Iterable[Position]) -> None:
-        """The messages of these entries took too long, and come again."""
+        """End the spans of entries that exceeded the acknowledgement timeout and are redelivered."""
         late = set(positions)
-        self._end_those([each for each in self._open if each.position in late], "ack_timeout")
+        self._end_those([opened for opened in self._open if opened.position in late], "ack_timeout")
 
     def end_all(self) -> None:
-        """Whatever is in the application's hands comes again, or is of a consumer that is closed."""
+        """End all spans: their messages are redelivered, or the consumer is closed."""
         self._end_those(list(self._open), None)
 
     def _end_those(self, ids: Iterable[MessageId], how: AcknowledgmentType | None) -> None:
-        for each in ids:
-            self._end(self._open.pop(each), how)
+        for message_id in ids:
+            self._end(self._open.pop(message_id), how)
 
-    def _end(self, found: _Open | None, how: AcknowledgmentType | None) -> None:
-        """Without an acknowledgement the span says nothing of how it ended."""
-        if found is None:
+    def _end(self, opened: _Open | None, how: AcknowledgmentType | None) -> None:
+        """End a span. Without an acknowledgement it has no status."""
+        if opened is None:
             return
-        self._seconds.record(time.perf_counter() - found.begun, self._attributes)
-        if found.span is not None:
+        self._seconds.record(time.perf_counter() - opened.begun, self._attributes)
+        if opened.span is not None:
             if how is not None:
-                found.span.set_attribute(ACKNOWLEDGMENT_TYPE, how)
-                found.span.set_status(StatusCode.OK)
-            found.span.end()
+                opened.span.set_attribute(ACKNOWLEDGMENT_TYPE, how)
+                opened.span.set_status(StatusCode.OK)
+            opened.span.end()

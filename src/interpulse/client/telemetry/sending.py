@@ -1,4 +1,4 @@
-"""Messages on their way to the broker: a span each, whose context travels in the message's properties."""
+"""Spans of messages sent to the broker. Their context travels in the message properties."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = ["Sending", "Sends"]
 
 
 class Sends(Protocol):
-    """The producer of one topic or partition."""
+    """Producer of one topic or partition."""
 
     @property
     def topic(self) -> str: ...
@@ -40,7 +40,7 @@ class Sends(Protocol):
 
 
 class Sending:
-    """Sends for one producer, and tells how that went."""
+    """Sends messages of one producer, and records spans and metrics."""
 
     def __init__(self, tracer: Tracer | None, sent: Counter, seconds: Histogram) -> None:
         self._tracer = tracer
@@ -49,7 +49,7 @@ class Sending:
         self._attributes: dict[str, dict[str, str]] = {}
 
     async def send(self, producer: Sends, message: OutgoingMessage) -> MessageId:
-        """As the producer's own; the span ends with the receipt."""
+        """Send a message through the producer. The span ends with the receipt."""
         message, sent = self._begin(producer.topic, message)
         try:
             message_id = await producer.send(message)
@@ -60,7 +60,7 @@ class Sending:
         return message_id
 
     async def enqueue(self, producer: Sends, message: OutgoingMessage) -> asyncio.Future[MessageId]:
-        """As the producer's own; the span ends with the future."""
+        """Enqueue a message at the producer. The span ends with the future."""
         message, sent = self._begin(producer.topic, message)
         try:
             future = await producer.enqueue(message)
@@ -86,13 +86,13 @@ class Sending:
         return message, _Sent(self, span, attributes)
 
     def count(self, seconds: float, attributes: Mapping[str, str]) -> None:
-        """A message was sent, or could not be."""
+        """Count a message that was sent or that failed."""
         self._sent.add(1, attributes)
         self._seconds.record(seconds, attributes)
 
 
 class _Sent:
-    """One message until its receipt."""
+    """Span of one message until its receipt."""
 
     __slots__ = ("_attributes", "_begun", "_sending", "_span")
 

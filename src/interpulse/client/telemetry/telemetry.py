@@ -1,4 +1,4 @@
-"""The tracer and the instruments of one client."""
+"""Tracer and metrics of one client."""
 
 from __future__ import annotations
 
@@ -19,12 +19,14 @@ __all__ = ["Telemetry"]
 
 _SCOPE: Final = "interpulse.client"
 _SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0)
-"""The bounds that the conventions advise."""
+"""Histogram bounds that the conventions recommend."""
 
 
 class Telemetry:
-    """Makes what follows the messages of producers and consumers. ``True`` means the providers set for the process,
-    ``False`` neither spans nor metrics."""
+    """Factory for the spans and metrics of producers and consumers.
+
+    ``True`` selects the global providers, ``False`` disables spans or metrics.
+    """
 
     def __init__(self, tracing: bool | TracerProvider, metrics: bool | MeterProvider) -> None:
         provider = None if isinstance(tracing, bool) else tracing
@@ -50,11 +52,11 @@ class Telemetry:
         )
 
     def sending(self) -> Sending:
-        """What follows the messages of one producer."""
+        """Return the telemetry of one producer's messages."""
         return Sending(self._tracer, self._sent, self._send_seconds)
 
     def processing(self, topic: str, subscription: str) -> Processing:
-        """What follows the messages that one consumer gets of one topic or partition."""
+        """Return the telemetry of the messages that one consumer receives from one topic or partition."""
         return Processing(self._tracer, self._consumed, self._process_seconds, topic, subscription)
 
 

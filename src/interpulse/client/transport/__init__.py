@@ -1,3 +1,4 @@
-"""Connections: to brokers over TCP (``connection``, one per address in ``connection_pool``), to web services over HTTP
-(``http_session``), and the retries of both (``backoff``).
+"""Connections: ``connection`` to brokers over TCP, pooled in ``connection_pool``, and ``http_session`` to web services.
+
+``backoff`` has the retries of both.
 """

@@ -1,4 +1,4 @@
-"""The commands that answer requests, and the failure that each of them may carry."""
+"""Commands that answer requests, and the failures they may carry."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ ANSWERS: Final[dict[int, str]] = {
     pb.BaseCommand.ACK_RESPONSE: "ackResponse",
     pb.BaseCommand.WATCH_TOPIC_LIST_SUCCESS: "watchTopicListSuccess",
 }
-"""The field that holds the content of each answer, with its request id."""
+"""Field with the content of each answer, which includes its request id."""
 
 
 def failure_of(command: pb.BaseCommand) -> PulsarError | None:
-    """The failure that an answer carries, in whichever of the protocol's five forms."""
+    """Return the failure that an answer carries, in any of the protocol's five forms."""
     kind = command.type
     content = getattr(command, ANSWERS[kind])
     if kind == pb.BaseCommand.ERROR:

@@ -1,4 +1,4 @@
-"""Pauses between attempts, and retries with them."""
+"""Pauses between attempts, and retries."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Backoff:
         self._next = self._initial
 
     def next_pause(self) -> float:
-        """Seconds to wait before the next attempt."""
+        """Return the seconds to wait before the next attempt."""
         pause = self._next
         self._next = min(self._next * 2, self._max)
         return pause * random.uniform(0.9, 1.0)
@@ -34,9 +34,9 @@ class Backoff:
         self._next = self._initial
 
     def pause_after(self, lasted: float) -> float:
-        """Seconds to wait before coming back, when what was reached before lasted that many seconds.
+        """Return the seconds to wait before reconnecting, after a connection that lasted ``seconds``.
 
-        None after a lasting connection; growing pauses while a peer accepts and closes connections at once.
+        None after a lasting connection. The pauses grow while a peer accepts connections and closes them immediately.
         """
         if lasted < _HELD_S:
             return self.next_pause()
@@ -54,11 +54,11 @@ async def retry(
     patient: bool = False,
     on_pause: Callable[[PulsarError, float], None] = lambda failure, pause: None,
 ) -> Answer:
-    """Call ``attempt`` until it succeeds, fails for good, or the time is over; that raises the last failure.
+    """Call ``attempt`` until it succeeds, fails permanently, or time runs out. Raise the last failure.
 
     ``timeout_ms`` None: no limit. ``attempt_timeout_ms`` ends a single attempt, and another one follows. ``patient``:
-    an attempt has no time limit; the time only limits how often one starts. ``on_pause`` gets the failure of an attempt
-    and the seconds before the next one.
+    an attempt has no time limit, and the timeout only limits when one may start. ``on_pause`` receives the failure of
+    an attempt and the seconds before the next one.
     """
     loop = asyncio.get_running_loop()
     deadline = math.inf if timeout_ms is None else loop.time() + timeout_ms / 1000
@@ -91,7 +91,7 @@ async def retry(
 
 
 def _reason_within(ended: TimeoutError) -> PulsarError | None:
-    """Why the attempt that took too long tried again and again, if it did."""
+    """Return the reason why an attempt that took too long kept retrying, if it did."""
     cancelled = ended.__cause__
     reason = None if cancelled is None else cancelled.__cause__
     return reason if isinstance(reason, PulsarError) else None

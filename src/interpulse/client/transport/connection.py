@@ -1,7 +1,7 @@
-"""One TCP connection to a broker: requests and their answers, and the producers and consumers registered on it.
+"""TCP connection to a broker: requests and answers, and the producers and consumers registered on it.
 
-Everything happens in the event loop that opened the connection. Nothing here waits for the peer while reading: frames
-are handed on in the order they come. What is written within one turn of the loop leaves in one piece.
+Everything runs in the event loop that opened the connection. Reading never waits for the peer: frames are passed on in
+the order they arrive. Data written within one turn of the loop is sent together.
 """
 
 from __future__ import annotations
@@ -39,10 +39,13 @@ CLIENT_VERSION: Final = f"Interpulse-v{interpulse.__version__}"
 
 
 class SpokenFor(Protocol):
-    """The client of a proxy whose questions a connection puts."""
+    """Client of a proxy on whose behalf a connection sends requests."""
 
     async def original(self, *, ended: bool = False) -> commands.OriginalClient:
-        """Who it is. ``ended``: its credentials are asked for anew. Raises NotConnected if it has gone."""
+        """Return the client's role and credentials. With ``ended``, request new credentials from it.
+
+        Raise NotConnected if the client has disconnected.
+        """
 
 
 @dataclass(slots=True)
@@ -53,7 +56,10 @@ class _Pending:
 
 
 class Connection(asyncio.Protocol):
-    """Made by :meth:`open`. When it is lost, every request fails with NotConnected and every listener is told."""
+    """Connection made by :meth:`open`.
+
+    When it is lost, every request fails with NotConnected and listeners are notified.
+    """
 
     def __init__(
         self,
@@ -62,14 +68,14 @@ class Connection(asyncio.Protocol):
         config: ClientConfig,
         issued: IssuedTokens | None,
         spoken_for: SpokenFor | None,
-        faults_told: set[BrokerAddress],
+        logged_faults: set[BrokerAddress],
     ) -> None:
         self.address = address
         self._protocol = protocol
         self._config = config
         self._issued = issued
         self._spoken_for = spoken_for
-        self._faults_told = faults_told
+        self._logged_faults = logged_faults
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._ready: asyncio.Future[None] = self._loop.create_future()
@@ -103,14 +109,13 @@ class Connection(asyncio.Protocol):
         config: ClientConfig,
         issued: IssuedTokens | None = None,
         spoken_for: SpokenFor | None = None,
-        faults_told: set[BrokerAddress] | None = None,
+        logged_faults: set[BrokerAddress] | None = None,
     ) -> Connection:
-        """Connect and greet. ``issued`` gives the tokens of credentials that are those of an issuer.
+        """Connect and send the greeting. ``issued`` provides tokens if the credentials use an issuer.
 
-        ``faults_told`` has the addresses that broke the protocol since they were greeted last: it is logged once.
-
-        Raises NotConnected, OperationTimeout, or what the broker refuses the greeting with; AuthenticationError where
-        there are no credentials to greet with.
+        ``logged_faults`` has the addresses that broke the protocol since their last successful greeting: each fault is
+        logged once. Raise NotConnected, OperationTimeout, or the broker's refusal of the greeting; AuthenticationError
+        if there are no credentials to send.
         """
         loop = asyncio.get_running_loop()
         credentials = config.credentials
@@ -125,7 +130,9 @@ class Connection(asyncio.Protocol):
             keep_alive_interval=config.keep_alive_interval_ms / 1000,
         )
         context = config.encryption.context() if address.tls else None
-        connection = cls(address, protocol, config, issued, spoken_for, set() if faults_told is None else faults_told)
+        connection = cls(
+            address, protocol, config, issued, spoken_for, set() if logged_faults is None else logged_faults
+        )
         try:
             async with asyncio.timeout(config.connect_timeout_ms / 1000):
                 await loop.create_connection(lambda: connection, address.host, address.port, ssl=context)
@@ -142,13 +149,13 @@ class Connection(asyncio.Protocol):
             if refusal is not None:
                 raise refusal from error
             if isinstance(error, OSError):
-                told = no_handshake("pulsar+ssl", error) if address.tls else None
-                reason = told or error.strerror or str(error) or type(error).__name__
+                foreign = no_handshake("pulsar+ssl", error) if address.tls else None
+                reason = foreign or error.strerror or str(error) or type(error).__name__
                 raise NotConnected(f"cannot connect to {address}: {reason}") from error
             raise
         return connection
 
-    # ---- What the broker is
+    # ---- Properties of the broker
 
     @property
     def is_open(self) -> bool:
@@ -156,15 +163,15 @@ class Connection(asyncio.Protocol):
 
     @property
     def peer_flags(self) -> pb.FeatureFlags:
-        """The features of the broker."""
+        """Feature flags of the broker."""
         return self._protocol.peer_flags
 
     @property
     def message_bytes_max(self) -> int:
-        """The largest message the broker takes."""
+        """Maximum message size that the broker accepts."""
         return self._protocol.message_bytes_max
 
-    # ---- Speaking
+    # ---- Requests
 
     async def request(
         self,
@@ -173,12 +180,12 @@ class Connection(asyncio.Protocol):
         timeout_ms: int | None = None,
         accepted: asyncio.Future[bool] | None = None,
     ) -> pb.BaseCommand:
-        """Send the frame that ``build`` makes for a request id and return its answer.
+        """Send the frame that ``build`` makes for a request id, and return its answer.
 
-        ``accepted`` becomes True with the broker's first answer, False when it refuses or the connection is lost. It
-        outlives this call: the answer may come after a timeout or a cancellation. Its owner cancels it to stop waiting.
-
-        Raises the failure that the broker answers, OperationTimeout, or NotConnected when the connection is lost.
+        ``accepted`` becomes True with the broker's first answer, and False if the broker refuses or the connection is
+        lost. It outlives this call, because the answer may arrive after a timeout or a cancellation. Its owner cancels
+        it to stop waiting. Raise the failure in the answer, OperationTimeout, or NotConnected when the connection is
+        lost.
         """
         if self._failure is not None:
             raise NotConnected(str(self._failure))
@@ -198,7 +205,7 @@ class Connection(asyncio.Protocol):
                 accepted.add_done_callback(lambda _: self._pending.pop(request_id, None))
 
     def write(self, *parts: bytes | memoryview) -> None:
-        """Send bytes of complete frames; does nothing once the connection is lost."""
+        """Send bytes of complete frames. Do nothing once the connection is lost."""
         if self._failure is not None:
             return
         self._outgoing += parts
@@ -208,7 +215,10 @@ class Connection(asyncio.Protocol):
             self._loop.call_soon(self._flush)
 
     def _flush(self) -> None:
-        """Hand over what the transport can take. The rest waits here: a long buffer there is moved with each write."""
+        """Pass the transport as much as it accepts.
+
+        The rest waits here, because writes move a long transport buffer.
+        """
         self._flush_scheduled = False
         while self._transport is not None and self._outgoing and self._writable:
             self._transport.writelines(self._next_parts())
@@ -233,11 +243,11 @@ class Connection(asyncio.Protocol):
     # ---- Closing
 
     def close(self, failure: PulsarError | None = None) -> None:
-        """Drop the connection now. Requests under way fail with NotConnected."""
+        """Drop the connection immediately. Requests in flight fail with NotConnected."""
         self._fail(failure or NotConnected(f"the connection to {self.address} was closed"))
 
     async def closed(self) -> None:
-        """Return when nothing of the connection is left."""
+        """Wait until all tasks of the connection have ended."""
         if self._renewal is not None:
             await asyncio.gather(self._renewal, return_exceptions=True)
         for registered in (self.producers, self.consumers, self.topic_watchers):
@@ -296,8 +306,8 @@ class Connection(asyncio.Protocol):
         try:
             received = self._protocol.receive_data(data)
         except RemoteProtocolError as error:
-            if self.address not in self._faults_told:
-                self._faults_told.add(self.address)
+            if self.address not in self._logged_faults:
+                self._logged_faults.add(self.address)
                 _log.warning("broker broke the protocol address=%s error=%s", self.address, error)
             self._fail(NotConnected(f"{self.address} broke the protocol: {error}"))
             return
@@ -309,12 +319,12 @@ class Connection(asyncio.Protocol):
         self._say()
         if not self._ready.done() and self._protocol.is_connected:
             self._ready.set_result(None)
-            self._faults_told.discard(self.address)
-        for each in received:
-            if isinstance(each, Frame):
-                self._on_frame(each)
+            self._logged_faults.discard(self.address)
+        for item in received:
+            if isinstance(item, Frame):
+                self._on_frame(item)
             else:
-                self._on_run(each)
+                self._on_run(item)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._broken = exc
@@ -331,9 +341,9 @@ class Connection(asyncio.Protocol):
         self._flush()
 
     async def _renew_credentials(self) -> None:
-        """The broker asks for credentials, since those of the greeting have ended.
+        """Answer the broker's request for new credentials, because those of the greeting have expired.
 
-        Where a proxy has forwarded those of its client, they are meant.
+        If a proxy has forwarded its client's credentials, these are renewed.
         """
         method = None
         try:
@@ -403,7 +413,7 @@ class Connection(asyncio.Protocol):
         if pending.future.done():
             return
         if command.type == pb.BaseCommand.PRODUCER_SUCCESS and not command.producer_success.producer_ready:
-            pending.timer.cancel()  # waits for exclusivity: a second answer comes when it has its turn
+            pending.timer.cancel()  # waits for exclusive access: a second answer follows when it is granted
         elif failure is not None:
             pending.future.set_exception(failure)
         else:
@@ -429,7 +439,7 @@ class Connection(asyncio.Protocol):
             self._on_news(command)
 
     def _on_news(self, command: pb.BaseCommand) -> None:
-        """Commands for a consumer or watcher other than messages."""
+        """Handle commands for a consumer or watcher other than messages."""
         kind = command.type
         if kind == pb.BaseCommand.ACTIVE_CONSUMER_CHANGE:
             consumer = self.consumers.get(command.active_consumer_change.consumer_id)

@@ -1,4 +1,4 @@
-"""One connection per broker address, opened when first needed and again after it was lost."""
+"""Connection pool: one connection per broker address, opened when needed and again after a loss."""
 
 from __future__ import annotations
 
@@ -13,21 +13,24 @@ __all__ = ["ConnectionPool"]
 
 
 class ConnectionPool:
-    """Shares connections among all producers, consumers and lookups of one client."""
+    """Connections shared by all producers, consumers and lookups of one client."""
 
     def __init__(
         self, config: ClientConfig, issued: IssuedTokens | None = None, spoken_for: SpokenFor | None = None
     ) -> None:
-        """``issued``: tokens of an issuer that several pools share. ``spoken_for``: the client of a proxy."""
+        """Create an empty pool.
+
+        ``issued`` provides tokens of an issuer that several pools share. ``spoken_for`` is the client of a proxy.
+        """
         self._config = config
         self._issued = issued or IssuedTokens.of(config.credentials, config.tls)
         self._spoken_for = spoken_for
         self._opening: dict[BrokerAddress, asyncio.Task[Connection]] = {}
-        self._faults_told: set[BrokerAddress] = set()
+        self._logged_faults: set[BrokerAddress] = set()
         self._closed = False
 
     async def get(self, address: BrokerAddress) -> Connection:
-        """An open connection; callers that come while it is being opened wait for the same one. Raises NotConnected."""
+        """Return an open connection. Concurrent callers wait for the same one. Raise NotConnected."""
         if self._closed:
             raise AlreadyClosed("the client is closed")
         task = self._opening.get(address)
@@ -38,7 +41,7 @@ class ConnectionPool:
         return await asyncio.shield(task)
 
     async def _open(self, address: BrokerAddress) -> Connection:
-        return await Connection.open(address, self._config, self._issued, self._spoken_for, self._faults_told)
+        return await Connection.open(address, self._config, self._issued, self._spoken_for, self._logged_faults)
 
     async def close(self) -> None:
         """Drop all connections."""
@@ -57,6 +60,6 @@ def _is_usable(task: asyncio.Task[Connection]) -> bool:
 
 
 def _mark_seen(task: asyncio.Task[Connection]) -> None:
-    """A failure whose waiters are gone is not worth a warning of the event loop."""
+    """Retrieve a failure without waiters, so that the event loop does not warn about it."""
     if not task.cancelled():
         task.exception()

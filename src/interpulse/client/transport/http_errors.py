@@ -1,7 +1,7 @@
-"""The errors for HTTP answers of 400 and above.
+"""Errors for HTTP answers of 400 and above.
 
-Brokers give the reason as JSON with a ``reason`` (or, from the web server below them, a ``message``), as plain text, as
-an HTML page or in the status line alone, depending on how far the request came; all these forms are read here.
+Depending on the stage that refuses a request, brokers give the reason as JSON with a ``reason`` (or a ``message``, from
+the web server), as plain text, as an HTML page or in the status line. All these forms are read here.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _NO_HEADERS: Mapping[str, str] = {}
 
 
 class HttpAnswer(NamedTuple):
-    """The answer to one request."""
+    """Answer to one HTTP request."""
 
     status: int
     phrase: str
@@ -67,10 +67,10 @@ class HttpAnswer(NamedTuple):
 
 
 def error_for_response(answer: HttpAnswer, request: str, kind: Kind) -> PulsarError:
-    """The error to raise for an answer of 400 and above to ``request``, which is method and path.
+    """Return the error for an answer of 400 and above to ``request``, which is method and path.
 
-    ``kind`` is the subject of the request: it decides what a 404 did not find when the reason does not name it. The
-    error carries the status line as a note.
+    ``kind`` is the subject of the request. It decides the error for a 404 whose reason does not name the missing thing.
+    The error carries the status line as a note.
     """
     reason = _reason(answer.content_type, answer.text) or answer.phrase or f"HTTP status {answer.status}"
     error = _error(answer.status, reason, request, kind, unexplained=reason == answer.phrase)
@@ -86,7 +86,7 @@ def _error(status: int, reason: str, request: str, kind: Kind, *, unexplained: b
 
 
 def _specific_class(status: int, reason: str, kind: Kind) -> type[PulsarError] | None:
-    """A class more exact than that of the status; None if there is none."""
+    """Return a class more specific than that of the status; None if there is none."""
     if status == 404:
         return _not_found_class(reason, kind)
     for number, pattern, cause in _SPECIFIC:
@@ -103,7 +103,7 @@ def _not_found_class(reason: str, kind: Kind) -> type[PulsarError]:
 
 
 def _reason(content_type: str, text: str) -> str:
-    """The sentence meant for people, or an empty string if there is none."""
+    """Return the human-readable reason, or an empty string."""
     if "html" in content_type:
         message = _HTML_MESSAGE.search(text)
         return unescape(message.group(1)).strip() if message else ""

@@ -1,6 +1,6 @@
 """REST calls: one keep-alive session, credentials, JSON, redirects, and errors of ``interpulse.model.errors``.
 
-This module and ``json_documents`` are the only ones of the client that use an HTTP library.
+Only this module and ``json_documents`` use an HTTP library in the client.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ JSON: Final = "application/json"
 _REDIRECTS_MAX = 10
 _CONNECT_TIMEOUT_MS = 10_000
 _LONG: Final = 500_000
-"""Characters of an answer that is decoded in turns: all at once takes milliseconds."""
+"""Length in characters above which an answer is decoded in turns. Decoding it in one go takes milliseconds."""
 _DISCONNECT_S: Final = 1.0
 _REDIRECT_STATUSES = frozenset({301, 302, 307, 308})
 _RESET: Final = (errno.EPIPE, errno.ECONNRESET)
 
 
 class _Unreachable(Exception):
-    """No connection could be made, so nothing was sent: another address may be tried."""
+    """Failed connection. Nothing was sent, so another address may be tried."""
 
 
 def parse_web_urls(text: str) -> tuple[str, ...]:
-    """Split ``http://a:8080,b:8080`` into one root per host; raises ValueError if it is not such a list."""
+    """Split ``http://a:8080,b:8080`` into one root per host. Raise ValueError for an invalid list."""
     scheme, separator, rest = text.partition("://")
     if not separator or scheme not in ("http", "https"):
         raise ValueError(
@@ -80,10 +80,10 @@ def _has_host(root: str) -> bool:
 
 
 class HttpSession(AsyncCloses):
-    """Requests to one cluster. Use it as an async context manager or call :meth:`close`.
+    """HTTP session with one cluster. Use it as an async context manager, or call :meth:`close`.
 
-    With several hosts in the URL, the one that answered last is asked first; another is tried only when no connection
-    could be made, so that no request is ever sent twice.
+    With several hosts in the URL, the last one that answered is tried first. Another host is tried only if no
+    connection could be made, so no request is sent twice.
     """
 
     def __init__(
@@ -95,7 +95,10 @@ class HttpSession(AsyncCloses):
         tls: TlsOptions | None = None,
         trusted: Callable[[str], Awaitable[bool]] | None = None,
     ) -> None:
-        """``trusted`` says whether a redirect to this root, ``http://host:port``, is followed; None: all are."""
+        """Create a session; the first request connects.
+
+        ``trusted`` returns True if a redirect to this root, ``http://host:port``, may be followed; None: all may.
+        """
         self._roots = parse_web_urls(web_url)
         self._preferred = 0
         self._credentials = credentials
@@ -142,11 +145,11 @@ class HttpSession(AsyncCloses):
         body: object = None,
         content_type: str = JSON,
     ) -> T:
-        """Send one request and return what ``read`` makes of the decoded answer, which is None if it is empty.
+        """Send one request. Return the result of ``read`` for the decoded answer, which is None if it is empty.
 
-        ``path`` is already encoded. ``query`` values that are None are left out. ``body`` is sent as JSON unless None.
-        ``kind`` says what the request is about, see :func:`error_for_response`. Raises NotConnected naming the
-        address, OperationTimeout, the error the broker answered, or UnknownError for an answer that ``read`` refuses.
+        ``path`` is already encoded. ``query`` values that are None are omitted. ``body`` is sent as JSON unless None.
+        ``kind`` is the subject of the request, see :func:`error_for_response`. Raise NotConnected naming the address,
+        OperationTimeout, the broker's error, or UnknownError for an answer that ``read`` refuses.
         """
         payload = None if body is None else json.dumps(body).encode()
         answer = await self._ask(method, path, kind, query, payload, content_type)
@@ -158,12 +161,14 @@ class HttpSession(AsyncCloses):
             return read(await _decoded(answer.text))
         except UnexpectedJson as unexpected:
             root = _root(self._roots[self._preferred])
-            raise UnknownError(f"{root} answered {method} {path} with something else than {unexpected}") from unexpected
+            raise UnknownError(
+                f"{root} answered {method} {path} with something other than {unexpected}"
+            ) from unexpected
 
     async def fetch(
         self, path: str, *, kind: Kind, query: Mapping[str, object] | None = None
     ) -> tuple[Mapping[str, str], bytes]:
-        """As :meth:`get`, for an answer that is no JSON: its headers, whose names ignore case, and its bytes."""
+        """Get an answer that is not JSON. Return its headers, whose names ignore case, and its bytes."""
         answer = await self._ask("GET", path, kind, query, None, JSON)
         return answer.headers, answer.content
 
@@ -192,9 +197,9 @@ class HttpSession(AsyncCloses):
         body: object,
         levels: int = 1,
     ) -> dict[str, Any]:
-        """As :meth:`request`, for a call that answers a document with the field ``marker`` when it refuses too.
+        """Send a request whose refusal is a document too. It is recognized by the field ``marker``.
 
-        What stands ``levels`` deep in it is short.
+        Values ``levels`` deep in the document are short. Parameters and errors are those of :meth:`request`.
         """
         payload = json.dumps(body).encode()
         answer = await self.exchange(method, path + _query_string(query), payload, JSON)
@@ -203,10 +208,13 @@ class HttpSession(AsyncCloses):
             return document
         if answer.status >= 400:
             raise error_for_response(answer, f"{method} {path}", kind)
-        raise UnknownError(f"{method} {path} answered something else than a document with {marker}")
+        raise UnknownError(f"{method} {path} answered something other than a document with {marker}")
 
     async def exchange(self, method: str, target: str, payload: bytes | None, content_type: str) -> HttpAnswer:
-        """One request and its answer, whatever its status. All others end here: override it to send them otherwise."""
+        """Send one request and return its answer, whatever its status.
+
+        All other methods use this one: override it to send requests differently.
+        """
         failures = []
         for index in self._host_order():
             try:
@@ -223,7 +231,7 @@ class HttpSession(AsyncCloses):
         return ((self._preferred + step) % count for step in range(count))
 
     async def _follow(self, method: str, url: str, payload: bytes | None, content_type: str) -> HttpAnswer:
-        """Redirects go to the broker that owns the topic; it wants the same body and the same credentials."""
+        """Follow a redirect to the broker that owns the topic, with the same body and credentials."""
         first = url
         for _ in range(_REDIRECTS_MAX):
             answer = await self._send(method, url, payload, content_type)
@@ -265,8 +273,8 @@ class HttpSession(AsyncCloses):
             await self._raise_refusal(url, error)
             doubt = f"; {no_http(urlsplit(url).scheme)}" if self._is_unlike_http(url, error) else ""
             raise NotConnected(f"The connection to {_root(url)} failed: {error}{doubt}") from error
-        except ValueError as error:  # a name no resolver takes, a header that is none
-            raise NotConnected(f"Cannot ask {_root(url)}: {error}") from error
+        except ValueError as error:  # a host name or header that is not valid
+            raise NotConnected(f"Cannot connect to {_root(url)}: {error}") from error
         self._answered.add(_root(url))
         return HttpAnswer(
             response.status,
@@ -287,7 +295,7 @@ class HttpSession(AsyncCloses):
             raise refusal from error
 
     def _is_unlike_http(self, url: str, error: aiohttp.ClientError) -> bool:
-        """Whether the server hung up, and has never answered."""
+        """Return True if the server closed the connection and has never answered."""
         hung_up = isinstance(error, aiohttp.ServerDisconnectedError) or getattr(error, "errno", None) in _RESET
         return hung_up and _root(url) not in self._answered
 
@@ -304,21 +312,21 @@ class HttpSession(AsyncCloses):
             )
         return self._session
 
-    def _new_socket(self, found: aiohttp.AddrInfoType) -> socket.socket:
-        family, kind, protocol, _, _ = found
+    def _new_socket(self, address_info: aiohttp.AddrInfoType) -> socket.socket:
+        family, kind, protocol, _, _ = address_info
         opened = socket.socket(family, kind, protocol)
         self._sockets.add(opened)
         return opened
 
     async def _disconnect(self) -> None:
-        """End the connections of cancelled requests: over TLS they would wait for the server to close too."""
-        left = [each for each in self._sockets if each.fileno() >= 0]
-        for each in left:
-            with suppress(OSError):  # one that never came to be connected
-                each.shutdown(socket.SHUT_RDWR)
+        """Close the connections of cancelled requests immediately. Over TLS they would wait for the server to close."""
+        left = [socket for socket in self._sockets if socket.fileno() >= 0]
+        for socket_ in left:
+            with suppress(OSError):  # it was never connected
+                socket_.shutdown(socket.SHUT_RDWR)
         loop = asyncio.get_running_loop()
         deadline = loop.time() + _DISCONNECT_S
-        while any(each.fileno() >= 0 for each in left) and loop.time() < deadline:  # noqa: ASYNC110  # transports announce no end
+        while any(socket_.fileno() >= 0 for socket_ in left) and loop.time() < deadline:  # noqa: ASYNC110  # transports announce no end
             await asyncio.sleep(0)
 
     def _ssl(self, url: str) -> ssl.SSLContext | bool:
@@ -335,7 +343,7 @@ def _query_value(value: object) -> str:
 
 
 async def _decoded(text: str, levels: int = 1) -> Any:
-    """JSON where it is JSON; brokers send bare words such as ``ok`` with the content type of JSON too."""
+    """Decode JSON, otherwise return text. Brokers send bare words such as ``ok`` with the content type of JSON."""
     if not text:
         return None
     try:
@@ -346,7 +354,7 @@ async def _decoded(text: str, levels: int = 1) -> Any:
 
 def _redirect_target(url: str, location: str | None) -> str:
     if not location:
-        raise UnknownError(f"{shown_address(url)} redirects without saying where to")
+        raise UnknownError(f"{shown_address(url)} redirects without a target")
     target = str(URL(url, encoded=True).join(URL(location, encoded=True)))
     if url.startswith("https:") and not target.startswith("https:"):
         raise UnknownError(f"{shown_address(url)} redirects to {shown_address(target)}, which is not encrypted")
@@ -354,7 +362,7 @@ def _redirect_target(url: str, location: str | None) -> str:
 
 
 def _root(url: str) -> str:
-    """For messages."""
+    """Return the root of a URL, for messages."""
     parts = urlsplit(url)
     return shown_address(f"{parts.scheme}://{parts.netloc}")
 

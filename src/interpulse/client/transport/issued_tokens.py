@@ -1,4 +1,4 @@
-"""Tokens that an issuer gives to a client for its id and secret (OAuth 2)."""
+"""Access tokens that an OAuth 2 issuer grants for client id and secret."""
 
 from __future__ import annotations
 
@@ -17,20 +17,28 @@ __all__ = ["IssuedTokens", "http_header_now", "secret_now"]
 _DISCOVERY: Final = "/.well-known/openid-configuration"
 _EARLY_SECONDS: Final = 30.0
 _EARLY_SHARE: Final = 0.1
-"""A token is replaced so long before its end, or this share of its life if that is less."""
+"""Lead time for replacing a token, as a share of its lifetime.
+
+The shorter one of it and the fixed lead time applies.
+"""
 _LIFETIME_SECONDS: Final = 300.0
-"""Of a token whose issuer does not say."""
+"""Lifetime of a token whose issuer does not state it."""
 _YOUNG_SECONDS: Final = 10.0
 
 
 class IssuedTokens:
-    """One token at a time, asked for when there is none and shared by all connections of a client."""
+    """Access token of a client, requested when needed and shared by all its connections."""
 
     def __init__(
         self, credentials: Credentials, tls: TlsOptions | None, *, now: Callable[[], float] = time.monotonic
     ) -> None:
-        """``tls`` tells which authorities are trusted where the credentials name none for the issuer."""
-        from interpulse.client.transport.json_documents import JsonDocuments  # others need no HTTP library
+        """Create the tokens of a client.
+
+        ``tls`` has the trusted authorities, unless the credentials name others for the issuer.
+        """
+        from interpulse.client.transport.json_documents import (
+            JsonDocuments,
+        )  # imported here: other credentials need no HTTP library
 
         self._grant = credentials.grant
         own = replace(tls or TlsOptions(), certificate_path=None, key_path=None)
@@ -43,13 +51,13 @@ class IssuedTokens:
 
     @classmethod
     def of(cls, credentials: Credentials | None, tls: TlsOptions | None) -> IssuedTokens | None:
-        """None for credentials that are not of this kind."""
+        """Return the tokens for these credentials; None if they do not use an issuer."""
         return cls(credentials, tls) if credentials is not None and credentials.method == "oauth2" else None
 
     async def current(self, *, refused: bool = False) -> str:
-        """A token that is good for a while yet. ``refused``: the one before is not, whatever its issuer said.
+        """Return a token that remains valid for a while. ``refused``: a broker has refused the last one.
 
-        Raises AuthenticationError, naming the issuer, for a client that it does not know and if it cannot be asked.
+        Raise AuthenticationError, naming the issuer, if it refuses the client or cannot be reached.
         """
         async with self._asking:
             too_old = refused and self._now() - self._asked_at > _YOUNG_SECONDS
@@ -83,9 +91,9 @@ class IssuedTokens:
 
 
 async def secret_now(credentials: Credentials | None, issued: IssuedTokens | None, *, refused: bool = False) -> bytes:
-    """What is shown in a greeting: a token of the issuer, or the secret as it is now; empty without credentials.
+    """Return the secret for a greeting: a token of the issuer, or the current secret; empty without credentials.
 
-    ``refused``: the one before is no longer good. Raises AuthenticationError.
+    ``refused``: the last one is no longer valid. Raise AuthenticationError.
     """
     if issued is not None:
         return (await issued.current(refused=refused)).encode()
@@ -93,7 +101,7 @@ async def secret_now(credentials: Credentials | None, issued: IssuedTokens | Non
 
 
 async def http_header_now(credentials: Credentials | None, issued: IssuedTokens | None) -> str | None:
-    """The value of ``Authorization``; None without credentials and for those that have none. Raises as `secret_now`."""
+    """Return the value of ``Authorization``; None if the credentials have none. Raise AuthenticationError."""
     if issued is not None:
         return f"Bearer {await issued.current()}"
     return None if credentials is None else credentials.http_header()
@@ -105,7 +113,7 @@ def _reason(status: int, answer: dict[str, Any]) -> str:
 
 
 def _seconds(expires_in: object) -> float:
-    """Some issuers write the number as text."""
+    """Parse a number of seconds. Some issuers send it as text."""
     try:
         return max(0.0, float(str(expires_in)))
     except ValueError:

@@ -1,4 +1,4 @@
-"""JSON documents of servers that are no brokers: issuers of tokens."""
+"""JSON documents of servers that are not brokers, such as token issuers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BYTES_MAX: Final = 1024 * 1024
 
 
 class JsonDocuments:
-    """Gets documents. Nothing stays open between two of them, and nobody is followed to another address."""
+    """Client for JSON documents. It keeps no connection open between requests and follows no redirects."""
 
     def __init__(
         self, *, tls: TlsOptions | None = None, connect_timeout_ms: int = 10_000, timeout_ms: int = 30_000
@@ -26,14 +26,14 @@ class JsonDocuments:
         self._timeout = aiohttp.ClientTimeout(total=timeout_ms / 1000, sock_connect=connect_timeout_ms / 1000)
 
     async def get(self, url: str) -> dict[str, Any]:
-        """Raises NotConnected, and UnknownError for an answer that is no such document."""
+        """Return a document. Raise NotConnected, or UnknownError for an answer that is not a JSON document."""
         status, document = await self._ask("GET", url, None)
         if status != 200:
             raise UnknownError(f"{url} answers {status}")
         return document
 
     async def post(self, url: str, form: Mapping[str, str]) -> tuple[int, dict[str, Any]]:
-        """Send a form; the status and the document, which a refusal may have too. Raises as `get`."""
+        """Send a form. Return status and document, which a refusal may have too. Raise NotConnected or UnknownError."""
         return await self._ask("POST", url, form)
 
     async def _ask(self, method: str, url: str, form: Mapping[str, str] | None) -> tuple[int, dict[str, Any]]:
@@ -59,5 +59,5 @@ class JsonDocuments:
         except (ValueError, RecursionError):
             document = None
         if not isinstance(document, dict):
-            raise UnknownError(f"{url} answers {answer.status} with something else than a JSON object")
+            raise UnknownError(f"{url} answers {answer.status} with something other than a JSON object")
         return answer.status, document

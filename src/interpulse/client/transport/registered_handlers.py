@@ -1,4 +1,4 @@
-"""The producers, consumers and topic watchers that are registered on one connection."""
+"""Producers, consumers and topic watchers registered on one connection."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _log = logging.getLogger(__name__)
 
 
 class Listener(Protocol):
-    """Gets the frames of one producer, consumer or topic watcher."""
+    """Receiver of the frames of one producer, consumer or topic watcher."""
 
     def on_disconnected(self, assigned_url: str | None) -> None:
-        """The connection is lost, or the broker closed this one, and may assign it to another broker."""
+        """Handle that the connection is lost or the broker closed this listener, perhaps assigning another broker."""
 
 
 class ProducerListener(Listener, Protocol):
-    """A producer as its connection sees it."""
+    """Producer, as its connection sees it."""
 
     def on_receipt(self, receipt: pb.CommandSendReceipt) -> None: ...
 
@@ -34,7 +34,7 @@ class ProducerListener(Listener, Protocol):
 
 
 class ConsumerListener(Listener, Protocol):
-    """A consumer as its connection sees it."""
+    """Consumer, as its connection sees it."""
 
     def on_message(self, message: pb.CommandMessage, entry: memoryview) -> None: ...
 
@@ -46,13 +46,13 @@ class ConsumerListener(Listener, Protocol):
 
 
 class TopicListListener(Listener, Protocol):
-    """A watcher of a list of topics, as its connection sees it."""
+    """Watcher of a list of topics, as its connection sees it."""
 
     def on_update(self, update: pb.CommandWatchTopicUpdate) -> None: ...
 
 
 class RequestSender(Protocol):
-    """The connection as its registered handlers see it."""
+    """Connection, as its registered handlers see it."""
 
     async def request(
         self, build: Callable[[int], bytes], *, accepted: asyncio.Future[bool] | None = None
@@ -66,13 +66,12 @@ L = TypeVar("L", bound=Listener)
 
 
 class RegisteredHandlers(Generic[L]):
-    """The listeners of one kind by their ids. ``close_frame`` makes the command that closes one, from its id and a
-    request id.
+    """Listeners of one kind by their ids. ``close_frame`` builds the command that closes one.
 
-    An opening that its caller gives up, by a timeout or a cancellation, may still succeed at the broker. It is closed
-    once the broker has answered it, or ``patience_ms`` later: a broker of Apache Pulsar that is asked to close a
-    producer which it is still opening may keep the name for as long as the connection lives. These tasks belong to the
-    connection: its loss ends them, and it awaits them in :meth:`closed`.
+    An opening that its caller abandons, by a timeout or a cancellation, may still succeed at the broker. It is closed
+    once the broker has answered it, or ``patience_ms`` later. The reason for waiting: an Apache Pulsar broker that is
+    asked to close a producer which it is still opening may hold the name as long as the connection lives. These tasks
+    belong to the connection: its loss ends them, and :meth:`closed` awaits them.
     """
 
     def __init__(
@@ -83,9 +82,9 @@ class RegisteredHandlers(Generic[L]):
         self._patience_s = patience_ms / 1000
         self._handlers: dict[int, L] = {}
         self._given_up: dict[asyncio.Task[None], tuple[int, Hashable]] = {}
-        """Openings that are still to be closed, with their ids and what they hold."""
+        """Abandoned openings that are not closed yet, with their ids and the names they hold."""
         self.get = self._handlers.get
-        """The listener with this id, or None."""
+        """Function that returns the listener with this id, or None."""
 
     def __iter__(self) -> Iterator[L]:
         return iter(list(self._handlers.values()))
@@ -93,12 +92,11 @@ class RegisteredHandlers(Generic[L]):
     async def open(
         self, handler_id: int, listener: L, build: Callable[[int], bytes], *, holds: Hashable = None
     ) -> pb.BaseCommand:
-        """Register a listener, and open it with the frame that ``build`` makes; returns the answer.
+        """Register a listener and open it with the frame that ``build`` makes. Return the answer.
 
-        ``holds``: what only one at a time may have, such as a producer name on its topic; None for nothing. An earlier
-        opening with the same id or the same ``holds`` that was given up is closed first.
-
-        Raises what the broker refuses it with, OperationTimeout or NotConnected; then it is not registered.
+        ``holds`` identifies an exclusive resource, such as a producer name on its topic; None for none. An abandoned
+        opening with the same id or the same ``holds`` is closed first. Raise the broker's refusal, OperationTimeout or
+        NotConnected; then the listener is not registered.
         """
         await self._wait_for_given_up(handler_id, holds)
         self._handlers[handler_id] = listener
@@ -107,7 +105,7 @@ class RegisteredHandlers(Generic[L]):
             answer = await self._sender.request(build, accepted=accepted)
         except BaseException as error:
             self.forget(handler_id)
-            if isinstance(error, OperationTimeout | asyncio.CancelledError):  # the broker may open it all the same
+            if isinstance(error, OperationTimeout | asyncio.CancelledError):  # the broker may still open it
                 task = asyncio.get_running_loop().create_task(self._close_given_up(handler_id, accepted))
                 self._given_up[task] = handler_id, holds
                 task.add_done_callback(self._given_up.pop)
@@ -137,7 +135,7 @@ class RegisteredHandlers(Generic[L]):
             await self.close(handler_id)
 
     async def close(self, handler_id: int) -> None:
-        """Close it at the broker; a refusal is only logged."""
+        """Close the listener at the broker. A refusal is only logged."""
         self.forget(handler_id)
         if not self._sender.is_open:
             return
@@ -147,21 +145,21 @@ class RegisteredHandlers(Generic[L]):
             _log.debug("broker refused to close id=%d error=%s", handler_id, error)
 
     def forget(self, handler_id: int) -> None:
-        """The broker has closed it."""
+        """Remove a listener that the broker has closed."""
         self._handlers.pop(handler_id, None)
 
     def take(self, handler_id: int) -> L | None:
-        """As :meth:`forget`; returns its listener."""
+        """Remove a listener that the broker has closed, and return it."""
         return self._handlers.pop(handler_id, None)
 
     def disconnect_all(self) -> None:
-        """The connection is lost."""
+        """Notify all listeners of the lost connection."""
         lost = list(self._handlers.values())
         self._handlers.clear()
         for listener in lost:
             listener.on_disconnected(None)
 
     async def closed(self) -> None:
-        """Return when no opening that was given up is left to be closed; the loss of the connection ends them."""
+        """Wait until no abandoned opening is left to be closed. Losing the connection ends them."""
         if self._given_up:
             await asyncio.wait(self._given_up)

@@ -1,8 +1,8 @@
 """The catalogue of policies: one entry per policy, for documents, REST, the admin client, commands and the reference.
 
 A new policy is an entry here, its typed attribute in the documents of its levels, and the place that acts on it. A new
-kind of values also needs its check (`interpulse.rules.policy_checks`), its body (`interpulse.broker.rest.policies`) and
-its options (`interpulse.cli.policies`).
+kind of values also needs its check (`interpulse.rules.checks_by_kind`), its body (`interpulse.broker.rest.policies`)
+and its options (`interpulse.cli.policies`).
 """
 
 from __future__ import annotations

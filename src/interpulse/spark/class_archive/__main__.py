@@ -9,7 +9,7 @@ from interpulse.spark.class_archive.archive import ArchiveFailed, archive_path, 
 
 path = archive_path()
 if path is not None and path.exists():
-    print(f"{path} is there already; remove it to have it made anew")
+    print(f"{path} exists already; remove it to create it again")
     sys.exit()
 print("Java loads the classes of Spark and keeps them; that takes a minute or two", flush=True)
 try:

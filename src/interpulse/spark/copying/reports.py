@@ -11,7 +11,7 @@ import pickle
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from interpulse.client.outages import Healed
+from interpulse.client.outages import ResolvedOutage
 from interpulse.spark.writing.lane_report import LaneReport
 from interpulse.spark.writing.writer import WrittenMessage, commit_batch
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 __all__ = ["ReportCommit", "report_batch", "reports_in"]
 
 
-def report_batch(reports: Sequence[LaneReport | Healed]) -> pa.RecordBatch:
+def report_batch(reports: Sequence[LaneReport | ResolvedOutage]) -> pa.RecordBatch:
     """Return a row for each report, and for each kind of failure that healed."""
     import pyarrow as pa
 
     return pa.RecordBatch.from_pydict({"report": pa.array([pickle.dumps(report) for report in reports], pa.binary())})
 
 
-def reports_in(rows: Iterable[bytes]) -> list[LaneReport | Healed]:
+def reports_in(rows: Iterable[bytes]) -> list[LaneReport | ResolvedOutage]:
     """Return the reports in rows, the inverse of :func:`report_batch`.
 
     Rows must come from our own tasks: they are unpickled.

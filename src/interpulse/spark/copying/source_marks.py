@@ -35,8 +35,9 @@ class SourceMarks:
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Start with the driver's positions. ``ask`` returns the position of a topic-partition with the broker's
-        promise.
+        """Start with the driver's positions.
+
+        ``ask`` returns the position of a topic-partition with the broker's promise.
 
         ``ask`` is None if there are no promises.
         """
@@ -46,8 +47,9 @@ class SourceMarks:
         self._now = clock
 
     async def of(self, topic: str, ask: Ask | None = None) -> Position:
-        """Return the position up to which nothing may be sent. All behind it may be sent before the next turn of the
-        loop.
+        """Return the position up to which nothing may be sent.
+
+        All behind it may be sent before the next turn of the loop.
 
         ``ask`` is the request of an open reader. Raises the source's refusals.
         """

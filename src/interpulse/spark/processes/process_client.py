@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeVar
 
 from interpulse.client.config import ClientConfig
-from interpulse.client.outages import Healed, Outages
+from interpulse.client.outages import Outages, ResolvedOutage
 from interpulse.client.portal import Portal
 from interpulse.client.session import Session
 from interpulse.client.transport.backoff import retry
@@ -113,10 +113,10 @@ async def session_for(
     return session
 
 
-def healed_here() -> list[Healed]:
+def healed_here() -> list[ResolvedOutage]:
     """Return the outages of this process that healed since the last call. Each task calls this at its end."""
     sessions = list(_process_client().sessions.values())
-    return [outage for session in sessions if session.outages is not None for outage in session.outages.take_healed()]
+    return [outage for session in sessions if session.outages is not None for outage in session.outages.take_resolved()]
 
 
 async def patiently(session: Session, attempt: Callable[[], Awaitable[Result]]) -> Result:
@@ -135,7 +135,7 @@ async def patiently(session: Session, attempt: Callable[[], Awaitable[Result]]) 
             attempt,
             backoff=session.backoff(),
             timeout_ms=outages.timeout_ms,
-            retriable=outages.heals,
+            retriable=outages.may_resolve,
             patient=True,
             on_pause=lambda error, pause: outages.note(error, loop.time(), began=began, waiter=waiter),
         )

@@ -560,7 +560,7 @@ class StreamPlanner:
 
     def _wait_out(self, error: PulsarError, now: float) -> None:
         """Keep the last known state during an outage. Raise errors that do not heal, and those that last too long."""
-        if not (self._outages.heals(error) or isinstance(error, SubscriptionNotFound)):
+        if not (self._outages.may_resolve(error) or isinstance(error, SubscriptionNotFound)):
             raise error
         waiting = self._outages.waiting(now)
         if waiting is None or waiting[0] != str(error):
@@ -613,7 +613,7 @@ class StreamPlanner:
         }
         shown = topics if len(topics) <= 2000 else lagging
         report = {"v": 1, "lag": lag, "topics": shown}
-        for outage in self._outages.take_healed():
+        for outage in self._outages.take_resolved():
             self._healed["count"] += outage.times
             self._healed["ms"] += int(outage.seconds * 1000)
             self._healed |= {"reason": outage.reason, "remedy": remedy_for(outage.reason) or _REMEDY}

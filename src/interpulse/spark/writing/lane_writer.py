@@ -86,8 +86,9 @@ class LaneWriter:
         """Schema versions of the source with those of the target, by topic-partition."""
 
     def expect(self, topic: str) -> None:
-        """Open the lane of a topic-partition while its entries are still in flight. Errors are raised on the first
-        write.
+        """Open the lane of a topic-partition while its entries are still in flight.
+
+        Errors are raised on the first write.
 
         This applies only to lanes that were written before. The source of a new lane may hold only skipped entries,
         which leave the target untouched.

@@ -232,8 +232,7 @@ class MessageWriter:
         return "column partition" if self._options.column_style == "kafka" else "column __partition"
 
     def _check_plain(self, topic: str, index: int | None) -> None:
-        """Refuse a row that asks for a partition of a topic without partitions, or for another one than the named
-        partition.
+        """Refuse a row with a partition that its topic does not have, or that is not the named one.
 
         Kafka's style reads a topic without partitions as number 0, so such rows are accepted.
         """

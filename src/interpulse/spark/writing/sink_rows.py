@@ -143,7 +143,7 @@ def check_write_schema(options: WriteOptions, schema: StructType) -> None:
     if problems:
         raise OptionError("; ".join(problems))
     if options.mode == "message" and (given := sorted(_READ_ONLY & set(types) - set(known))):
-        log.warning("columns are not written, brokers give them anew columns=%s", ", ".join(given))
+        log.warning("columns are not written, brokers assign them again columns=%s", ", ".join(given))
 
 
 def _same_type(kind: Any, allowed: Any) -> bool:
@@ -188,8 +188,9 @@ class OutgoingMessage(NamedTuple):
 
     @property
     def travels_alone(self) -> bool:
-        """Return True if the message needs its own entry, because an entry states some fields once for all of its
-        messages.
+        """Return True if the message needs its own entry.
+
+        An entry states some fields once for all of its messages.
         """
         return bool(self.deliver_at_ms or self.replicate_to)
 

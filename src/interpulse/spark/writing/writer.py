@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
-from interpulse.client.outages import Healed, remedy_for
+from interpulse.client.outages import ResolvedOutage, remedy_for
 from interpulse.clock import now_ms
 from interpulse.model.clusters import shown_address
 from interpulse.spark.lanes import LaneState, StreamTask
@@ -49,9 +49,9 @@ _FAILED_ATTEMPT: Final = "an attempt of a task failed and Spark tried it again; 
 class WrittenMessage(WriterCommitMessage):
     """The commit message of one task: its reports, and failures that healed meanwhile."""
 
-    def __init__(self, outcomes: Sequence[LaneReport | Healed]) -> None:
+    def __init__(self, outcomes: Sequence[LaneReport | ResolvedOutage]) -> None:
         self.reports = tuple(item for item in outcomes if isinstance(item, LaneReport))
-        self.healed = tuple(item for item in outcomes if isinstance(item, Healed))
+        self.healed = tuple(item for item in outcomes if isinstance(item, ResolvedOutage))
 
 
 def reports_of(messages: Sequence[WriterCommitMessage | None]) -> list[LaneReport]:
@@ -61,7 +61,7 @@ def reports_of(messages: Sequence[WriterCommitMessage | None]) -> list[LaneRepor
 
 def _healed_of(messages: Sequence[WriterCommitMessage | None]) -> list[dict[str, Any]]:
     """Return the failures that healed within the tasks, by place and reason."""
-    totals: dict[tuple[str, str], Healed] = {}
+    totals: dict[tuple[str, str], ResolvedOutage] = {}
     for failure in [
         failure for message in messages if isinstance(message, WrittenMessage) for failure in message.healed
     ]:
@@ -215,13 +215,13 @@ def stream_task() -> StreamTask:
     return StreamTask(query or "", int(batch), context.partitionId())
 
 
-def earlier_attempts() -> list[Healed]:
+def earlier_attempts() -> list[ResolvedOutage]:
     """Return a record of earlier attempts of this task, whose failure was in another process."""
     from pyspark import TaskContext
 
     context = TaskContext.get()
     failed = context.attemptNumber() if context is not None else 0
-    return [Healed("Spark", _FAILED_ATTEMPT, failed, 0.0)] if failed else []
+    return [ResolvedOutage("Spark", _FAILED_ATTEMPT, failed, 0.0)] if failed else []
 
 
 def _checked_record(options: WriteOptions, schema: StructType) -> StructType | None:

@@ -35,16 +35,9 @@ from interpulse.storage.memory import MemoryJournal, MemoryMetadataStore, memory
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.entries import build_entry
 from tests.support.cursor_ledgers import Ledgers
+from tests.support.fake_clock import FakeClock
 
 TOPIC = TopicName.parse("persistent://public/default/t")
-
-
-class FakeClock:
-    def __init__(self) -> None:
-        self.time_ms = 1_000_000
-
-    def now_ms(self) -> int:
-        return self.time_ms
 
 
 @dataclass
@@ -137,7 +130,7 @@ def number_of(entry: bytes) -> int:
     return int(entry[10 + size :])
 
 
-class Bench:
+class LiveBench:
     """One broker's worth of topics over memory, which can be restarted."""
 
     SHARED, FAILOVER, KEY_SHARED = SubType.SHARED, SubType.FAILOVER, SubType.KEY_SHARED
@@ -247,13 +240,13 @@ async def settle() -> None:
 
 
 @pytest.fixture
-async def bench() -> AsyncIterator[Bench]:
-    async with running(Bench()) as bench:
+async def bench() -> AsyncIterator[LiveBench]:
+    async with running(LiveBench()) as bench:
         yield bench
 
 
 @asynccontextmanager
-async def running(bench: Bench) -> AsyncIterator[Bench]:
+async def running(bench: LiveBench) -> AsyncIterator[LiveBench]:
     """A callback of the loop that raises fails the test."""
     unhandled: list[dict[str, Any]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: unhandled.append(context))
@@ -291,7 +284,7 @@ def publish() -> Callable[..., Awaitable[None]]:
 
 
 @pytest.fixture
-def join(bench: Bench) -> Any:
+def join(bench: LiveBench) -> Any:
     async def join(topic: Any, name: str = "a", permits: int = 1000, **request: Any) -> tuple[Any, Any]:
         request.setdefault("sub_type", bench.SHARED)
         return await bench.consumer(topic, consumer_name=name, consumer_id=ord(name), permits=permits, **request)

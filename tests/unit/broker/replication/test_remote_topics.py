@@ -85,7 +85,7 @@ class Remote:
         self.closed = True
 
 
-class Bench:
+class RemoteTopicsBench:
     """What a broker knows of topics, over a store in memory, and the remote clusters ``north`` and ``west``."""
 
     def __init__(self) -> None:
@@ -127,8 +127,8 @@ class Bench:
 
 
 @pytest.fixture
-async def bench() -> AsyncIterator[Bench]:
-    bench = Bench()
+async def bench() -> AsyncIterator[RemoteTopicsBench]:
+    bench = RemoteTopicsBench()
     await bootstrap(bench.store, local_cluster="east", cluster=ClusterData())
     for name in bench.remotes:
         await bench.clusters.create(name, ClusterData(service_url=f"http://{name}:8080"))
@@ -137,7 +137,7 @@ async def bench() -> AsyncIterator[Bench]:
     await bench.links.close()
 
 
-async def test_topics_when_replication_is_enabled_then_exist_there_with_their_counts(bench: Bench) -> None:
+async def test_topics_when_replication_is_enabled_then_exist_there_with_their_counts(bench: RemoteTopicsBench) -> None:
     await bench.lifecycle.create_plain(X)
     await bench.lifecycle.create_partitioned(P, 3)
     await bench.topics.start()
@@ -151,7 +151,7 @@ async def test_topics_when_replication_is_enabled_then_exist_there_with_their_co
     await eventually(lambda: bench.topics.results == {("west", "created"): 2})
 
 
-async def test_topics_when_created_later_then_exist_there_too(bench: Bench) -> None:
+async def test_topics_when_created_later_then_exist_there_too(bench: RemoteTopicsBench) -> None:
     await bench.replicate("east", "west")
     await bench.topics.start()
     await bench.lifecycle.create_plain(X)
@@ -159,7 +159,9 @@ async def test_topics_when_created_later_then_exist_there_too(bench: Bench) -> N
     await eventually(lambda: dict(bench.remotes["west"].created) == {P: 2, X: 0})
 
 
-async def test_topics_when_the_store_lost_sight_of_its_server_then_followed_all_the_same(bench: Bench) -> None:
+async def test_topics_when_the_store_lost_sight_of_its_server_then_followed_all_the_same(
+    bench: RemoteTopicsBench,
+) -> None:
     await bench.topics.start()
     with bench.store.out_of_sight():
         await bench.replicate("east", "west")
@@ -170,7 +172,7 @@ async def test_topics_when_the_store_lost_sight_of_its_server_then_followed_all_
     await eventually(lambda: bench.topics.state(X, "west") is None)
 
 
-async def test_system_topic_is_made_equal_there_as_it_is_compared(bench: Bench) -> None:
+async def test_system_topic_is_made_equal_there_as_it_is_compared(bench: RemoteTopicsBench) -> None:
     """The ``__change_events`` that another cluster brought; what transactions keep for themselves stays here."""
     events = TopicName.parse("__change_events")
     await bench.lifecycle.create_partitioned(events, 2)
@@ -182,7 +184,7 @@ async def test_system_topic_is_made_equal_there_as_it_is_compared(bench: Bench) 
     assert dict(bench.remotes["west"].created) == {events: 2, X: 0}
 
 
-async def test_topic_with_clusters_of_its_own_exists_on_those_alone(bench: Bench) -> None:
+async def test_topic_with_clusters_of_its_own_exists_on_those_alone(bench: RemoteTopicsBench) -> None:
     await bench.lifecycle.create_plain(X)
     await bench.lifecycle.create_plain(P)
     await bench.topics.start()
@@ -194,7 +196,7 @@ async def test_topic_with_clusters_of_its_own_exists_on_those_alone(bench: Bench
     assert bench.topics.state(X, "west") is None
 
 
-async def test_topic_when_policies_stop_asking_then_is_left_alone(bench: Bench) -> None:
+async def test_topic_when_policies_stop_asking_then_is_left_alone(bench: RemoteTopicsBench) -> None:
     await bench.lifecycle.create_plain(X)
     await bench.replicate("east", "west")
     await bench.topics.start()
@@ -204,7 +206,7 @@ async def test_topic_when_policies_stop_asking_then_is_left_alone(bench: Bench) 
     assert bench.remotes["west"].topics_there == {X: 0}
 
 
-async def test_topic_that_exists_there_differently_is_held_and_nothing_is_changed(bench: Bench) -> None:
+async def test_topic_that_exists_there_differently_is_held_and_nothing_is_changed(bench: RemoteTopicsBench) -> None:
     bench.remotes["west"].topics_there[P] = 5
     await bench.lifecycle.create_partitioned(P, 2)
     await bench.replicate("east", "west")
@@ -223,7 +225,7 @@ async def test_topic_that_exists_there_differently_is_held_and_nothing_is_change
     assert bench.topics.results["west", "unchanged"] == 1
 
 
-async def test_partitions_left_over_from_a_topic_are_held_and_not_created_there(bench: Bench) -> None:
+async def test_partitions_left_over_from_a_topic_are_held_and_not_created_there(bench: RemoteTopicsBench) -> None:
     await bench.store.commit([Put(keys.topic_record(P.partition(1)), b"{}")])
     await bench.replicate("east", "west")
     await bench.topics.start()
@@ -237,7 +239,7 @@ async def test_partitions_left_over_from_a_topic_are_held_and_not_created_there(
     assert bench.remotes["west"].created == []
 
 
-async def test_topic_when_creation_is_switched_off_then_waits_for_an_operator(bench: Bench) -> None:
+async def test_topic_when_creation_is_switched_off_then_waits_for_an_operator(bench: RemoteTopicsBench) -> None:
     bench.creation_allowed = False
     await bench.lifecycle.create_partitioned(P, 2)
     await bench.replicate("east", "west")
@@ -249,7 +251,9 @@ async def test_topic_when_creation_is_switched_off_then_waits_for_an_operator(be
     await eventually(lambda: bench.is_ready(P))
 
 
-async def test_cluster_that_is_away_is_tried_again_and_at_once_when_its_address_changes(bench: Bench) -> None:
+async def test_cluster_that_is_away_is_tried_again_and_at_once_when_its_address_changes(
+    bench: RemoteTopicsBench,
+) -> None:
     bench.remotes["west"].failure = NotConnected("Cannot reach http://west:8080")
     await bench.lifecycle.create_plain(X)
     await bench.replicate("east", "north", "west")
@@ -266,7 +270,7 @@ async def test_cluster_that_is_away_is_tried_again_and_at_once_when_its_address_
 
 
 async def test_cluster_that_cannot_be_connected_to_is_shown_and_tried_again_when_it_changes(
-    bench: Bench,
+    bench: RemoteTopicsBench,
 ) -> None:
     bench.connect = connect
     await bench.clusters.update("west", ClusterData(service_url=f"http://{'w' * 64}.example:8080"))
@@ -274,14 +278,14 @@ async def test_cluster_that_cannot_be_connected_to_is_shown_and_tried_again_when
     await bench.replicate("east", "west")
     await bench.topics.start()
     await eventually(lambda: bench.reason(X))
-    assert str(bench.reason(X)).startswith("Cannot ask http://www"), bench.reason(X)
+    assert str(bench.reason(X)).startswith("Cannot connect to http://www"), bench.reason(X)
     bench.connect = bench._remote
     await bench.clusters.update("west", ClusterData(service_url="http://west:8080"))
     await eventually(lambda: bench.is_ready(X))
 
 
 async def test_fault_of_ours_with_one_topic_is_shown_and_ends_nothing(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    bench: RemoteTopicsBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     find, faults = bench.policies.find, [ValueError("a damaged record")]
 
@@ -303,7 +307,7 @@ async def test_fault_of_ours_with_one_topic_is_shown_and_ends_nothing(
     await eventually(lambda: bench.is_ready(X))
 
 
-async def test_cluster_that_never_answers_is_given_up_after_a_while(bench: Bench) -> None:
+async def test_cluster_that_never_answers_is_given_up_after_a_while(bench: RemoteTopicsBench) -> None:
     gone = asyncio.Event()
 
     async def never(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -328,7 +332,9 @@ async def test_cluster_that_never_answers_is_given_up_after_a_while(bench: Bench
         await gone.wait()
 
 
-async def test_topics_that_wait_for_their_turn_with_a_silent_cluster_say_what_it_is_like(bench: Bench) -> None:
+async def test_topics_that_wait_for_their_turn_with_a_silent_cluster_say_what_it_is_like(
+    bench: RemoteTopicsBench,
+) -> None:
     """Each question may take its time until its caller gives up, and few are asked at a time."""
     west = bench.remotes["west"]
     west.failure = OperationTimeout("http://west did not answer within 10 ms")
@@ -351,7 +357,7 @@ async def test_topics_that_wait_for_their_turn_with_a_silent_cluster_say_what_it
     assert bench.reason(P) is None, "the cluster is there again"
 
 
-async def test_topic_about_which_much_is_told_at_once_is_asked_for_by_one_alone(bench: Bench) -> None:
+async def test_topic_about_which_much_is_told_at_once_is_asked_for_by_one_alone(bench: RemoteTopicsBench) -> None:
     west = bench.remotes["west"]
     west.awake.clear()
     await bench.lifecycle.create_partitioned(P, 1)
@@ -369,7 +375,7 @@ async def test_topic_about_which_much_is_told_at_once_is_asked_for_by_one_alone(
 
 
 async def test_pauses_grow_are_shortened_at_random_and_begin_anew_after_a_success(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    bench: RemoteTopicsBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(SystemClock, "now_ms", lambda clock: 0)  # so that a time is how far away it is
     west = bench.remotes["west"]
@@ -393,7 +399,7 @@ async def test_pauses_grow_are_shortened_at_random_and_begin_anew_after_a_succes
     assert any(pause % 100 for pause in pauses), pauses
 
 
-async def test_topic_that_is_there_is_looked_at_again_now_and_then(bench: Bench) -> None:
+async def test_topic_that_is_there_is_looked_at_again_now_and_then(bench: RemoteTopicsBench) -> None:
     bench.topics._recheck_seconds = 0.01
     await bench.lifecycle.create_plain(X)
     await bench.replicate("east", "west")
@@ -403,7 +409,7 @@ async def test_topic_that_is_there_is_looked_at_again_now_and_then(bench: Bench)
     await eventually(lambda: bench.remotes["west"].created == [(X, 0), (X, 0)])
 
 
-async def test_cluster_that_is_not_registered_is_named(bench: Bench) -> None:
+async def test_cluster_that_is_not_registered_is_named(bench: RemoteTopicsBench) -> None:
     await bench.lifecycle.create_plain(X)
     await bench.replicate("east", "south")
     await bench.topics.start()
@@ -411,7 +417,7 @@ async def test_cluster_that_is_not_registered_is_named(bench: Bench) -> None:
     assert bench.reason(X, "south") == "Cluster does not exist: south; register it with clusters create"
 
 
-async def test_topic_that_is_deleted_is_forgotten_and_not_deleted_there(bench: Bench) -> None:
+async def test_topic_that_is_deleted_is_forgotten_and_not_deleted_there(bench: RemoteTopicsBench) -> None:
     await bench.lifecycle.create_partitioned(P, 1)
     await bench.replicate("east", "west")
     await bench.topics.start()
@@ -423,7 +429,7 @@ async def test_topic_that_is_deleted_is_forgotten_and_not_deleted_there(bench: B
 
 
 async def test_broker_that_starts_with_many_topics_is_no_thundering_herd(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    bench: RemoteTopicsBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Counted on the clock of the event loop: who begins within which second, and how many ask at once."""
     for index in range(400):

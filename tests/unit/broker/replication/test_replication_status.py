@@ -29,7 +29,7 @@ LOOKING = RemoteState(100)
 STOPPED = {"state": "DISCONNECTED", "since": 7, "reason": "the replication job is UNAVAILABLE", "remedy": "Java"}
 
 
-class Bench:
+class StatusBench:
     """A broker that replicates its default namespace to ``west``."""
 
     def __init__(self) -> None:
@@ -56,8 +56,8 @@ class Bench:
 
 
 @pytest.fixture
-async def bench() -> Bench:
-    bench = Bench()
+async def bench() -> StatusBench:
+    bench = StatusBench()
     await bootstrap(bench.store, local_cluster="east", cluster=ClusterData())
     both = ("east", "west")
     await bench.namespaces.update_policies(PUBLIC_DEFAULT, lambda old: old.changed(replication_clusters=both))
@@ -85,7 +85,7 @@ async def bench() -> Bench:
     ],
 )
 async def test_state_of_a_topic(
-    bench: Bench,
+    bench: StatusBench,
     remote: RemoteState | None,
     reported: tuple[str, int] | None,
     stopped: bool,
@@ -106,7 +106,7 @@ async def test_state_of_a_topic(
     assert shown == {"west": rates | {"replicationDelayInSeconds": 0, "status": status}}
 
 
-async def test_stats_show_the_rates_of_all_partitions_and_the_delay_of_the_slowest(bench: Bench) -> None:
+async def test_stats_show_the_rates_of_all_partitions_and_the_delay_of_the_slowest(bench: StatusBench) -> None:
     await bench.lifecycle.create_partitioned(P, 2)
     known = [{"msgRateOut": 5, "msgThroughputOut": 700.5, "lagSeconds": 3.9}, {"msgRateOut": 2.5, "lagSeconds": None}]
     for index, figures in enumerate(known):
@@ -123,7 +123,7 @@ async def test_stats_show_the_rates_of_all_partitions_and_the_delay_of_the_slowe
     "wrong", [{"since": "x"}, {"since": True}, {"lagEntries": [1]}, {"nextRetryAt": {}}, {"reason": 5}, {"remedy": []}]
 )
 async def test_report_with_values_of_another_kind_is_refused_and_nothing_of_it_kept(
-    bench: Bench, wrong: dict[str, Any]
+    bench: StatusBench, wrong: dict[str, Any]
 ) -> None:
     good = {"topic": str(X), "cluster": "west", "state": "HELD", "since": 5, "lagSeconds": 0.5, "reason": "because"}
     with pytest.raises(InvalidRequest, match=next(iter(wrong))):
@@ -132,13 +132,13 @@ async def test_report_with_values_of_another_kind_is_refused_and_nothing_of_it_k
     assert (await bench.status.of_topic(X))[0]["reason"] == "counts differ"
 
 
-async def test_problem_has_its_remedy_and_next_retry(bench: Bench) -> None:
+async def test_problem_has_its_remedy_and_next_retry(bench: StatusBench) -> None:
     bench.remote = HELD
     (record,) = await bench.status.of_topic(X)
     assert (record["since"], record["remedy"], record["nextRetryAt"]) == (100, "make them equal", 200)
 
 
-async def test_partition_in_trouble_is_what_stats_of_the_whole_topic_show(bench: Bench) -> None:
+async def test_partition_in_trouble_is_what_stats_of_the_whole_topic_show(bench: StatusBench) -> None:
     await bench.lifecycle.create_partitioned(P, 3)
     for index, state in enumerate(("REPLICATING", "HELD", "REPLICATING")):
         await bench.report(P.partition(index), state, 5)
@@ -148,7 +148,7 @@ async def test_partition_in_trouble_is_what_stats_of_the_whole_topic_show(bench:
     assert len(await bench.status.of_topic(P.partition(1))) == 1
 
 
-async def test_topic_with_clusters_of_its_own_is_shown_by_those(bench: Bench) -> None:
+async def test_topic_with_clusters_of_its_own_is_shown_by_those(bench: StatusBench) -> None:
     await bench.report(X, "REPLICATING", 5)
     await bench.policies.update(X, lambda old: old.changed(replication_clusters=("east",)))
     (record,) = await bench.status.of_topic(X)
@@ -172,14 +172,14 @@ async def test_topic_with_clusters_of_its_own_is_shown_by_those(bench: Bench) ->
     }
 
 
-async def test_topic_that_is_gone_has_no_status_any_more(bench: Bench) -> None:
+async def test_topic_that_is_gone_has_no_status_any_more(bench: StatusBench) -> None:
     await bench.report(X, "REPLICATING", 5)
     await bench.store.commit([Delete(keys.topic_record(X))])
     assert await bench.status.of_namespace(PUBLIC_DEFAULT) == []
 
 
 async def test_records_of_topics_that_are_gone_do_not_gather_and_are_not_those_of_the_next_of_their_name(
-    bench: Bench,
+    bench: StatusBench,
 ) -> None:
     await bench.lifecycle.create_partitioned(P, 1)
     await bench.report(X, "REPLICATING", 5)
@@ -193,7 +193,7 @@ async def test_records_of_topics_that_are_gone_do_not_gather_and_are_not_those_o
     assert (await bench.status.of_topic(X))[0]["state"] == "PROVISIONING"
 
 
-async def test_partitions_left_over_from_a_topic_are_shown_under_its_name(bench: Bench) -> None:
+async def test_partitions_left_over_from_a_topic_are_shown_under_its_name(bench: StatusBench) -> None:
     await bench.store.commit([Put(keys.topic_record(P.partition(1)), b"{}")])
     bench.remote = HELD
     assert str(P) in [record["topic"] for record in await bench.status.of_namespace(PUBLIC_DEFAULT)]
@@ -201,14 +201,14 @@ async def test_partitions_left_over_from_a_topic_are_shown_under_its_name(bench:
     assert (record["topic"], record["reason"]) == (str(P), "counts differ")
 
 
-async def test_topic_that_is_not_persistent_is_told_apart(bench: Bench) -> None:
+async def test_topic_that_is_not_persistent_is_told_apart(bench: StatusBench) -> None:
     name = TopicName.parse("non-persistent://public/default/n")
     await bench.lifecycle.create_partitioned(name, 2)
     (record,) = await bench.status.of_topic(name)
     assert (record["state"], "no log" in record["reason"]) == ("NOT_APPLICABLE", True)
 
 
-async def test_system_topic_is_shown_for_what_it_is_even_without_a_job(bench: Bench) -> None:
+async def test_system_topic_is_shown_for_what_it_is_even_without_a_job(bench: StatusBench) -> None:
     events = TopicName.parse("__change_events")
     await bench.lifecycle.create_partitioned(events, 2)
     bench.remote, bench.job_stopped = READY, True
@@ -226,7 +226,7 @@ async def test_system_topic_is_shown_for_what_it_is_even_without_a_job(bench: Be
 
 
 async def test_status_when_topics_are_many_then_comes_in_pages_and_others_get_their_turn(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    bench: StatusBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("interpulse.in_turns._TURN_SECONDS", 0.0)
     for number in range(250):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import cast
 
 from interpulse.broker.replication.remote_topics import RemoteTopics
 from interpulse.broker.replication.replication_status import ReplicationStatus
@@ -12,17 +12,7 @@ from interpulse.broker.tenancy.namespaces import Namespaces
 from interpulse.broker.topics.lifecycle import TopicLifecycle
 from interpulse.broker.topics.topic_policies import TopicPolicyRecords
 from interpulse.model.names import PUBLIC_DEFAULT, TopicName
-from interpulse.storage.memory import MemoryMetadataStore
-
-
-class CountingStore(MemoryMetadataStore):
-    """Counts reads of single keys."""
-
-    reads = 0
-
-    async def get(self, key: str) -> Any:
-        self.reads += 1
-        return await super().get(key)
+from tests.support.counting_store import CountingStore
 
 
 class Pairs:
@@ -54,7 +44,7 @@ async def test_reports_are_read_once_for_all_topics_of_a_namespace() -> None:
     survey = await ReplicationSurvey(status, cast(RemoteTopics, pairs), ReplicationJobView).look()
     assert survey.states == {("west", "PROVISIONING"): 1234}
     assert survey.remotes == {"west"}
-    assert store.reads == 1
+    assert len(store.gets) == 1
 
 
 def test_longest_delay_of_a_namespace_counts_and_the_rest_adds_up() -> None:

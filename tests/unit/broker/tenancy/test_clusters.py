@@ -24,7 +24,7 @@ from interpulse.storage.api import Put
 from interpulse.storage.memory import MemoryMetadataStore
 
 
-class Bench:
+class ClustersBench:
     def __init__(self) -> None:
         self.store = MemoryMetadataStore()
         self.clusters = Clusters(self.store)
@@ -33,14 +33,14 @@ class Bench:
 
 
 @pytest.fixture
-async def bench() -> Bench:
-    bench = Bench()
+async def bench() -> ClustersBench:
+    bench = ClustersBench()
     await bootstrap(bench.store, local_cluster="east", cluster=ClusterData())
     await bench.clusters.create("west", ClusterData(service_url="http://w:8080"))
     return bench
 
 
-async def test_peers_when_set_then_the_rest_of_the_record_stays(bench: Bench) -> None:
+async def test_peers_when_set_then_the_rest_of_the_record_stays(bench: ClustersBench) -> None:
     await bench.clusters.set_peers("west", ["east", "east"])
     assert await bench.clusters.get("west") == ClusterData(service_url="http://w:8080", peer_cluster_names=("east",))
     await bench.clusters.set_peers("west", None)
@@ -51,14 +51,14 @@ async def test_peers_when_set_then_the_rest_of_the_record_stays(bench: Bench) ->
         await bench.clusters.set_peers("west", ["nowhere"])
 
 
-async def test_address_when_it_is_none_then_nothing_is_stored(bench: Bench) -> None:
+async def test_address_when_it_is_none_then_nothing_is_stored(bench: ClustersBench) -> None:
     for change in (bench.clusters.create, bench.clusters.update):
         with pytest.raises(InvalidRequest):
             await change("west", ClusterData(service_url="w:8080"))
     assert (await bench.clusters.get("west")).service_url == "http://w:8080"
 
 
-async def test_cluster_when_a_namespace_is_on_it_then_stays(bench: Bench) -> None:
+async def test_cluster_when_a_namespace_is_on_it_then_stays(bench: ClustersBench) -> None:
     both = ("east", "west")
     await bench.namespaces.update_policies(PUBLIC_DEFAULT, lambda old: old.changed(replication_clusters=both))
     with pytest.raises(PreconditionFailed, match="used by namespace public/default"):
@@ -68,7 +68,7 @@ async def test_cluster_when_a_namespace_is_on_it_then_stays(bench: Bench) -> Non
     assert await bench.clusters.list() == ["east"]
 
 
-async def test_cluster_when_a_topic_is_on_it_then_stays(bench: Bench) -> None:
+async def test_cluster_when_a_topic_is_on_it_then_stays(bench: ClustersBench) -> None:
     topic = TopicName.parse("x y")
     policies = TopicPolicies(replication_clusters=("east", "west"))
     await bench.store.commit([Put(keys.topic_policies(topic), TopicPolicyRecord(policies).dump())])
@@ -76,7 +76,7 @@ async def test_cluster_when_a_topic_is_on_it_then_stays(bench: Bench) -> None:
         await bench.clusters.delete("west")
 
 
-async def test_cluster_when_deleted_then_its_failure_domains_go_too(bench: Bench) -> None:
+async def test_cluster_when_deleted_then_its_failure_domains_go_too(bench: ClustersBench) -> None:
     await bench.domains.put("west", "d", FailureDomain(("a:1",)))
     await bench.domains.put("east", "d", FailureDomain(("a:1",)))
     await bench.clusters.delete("west")
@@ -85,7 +85,7 @@ async def test_cluster_when_deleted_then_its_failure_domains_go_too(bench: Bench
     assert await bench.domains.list("east") == {"d": FailureDomain(("a:1",))}
 
 
-async def test_domain_when_named_oddly_then_is_found_again(bench: Bench) -> None:
+async def test_domain_when_named_oddly_then_is_found_again(bench: ClustersBench) -> None:
     await bench.domains.put("west", "a/b c", FailureDomain(("a:1",)))
     assert await bench.domains.list("west") == {"a/b c": FailureDomain(("a:1",))}
     assert await bench.domains.get("west", "a/b c") == FailureDomain(("a:1",))
@@ -98,7 +98,7 @@ async def test_domain_when_named_oddly_then_is_found_again(bench: Bench) -> None
             await refused
 
 
-async def test_domains_when_two_want_the_same_broker_at_once_then_one_gets_it(bench: Bench) -> None:
+async def test_domains_when_two_want_the_same_broker_at_once_then_one_gets_it(bench: ClustersBench) -> None:
     results = await asyncio.gather(
         *(bench.domains.put("west", name, FailureDomain(("a:1",))) for name in ("d", "e")), return_exceptions=True
     )

@@ -9,26 +9,17 @@ from interpulse.broker.tenancy.remote_partitions import AdminRemotePartitions
 from interpulse.model.errors import RemoteClusterUnavailable, TopicNotFound
 from interpulse.model.names import TopicName
 from interpulse.storage.memory import MemoryMetadataStore
+from tests.support.fake_clock import FakeClock
 
 X = TopicName.parse("x")
 PLAIN = 0
 THREE = 3
 
 
-class StoppedClock:
-    """Stands still until it is set."""
-
-    def __init__(self) -> None:
-        self.time_ms = 1_000_000
-
-    def now_ms(self) -> int:
-        return self.time_ms
-
-
 class ScriptedPartitions(AdminRemotePartitions):
     """Answers from a table instead of asking; an error is raised."""
 
-    def __init__(self, clock: StoppedClock, answers: dict[str, int | Exception | None]) -> None:
+    def __init__(self, clock: FakeClock, answers: dict[str, int | Exception | None]) -> None:
         super().__init__(Clusters(MemoryMetadataStore()), clock, timeout_ms=1)
         self.answers = answers
         self.asked: list[str] = []
@@ -54,11 +45,11 @@ class ScriptedPartitions(AdminRemotePartitions):
     ],
 )
 async def test_answer_that_counts(answers: dict[str, int | Exception | None], expected: int | None) -> None:
-    assert await ScriptedPartitions(StoppedClock(), answers).find(X, list(answers)) == expected
+    assert await ScriptedPartitions(FakeClock(), answers).find(X, list(answers)) == expected
 
 
 async def test_cluster_that_failed_is_left_alone_for_some_seconds() -> None:
-    clock = StoppedClock()
+    clock = FakeClock()
     remotes = ScriptedPartitions(clock, {"b": RemoteClusterUnavailable("away")})
     for pause_ms in (0, 9_999, 1):
         clock.time_ms += pause_ms

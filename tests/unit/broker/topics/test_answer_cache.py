@@ -47,6 +47,7 @@ from interpulse.storage.memory import MemoryMetadataStore
 from interpulse.storage.metadata.sqlite import SqliteMetadataStore
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import FrameDecoder, LookupRun, PartitionsRun
+from tests.support.counting_store import CountingStore
 from tests.support.soak import soak
 
 TRIAL = NamespaceName("public", "trial")
@@ -382,18 +383,6 @@ async def test_answer_while_a_commit_is_under_way_then_is_not_known(tmp_path: Pa
     assert broker.lifecycle.cached_partitions(str(X), create=False) is None
 
 
-class CountingStore(MemoryMetadataStore):
-    reads = 0
-
-    async def get(self, key: str) -> Versioned | None:
-        self.reads += 1
-        return await super().get(key)
-
-    async def get_many(self, keys: Any) -> dict[str, Versioned]:
-        self.reads += 1
-        return await super().get_many(keys)
-
-
 async def test_questions_when_asked_again_then_read_nothing() -> None:
     store = CountingStore()
     broker = await start(store)
@@ -401,7 +390,7 @@ async def test_questions_when_asked_again_then_read_nothing() -> None:
     await broker.namespaces.update_policies(TRIAL, lambda old: old.changed(max_topics_per_namespace=10))
     for name in (X, X.partition(0)):
         first = await broker.ask(name)
-        store.reads = 0
+        store.forget()
         assert await broker.ask(name) == first
         assert store.reads == 0
 

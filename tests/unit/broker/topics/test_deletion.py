@@ -27,7 +27,7 @@ from interpulse.model.topics import PartitionedTopicMetadata, Requester
 from interpulse.storage.api import CommitConflict, Put
 from interpulse.storage.memory import MemoryMetadataStore
 from interpulse.storage.metadata.session_bounded import SessionBoundedMetadata
-from tests.support.lifecycle_bench import Bench, MortalStore, SilentStore, disorder, named
+from tests.support.lifecycle_bench import LifecycleBench, MortalStore, SilentStore, disorder, named
 from tests.support.waiting import eventually
 
 TRIAL = NamespaceName("public", "trial")
@@ -36,19 +36,19 @@ FLEETING = TopicName.of(NON_PERSISTENT, "public", "trial", "f")
 
 
 @pytest.fixture
-async def bench() -> Bench:
+async def bench() -> LifecycleBench:
     """Its store counts commits."""
-    first = await Bench.first()
+    first = await LifecycleBench.first()
     await first.namespaces.create(TRIAL, NamespacePolicies())
-    return Bench(MortalStore(first.store, fatal=0, applied=True, dies=False))
+    return LifecycleBench(MortalStore(first.store, fatal=0, applied=True, dies=False))
 
 
-def commits(bench: Bench) -> int:
+def commits(bench: LifecycleBench) -> int:
     assert isinstance(bench.store, MortalStore)
     return bench.store.commits
 
 
-async def test_partitioned_topic_goes_in_one_commit_however_many_partitions_it_has(bench: Bench) -> None:
+async def test_partitioned_topic_goes_in_one_commit_however_many_partitions_it_has(bench: LifecycleBench) -> None:
     await bench.lifecycle.create_partitioned(X, 300)
     await bench.registry.open(X.partition(7))
     before = commits(bench)
@@ -59,7 +59,7 @@ async def test_partitioned_topic_goes_in_one_commit_however_many_partitions_it_h
         await bench.deletion.partitioned_topic(X, force=False)
 
 
-async def test_namespace_goes_in_few_commits(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_namespace_goes_in_few_commits(bench: LifecycleBench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deletion, "_KEYS_AT_ONCE", 100)
     await bench.lifecycle.create_partitioned(X, 1000)
     before = commits(bench)
@@ -68,7 +68,7 @@ async def test_namespace_goes_in_few_commits(bench: Bench, monkeypatch: pytest.M
     assert await disorder(bench.store) == []
 
 
-async def test_schemas_and_policies_stay_when_one_partition_goes_and_when_a_twin_is_left(bench: Bench) -> None:
+async def test_schemas_and_policies_stay_when_one_partition_goes_and_when_a_twin_is_left(bench: LifecycleBench) -> None:
     await bench.lifecycle.create_partitioned(X, 2)
     await bench.schemas.register(X, SchemaInfo(SchemaType.STRING), by=Requester.ADMIN)
     await bench.store.commit([Put(keys.topic_policies(X), b"{}"), Put(keys.topic_record(X), b"{}")])
@@ -82,7 +82,7 @@ async def test_schemas_and_policies_stay_when_one_partition_goes_and_when_a_twin
 
 @pytest.mark.parametrize("partitioned", [False, True])
 async def test_schemas_when_a_topic_of_the_same_name_in_the_other_domain_is_deleted_then_stay(
-    bench: Bench, partitioned: bool
+    bench: LifecycleBench, partitioned: bool
 ) -> None:
     """Even the deletion of a non-persistent topic that is not there would take them."""
     await bench.lifecycle.create_plain(X)
@@ -98,7 +98,7 @@ async def test_schemas_when_a_topic_of_the_same_name_in_the_other_domain_is_dele
     assert not await bench.schemas.has_schema(X)
 
 
-async def test_schemas_when_a_topic_of_the_same_name_comes_while_they_go_then_stay(bench: Bench) -> None:
+async def test_schemas_when_a_topic_of_the_same_name_comes_while_they_go_then_stay(bench: LifecycleBench) -> None:
     """The commit rests on its absence."""
     twin = TopicName(NON_PERSISTENT, X.tenant, X.namespace, X.local_name)
     await bench.lifecycle.create_partitioned(X, 1)
@@ -113,7 +113,7 @@ async def test_schemas_when_a_topic_of_the_same_name_comes_while_they_go_then_st
 
 @pytest.mark.parametrize("partitions", [0, 2])
 async def test_permissions_on_a_topic_go_with_it_and_are_not_those_of_the_next_of_its_name(
-    bench: Bench, partitions: int
+    bench: LifecycleBench, partitions: int
 ) -> None:
     granted = Permissions().grant("app", ["produce"])
     for each in (X, X.partition(1), Y):
@@ -130,7 +130,7 @@ async def test_permissions_on_a_topic_go_with_it_and_are_not_those_of_the_next_o
     assert left.namespace == {"app": {"produce"}}
 
 
-async def test_replicated_topics_go_by_force_only(bench: Bench) -> None:
+async def test_replicated_topics_go_by_force_only(bench: LifecycleBench) -> None:
     await bench.lifecycle.create_partitioned(X, 1)
     await bench.lifecycle.create_plain(Y)
     await bench.lifecycle.create_partitioned(FLEETING, 1)
@@ -149,7 +149,7 @@ async def test_replicated_topics_go_by_force_only(bench: Bench) -> None:
     await bench.deletion.partitioned_topic(FLEETING, force=False)  # holds nothing
 
 
-async def test_plain_twin_of_a_partitioned_topic_goes_alone(bench: Bench) -> None:
+async def test_plain_twin_of_a_partitioned_topic_goes_alone(bench: LifecycleBench) -> None:
     await bench.lifecycle.create_partitioned(X, 1)
     await bench.schemas.register(X, SchemaInfo(SchemaType.STRING), by=Requester.ADMIN)
     await bench.store.commit([Put(keys.topic_record(X), b'{"ledgers": []}')])
@@ -158,14 +158,14 @@ async def test_plain_twin_of_a_partitioned_topic_goes_alone(bench: Bench) -> Non
     assert await bench.lifecycle.metadata(X) == PartitionedTopicMetadata(1)
 
 
-async def test_record_that_cannot_be_understood_can_be_deleted(bench: Bench) -> None:
+async def test_record_that_cannot_be_understood_can_be_deleted(bench: LifecycleBench) -> None:
     await bench.store.commit([Put(keys.topic_record(Y), b"{")])
     await bench.deletion.topic(Y, force=False)
     with pytest.raises(TopicNotFound):
         await bench.deletion.topic(Y, force=False)
 
 
-async def test_check_has_the_last_word_about_an_inactive_topic(bench: Bench) -> None:
+async def test_check_has_the_last_word_about_an_inactive_topic(bench: LifecycleBench) -> None:
     topic = await bench.registry.open(Y)
     asked = []
 
@@ -182,7 +182,7 @@ async def test_check_has_the_last_word_about_an_inactive_topic(bench: Bench) -> 
 
 
 async def test_namespace_and_tenant_by_force_only_where_it_is_allowed(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    bench: LifecycleBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bench.deletion, "_config", lambda: BrokerConfig())
     with pytest.raises(OperationNotAllowed):
@@ -192,7 +192,7 @@ async def test_namespace_and_tenant_by_force_only_where_it_is_allowed(
     await bench.deletion.namespace(TRIAL, force=False)
 
 
-async def test_tenant_when_one_of_its_namespaces_cannot_be_deleted_then_none_is(bench: Bench) -> None:
+async def test_tenant_when_one_of_its_namespaces_cannot_be_deleted_then_none_is(bench: LifecycleBench) -> None:
     both = ("east", "west")
     await bench.namespaces.update_policies(TRIAL, lambda policies: policies.changed(replication_clusters=both))
     namespaces = await bench.namespaces.list("public")
@@ -203,7 +203,7 @@ async def test_tenant_when_one_of_its_namespaces_cannot_be_deleted_then_none_is(
     assert not (await bench.namespaces.get_policies(NamespaceName.parse(namespaces[0]))).deleted
 
 
-async def test_namespace_takes_loaded_topics_along_that_are_not_stored(bench: Bench) -> None:
+async def test_namespace_takes_loaded_topics_along_that_are_not_stored(bench: LifecycleBench) -> None:
     fleeting = TopicName.of(NON_PERSISTENT, "public", "trial", "n")
     await bench.registry.open(fleeting)
     other = TopicName.of(NON_PERSISTENT, PUBLIC_DEFAULT.tenant, PUBLIC_DEFAULT.local, "n")
@@ -212,7 +212,7 @@ async def test_namespace_takes_loaded_topics_along_that_are_not_stored(bench: Be
     assert list(bench.registry.names) == [other]
 
 
-async def test_keys_that_are_of_no_topic_go_with_their_namespace(bench: Bench) -> None:
+async def test_keys_that_are_of_no_topic_go_with_their_namespace(bench: LifecycleBench) -> None:
     await bench.store.commit(
         [Put(f"{keys.namespace_records(TRIAL)}/persistent/%20", b""), Put("/schemas/public/trial/x", b"")]
     )
@@ -226,7 +226,7 @@ class Paused:
     def __init__(self, memory: MemoryMetadataStore) -> None:
         self.memory = memory
         self.store = SilentStore(memory)
-        self.bench = Bench(SessionBoundedMetadata(self.store))
+        self.bench = LifecycleBench(SessionBoundedMetadata(self.store))
 
     async def meanwhile(self, deleting: Awaitable[None]) -> None:
         """What it ends with, after the session has come back."""
@@ -243,7 +243,7 @@ class Paused:
 
 @pytest.fixture
 async def paused() -> Paused:
-    first = await Bench.first()
+    first = await LifecycleBench.first()
     assert isinstance(first.store, MemoryMetadataStore)
     await first.namespaces.create(TRIAL, NamespacePolicies())
     await first.lifecycle.create_partitioned(X, 2)

@@ -56,7 +56,7 @@ class ScriptedRemotes:
         self.partitions[cluster] = change.partitions
 
 
-class Bench:
+class ExpansionBench:
     """A topic of two partitions in a namespace of three clusters."""
 
     def __init__(self) -> None:
@@ -72,8 +72,8 @@ class Bench:
 
 
 @pytest.fixture
-async def bench() -> Bench:
-    bench = Bench()
+async def bench() -> ExpansionBench:
+    bench = ExpansionBench()
     await bootstrap(bench.store, local_cluster="east", cluster=ClusterData())
     clusters = ("east", "north", "west")
     await bench.namespaces.update_policies(PUBLIC_DEFAULT, lambda old: old.changed(replication_clusters=clusters))
@@ -82,19 +82,19 @@ async def bench() -> Bench:
     return bench
 
 
-async def test_topic_grows_on_every_cluster_that_has_less(bench: Bench) -> None:
+async def test_topic_grows_on_every_cluster_that_has_less(bench: ExpansionBench) -> None:
     await bench.expansion.expand(X, 3)
     assert bench.remotes.grown == [("north", SetPartitionCount(X, 3))]
     assert await bench.partitions() == 3
 
 
-async def test_topic_when_only_the_local_one_is_meant_then_no_cluster_is_asked(bench: Bench) -> None:
+async def test_topic_when_only_the_local_one_is_meant_then_no_cluster_is_asked(bench: ExpansionBench) -> None:
     bench.remotes.partitions = {}
     await bench.expansion.expand(X, 3, local_only=True)
     assert await bench.partitions() == 3
 
 
-async def test_topic_with_clusters_of_its_own_grows_on_those(bench: Bench) -> None:
+async def test_topic_with_clusters_of_its_own_grows_on_those(bench: ExpansionBench) -> None:
     await bench.policies.update(X, lambda old: old.changed(replication_clusters=("east", "north")))
     await bench.expansion.expand(X, 4)
     assert bench.remotes.grown == [("north", SetPartitionCount(X, 4))]
@@ -102,7 +102,7 @@ async def test_topic_with_clusters_of_its_own_grows_on_those(bench: Bench) -> No
 
 @pytest.mark.parametrize("answer", [4, RemoteClusterUnavailable("away")], ids=["larger", "unreachable"])
 async def test_topic_when_one_cluster_cannot_follow_then_nothing_changes_anywhere(
-    bench: Bench, answer: int | PulsarError
+    bench: ExpansionBench, answer: int | PulsarError
 ) -> None:
     bench.remotes.partitions["west"] = answer
     with pytest.raises((Unprocessable, RemoteClusterUnavailable)):
@@ -111,7 +111,7 @@ async def test_topic_when_one_cluster_cannot_follow_then_nothing_changes_anywher
 
 
 async def test_topic_when_a_cluster_fails_in_the_middle_then_the_local_one_stays_and_a_repetition_helps(
-    bench: Bench,
+    bench: ExpansionBench,
 ) -> None:
     bench.remotes.refusals["west"] = RemoteClusterUnavailable("away")
     with pytest.raises(RemoteClusterUnavailable):
@@ -124,7 +124,7 @@ async def test_topic_when_a_cluster_fails_in_the_middle_then_the_local_one_stays
 
 @pytest.mark.parametrize(("meanwhile", "grown"), [(2, 3), (3, 3), (4, 2)], ids=["as-it-was", "so-far", "further"])
 async def test_topic_when_expanded_first_on_a_cluster_then_that_counts(
-    bench: Bench, meanwhile: int, grown: int
+    bench: ExpansionBench, meanwhile: int, grown: int
 ) -> None:
     bench.remotes.rivals["north"] = meanwhile
     if grown == 3:
@@ -135,14 +135,14 @@ async def test_topic_when_expanded_first_on_a_cluster_then_that_counts(
     assert await bench.partitions() == grown
 
 
-async def test_topic_when_a_cluster_refuses_again_and_again_then_its_reason_is_told(bench: Bench) -> None:
+async def test_topic_when_a_cluster_refuses_again_and_again_then_its_reason_is_told(bench: ExpansionBench) -> None:
     bench.remotes.refusals["north"] = Unprocessable("Cluster north: too many")
     with pytest.raises(Unprocessable, match="too many"):
         await bench.expansion.expand(X, 4)
     assert (bench.remotes.grown, await bench.partitions()) == ([], 2)
 
 
-async def test_topic_when_it_is_refused_here_then_no_other_cluster_is_touched(bench: Bench) -> None:
+async def test_topic_when_it_is_refused_here_then_no_other_cluster_is_touched(bench: ExpansionBench) -> None:
     await bench.store.commit([Put(keys.topic_record(X.partition(7)), b"{}")])
     with pytest.raises(Conflict):
         await bench.expansion.expand(X, 4)
@@ -179,7 +179,7 @@ class TestAdminRemotes:
         ("status", "body", "kind", "words"),
         [
             pytest.param(404, {"reason": "Namespace not found"}, Unprocessable, "create namespace", id="namespace"),
-            pytest.param(200, ["ok"], RemoteClusterUnavailable, "something else than an object", id="no-broker"),
+            pytest.param(200, ["ok"], RemoteClusterUnavailable, "something other than an object", id="no-broker"),
         ],
     )
     async def test_find_takes_what_is_no_answer_about_the_topic_for_no_answer(

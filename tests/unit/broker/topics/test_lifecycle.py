@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import pytest
 
@@ -25,9 +25,10 @@ from interpulse.model.ids import Position
 from interpulse.model.names import PUBLIC_DEFAULT, NamespaceName, TopicName
 from interpulse.model.policies.namespace_policies import PARTITIONED, AutoTopicCreation
 from interpulse.model.topics import Existence, PartitionedTopicMetadata, Requester, TopicKind
-from interpulse.storage.api import Change, Delete, Put, Versioned
+from interpulse.storage.api import Change, Delete, Put
 from interpulse.storage.cursors.cursor_records import DEDUPLICATION_CURSOR, JSON_CURSORS, CursorRecord
 from interpulse.storage.memory import MemoryMetadataStore
+from tests.support.counting_store import CountingStore
 
 PARTITIONED_4 = LifecycleSettings(AutoTopicCreation(True, PARTITIONED, 4))
 X = TopicName.parse("x")
@@ -59,20 +60,6 @@ class Interloper(MemoryMetadataStore):
         await super().commit(changes, expect)
 
 
-class CountingStore(MemoryMetadataStore):
-    """Counts the reads."""
-
-    reads = 0
-
-    async def get(self, key: str) -> Versioned | None:
-        self.reads += 1
-        return await super().get(key)
-
-    async def get_many(self, keys: Iterable[str]) -> dict[str, Versioned]:
-        self.reads += 1
-        return await super().get_many(keys)
-
-
 class OneRemote:
     """A remote cluster that has every topic with so many partitions."""
 
@@ -100,7 +87,7 @@ async def test_partitions_for_an_operator_are_one_read(create: bool) -> None:
     store = CountingStore()
     broker = await start(store)
     await broker.lifecycle.create_partitioned(X, 3, properties={"owner": "ops"})
-    store.reads = 0
+    store.forget()
     found = await broker.lifecycle.partitions_for_operator(X, create=create)
     assert found == PartitionedTopicMetadata(3, properties={} if create else {"owner": "ops"})
     assert store.reads == 1
@@ -335,26 +322,6 @@ async def test_unfinished_deletions_when_a_record_cannot_be_understood_then_the_
     assert f"{X} has partition metadata that cannot be understood" in caplog.text
 
 
-class LookedAtStore(MemoryMetadataStore):
-    """Counts the keys it was asked for or gave out."""
-
-    keys = 0
-
-    async def get_many(self, keys: Sequence[str]) -> dict[str, Versioned]:
-        self.keys += len(keys)
-        return await super().get_many(keys)
-
-    async def scan(self, prefix: str, *, after: str = "", limit: int) -> list[tuple[str, Versioned]]:
-        found = await super().scan(prefix, after=after, limit=limit)
-        self.keys += len(found) + 1
-        return found
-
-    async def children(self, key: str) -> list[str]:
-        found = await super().children(key)
-        self.keys += len(found) + 1
-        return found
-
-
 OPERATIONS: dict[str, Callable[[TopicLifecycle], Awaitable[object]]] = {
     "ask": lambda lifecycle: lifecycle.partitions(TopicName.parse("w"), create=True),
     "open": lambda lifecycle: lifecycle.open(TopicName.parse("n"), by=Requester.CLIENT, create=True),
@@ -371,7 +338,7 @@ OPERATIONS: dict[str, Callable[[TopicLifecycle], Awaitable[object]]] = {
 async def test_operation_looks_at_as_much_in_a_large_namespace_as_in_a_small_one(operation: str, limited: bool) -> None:
     looked_at = []
     for size in (10, 1000):
-        store = LookedAtStore()
+        store = CountingStore()
         broker = await start(store)
         await store.commit([Put(keys.topic_record(TopicName.parse(f"t{number}")), b"{}") for number in range(size)])
         if limited:
@@ -379,8 +346,8 @@ async def test_operation_looks_at_as_much_in_a_large_namespace_as_in_a_small_one
                 PUBLIC_DEFAULT, lambda old: old.changed(max_topics_per_namespace=9999)
             )
         await broker.lifecycle.create_partitioned(TopicName.parse("w"), 2)
-        store.keys = 0
+        store.forget()
         await OPERATIONS[operation](broker.lifecycle)
-        looked_at.append(store.keys)
+        looked_at.append(store.keys_read + len(store.lists))
     assert looked_at[0] == looked_at[1]
     assert looked_at[0] < 25

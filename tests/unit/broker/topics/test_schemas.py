@@ -17,6 +17,7 @@ from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.model.topics import Requester
 from interpulse.storage.api import Put
 from interpulse.storage.memory import MemoryMetadataStore
+from tests.support.fake_clock import FakeClock
 
 TOPIC = TopicName.parse("persistent://public/default/flights-partition-2")
 AVRO = SchemaInfo(SchemaType.AVRO, b'{"type":"record","name":"a","fields":[]}', {"k": "v"}, "a")
@@ -24,11 +25,6 @@ AVRO_2 = SchemaInfo(SchemaType.AVRO, b'{"type":"record","name":"b","fields":[]}'
 GROWN = SchemaInfo(SchemaType.AVRO, b'{"type":"record","name":"a","fields":[{"name":"f","type":"int"}]}')
 STRING = SchemaInfo(SchemaType.STRING)
 CLIENT, ADMIN, REPLICATOR = Requester.CLIENT, Requester.ADMIN, Requester.REPLICATOR
-
-
-class FixedClock:
-    def now_ms(self) -> int:
-        return 1234
 
 
 class OneNamespace:
@@ -44,14 +40,14 @@ class OneNamespace:
         return {}
 
 
-class Bench:
+class SchemasBench:
     """A schema store whose policies and settings a test can change."""
 
     def __init__(self) -> None:
         self.store = MemoryMetadataStore()
         self.namespace = OneNamespace(NamespacePolicies())
         self.settings = SchemaSettings()
-        self.schemas = Schemas(self.store, self.namespace, lambda: self.settings, FixedClock())
+        self.schemas = Schemas(self.store, self.namespace, lambda: self.settings, FakeClock(1.234))
 
     def policies(self, **values: object) -> None:
         self.namespace.policies = NamespacePolicies().changed(**values)
@@ -61,18 +57,18 @@ class Bench:
 
 
 @pytest.fixture
-def bench() -> Bench:
-    return Bench()
+def bench() -> SchemasBench:
+    return SchemasBench()
 
 
-async def test_register_when_schemas_differ_then_versions_are_consecutive(bench: Bench) -> None:
+async def test_register_when_schemas_differ_then_versions_are_consecutive(bench: SchemasBench) -> None:
     versions = [await bench.schemas.register(TOPIC, schema, by=CLIENT) for schema in (AVRO, AVRO_2, AVRO)]
     assert versions == [0, 1, 0]
     assert await bench.schemas.get(TOPIC.base) == (AVRO_2, 1)
     assert await bench.schemas.get(TopicName.parse("non-persistent://public/default/flights"), 0) == (AVRO, 0)
 
 
-async def test_register_when_stored_then_lies_under_pulsars_key_as_json(bench: Bench) -> None:
+async def test_register_when_stored_then_lies_under_pulsars_key_as_json(bench: SchemasBench) -> None:
     await bench.schemas.register(TOPIC, AVRO, by=CLIENT)
     stored = await bench.store.get("/schemas/public/default/flights")
     assert stored is not None
@@ -80,25 +76,25 @@ async def test_register_when_stored_then_lies_under_pulsars_key_as_json(bench: B
     assert (body["version"], body["type"], body["timestamp"], body["deleted"]) == (0, "AVRO", 1234, False)
 
 
-async def test_register_when_many_race_then_each_schema_gets_one_version(bench: Bench) -> None:
+async def test_register_when_many_race_then_each_schema_gets_one_version(bench: SchemasBench) -> None:
     schemas = [SchemaInfo(SchemaType.AVRO, b'{"type":"record","name":"n%d","fields":[]}' % n) for n in range(8)] * 2
     versions = await asyncio.gather(*(bench.schemas.register(TOPIC, schema, by=CLIENT) for schema in schemas))
     assert versions[:8] == versions[8:]
     assert sorted(versions[:8]) == list(range(8))
 
 
-async def test_register_when_namespace_is_missing_then_refused(bench: Bench) -> None:
+async def test_register_when_namespace_is_missing_then_refused(bench: SchemasBench) -> None:
     with pytest.raises(NamespaceNotFound):
         await bench.schemas.register(TopicName.parse("a/b/c"), AVRO, by=CLIENT)
 
 
-async def test_get_when_nothing_is_registered_then_not_found(bench: Bench) -> None:
+async def test_get_when_nothing_is_registered_then_not_found(bench: SchemasBench) -> None:
     for version in (None, 0):
         with pytest.raises(SchemaNotFound, match="Topic not found or no-schema"):
             await bench.schemas.get(TOPIC, version)
 
 
-async def test_delete_when_repeated_then_each_marker_takes_a_version(bench: Bench) -> None:
+async def test_delete_when_repeated_then_each_marker_takes_a_version(bench: SchemasBench) -> None:
     assert await bench.schemas.delete(TOPIC) == 0
     assert await bench.schemas.register(TOPIC, AVRO, by=CLIENT) == 1
     assert await bench.schemas.delete(TOPIC) == 2
@@ -109,7 +105,7 @@ async def test_delete_when_repeated_then_each_marker_takes_a_version(bench: Benc
     assert [entry.version for entry in await bench.schemas.versions(TOPIC)] == [0, 1, 2]
 
 
-async def test_delete_when_forced_then_history_starts_again(bench: Bench) -> None:
+async def test_delete_when_forced_then_history_starts_again(bench: SchemasBench) -> None:
     await bench.schemas.register(TOPIC, AVRO, by=CLIENT)
     assert await bench.schemas.delete(TOPIC, force=True) == -1
     assert await bench.store.get(keys.schema(TOPIC)) is None
@@ -130,7 +126,7 @@ async def test_delete_when_forced_then_history_starts_again(bench: Bench) -> Non
     ],
 )
 async def test_register_when_switches_say_so_then_admitted(
-    bench: Bench,
+    bench: SchemasBench,
     broker_allows: bool,
     namespace_allows: bool | None,
     with_replicator: bool,
@@ -146,7 +142,7 @@ async def test_register_when_switches_say_so_then_admitted(
             await bench.schemas.register(TOPIC, AVRO, by=by)
 
 
-async def test_register_when_topic_is_a_system_topic_then_switches_do_not_count(bench: Bench) -> None:
+async def test_register_when_topic_is_a_system_topic_then_switches_do_not_count(bench: SchemasBench) -> None:
     bench.settings = SchemaSettings(auto_update_allowed=False)
     topic = TopicName.parse("public/default/__change_events")
     assert await bench.schemas.register(topic, AVRO, by=CLIENT) == 0
@@ -163,7 +159,7 @@ async def test_register_when_topic_is_a_system_topic_then_switches_do_not_count(
     ],
 )
 async def test_register_when_type_changes_then_strategy_of_the_namespace_decides(
-    bench: Bench, policies: dict[str, object], refused: bool
+    bench: SchemasBench, policies: dict[str, object], refused: bool
 ) -> None:
     await bench.schemas.register(TOPIC, AVRO, by=CLIENT)
     bench.policies(**policies)
@@ -174,7 +170,9 @@ async def test_register_when_type_changes_then_strategy_of_the_namespace_decides
         assert await bench.schemas.register(TOPIC, STRING, by=CLIENT) == 1
 
 
-async def test_producer_when_without_schema_then_refused_only_if_enforced_and_topic_has_one(bench: Bench) -> None:
+async def test_producer_when_without_schema_then_refused_only_if_enforced_and_topic_has_one(
+    bench: SchemasBench,
+) -> None:
     bench.policies(schema_validation_enforced=True)
     assert await bench.schemas.admit_producer(TOPIC, None, by=CLIENT) is None
     assert await bench.schemas.admit_producer(TOPIC, AVRO, by=CLIENT) == 0
@@ -188,7 +186,7 @@ async def test_producer_when_without_schema_then_refused_only_if_enforced_and_to
 
 
 async def test_producer_when_its_topic_says_something_about_schemas_then_the_namespace_is_not_asked(
-    bench: Bench,
+    bench: SchemasBench,
 ) -> None:
     await bench.schemas.register(TOPIC, AVRO, by=CLIENT)
     bench.policies(schema_validation_enforced=True)
@@ -200,7 +198,7 @@ async def test_producer_when_its_topic_says_something_about_schemas_then_the_nam
         await bench.schemas.admit_producer(TOPIC, None, by=CLIENT)
 
 
-async def test_register_when_its_topic_has_a_strategy_then_that_decides(bench: Bench) -> None:
+async def test_register_when_its_topic_has_a_strategy_then_that_decides(bench: SchemasBench) -> None:
     await bench.schemas.register(TOPIC, AVRO, by=CLIENT)
     bench.policies(schema_compatibility_strategy="ALWAYS_INCOMPATIBLE")
     with pytest.raises(IncompatibleSchema):
@@ -210,17 +208,17 @@ async def test_register_when_its_topic_has_a_strategy_then_that_decides(bench: B
     assert await bench.schemas.register(TOPIC, GROWN, by=CLIENT) == 1
 
 
-async def test_consumer_when_topic_is_idle_then_its_schema_is_registered(bench: Bench) -> None:
+async def test_consumer_when_topic_is_idle_then_its_schema_is_registered(bench: SchemasBench) -> None:
     await bench.schemas.admit_consumer(TOPIC, AVRO, topic_active=False)
     assert await bench.schemas.get(TOPIC) == (AVRO, 0)
 
 
-async def test_consumer_when_topic_is_active_without_schema_then_refused(bench: Bench) -> None:
+async def test_consumer_when_topic_is_active_without_schema_then_refused(bench: SchemasBench) -> None:
     with pytest.raises(IncompatibleSchema, match="Failed to add schema to an active topic with empty"):
         await bench.schemas.admit_consumer(TOPIC, AVRO, topic_active=True)
 
 
-async def test_consumer_when_topic_has_a_schema_then_checked_and_never_registered(bench: Bench) -> None:
+async def test_consumer_when_topic_has_a_schema_then_checked_and_never_registered(bench: SchemasBench) -> None:
     await bench.schemas.register(TOPIC, AVRO, by=CLIENT)
     await bench.schemas.admit_consumer(TOPIC, AVRO_2, topic_active=True)
     assert await bench.schemas.get(TOPIC) == (AVRO, 0)
@@ -238,7 +236,7 @@ async def test_consumer_when_topic_has_a_schema_then_checked_and_never_registere
     ],
 )
 async def test_check_when_asked_then_strategy_of_the_namespace_decides_and_nothing_is_stored(
-    bench: Bench, policies: dict[str, object], strategy: str, compatible: bool
+    bench: SchemasBench, policies: dict[str, object], strategy: str, compatible: bool
 ) -> None:
     await bench.schemas.register(TOPIC, AVRO, by=CLIENT)
     bench.policies(**policies, allow_auto_update_schema=False)
@@ -251,12 +249,14 @@ async def test_check_when_asked_then_strategy_of_the_namespace_decides_and_nothi
     assert await bench.schemas.get(TOPIC) == (AVRO, 0)
 
 
-async def test_check_when_namespace_is_missing_then_says_so(bench: Bench) -> None:
+async def test_check_when_namespace_is_missing_then_says_so(bench: SchemasBench) -> None:
     with pytest.raises(NamespaceNotFound):
         await bench.schemas.check(TopicName.parse("a/b/c"), AVRO)
 
 
-async def test_register_when_races_break_compatibility_then_the_loser_is_compared_with_the_winner(bench: Bench) -> None:
+async def test_register_when_races_break_compatibility_then_the_loser_is_compared_with_the_winner(
+    bench: SchemasBench,
+) -> None:
     bench.policies(schema_compatibility_strategy="FULL")
     fields = (b'{"name":"f","type":"int"}', b'{"name":"f","type":"string"}')
     schemas = [SchemaInfo(SchemaType.AVRO, b'{"type":"record","name":"a","fields":[%s]}' % each) for each in fields]

@@ -2,33 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pytest
 
 from interpulse.broker import metadata_paths as keys
 from interpulse.broker.topics import topic_counts
 from interpulse.broker.topics.topic_counts import TopicCounts
 from interpulse.model.names import PUBLIC_DEFAULT, NamespaceName, TopicName
-from interpulse.storage.api import CommitConflict, Delete, Put, Versioned
+from interpulse.storage.api import CommitConflict, Delete, Put
 from interpulse.storage.memory import MemoryMetadataStore
+from tests.support.counting_store import CountingStore
 
 OTHER = NamespaceName("public", "other")
-
-
-class CountingStore(MemoryMetadataStore):
-    """Knows how many keys it was asked to look at."""
-
-    looked_at = 0
-
-    async def get_many(self, keys: Sequence[str]) -> dict[str, Versioned]:
-        self.looked_at += len(keys)
-        return await super().get_many(keys)
-
-    async def scan(self, prefix: str, *, after: str = "", limit: int) -> list[tuple[str, Versioned]]:
-        found = await super().scan(prefix, after=after, limit=limit)
-        self.looked_at += len(found)
-        return found
 
 
 def topic(name: str) -> TopicName:
@@ -78,11 +62,11 @@ async def test_question_looks_at_what_changed_since_the_last_one_only(monkeypatc
     await store.commit([record(f"t{number}") for number in range(100)])
     counts = TopicCounts(store)
     assert (await counts.of(PUBLIC_DEFAULT)).topics == 100
-    store.looked_at = 0
+    store.forget()
     for number in range(10):
         await store.commit([record(f"u{number}")])
         assert (await counts.of(PUBLIC_DEFAULT)).topics == 101 + number
-    assert store.looked_at == 10
+    assert store.keys_read == 10
 
 
 async def test_claimed_topics_count_once_and_only_while_they_are_being_stored() -> None:

@@ -24,7 +24,7 @@ X = TopicName.parse("x")
 INACTIVE = InactiveTopicPolicies(max_inactive_seconds=5)
 
 
-class Bench:
+class TopicPoliciesBench:
     """Records over a store that outlives them."""
 
     def __init__(self, store: MemoryMetadataStore) -> None:
@@ -38,22 +38,22 @@ class Bench:
 
 
 @pytest.fixture
-async def bench() -> Bench:
+async def bench() -> TopicPoliciesBench:
     store = MemoryMetadataStore()
     await bootstrap(store, local_cluster="east", cluster=ClusterData())
-    return Bench(store)
+    return TopicPoliciesBench(store)
 
 
-async def test_policy_when_set_then_counts_for_all_partitions_and_after_a_restart(bench: Bench) -> None:
+async def test_policy_when_set_then_counts_for_all_partitions_and_after_a_restart(bench: TopicPoliciesBench) -> None:
     await bench.lifecycle.create_partitioned(X, 2)
     await bench.set(X, INACTIVE)
-    again = Bench(bench.store)
+    again = TopicPoliciesBench(bench.store)
     for name in (X, X.partition(0), X.partition(1)):
         assert (await again.records.find(name)).inactive_topics == INACTIVE
     assert await again.records.find(TopicName.parse("y")) == TopicPolicies()
 
 
-async def test_policy_when_the_last_one_is_taken_away_then_nothing_is_stored(bench: Bench) -> None:
+async def test_policy_when_the_last_one_is_taken_away_then_nothing_is_stored(bench: TopicPoliciesBench) -> None:
     await bench.lifecycle.create_plain(X)
     await bench.set(X, INACTIVE)
     assert await bench.store.get(keys.topic_policies(X)) is not None
@@ -63,7 +63,7 @@ async def test_policy_when_the_last_one_is_taken_away_then_nothing_is_stored(ben
 
 @pytest.mark.parametrize(("name", "refusal"), [(X, TopicNotFound), (X.partition(0), PreconditionFailed)])
 async def test_policy_when_there_is_no_such_topic_then_is_refused_and_not_stored(
-    bench: Bench, name: TopicName, refusal: type[Exception]
+    bench: TopicPoliciesBench, name: TopicName, refusal: type[Exception]
 ) -> None:
     with pytest.raises(refusal, match=str(name)):
         await bench.set(name, INACTIVE)
@@ -73,12 +73,12 @@ async def test_policy_when_there_is_no_such_topic_then_is_refused_and_not_stored
 
 
 async def test_policies_of_this_cluster_and_of_all_are_kept_apart_and_joined_for_who_asks_what_counts(
-    bench: Bench,
+    bench: TopicPoliciesBench,
 ) -> None:
     await bench.lifecycle.create_plain(X)
     await bench.records.update(X, lambda old: old.changed(max_producers=5, max_consumers=6), everywhere=True)
     await bench.records.update(X, lambda old: old.changed(max_producers=1))
-    again = Bench(bench.store)
+    again = TopicPoliciesBench(bench.store)
     for_all = TopicPolicies(max_producers=5, max_consumers=6)
     assert await again.records.record_of_existing(X) == TopicPolicyRecord(TopicPolicies(max_producers=1), for_all)
     assert await again.records.find(X) == TopicPolicies(max_producers=1, max_consumers=6)
@@ -88,7 +88,7 @@ async def test_policies_of_this_cluster_and_of_all_are_kept_apart_and_joined_for
     assert await again.records.find(X) == TopicPolicies(max_producers=1)
 
 
-async def test_policies_when_changed_at_the_same_time_then_none_is_lost(bench: Bench) -> None:
+async def test_policies_when_changed_at_the_same_time_then_none_is_lost(bench: TopicPoliciesBench) -> None:
     await bench.lifecycle.create_plain(X)
 
     def add(number: int) -> asyncio.Task[None]:
@@ -101,7 +101,7 @@ async def test_policies_when_changed_at_the_same_time_then_none_is_lost(bench: B
 
 @pytest.mark.parametrize("partitions", [0, 2])
 async def test_policy_when_its_topic_goes_at_the_same_moment_then_is_not_left_behind(
-    bench: Bench, partitions: int
+    bench: TopicPoliciesBench, partitions: int
 ) -> None:
     if partitions:
         await bench.lifecycle.create_partitioned(X, partitions)

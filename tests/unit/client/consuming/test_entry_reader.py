@@ -297,7 +297,7 @@ async def test_range_when_all_of_it_is_gone_before_any_arrived_then_data_loss(se
         reader = EntryReader(
             session_for(broker, sessions), TOPIC, after=Position(1, 2), upto=Position(1, 4), silence_ms=10
         )
-        with pytest.raises(DataLoss, match="entries behind 1:2 are gone"):
+        with pytest.raises(DataLoss, match="entries after 1:2 are missing"):
             await read_all(reader)
 
 

@@ -28,7 +28,7 @@ def test_payload_when_any_bit_of_it_changed_then_is_refused(
     sealed = bytearray(DataKey(key).seal(iv, payload))
     at = data.draw(st.integers(0, len(sealed) - 1))
     sealed[at] ^= 1 << data.draw(st.integers(0, 7))
-    with pytest.raises(CryptoError, match="its bytes are not as they were encrypted"):
+    with pytest.raises(CryptoError, match="its bytes were modified, or encrypted with another key"):
         DataKey(key).open(iv, bytes(sealed))
 
 
@@ -58,9 +58,9 @@ def test_data_key_when_wrapped_then_its_private_key_alone_unwraps_it(
 
 @pytest.mark.parametrize("pem", [b"", b"no key", b"-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n"])
 def test_key_when_it_is_none_then_the_error_says_so(pem: bytes) -> None:
-    with pytest.raises(CryptoError, match="it is no public key in PEM"):
+    with pytest.raises(CryptoError, match="it is not a public key in PEM"):
         wrapped(pem, bytes(32))
-    with pytest.raises(CryptoError, match="it is no private key in PEM without a password"):
+    with pytest.raises(CryptoError, match="it is not a private key in PEM without a password"):
         unwrapped(pem, bytes(256))
 
 

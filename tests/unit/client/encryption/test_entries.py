@@ -11,15 +11,9 @@ from interpulse.model.errors import CryptoError
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.entries import ParsedEntry
 from tests.support.encryption_keys import KeyFiles
+from tests.support.fake_clock import FakeClock
 
 TOPIC = "persistent://public/default/t"
-
-
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 class CountingReader:
@@ -61,7 +55,7 @@ def test_entry_when_sealed_for_several_then_each_of_them_opens_it(orders: KeyFil
 
 
 def test_data_key_when_four_hours_old_then_there_is_a_new_one(orders: KeyFiles) -> None:
-    clock, reader = Clock(), CountingReader(orders)
+    clock, reader = FakeClock(), CountingReader(orders)
     encryptor = Encryptor(TOPIC, ["k"], reader, "fail", clock)
     decryptor = Decryptor(TOPIC, reader, clock)
     values = []
@@ -81,7 +75,7 @@ def test_parameters_when_one_data_key_is_used_then_never_repeat(orders: KeyFiles
 def test_data_key_when_it_cannot_be_renewed_then_the_old_one_is_used_on(
     orders: KeyFiles, caplog: pytest.LogCaptureFixture
 ) -> None:
-    clock, reader = Clock(), CountingReader(orders)
+    clock, reader = FakeClock(), CountingReader(orders)
     encryptor = Encryptor(TOPIC, ["k"], reader, "fail", clock)
     first = sealed(encryptor)
     clock.now, reader.broken = 5 * 3600.0, True
@@ -96,8 +90,8 @@ def test_entry_when_it_cannot_be_sealed_then_fails_or_goes_as_it_is(
 ) -> None:
     reader = CountingReader(orders)
     reader.broken = True
-    strict, lenient = (Encryptor(TOPIC, ["k"], reader, action, Clock()) for action in ("fail", "send"))
-    said = rf"messages for {TOPIC} cannot be encrypted with the public key 'k': vault is sealed; mend the key$"
+    strict, lenient = (Encryptor(TOPIC, ["k"], reader, action, FakeClock()) for action in ("fail", "send"))
+    said = rf"messages for {TOPIC} cannot be encrypted with the public key 'k': vault is sealed; fix the key$"
     for attempt in (strict.open, strict.open, lambda: sealed(strict)):
         with pytest.raises(CryptoError, match=said):
             attempt()

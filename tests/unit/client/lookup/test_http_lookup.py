@@ -80,7 +80,7 @@ async def test_http_partitions_when_the_failure_may_pass_then_asks_again(web: St
 async def test_http_partitions_when_the_answer_is_something_else_then_asks_once(web: StubWeb, answer: object) -> None:
     web.answer("GET", PARTITIONS, answer)
     lookup = over_http(web)
-    with pytest.raises(UnknownError, match=r"answered GET .* with something else than"):
+    with pytest.raises(UnknownError, match=r"answered GET .* with something other than"):
         await lookup.partitions(TOPIC, create=False)
     await lookup.close()
     assert len(web.asked) == 1

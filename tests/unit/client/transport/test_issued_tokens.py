@@ -14,6 +14,7 @@ from interpulse.client.tls import TlsOptions
 from interpulse.client.transport.issued_tokens import IssuedTokens
 from interpulse.model.errors import AuthenticationError
 from tests.support.certificates import Authority
+from tests.support.fake_clock import FakeClock
 from tests.support.issuer import AUDIENCE, Issuer
 
 TOKEN = "/token"
@@ -25,22 +26,15 @@ def issuer() -> Iterator[Issuer]:
         yield running
 
 
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-def tokens(issuer: Issuer, directory: Path, clock: Clock | None = None, **more: str) -> IssuedTokens:
+def tokens(issuer: Issuer, directory: Path, clock: FakeClock | None = None, **more: str) -> IssuedTokens:
     key = issuer.key_file(directory / "key.json", "app", **more)
-    return IssuedTokens(Credentials.oauth2(issuer.url, str(key), audience=AUDIENCE), None, now=clock or Clock())
+    return IssuedTokens(Credentials.oauth2(issuer.url, str(key), audience=AUDIENCE), None, now=clock or FakeClock(0.0))
 
 
 async def test_token_when_many_want_it_then_is_asked_for_once_until_shortly_before_its_end(
     issuer: Issuer, tmp_path: Path
 ) -> None:
-    clock = Clock()
+    clock = FakeClock(0.0)
     given = tokens(issuer, tmp_path, clock)
     assert len(set(await asyncio.gather(*(given.current() for _ in range(10))))) == 1
     clock.now = 3569.0
@@ -52,7 +46,7 @@ async def test_token_when_many_want_it_then_is_asked_for_once_until_shortly_befo
 
 
 async def test_token_when_a_broker_no_longer_takes_it_then_another_is_asked_for(issuer: Issuer, tmp_path: Path) -> None:
-    clock = Clock()
+    clock = FakeClock(0.0)
     given = tokens(issuer, tmp_path, clock)
     await given.current()
     await given.current(refused=True)  # of another connection, which was asked at the same moment

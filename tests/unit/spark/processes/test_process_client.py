@@ -84,5 +84,5 @@ async def test_attempt_when_it_fails_after_waiting_then_is_no_part_of_a_later_ou
 
     with pytest.raises(NotAllowed):
         await patiently(session, attempt)
-    assert (outages.waiting(0.0), outages.take_healed()) == (None, [])
+    assert (outages.waiting(0.0), outages.take_resolved()) == (None, [])
     await session.close()

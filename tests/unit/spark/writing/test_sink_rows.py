@@ -29,7 +29,7 @@ def test_value_alone_is_enough_when_the_topic_is_an_option():
 
 def test_columns_of_a_read_are_accepted_back_with_a_warning(caplog):
     check_write_schema(options(topic="t"), schema(value=BinaryType(), __messageId=BinaryType(), __ledgerId=LongType()))
-    assert "not written, brokers give them anew columns=__ledgerId, __messageId" in caplog.text
+    assert "not written, brokers assign them again columns=__ledgerId, __messageId" in caplog.text
 
 
 def test_clusters_that_a_message_goes_to_are_a_column():

@@ -3,7 +3,7 @@
 import pytest
 from pyspark.sql.types import BinaryType
 
-from interpulse.client.outages import Healed
+from interpulse.client.outages import ResolvedOutage
 from interpulse.model.ids import Position
 from interpulse.spark.lanes import LaneState
 from interpulse.spark.options.option import OptionError
@@ -34,7 +34,7 @@ def test_lane_that_several_tasks_used_in_turn_keeps_its_highest_id(tmp_path):
 
 
 def test_what_healed_within_tasks_is_told_with_reason_and_remedy(tmp_path, caplog):
-    gone = Healed("pulsar://who:secret@a:1", "no answer within 3 s", 1, 2.5)
+    gone = ResolvedOutage("pulsar://who:secret@a:1", "no answer within 3 s", 1, 2.5)
     writer_of(checkpointLocation=str(tmp_path)).commit([WrittenMessage([gone]), None, WrittenMessage([gone])], 0)
     (healed,) = (LaneFiles(str(tmp_path / "interpulse")).summary() or {})["healed"]
     assert (healed["place"], healed["count"], healed["seconds"]) == ("pulsar://***@a:1", 2, 5.0)

@@ -15,7 +15,7 @@ from interpulse.storage.api import LogDamaged, LogEntry, LogFenced
 from interpulse.storage.logs.journal import JournalClient, LedgerWriter
 from interpulse.storage.logs.topic_log import TopicLog
 from interpulse.storage.memory import MemoryJournal
-from tests.unit.storage.logs.test_topic_log import NAME, Bench, bench, fill
+from tests.unit.storage.logs.test_topic_log import NAME, LogBench, bench, fill
 
 __all__ = ["bench"]
 
@@ -37,13 +37,13 @@ async def kept(log: TopicLog, start: Position = EARLIEST) -> list[LogEntry]:
     return await log.compacted.read(start, entries_max=1000, bytes_max=10**9)
 
 
-async def filled(bench: Bench, count: int = 10) -> TopicLog:
+async def filled(bench: LogBench, count: int = 10) -> TopicLog:
     log, listener = await bench.open()
     await fill(log, listener, *(b"payload %d" % number for number in range(count)))
     return log
 
 
-async def test_log_that_was_never_compacted_has_no_compacted_ledger(bench: Bench) -> None:
+async def test_log_that_was_never_compacted_has_no_compacted_ledger(bench: LogBench) -> None:
     log = await filled(bench)
     assert log.compacted.current is None
     assert await kept(log) == []
@@ -52,7 +52,7 @@ async def test_log_that_was_never_compacted_has_no_compacted_ledger(bench: Bench
     assert "compactedLedger" not in await bench.record()
 
 
-async def test_replace_keeps_entries_with_their_positions_through_a_restart(bench: Bench) -> None:
+async def test_replace_keeps_entries_with_their_positions_through_a_restart(bench: LogBench) -> None:
     log = await filled(bench)
     entries = await compact(log, 1, 4, 5, 9)
     made = log.compacted.current
@@ -66,7 +66,7 @@ async def test_replace_keeps_entries_with_their_positions_through_a_restart(benc
     assert await log.compacted.last() == entries[-1]
 
 
-async def test_read_from_every_position_begins_at_the_next_entry_kept(bench: Bench) -> None:
+async def test_read_from_every_position_begins_at_the_next_entry_kept(bench: LogBench) -> None:
     log = await filled(bench)
     entries = await compact(log, 1, 4, 5, 9)
     ledger = log.last_position.ledger
@@ -76,7 +76,7 @@ async def test_read_from_every_position_begins_at_the_next_entry_kept(bench: Ben
     assert await kept(log, Position(ledger + 1, 0)) == []
 
 
-async def test_read_in_steps_meets_every_entry_once(bench: Bench) -> None:
+async def test_read_in_steps_meets_every_entry_once(bench: LogBench) -> None:
     log = await filled(bench)
     entries = await compact(log, *range(10))
     found: list[LogEntry] = []
@@ -89,7 +89,7 @@ async def test_read_in_steps_meets_every_entry_once(bench: Bench) -> None:
     assert len(await log.compacted.read(EARLIEST, entries_max=9, bytes_max=1)) == 1, "at least one"
 
 
-async def test_first_when_the_predicate_is_monotone_then_first_match(bench: Bench) -> None:
+async def test_first_when_the_predicate_is_monotone_then_first_match(bench: LogBench) -> None:
     log = await filled(bench)
     entries = await compact(log, 1, 4, 5, 9)
     assert await log.compacted.first(lambda each: each.entry >= b"payload 5") == entries[2]
@@ -97,7 +97,7 @@ async def test_first_when_the_predicate_is_monotone_then_first_match(bench: Benc
     assert await log.compacted.first(lambda each: False) is None
 
 
-async def test_second_compaction_replaces_the_first_and_gives_its_room_back(bench: Bench) -> None:
+async def test_second_compaction_replaces_the_first_and_gives_its_room_back(bench: LogBench) -> None:
     log = await filled(bench)
     await compact(log, 1, 4)
     old = log.compacted.current
@@ -110,7 +110,7 @@ async def test_second_compaction_replaces_the_first_and_gives_its_room_back(benc
     assert await bench.metadata.get(f"/ledgers/L{old.ledger_id:010d}") is None
 
 
-async def test_empty_result_is_a_compacted_ledger_too(bench: Bench) -> None:
+async def test_empty_result_is_a_compacted_ledger_too(bench: LogBench) -> None:
     log = await filled(bench)
     await compact(log)
     await bench.restart()
@@ -121,7 +121,7 @@ async def test_empty_result_is_a_compacted_ledger_too(bench: Bench) -> None:
     assert await log.compacted.last() is None
 
 
-async def test_trim_and_roll_leave_the_compacted_ledger_alone(bench: Bench) -> None:
+async def test_trim_and_roll_leave_the_compacted_ledger_alone(bench: LogBench) -> None:
     log = await filled(bench)
     entries = await compact(log, 1, 4)
     await log.roll()
@@ -133,7 +133,7 @@ async def test_trim_and_roll_leave_the_compacted_ledger_alone(bench: Bench) -> N
     assert await kept(log) == entries
 
 
-async def test_terminated_log_can_be_compacted(bench: Bench) -> None:
+async def test_terminated_log_can_be_compacted(bench: LogBench) -> None:
     log = await filled(bench)
     await log.terminate()
     entries = await compact(log, 9)
@@ -143,7 +143,7 @@ async def test_terminated_log_can_be_compacted(bench: Bench) -> None:
     assert await kept(log) == entries
 
 
-async def test_drop_forgets_everything(bench: Bench) -> None:
+async def test_drop_forgets_everything(bench: LogBench) -> None:
     log = await filled(bench)
     await compact(log, 1, 4)
     old = log.compacted.current
@@ -156,7 +156,7 @@ async def test_drop_forgets_everything(bench: Bench) -> None:
     assert log.compacted.current is None
 
 
-async def test_deletion_of_the_log_takes_the_compacted_ledger_along(bench: Bench) -> None:
+async def test_deletion_of_the_log_takes_the_compacted_ledger_along(bench: LogBench) -> None:
     log = await filled(bench)
     await compact(log, 1, 4)
     made = log.compacted.current
@@ -168,7 +168,7 @@ async def test_deletion_of_the_log_takes_the_compacted_ledger_along(bench: Bench
         await kept(log)
 
 
-async def test_log_when_recreated_during_compaction_then_has_no_compacted_ledger(bench: Bench) -> None:
+async def test_log_when_recreated_during_compaction_then_has_no_compacted_ledger(bench: LogBench) -> None:
     log = await filled(bench)
 
     async def source() -> AsyncIterator[Sequence[LogEntry]]:
@@ -181,7 +181,7 @@ async def test_log_when_recreated_during_compaction_then_has_no_compacted_ledger
     assert "compactedLedger" not in await bench.record()
 
 
-async def test_source_that_fails_leaves_the_old_state_and_no_ledger(bench: Bench) -> None:
+async def test_source_that_fails_leaves_the_old_state_and_no_ledger(bench: LogBench) -> None:
     log = await filled(bench)
     entries = await compact(log, 1)
     before = await bench.metadata.children("/ledgers")
@@ -199,7 +199,7 @@ async def test_source_that_fails_leaves_the_old_state_and_no_ledger(bench: Bench
     assert not await bench.store.journal.recover(made.ledger_id + 1)
 
 
-async def test_cancellation_while_writing_leaves_the_old_state(bench: Bench) -> None:
+async def test_cancellation_while_writing_leaves_the_old_state(bench: LogBench) -> None:
     log = await filled(bench)
     entries = await compact(log, 1)
     reached = asyncio.Event()
@@ -217,7 +217,7 @@ async def test_cancellation_while_writing_leaves_the_old_state(bench: Bench) -> 
     assert await kept(log) == entries
 
 
-async def test_cancellation_while_committing_ends_with_what_is_stored(bench: Bench) -> None:
+async def test_cancellation_while_committing_ends_with_what_is_stored(bench: LogBench) -> None:
     log = await filled(bench)
     entries = await log.read(EARLIEST, entries_max=2, bytes_max=10**9)
     commit = bench.metadata.commit
@@ -239,7 +239,7 @@ async def test_cancellation_while_committing_ends_with_what_is_stored(bench: Ben
     assert await kept(log) == entries
 
 
-async def test_reader_goes_on_when_the_ledger_is_replaced_under_it(bench: Bench) -> None:
+async def test_reader_goes_on_when_the_ledger_is_replaced_under_it(bench: LogBench) -> None:
     log = await filled(bench)
     await compact(log, *range(10))
     first = await log.compacted.read(EARLIEST, entries_max=2, bytes_max=10**9)
@@ -257,7 +257,7 @@ def spoil(path: Path, offset: int) -> None:
 
 
 @pytest.mark.parametrize("bench", ["segments"], indirect=True)
-async def test_damaged_compacted_ledger_fences_the_log_and_then_refuses_to_open(bench: Bench) -> None:
+async def test_damaged_compacted_ledger_fences_the_log_and_then_refuses_to_open(bench: LogBench) -> None:
     log = await filled(bench)
     await compact(log, 1, 4)
     made = log.compacted.current
@@ -300,7 +300,7 @@ async def test_ledger_writer_when_a_write_fails_then_raises() -> None:
         await task
 
 
-async def slow_commits(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> tuple[asyncio.Event, asyncio.Event]:
+async def slow_commits(bench: LogBench, monkeypatch: pytest.MonkeyPatch) -> tuple[asyncio.Event, asyncio.Event]:
     """The next commit begins, and ends only when it may: two events."""
     begun, allowed = asyncio.Event(), asyncio.Event()
     commit = bench.metadata.commit
@@ -316,7 +316,7 @@ async def slow_commits(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> tuple[a
 
 @pytest.mark.parametrize("before", [(), (1, 2)], ids=["first", "second"])
 async def test_drop_while_a_replacement_is_committed_without_a_waiter_leaves_nothing(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch, before: tuple[int, ...]
+    bench: LogBench, monkeypatch: pytest.MonkeyPatch, before: tuple[int, ...]
 ) -> None:
     log = await filled(bench)
     if before:
@@ -334,7 +334,7 @@ async def test_drop_while_a_replacement_is_committed_without_a_waiter_leaves_not
 
 
 async def test_close_when_cancelled_then_the_commit_under_way_goes_on(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    bench: LogBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = await filled(bench)
     begun, allowed = await slow_commits(bench, monkeypatch)

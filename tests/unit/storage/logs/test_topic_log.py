@@ -41,7 +41,7 @@ from tests.unit.storage.listeners import Listener, read_all
 NAME = "public/default/persistent/a%2Fb"
 
 
-class Bench:
+class LogBench:
     """A store that can be restarted over what it kept."""
 
     def __init__(self, kind: str, directory: Path, nodes: ZooKeeperClient | None = None) -> None:
@@ -94,7 +94,7 @@ class Bench:
 
 
 @pytest.fixture(params=["memory", "segments", "bookkeeper"])
-async def bench(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Bench]:
+async def bench(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[LogBench]:
     async with AsyncExitStack() as engines:
         nodes = None
         if request.param == "bookkeeper":
@@ -102,7 +102,7 @@ async def bench(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
             nodes = await ZooKeeperClient.connect(await zookeeper.listen())
             engines.push_async_callback(nodes.close)
             await engines.enter_async_context(scripted_bookies(nodes, 3))
-        made = Bench(request.param, tmp_path, nodes)
+        made = LogBench(request.param, tmp_path, nodes)
         await made.start()
         yield made
         await made.store.close()
@@ -114,7 +114,7 @@ async def fill(log: TopicLog, listener: Listener, *payloads: bytes) -> list[Posi
     return positions
 
 
-async def test_append_when_durable_then_positions_are_dense_from_zero_and_readable(bench: Bench) -> None:
+async def test_append_when_durable_then_positions_are_dense_from_zero_and_readable(bench: LogBench) -> None:
     log, listener = await bench.open()
     ledger = log.last_position.ledger
     assert log.last_position == Position(ledger, -1)
@@ -134,7 +134,7 @@ async def test_append_when_durable_then_positions_are_dense_from_zero_and_readab
     assert [(each.entries, each.size) for each in log.ledgers] == [(3, 6)]
 
 
-async def test_append_when_many_in_one_turn_then_one_group_per_log(bench: Bench) -> None:
+async def test_append_when_many_in_one_turn_then_one_group_per_log(bench: LogBench) -> None:
     one, heard_one = await bench.open("t/n/persistent/one")
     two, heard_two = await bench.open("t/n/persistent/two")
     for number in range(200):
@@ -148,7 +148,7 @@ async def test_append_when_many_in_one_turn_then_one_group_per_log(bench: Bench)
     assert await read_all(two) == [b"2-%d" % number for number in range(200)]
 
 
-async def test_append_of_several_then_as_one_by_one_and_durable_together(bench: Bench) -> None:
+async def test_append_of_several_then_as_one_by_one_and_durable_together(bench: LogBench) -> None:
     log, listener = await bench.open()
     first = log.append(b"one")
     last = log.append(b"two", b"", b"four")
@@ -162,7 +162,7 @@ async def test_append_of_several_then_as_one_by_one_and_durable_together(bench: 
         log.append(b"six", b"seven")
 
 
-async def test_read_when_bounded_then_never_more_but_at_least_one(bench: Bench) -> None:
+async def test_read_when_bounded_then_never_more_but_at_least_one(bench: LogBench) -> None:
     log, listener = await bench.open()
     await fill(log, listener, *[b"x" * 10 for _ in range(10)])
     for read in (log.read, log.read_cached):
@@ -172,7 +172,7 @@ async def test_read_when_bounded_then_never_more_but_at_least_one(bench: Bench) 
             assert len(entries) == expected, (read, bounds)
 
 
-async def test_roll_when_not_empty_then_next_ledger_and_reads_cross(bench: Bench) -> None:
+async def test_roll_when_not_empty_then_next_ledger_and_reads_cross(bench: LogBench) -> None:
     log, listener = await bench.open()
     await log.roll()
     assert len(log.ledgers) == 1, "an empty ledger is not rolled"
@@ -194,7 +194,7 @@ async def test_roll_when_not_empty_then_next_ledger_and_reads_cross(bench: Bench
     assert log.entries_between(EARLIEST, LATEST) == 4
 
 
-async def test_append_when_roll_is_under_way_then_order_is_kept(bench: Bench) -> None:
+async def test_append_when_roll_is_under_way_then_order_is_kept(bench: LogBench) -> None:
     log, listener = await bench.open()
     await fill(log, listener, b"0")
     rolling = asyncio.ensure_future(log.roll())
@@ -220,7 +220,7 @@ async def test_append_when_roll_is_under_way_then_order_is_kept(bench: Bench) ->
     ids=["entries", "bytes", "entries-old-enough", "age"],
 )
 async def test_ledger_when_a_limit_is_reached_then_rolled_by_itself(
-    bench: Bench, config: LogConfig, age_ms: int
+    bench: LogBench, config: LogConfig, age_ms: int
 ) -> None:
     bench.config = config
     await bench.restart()
@@ -234,7 +234,7 @@ async def test_ledger_when_a_limit_is_reached_then_rolled_by_itself(
     assert len(log.ledgers) == 2
 
 
-async def test_ledger_when_full_but_young_then_not_rolled(bench: Bench) -> None:
+async def test_ledger_when_full_but_young_then_not_rolled(bench: LogBench) -> None:
     bench.config = LogConfig(ledger_entries_max=1, ledger_age_min_ms=60_000)
     await bench.restart()
     log, listener = await bench.open()
@@ -242,7 +242,7 @@ async def test_ledger_when_full_but_young_then_not_rolled(bench: Bench) -> None:
     assert log._rolling is None
 
 
-async def test_open_when_loaded_again_then_new_ledger_and_empty_ones_are_dropped(bench: Bench) -> None:
+async def test_open_when_loaded_again_then_new_ledger_and_empty_ones_are_dropped(bench: LogBench) -> None:
     log, listener = await bench.open()
     await fill(log, listener, b"a", b"b")
     last = log.last_position
@@ -261,7 +261,7 @@ async def test_open_when_loaded_again_then_new_ledger_and_empty_ones_are_dropped
     assert log.append(b"c") == Position(newest, 0)
 
 
-async def test_trim_when_ledgers_lie_before_then_only_these_go(bench: Bench) -> None:
+async def test_trim_when_ledgers_lie_before_then_only_these_go(bench: LogBench) -> None:
     log, listener = await bench.open()
     for payload in (b"a", b"b", b"c"):
         await fill(log, listener, payload * 200, payload * 200)
@@ -284,7 +284,7 @@ async def test_trim_when_ledgers_lie_before_then_only_these_go(bench: Bench) -> 
 
 
 async def test_close_when_a_trim_is_being_stored_then_waits_for_it(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    bench: LogBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log, listener = await bench.open()
     await fill(log, listener, b"a" * 200, b"b" * 200)
@@ -309,7 +309,7 @@ async def test_close_when_a_trim_is_being_stored_then_waits_for_it(
     assert log.first_position is None
 
 
-async def test_terminate_when_done_then_no_more_appends_ever(bench: Bench) -> None:
+async def test_terminate_when_done_then_no_more_appends_ever(bench: LogBench) -> None:
     log, listener = await bench.open()
     positions = [log.append(b"a"), log.append(b"b")]
     assert await log.terminate() == positions[-1]
@@ -332,7 +332,7 @@ async def test_terminate_when_done_then_no_more_appends_ever(bench: Bench) -> No
     assert log.terminated
 
 
-async def test_terminate_when_metadata_is_down_then_log_goes_on_or_is_opened_again(bench: Bench) -> None:
+async def test_terminate_when_metadata_is_down_then_log_goes_on_or_is_opened_again(bench: LogBench) -> None:
     log, listener = await bench.open()
     metadata, bench.store.records._metadata = bench.store.records._metadata, MemoryMetadataStore()
     await bench.store.records._metadata.close()
@@ -348,7 +348,7 @@ async def test_terminate_when_metadata_is_down_then_log_goes_on_or_is_opened_aga
     await fill(log, listener, b"a")
 
 
-async def test_open_when_absent_then_created_or_refused(bench: Bench) -> None:
+async def test_open_when_absent_then_created_or_refused(bench: LogBench) -> None:
     with pytest.raises(LogNotFound):
         await bench.open(create=False)
     assert not await bench.store.exists(NAME)
@@ -356,7 +356,7 @@ async def test_open_when_absent_then_created_or_refused(bench: Bench) -> None:
     assert await bench.store.exists(NAME)
 
 
-async def test_delete_when_open_then_everything_goes_and_ids_are_not_reused(bench: Bench) -> None:
+async def test_delete_when_open_then_everything_goes_and_ids_are_not_reused(bench: LogBench) -> None:
     log, listener = await bench.open()
     await fill(log, listener, b"a")
     await bench.metadata.commit([Put(f"/managed-ledgers/{NAME}/sub", b"{}")])
@@ -375,7 +375,7 @@ async def test_delete_when_open_then_everything_goes_and_ids_are_not_reused(benc
     assert third.ledgers[0].ledger_id > again.ledgers[0].ledger_id
 
 
-async def test_delete_of_several_then_all_go_with_other_changes_or_none(bench: Bench) -> None:
+async def test_delete_of_several_then_all_go_with_other_changes_or_none(bench: LogBench) -> None:
     log, listener = await bench.open()
     await fill(log, listener, b"a")
     other = f"{NAME}-other"
@@ -392,7 +392,7 @@ async def test_delete_of_several_then_all_go_with_other_changes_or_none(bench: B
     assert await bench.metadata.get("/mine") is None
 
 
-async def test_delete_when_record_vanished_before_roll_then_roll_does_not_bring_it_back(bench: Bench) -> None:
+async def test_delete_when_record_vanished_before_roll_then_roll_does_not_bring_it_back(bench: LogBench) -> None:
     log, listener = await bench.open()
     await fill(log, listener, b"a")
     await bench.store.records.delete(NAME)
@@ -402,7 +402,7 @@ async def test_delete_when_record_vanished_before_roll_then_roll_does_not_bring_
 
 
 async def test_log_when_another_process_began_a_ledger_then_fenced_without_changes(
-    bench: Bench,
+    bench: LogBench,
 ) -> None:
     for change in ("roll", "trim", "terminate"):
         log, listener = await bench.open()
@@ -426,7 +426,7 @@ async def test_log_when_another_process_began_a_ledger_then_fenced_without_chang
 
 
 async def test_open_when_another_is_faster_then_refused_and_its_record_stays(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    bench: LogBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log, listener = await bench.open()
     await fill(log, listener, b"a")
@@ -448,7 +448,7 @@ async def test_open_when_another_is_faster_then_refused_and_its_record_stays(
 
 
 async def test_change_when_the_session_ends_meanwhile_then_not_tried_again(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    bench: LogBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log, listener = await bench.open()
     await fill(log, listener, b"a")
@@ -467,7 +467,7 @@ async def test_change_when_the_session_ends_meanwhile_then_not_tried_again(
     assert await bench.record() == before
 
 
-async def test_close_when_entries_are_pending_then_durable_and_fenced(bench: Bench) -> None:
+async def test_close_when_entries_are_pending_then_durable_and_fenced(bench: LogBench) -> None:
     log, listener = await bench.open()
     last = log.append(b"a")
     await log.close()
@@ -492,7 +492,7 @@ class Broken:
         return getattr(self._journal, name)
 
 
-async def test_log_when_a_write_fails_then_reported_once_and_pending_entries_fail(bench: Bench) -> None:
+async def test_log_when_a_write_fails_then_reported_once_and_pending_entries_fail(bench: LogBench) -> None:
     log, listener = await bench.open()
     await fill(log, listener, b"a")
     log._journal = Broken(bench.store.journal)  # type: ignore[assignment]
@@ -512,7 +512,7 @@ async def test_log_when_a_write_fails_then_reported_once_and_pending_entries_fai
     assert await read_all(again) == [b"a"]
 
 
-async def test_close_when_the_last_write_fails_then_returns_and_log_can_be_opened(bench: Bench) -> None:
+async def test_close_when_the_last_write_fails_then_returns_and_log_can_be_opened(bench: LogBench) -> None:
     log, listener = await bench.open()
     log._journal = Broken(bench.store.journal)  # type: ignore[assignment]
     log.append(b"a")
@@ -522,7 +522,7 @@ async def test_close_when_the_last_write_fails_then_returns_and_log_can_be_opene
 
 
 async def test_roll_by_itself_when_metadata_is_down_then_tried_again_and_entries_are_durable_meanwhile(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    bench: LogBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("interpulse.storage.logs.topic_log._AGAIN_S", 0.01)
     bench.config = LogConfig(ledger_entries_max=1, ledger_age_min_ms=0)
@@ -549,7 +549,7 @@ async def test_roll_by_itself_when_metadata_is_down_then_tried_again_and_entries
     await fill(log, listener, b"d")
 
 
-async def test_roll_by_itself_when_the_log_has_no_record_any_more_then_it_fails(bench: Bench) -> None:
+async def test_roll_by_itself_when_the_log_has_no_record_any_more_then_it_fails(bench: LogBench) -> None:
     bench.config = LogConfig(ledger_entries_max=1, ledger_age_min_ms=0)
     await bench.restart()
     log, listener = await bench.open()
@@ -560,7 +560,7 @@ async def test_roll_by_itself_when_the_log_has_no_record_any_more_then_it_fails(
     assert isinstance(listener.error, LogNotFound)
 
 
-async def test_close_when_a_roll_is_under_way_then_it_is_ended(bench: Bench) -> None:
+async def test_close_when_a_roll_is_under_way_then_it_is_ended(bench: LogBench) -> None:
     bench.config = LogConfig(ledger_entries_max=1, ledger_age_min_ms=0)
     await bench.restart()
     log, listener = await bench.open()
@@ -572,7 +572,7 @@ async def test_close_when_a_roll_is_under_way_then_it_is_ended(bench: Bench) -> 
     assert await read_all(log) == [b"a"]
 
 
-async def test_record_when_log_changes_then_foreign_properties_stay(bench: Bench) -> None:
+async def test_record_when_log_changes_then_foreign_properties_stay(bench: LogBench) -> None:
     key = f"/managed-ledgers/{NAME}"
     await bench.metadata.commit([Put(key, json.dumps({"ledgers": [], "properties": {"k": "v"}, "x": 1}).encode())])
     log, listener = await bench.open(create=False)
@@ -586,14 +586,14 @@ async def test_record_when_log_changes_then_foreign_properties_stay(bench: Bench
     assert [row["ledgerId"] for row in rows] == [row.ledger_id for row in log.ledgers]
 
 
-async def test_open_when_record_is_not_understood_then_refused_naming_the_log(bench: Bench) -> None:
+async def test_open_when_record_is_not_understood_then_refused_naming_the_log(bench: LogBench) -> None:
     for value in (b"{", b"[]", b'{"ledgers":[{}]}'):
         await bench.metadata.commit([Put(f"/managed-ledgers/{NAME}", value)])
         with pytest.raises(MetadataUnavailable, match="a%2Fb"):
             await bench.open()
 
 
-async def test_cache_when_bound_is_reached_then_oldest_go_and_reads_still_work(bench: Bench) -> None:
+async def test_cache_when_bound_is_reached_then_oldest_go_and_reads_still_work(bench: LogBench) -> None:
     bench.config = LogConfig(cache_bytes_max=1000)
     await bench.restart()
     log, listener = await bench.open()
@@ -610,7 +610,9 @@ async def test_cache_when_bound_is_reached_then_oldest_go_and_reads_still_work(b
     assert bench.store.cache.bytes_held == 0
 
 
-async def test_last_appended_when_rolled_while_entries_are_on_their_way_then_still_the_last_one(bench: Bench) -> None:
+async def test_last_appended_when_rolled_while_entries_are_on_their_way_then_still_the_last_one(
+    bench: LogBench,
+) -> None:
     log, listener = await bench.open()
     await fill(log, listener, b"a")
     rolling = asyncio.ensure_future(log.roll())
@@ -625,7 +627,7 @@ async def test_last_appended_when_rolled_while_entries_are_on_their_way_then_sti
     await asyncio.wait([rolling])
 
 
-async def test_roll_when_the_first_entry_is_on_its_way_then_waits_for_it(bench: Bench) -> None:
+async def test_roll_when_the_first_entry_is_on_its_way_then_waits_for_it(bench: LogBench) -> None:
     log, listener = await bench.open()
     first = log.append(b"first")
     await log.roll()

@@ -26,7 +26,7 @@ LOG = "t/n/persistent/x"
 ABOVE = f"/managed-ledgers/{LOG}"
 
 
-class Bench:
+class CursorsBench:
     def __init__(self) -> None:
         self.metadata = MemoryMetadataStore()
         self.ledgers = Ledgers()
@@ -46,15 +46,15 @@ class Bench:
 
 
 @pytest.fixture
-def bench() -> Bench:
-    return Bench()
+def bench() -> CursorsBench:
+    return CursorsBench()
 
 
 def at(entry: int, **more: Any) -> CursorRecord:
     return CursorRecord(Position(7, entry), **more)
 
 
-async def test_cursor_when_flushed_then_goes_into_its_ledger_and_the_record_names_it(bench: Bench) -> None:
+async def test_cursor_when_flushed_then_goes_into_its_ledger_and_the_record_names_it(bench: CursorsBench) -> None:
     cursors = bench.open()
     await cursors.put("s", at(0, properties={"a": "b"}))
     assert await bench.record() == (at(0, properties={"a": "b"}), IN_RECORD)
@@ -74,7 +74,7 @@ async def test_cursor_when_flushed_then_goes_into_its_ledger_and_the_record_name
     assert await bench.metadata.get(f"{ABOVE}/s") == stored
 
 
-async def test_topic_when_its_broker_is_killed_then_its_cursors_are_as_flushed_last(bench: Bench) -> None:
+async def test_topic_when_its_broker_is_killed_then_its_cursors_are_as_flushed_last(bench: CursorsBench) -> None:
     cursors = bench.open()
     for name in ("s", "t"):
         await cursors.put(name, at(0, properties={"of": name}))
@@ -87,7 +87,7 @@ async def test_topic_when_its_broker_is_killed_then_its_cursors_are_as_flushed_l
     assert bench.ledgers.there == {}
 
 
-async def test_topic_when_closed_then_records_hold_the_states_and_ledgers_are_gone(bench: Bench) -> None:
+async def test_topic_when_closed_then_records_hold_the_states_and_ledgers_are_gone(bench: CursorsBench) -> None:
     cursors = bench.open()
     for name in ("s", "t", "u"):
         await cursors.put(name, at(0))
@@ -97,7 +97,7 @@ async def test_topic_when_closed_then_records_hold_the_states_and_ledgers_are_go
     assert bench.ledgers.there == {}
 
 
-async def test_earlier_owner_when_the_topic_was_taken_over_then_changes_nothing(bench: Bench) -> None:
+async def test_earlier_owner_when_the_topic_was_taken_over_then_changes_nothing(bench: CursorsBench) -> None:
     zombie = bench.open()
     for name in ("s", "t"):
         await zombie.put(name, at(0))
@@ -117,7 +117,7 @@ async def test_earlier_owner_when_the_topic_was_taken_over_then_changes_nothing(
 
 
 async def test_next_owner_when_the_earlier_one_closes_the_topic_then_has_its_state(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    bench: CursorsBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     zombie = bench.open()
     await zombie.put("s", at(0))
@@ -138,7 +138,7 @@ async def test_next_owner_when_the_earlier_one_closes_the_topic_then_has_its_sta
 
 
 @pytest.mark.parametrize("left", ["nothing", "an empty ledger"])
-async def test_ledger_when_empty_then_the_record_counts(bench: Bench, left: str) -> None:
+async def test_ledger_when_empty_then_the_record_counts(bench: CursorsBench, left: str) -> None:
     ledger = await bench.ledgers.create(Quorum(1, 1, 1))
     if left == "nothing":
         await bench.ledgers.delete(ledger.ledger_id)
@@ -148,7 +148,9 @@ async def test_ledger_when_empty_then_the_record_counts(bench: Bench, left: str)
     assert await bench.record() == (at(6), IN_RECORD)
 
 
-async def test_topic_when_a_cursor_cannot_be_recovered_then_is_not_loaded_and_nothing_changes(bench: Bench) -> None:
+async def test_topic_when_a_cursor_cannot_be_recovered_then_is_not_loaded_and_nothing_changes(
+    bench: CursorsBench,
+) -> None:
     cursors = bench.open()
     await cursors.put("s", at(0))
     await cursors.flush({"s": at(1)})
@@ -162,13 +164,13 @@ async def test_topic_when_a_cursor_cannot_be_recovered_then_is_not_loaded_and_no
 
 
 @pytest.mark.parametrize("value", [b"", b"rubbish"])
-async def test_record_that_cannot_be_understood_is_refused_with_its_name(bench: Bench, value: bytes) -> None:
+async def test_record_that_cannot_be_understood_is_refused_with_its_name(bench: CursorsBench, value: bytes) -> None:
     await bench.metadata.commit([Put(f"{ABOVE}/my+sub", value)])
     with pytest.raises(MetadataUnavailable, match="the cursor my sub of t/n/persistent/x cannot be understood"):
         await bench.open().load()
 
 
-async def test_flush_when_its_ledger_fails_then_goes_into_the_record(bench: Bench) -> None:
+async def test_flush_when_its_ledger_fails_then_goes_into_the_record(bench: CursorsBench) -> None:
     cursors = bench.open()
     await cursors.put("s", at(0))
     await cursors.flush({"s": at(1)})
@@ -181,7 +183,7 @@ async def test_flush_when_its_ledger_fails_then_goes_into_the_record(bench: Benc
     assert await bench.open().load() == {"s": at(3)}
 
 
-async def test_flush_when_no_ledger_can_be_created_then_goes_into_the_record(bench: Bench) -> None:
+async def test_flush_when_no_ledger_can_be_created_then_goes_into_the_record(bench: CursorsBench) -> None:
     cursors = bench.open()
     await cursors.put("s", at(0))
     bench.ledgers.failure = LedgerFailed(0, "no bookies")
@@ -192,7 +194,7 @@ async def test_flush_when_no_ledger_can_be_created_then_goes_into_the_record(ben
 @pytest.mark.parametrize("killed", [True, False])
 @pytest.mark.parametrize("applied", [True, False])
 async def test_flush_when_the_record_may_name_the_new_ledger_then_it_stays(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch, applied: bool, killed: bool
+    bench: CursorsBench, monkeypatch: pytest.MonkeyPatch, applied: bool, killed: bool
 ) -> None:
     cursors = bench.open()
     await cursors.put("s", at(0))
@@ -222,7 +224,7 @@ async def test_flush_when_the_record_may_name_the_new_ledger_then_it_stays(
 
 
 async def test_cursor_when_deleted_while_its_record_is_unsure_then_no_ledger_stays(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    bench: CursorsBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cursors = bench.open()
     await cursors.put("s", at(0))
@@ -243,7 +245,7 @@ async def test_cursor_when_deleted_while_its_record_is_unsure_then_no_ledger_sta
 
 @pytest.mark.parametrize("full", ["entries", "age"])
 async def test_ledger_when_it_is_full_then_another_takes_its_place(
-    bench: Bench, full: str, monkeypatch: pytest.MonkeyPatch
+    bench: CursorsBench, full: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("interpulse.storage.managed_ledger.cursor_ledgers._ENTRIES_MAX", 3)
     cursors = bench.open()
@@ -261,7 +263,7 @@ async def test_ledger_when_it_is_full_then_another_takes_its_place(
     assert await bench.open().load() == {"s": at(8)}
 
 
-async def test_settings_when_they_change_then_record_has_them_with_the_state(bench: Bench) -> None:
+async def test_settings_when_they_change_then_record_has_them_with_the_state(bench: CursorsBench) -> None:
     cursors = bench.open()
     await cursors.put("s", at(0))
     await cursors.flush({"s": at(1)})
@@ -270,7 +272,7 @@ async def test_settings_when_they_change_then_record_has_them_with_the_state(ben
     assert bench.ledgers.there == {}
 
 
-async def test_cursor_when_deleted_then_its_ledger_goes_too(bench: Bench) -> None:
+async def test_cursor_when_deleted_then_its_ledger_goes_too(bench: CursorsBench) -> None:
     cursors = bench.open()
     await cursors.put("s", at(0))
     await cursors.flush({"s": at(1)})
@@ -282,7 +284,7 @@ async def test_cursor_when_deleted_then_its_ledger_goes_too(bench: Bench) -> Non
     assert await bench.open().load() == {"s": at(5)}
 
 
-async def test_sequence_ids_when_flushed_first_then_have_a_record_and_later_a_ledger(bench: Bench) -> None:
+async def test_sequence_ids_when_flushed_first_then_have_a_record_and_later_a_ledger(bench: CursorsBench) -> None:
     cursors = bench.open()
     await cursors.flush({DEDUPLICATION_CURSOR: at(0, numbers={"p": 4})})
     await cursors.flush({DEDUPLICATION_CURSOR: at(1, numbers={"q": 5})})
@@ -290,7 +292,7 @@ async def test_sequence_ids_when_flushed_first_then_have_a_record_and_later_a_le
 
 
 async def test_sequence_ids_when_a_producer_is_removed_then_stays_removed_after_close(
-    bench: Bench,
+    bench: CursorsBench,
 ) -> None:
     cursors = bench.open()
     await cursors.put(DEDUPLICATION_CURSOR, at(0, numbers={"gone": 9}))
@@ -300,7 +302,7 @@ async def test_sequence_ids_when_a_producer_is_removed_then_stays_removed_after_
     assert await bench.open().load() == {DEDUPLICATION_CURSOR: at(2, numbers={"b": 2})}
 
 
-async def test_numbers_that_are_pulsars_own_stay_with_the_cursor(bench: Bench) -> None:
+async def test_numbers_that_are_pulsars_own_stay_with_the_cursor(bench: CursorsBench) -> None:
     await bench.metadata.commit([Put(f"{ABOVE}/s", encode_record("s", at(6, numbers={"pulsar.own": 33})))])
     cursors = bench.open()
     await cursors.load()
@@ -308,7 +310,7 @@ async def test_numbers_that_are_pulsars_own_stay_with_the_cursor(bench: Bench) -
     assert (await bench.open().load())["s"].numbers == {"pulsar.own": 33}
 
 
-async def test_compacted_ledger_when_no_longer_named_then_stays_unnamed(bench: Bench) -> None:
+async def test_compacted_ledger_when_no_longer_named_then_stays_unnamed(bench: CursorsBench) -> None:
     cursors = bench.open()
     await cursors.put(COMPACTION_CURSOR, at(6, numbers={COMPACTED_LEDGER: 33}))
     await cursors.flush({COMPACTION_CURSOR: at(7, numbers={COMPACTED_LEDGER: 33})})
@@ -318,7 +320,7 @@ async def test_compacted_ledger_when_no_longer_named_then_stays_unnamed(bench: B
     assert await bench.open().load() == {COMPACTION_CURSOR: at(8)}
 
 
-async def test_cursor_when_it_is_stored_with_another_change_then_both_are_or_none(bench: Bench) -> None:
+async def test_cursor_when_it_is_stored_with_another_change_then_both_are_or_none(bench: CursorsBench) -> None:
     cursors = bench.open()
     await bench.metadata.commit([Put(ABOVE, b"1")])
     found = await bench.metadata.get(ABOVE)
@@ -333,7 +335,9 @@ async def test_cursor_when_it_is_stored_with_another_change_then_both_are_or_non
 
 
 @pytest.mark.parametrize("last", [False, True])
-async def test_cursor_when_another_broker_changed_its_record_then_states_are_merged(bench: Bench, last: bool) -> None:
+async def test_cursor_when_another_broker_changed_its_record_then_states_are_merged(
+    bench: CursorsBench, last: bool
+) -> None:
     other = bench.open()
     await other.put("s", at(0))
     owner = bench.open(guarded=True)
@@ -351,7 +355,7 @@ async def test_cursor_when_another_broker_changed_its_record_then_states_are_mer
 
 
 async def test_cursor_when_reset_since_opening_then_foreign_state_is_ignored(
-    bench: Bench,
+    bench: CursorsBench,
 ) -> None:
     await bench.open().put("s", at(5))
     owner = bench.open(guarded=True)
@@ -363,7 +367,7 @@ async def test_cursor_when_reset_since_opening_then_foreign_state_is_ignored(
 
 
 async def test_cursor_when_another_broker_used_a_ledger_then_it_is_recovered_and_merged(
-    bench: Bench,
+    bench: CursorsBench,
 ) -> None:
     await bench.open().put("s", at(0))
     owner = bench.open(guarded=True)
@@ -377,7 +381,7 @@ async def test_cursor_when_another_broker_used_a_ledger_then_it_is_recovered_and
         await zombie.flush({"s": at(9)})
 
 
-async def test_sequence_ids_when_another_broker_wrote_them_then_the_owners_stay(bench: Bench) -> None:
+async def test_sequence_ids_when_another_broker_wrote_them_then_the_owners_stay(bench: CursorsBench) -> None:
     """Their position belongs to them: with another one messages would be taken twice."""
     name = DEDUPLICATION_CURSOR
     await bench.open().put(name, at(0, numbers={"p": 1}))

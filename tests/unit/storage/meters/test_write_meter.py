@@ -5,27 +5,20 @@ from __future__ import annotations
 import pytest
 
 from interpulse.storage.meters.write_meter import WriteMeter, WrittenEntries
-
-
-class Watch:
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
+from tests.support.fake_clock import FakeClock
 
 
 @pytest.fixture
-def watch() -> Watch:
-    return Watch()
+def watch() -> FakeClock:
+    return FakeClock()
 
 
 @pytest.fixture
-def meter(watch: Watch) -> WriteMeter:
+def meter(watch: FakeClock) -> WriteMeter:
     return WriteMeter(watch, period_s=60.0)
 
 
-def test_entries_are_counted_one_by_one_and_wait_as_long_as_the_first(watch: Watch, meter: WriteMeter) -> None:
+def test_entries_are_counted_one_by_one_and_wait_as_long_as_the_first(watch: FakeClock, meter: WriteMeter) -> None:
     entries = [bytes(100), bytes(129), bytes(2_000_000)]
     meter.wrote("t", entries, sum(map(len, entries)), 0.0031)
     meter.wrote("t", [bytes(600)], 600, 2.0)
@@ -45,7 +38,7 @@ def counts(meter: WriteMeter, log: str = "t") -> int | None:
     return None if written is None else written.sizes.count
 
 
-def test_period_is_reported_once_it_is_over_for_one_period(watch: Watch, meter: WriteMeter) -> None:
+def test_period_is_reported_once_it_is_over_for_one_period(watch: FakeClock, meter: WriteMeter) -> None:
     assert counts(meter) is None
     meter.wrote("t", [b"x"], 1, 0.0)
     watch.now += 59
@@ -56,7 +49,7 @@ def test_period_is_reported_once_it_is_over_for_one_period(watch: Watch, meter: 
     assert counts(meter) is None
 
 
-def test_period_that_ended_long_ago_is_not_reported_as_the_last_one(watch: Watch, meter: WriteMeter) -> None:
+def test_period_that_ended_long_ago_is_not_reported_as_the_last_one(watch: FakeClock, meter: WriteMeter) -> None:
     meter.wrote("t", [b"x"], 1, 0.0)
     watch.now += 150
     assert counts(meter) is None
@@ -66,7 +59,7 @@ def test_period_that_ended_long_ago_is_not_reported_as_the_last_one(watch: Watch
     assert counts(meter) == 1
 
 
-def test_reads_are_reported_as_a_rate_of_the_last_period(watch: Watch, meter: WriteMeter) -> None:
+def test_reads_are_reported_as_a_rate_of_the_last_period(watch: FakeClock, meter: WriteMeter) -> None:
     meter.read("t", 100)
     meter.read("t", 20)
     assert meter.read_rate_of("t") == 0.0

@@ -13,7 +13,7 @@ DIRECTORY = Path("/log")
 SEGMENT, INDEX = DIRECTORY / "0000000001.seg", DIRECTORY / "0000000001.idx"
 
 
-class Bench:
+class WriterBench:
     def __init__(self) -> None:
         self.disk = SimulatedDisk()
         self.writer = LogWriter(DIRECTORY, self.disk, asyncio.get_running_loop().call_soon_threadsafe)
@@ -39,7 +39,7 @@ class Bench:
 
 
 async def test_write_when_segment_begins_then_names_are_durable_before_the_answer() -> None:
-    bench = Bench()
+    bench = WriterBench()
     assert await bench.write(b"one", begin=1) is None
     assert set(bench.disk.names_synced) == {SEGMENT, INDEX}
     content = bench.disk.names_now[SEGMENT]
@@ -52,7 +52,7 @@ async def test_write_when_segment_begins_then_names_are_durable_before_the_answe
 
 async def test_writer_when_it_runs_then_its_thread_has_a_name_and_keeps_no_process_alive() -> None:
     others = set(threading.enumerate())
-    bench = Bench()
+    bench = WriterBench()
     (thread,) = set(threading.enumerate()) - others
     assert (thread.name, thread.daemon) == ("log-writer", True)
     bench.writer.stop()
@@ -60,7 +60,7 @@ async def test_writer_when_it_runs_then_its_thread_has_a_name_and_keeps_no_proce
 
 
 async def test_seal_when_done_then_index_is_durable_and_says_so() -> None:
-    bench = Bench()
+    bench = WriterBench()
     await bench.write(b"one", begin=1)
     await bench.seal()
     found = bench.disk.names_now[INDEX]
@@ -72,7 +72,7 @@ async def test_seal_when_done_then_index_is_durable_and_says_so() -> None:
 
 
 async def test_write_when_it_fails_then_answered_with_the_error_and_segment_left_alone() -> None:
-    bench = Bench()
+    bench = WriterBench()
     await bench.write(b"one", begin=1)
     bench.disk.fail_at = len(bench.disk.steps)
     assert isinstance(await bench.write(b"lost"), OSError)
@@ -85,7 +85,7 @@ async def test_write_when_it_fails_then_answered_with_the_error_and_segment_left
 
 
 async def test_write_when_only_the_index_fails_then_entries_count_and_index_ends() -> None:
-    bench = Bench()
+    bench = WriterBench()
     await bench.write(b"one", begin=1)
     bench.disk.fail_at = len(bench.disk.steps) + 2  # write, sync, then the index
     assert await bench.write(b"two") is None
@@ -98,7 +98,7 @@ async def test_write_when_only_the_index_fails_then_entries_count_and_index_ends
 
 
 async def test_unlink_when_done_then_both_files_are_gone_for_good() -> None:
-    bench = Bench()
+    bench = WriterBench()
     await bench.write(b"one", begin=1)
     await bench.seal()
     await bench.unlink(1)
@@ -107,7 +107,7 @@ async def test_unlink_when_done_then_both_files_are_gone_for_good() -> None:
 
 
 async def test_unlink_when_it_fails_then_the_writer_goes_on() -> None:
-    bench = Bench()
+    bench = WriterBench()
     await bench.write(b"one", begin=1)
     await bench.seal()
     bench.disk.fail_at = len(bench.disk.steps)

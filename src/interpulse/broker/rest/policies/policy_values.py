@@ -13,7 +13,8 @@ from interpulse.model.numbers import LONG_MAX, read_integer
 from interpulse.model.policies import catalogue as kinds
 from interpulse.model.policies.catalogue import PolicyAtLevel
 from interpulse.model.policies.policy_kinds import Kind
-from interpulse.rules.policy_checks import Limits, check_quota_type, check_value
+from interpulse.rules.checks_by_kind import Limits, check_value
+from interpulse.rules.policy_checks import check_quota_type
 
 __all__ = ["answer_policy", "policy_handler", "policy_limits", "policy_value", "quota_type"]
 

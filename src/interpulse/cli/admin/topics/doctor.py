@@ -18,7 +18,6 @@ from interpulse.cli.support.running import FAILED, NOT_ALLOWED, UNUSABLE, Comman
 from interpulse.model.changes import DeletePartitionedMetadata, TopicAdminChange
 from interpulse.model.errors import AuthorizationError, InvalidTopicName, PulsarError
 from interpulse.model.names import NamespaceName, TopicName
-from interpulse.replication.change_forms import command_of
 from interpulse.rules.topic_diagnosis import Deletion, Disagreement, Finding
 from interpulse.terminal.output import print_value
 from interpulse.terminal.progress import Progress
@@ -238,6 +237,8 @@ def _of_partitioned(deletion: Deletion) -> bool:
 
 def _command_line(call: TopicAdminChange) -> str:
     """Return the command to type; it works with ``pulsar-admin`` in front too."""
+    from interpulse.replication.change_forms import command_of
+
     return " ".join([*_program(), command_of(call)])
 
 

@@ -263,8 +263,7 @@ class RouteTopics:
             )
 
     async def _open_cursors(self, names: Sequence[str]) -> None:
-        """Open cursors immediately, before Spark has started: otherwise the source may delete the topic or new
-        messages.
+        """Open cursors before Spark has started. Otherwise the source may delete the topic or new messages.
 
         A cursor whose lane has no anchor yet is set to ``start``, if that is a time or a position.
         """
@@ -296,8 +295,7 @@ class RouteTopics:
         self._emit({"event": "begins", "cluster": self._route.remote, "topic": name, "at": at})
 
     async def _register_schema(self, topic: TopicName, schema: SchemaInfo) -> None:
-        """Register a schema as the lane's producer, not by the admin API: the target decides what replicators may
-        register.
+        """Register a schema as the lane's producer, since the target decides what replicators may register.
 
         ``topic`` is one with entries: Pulsar finds no schema under the base name of a partitioned topic here.
         """

@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.unit.broker.live.conftest import Bench, running
+from tests.unit.broker.live.conftest import LiveBench, running
 
 
 @pytest.fixture(params=[False, True], ids=["alone", "shared"])
-async def bench(request: pytest.FixtureRequest) -> AsyncIterator[Bench]:
-    async with running(Bench(shared=request.param)) as bench:
+async def bench(request: pytest.FixtureRequest) -> AsyncIterator[LiveBench]:
+    async with running(LiveBench(shared=request.param)) as bench:
         yield bench

@@ -20,21 +20,21 @@ from interpulse.storage.cursors.cursor_records import COMPACTED_LEDGER, COMPACTI
 from interpulse.storage.managed_ledger.compacted_codec import PulsarCompacted
 from interpulse.storage.managed_ledger.cursor_codec import IN_RECORD, decode_record, encode_entry, encode_record
 from tests.unit.broker.live.compaction.test_compaction import compact, ended, send, texts_read, true
-from tests.unit.broker.live.conftest import Bench, running
+from tests.unit.broker.live.conftest import LiveBench, running
 
 KEY = f"/managed-ledgers/public/default/persistent/t/{COMPACTION_CURSOR}"
 
 
 @pytest.fixture
-async def bench() -> AsyncIterator[Bench]:
-    async with running(Bench(shared=True)) as bench:
+async def bench() -> AsyncIterator[LiveBench]:
+    async with running(LiveBench(shared=True)) as bench:
         yield bench
 
 
 class Commits:
     """The commits of one bench, and faults of those that name a compacted ledger."""
 
-    def __init__(self, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, bench: LiveBench, monkeypatch: pytest.MonkeyPatch) -> None:
         self.begun, self.allowed = asyncio.Event(), asyncio.Event()
         self.allowed.set()
         self.before: Exception | None = None
@@ -60,7 +60,7 @@ def names_a_ledger(change: Change) -> bool:
     return is_cursor and COMPACTED_LEDGER in decode_record(change.value).state.numbers
 
 
-async def stored(bench: Bench) -> tuple[int | None, Position, int]:
+async def stored(bench: LiveBench) -> tuple[int | None, Position, int]:
     """The ledger and the horizon in the record, and where newer states are."""
     found = await bench.metadata.get(KEY)
     assert found is not None
@@ -74,7 +74,7 @@ def current(topic: Topic) -> CompactedLedger:
     return found
 
 
-async def filled(bench: Bench) -> tuple[Topic, list[Position]]:
+async def filled(bench: LiveBench) -> tuple[Topic, list[Position]]:
     topic = await bench.topic()
     return topic, await send(bench, topic, ("a", "1"), ("b", "1"), ("a", "2"))
 
@@ -87,7 +87,7 @@ async def fails(topic: Topic, error: str) -> None:
 
 
 async def test_cursor_when_its_topic_was_compacted_then_names_the_ledger_and_stands_at_the_horizon(
-    bench: Bench,
+    bench: LiveBench,
 ) -> None:
     topic, sent = await filled(bench)
     await compact(topic)
@@ -103,7 +103,7 @@ async def test_cursor_when_its_topic_was_compacted_then_names_the_ledger_and_sta
 
 
 async def test_topic_when_its_broker_dies_after_a_compaction_then_the_next_one_serves_what_was_kept(
-    bench: Bench,
+    bench: LiveBench,
 ) -> None:
     topic, _ = await filled(bench)
     await compact(topic)
@@ -123,7 +123,7 @@ async def test_topic_when_its_broker_dies_after_a_compaction_then_the_next_one_s
 
 @pytest.mark.parametrize("orderly", [True, False], ids=["in its record", "in its ledger"])
 async def test_topic_when_a_real_broker_compacted_it_then_is_served_and_compacted_again(
-    bench: Bench, orderly: bool
+    bench: LiveBench, orderly: bool
 ) -> None:
     topic, sent = await filled(bench)
     [kept] = await topic.log.read(sent[1], entries_max=1, bytes_max=1)
@@ -150,7 +150,7 @@ async def test_topic_when_a_real_broker_compacted_it_then_is_served_and_compacte
 
 
 async def test_compaction_when_its_ledger_cannot_be_named_then_the_old_one_counts_and_nothing_is_trimmed(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    bench: LiveBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commits = Commits(bench, monkeypatch)
     topic, sent = await filled(bench)
@@ -173,7 +173,7 @@ async def test_compaction_when_its_ledger_cannot_be_named_then_the_old_one_count
 
 
 async def test_topic_when_the_naming_was_applied_without_an_answer_then_the_next_broker_finds_the_new_ledger(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    bench: LiveBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commits = Commits(bench, monkeypatch)
     topic, _ = await filled(bench)
@@ -189,7 +189,7 @@ async def test_topic_when_the_naming_was_applied_without_an_answer_then_the_next
 
 
 async def test_log_while_the_ledger_is_being_named_then_is_not_trimmed_up_to_it(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    bench: LiveBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commits = Commits(bench, monkeypatch)
     topic, sent = await filled(bench)
@@ -207,7 +207,7 @@ async def test_log_while_the_ledger_is_being_named_then_is_not_trimmed_up_to_it(
 
 
 async def test_cursor_when_it_is_stored_while_the_ledger_is_being_named_then_does_not_fall_behind(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    bench: LiveBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commits = Commits(bench, monkeypatch)
     topic, sent = await filled(bench)
@@ -227,7 +227,7 @@ async def test_cursor_when_it_is_stored_while_the_ledger_is_being_named_then_doe
 
 @pytest.mark.parametrize("end", [Topic.close, Topic.abandon], ids=["close", "abandon"])
 async def test_topic_when_it_ends_while_the_ledger_is_being_named_then_the_record_names_one_that_is_there(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch, end: Callable[[Topic], Awaitable[None]]
+    bench: LiveBench, monkeypatch: pytest.MonkeyPatch, end: Callable[[Topic], Awaitable[None]]
 ) -> None:
     commits = Commits(bench, monkeypatch)
     topic, sent = await filled(bench)
@@ -243,7 +243,7 @@ async def test_topic_when_it_ends_while_the_ledger_is_being_named_then_the_recor
     assert ledger in bench.journal._ledgers
 
 
-async def test_topic_when_another_broker_may_have_it_then_names_no_ledger_any_more(bench: Bench) -> None:
+async def test_topic_when_another_broker_may_have_it_then_names_no_ledger_any_more(bench: LiveBench) -> None:
     topic, _ = await filled(bench)
     await compact(topic)
     old = current(topic)
@@ -261,7 +261,7 @@ async def test_topic_when_another_broker_may_have_it_then_names_no_ledger_any_mo
     await topic.depart()
 
 
-async def test_topic_when_deleted_then_its_compacted_ledger_goes_too(bench: Bench) -> None:
+async def test_topic_when_deleted_then_its_compacted_ledger_goes_too(bench: LiveBench) -> None:
     topic, _ = await filled(bench)
     await compact(topic)
     ledger = current(topic).ledger_id
@@ -269,7 +269,7 @@ async def test_topic_when_deleted_then_its_compacted_ledger_goes_too(bench: Benc
     assert ledger not in bench.journal._ledgers
 
 
-async def test_topic_when_deleted_after_its_broker_died_then_its_compacted_ledger_goes_too(bench: Bench) -> None:
+async def test_topic_when_deleted_after_its_broker_died_then_its_compacted_ledger_goes_too(bench: LiveBench) -> None:
     topic, _ = await filled(bench)
     await compact(topic)
     await bench.registry.flush()
@@ -279,7 +279,7 @@ async def test_topic_when_deleted_after_its_broker_died_then_its_compacted_ledge
     assert ledger not in bench.journal._ledgers
 
 
-async def test_threshold_of_a_shared_topic_keeps_its_log_and_begins_a_compaction(bench: Bench) -> None:
+async def test_threshold_of_a_shared_topic_keeps_its_log_and_begins_a_compaction(bench: LiveBench) -> None:
     bench.settings = replace(bench.settings, compaction_threshold_bytes=1)
     topic, _ = await filled(bench)
     topic.compaction.begin_if_due()

@@ -13,7 +13,7 @@ from interpulse.broker.live.settings import TopicSettings
 from interpulse.model.errors import PersistenceError, ProducerFenced, TopicTerminated
 from interpulse.model.ids import Position
 from interpulse.wire import pulsar_api_pb2 as pb
-from tests.unit.broker.live.conftest import Bench, running
+from tests.unit.broker.live.conftest import LiveBench, running
 
 EAST = "pulsar.repl.east-->c"
 """The replicator of east that sends to the bench's cluster."""
@@ -367,9 +367,9 @@ class TestReplicator:
     """Of a real broker, which knows its entries by their source positions (feature flag 6)."""
 
     @pytest.fixture(params=[False, True], ids=["alone", "in-a-cluster"])
-    async def bench(self, request: pytest.FixtureRequest) -> AsyncIterator[Bench]:
+    async def bench(self, request: pytest.FixtureRequest) -> AsyncIterator[LiveBench]:
         """Where brokers share topics, snapshots are Pulsar's own records."""
-        async with running(Bench(shared=request.param)) as bench:
+        async with running(LiveBench(shared=request.param)) as bench:
             yield bench
 
     @pytest.fixture(autouse=True)

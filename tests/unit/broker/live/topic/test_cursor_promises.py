@@ -10,34 +10,25 @@ from interpulse.broker.live.registry import backlog_operations
 from interpulse.broker.live.settings import TopicSettings
 from interpulse.broker.live.topic.cursor_promises import CursorPromises
 from interpulse.wire.commands.cursor_promise import HELD_S
+from tests.support.fake_clock import FakeClock
 
 CURSOR = "pulsar.repl.west"
 
 
-class Clock:
-    """A clock that the test moves on."""
-
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def promises(clock: Clock) -> CursorPromises:
+def promises(clock: FakeClock) -> CursorPromises:
     """Those of a topic that was loaded a while ago."""
     made = CursorPromises(clock)
     clock.now += 10
     return made
 
 
-def test_cursor_when_moved_under_a_promise_then_waits_for_its_end(clock: Clock, promises: CursorPromises) -> None:
+def test_cursor_when_moved_under_a_promise_then_waits_for_its_end(clock: FakeClock, promises: CursorPromises) -> None:
     promises.give()
     clock.now += 0.5
     promises.cursor_moved()
@@ -53,7 +44,7 @@ def test_promise_when_given_after_the_cursor_moved_then_holds_nothing_back(promi
     assert promises.seconds_left == 0
 
 
-def test_cursor_when_just_loaded_then_the_promise_of_another_broker_may_still_hold(clock: Clock) -> None:
+def test_cursor_when_just_loaded_then_the_promise_of_another_broker_may_still_hold(clock: FakeClock) -> None:
     promises = CursorPromises(clock)
     promises.cursor_moved()
     assert promises.seconds_left == HELD_S

@@ -31,37 +31,29 @@ from interpulse.model.policies.namespace_policies import PARTITIONED, AutoTopicC
 from interpulse.rules.lookup import BatchAnswer, LookupTarget, Owner
 from interpulse.serving.admission import LookupPermits
 from interpulse.storage.api import Put, Versioned
-from interpulse.storage.memory import MemoryMetadataStore
+from tests.support.counting_store import CountingStore
 
 HERE = LookupTarget("pulsar://here:6650", web_url="http://here:8080")
 X = TopicName.parse("x")
 
 
-class CountingStore(MemoryMetadataStore):
-    """Counts reads, and can be broken for some keys."""
+class PartlyUnreadableStore(CountingStore):
+    """A store that fails to read keys with the ending ``broken``."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.reads: list[str] = []
-        self.batches: list[int] = []
-        self.broken = ""
+    broken = ""
 
     async def get(self, key: str) -> Versioned | None:
-        self.reads.append(key)
+        stored = await super().get(key)
         if self.broken and key.endswith(self.broken):
             raise MetadataError("metadata is unreadable")
-        return await super().get(key)
-
-    async def get_many(self, keys):  # type: ignore[no-untyped-def]
-        self.batches.append(len(keys))
-        return await super().get_many(keys)
+        return stored
 
 
 class Broker:
     """Lookups with everything they stand on."""
 
     def __init__(self) -> None:
-        self.store = CountingStore()
+        self.store = PartlyUnreadableStore()
         self.settings = LifecycleSettings()
         self.limits = BatchLimits()
         self.permits_max = 1
@@ -94,8 +86,7 @@ class Broker:
 async def broker() -> Broker:
     broker = Broker()
     await bootstrap(broker.store, local_cluster="east", cluster=ClusterData())
-    broker.store.reads.clear()
-    broker.store.batches.clear()
+    broker.store.forget()
     return broker
 
 
@@ -114,7 +105,7 @@ async def test_lookup_when_namespace_exists_then_this_broker_whatever_the_topic(
 async def test_batch_when_all_topics_are_of_one_namespace_then_reads_it_once_and_no_topic(broker: Broker) -> None:
     names = [f"t-{number}" for number in range(1000)]
     assert (await broker.find_many(*names)).groups == {HERE: names}
-    assert (len(broker.store.reads), broker.store.batches) == (1, [])
+    assert (len(broker.store.gets), broker.store.batches) == (1, [])
 
 
 async def test_policies_when_they_change_then_the_next_lookup_sees_it(broker: Broker) -> None:

@@ -58,7 +58,7 @@ class Names:
         return [name for name in map(topic, found) if include_system or not name.is_system]
 
 
-class Bench:
+class WatchesBench:
     def __init__(self) -> None:
         self.store = MemoryMetadataStore()
         self.names = Names(self.store)
@@ -86,21 +86,21 @@ class Bench:
 
 
 @pytest.fixture
-async def bench() -> AsyncIterator[Bench]:
-    bench = Bench()
+async def bench() -> AsyncIterator[WatchesBench]:
+    bench = WatchesBench()
     yield bench
     await bench.settled()
     await bench.store.close()
 
 
-async def test_watch_when_begun_then_has_what_matches(bench: Bench) -> None:
+async def test_watch_when_begun_then_has_what_matches(bench: WatchesBench) -> None:
     await bench.commit(*created("a1", "a2", "b", "__change_events"))
     watch = await bench.watch("public/default/a.*")
     assert watch.names == complete("a1", "a2")
     assert not watch.has_changes
 
 
-async def test_watch_when_topics_come_and_go_then_tells_those_that_match(bench: Bench) -> None:
+async def test_watch_when_topics_come_and_go_then_tells_those_that_match(bench: WatchesBench) -> None:
     watch = await bench.watch("public/default/a.*")
     await bench.commit(*created("a1", "b1"))
     assert (bench.told, watch.take_changes()) == (1, (complete("a1"), []))
@@ -112,7 +112,7 @@ async def test_watch_when_topics_come_and_go_then_tells_those_that_match(bench: 
     assert watch.take_changes() == (complete("a1"), [])
 
 
-async def test_watch_when_the_store_lost_sight_of_its_server_then_tells_what_came_and_went(bench: Bench) -> None:
+async def test_watch_when_the_store_lost_sight_of_its_server_then_tells_what_came_and_went(bench: WatchesBench) -> None:
     await bench.commit(*created("a1", "a2", "b1"))
     watch = await bench.watch("public/default/a.*")
     with bench.store.out_of_sight():
@@ -122,14 +122,14 @@ async def test_watch_when_the_store_lost_sight_of_its_server_then_tells_what_cam
     assert watch.names == complete("a2", "a3")
 
 
-async def test_watch_when_many_come_in_one_commit_then_told_once(bench: Bench) -> None:
+async def test_watch_when_many_come_in_one_commit_then_told_once(bench: WatchesBench) -> None:
     watch = await bench.watch("public/default/p")
     await bench.commit(*created(*(f"p-partition-{index}" for index in range(100))))
     assert bench.told == 1
     assert len(watch.take_changes()[0]) == 100
 
 
-async def test_watch_when_what_came_goes_before_it_is_taken_then_neither(bench: Bench) -> None:
+async def test_watch_when_what_came_goes_before_it_is_taken_then_neither(bench: WatchesBench) -> None:
     await bench.commit(*created("stays"))
     watch = await bench.watch()
     await bench.commit(*created("a"))
@@ -139,21 +139,21 @@ async def test_watch_when_what_came_goes_before_it_is_taken_then_neither(bench: 
     assert watch.take_changes() == ([], [])
 
 
-async def test_watch_when_a_record_is_written_again_or_has_cursors_then_silent(bench: Bench) -> None:
+async def test_watch_when_a_record_is_written_again_or_has_cursors_then_silent(bench: WatchesBench) -> None:
     await bench.commit(*created("a"))
     await bench.watch()
     await bench.commit(*created("a"), Put(f"{keys.topic_record(topic('a'))}/cursor", b"{}"))
     assert bench.told == 0
 
 
-async def test_watch_when_other_namespaces_and_system_topics_change_then_silent(bench: Bench) -> None:
+async def test_watch_when_other_namespaces_and_system_topics_change_then_silent(bench: WatchesBench) -> None:
     watch = await bench.watch()
     other = TopicName.parse("persistent://public/default2/a")
     await bench.commit(Put(keys.topic_record(other), b"{}"), *created("__change_events"))
     assert (bench.told, watch.names) == (0, [])
 
 
-async def test_watch_when_topics_change_while_it_begins_then_nothing_is_missed(bench: Bench) -> None:
+async def test_watch_when_topics_change_while_it_begins_then_nothing_is_missed(bench: WatchesBench) -> None:
     await bench.commit(*created("a", "b"))
     bench.names.gate = asyncio.Event()
     beginning = asyncio.create_task(bench.watch())
@@ -166,7 +166,7 @@ async def test_watch_when_topics_change_while_it_begins_then_nothing_is_missed(b
 
 
 async def test_watches_when_several_look_at_one_namespace_then_listed_once_and_forgotten_with_the_last(
-    bench: Bench,
+    bench: WatchesBench,
 ) -> None:
     first, second = await asyncio.gather(bench.watch(), bench.watch("public/default/a"))
     assert bench.names.listed_count == 1
@@ -180,7 +180,9 @@ async def test_watches_when_several_look_at_one_namespace_then_listed_once_and_f
     assert bench.names.listed_count == 2
 
 
-async def test_watch_when_the_names_cannot_be_read_then_refused_and_tried_anew_the_next_time(bench: Bench) -> None:
+async def test_watch_when_the_names_cannot_be_read_then_refused_and_tried_anew_the_next_time(
+    bench: WatchesBench,
+) -> None:
     await bench.commit(*created("a"))
     bench.names.failure = MetadataError("no disk")
     with pytest.raises(MetadataError):
@@ -190,7 +192,7 @@ async def test_watch_when_the_names_cannot_be_read_then_refused_and_tried_anew_t
 
 
 async def test_topics_when_they_cannot_be_read_for_a_while_then_the_change_is_not_lost(
-    monkeypatch: pytest.MonkeyPatch, bench: Bench
+    monkeypatch: pytest.MonkeyPatch, bench: WatchesBench
 ) -> None:
     monkeypatch.setattr(topic_watches, "_RETRY_SECONDS", 0)
     watch = await bench.watch()

@@ -9,6 +9,7 @@ from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.policies.topic_policies import TopicPolicies
 from interpulse.spark.job.routes import global_policies
 from interpulse.spark.job.routes.global_policies import GlobalPolicies
+from tests.support.fake_clock import FakeClock
 
 X = TopicName.parse("t/ns/x")
 NAMESPACE = NamespaceName("t", "ns")
@@ -38,17 +39,9 @@ class Cluster:
         await self.set(topic, name, None, everywhere=everywhere)
 
 
-class Clock:
-    def __init__(self):
-        self.now = 0.0
-
-    def monotonic(self):
-        return self.now
-
-
 @pytest.fixture
 def clock(monkeypatch):
-    clock = Clock()
+    clock = FakeClock()
     monkeypatch.setattr(global_policies, "time", clock)
     return clock
 

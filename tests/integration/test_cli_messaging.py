@@ -225,7 +225,7 @@ def test_topics_when_listed_by_bundle_then_each_is_in_one(cluster: CliCluster) -
 def test_consume_when_the_broker_goes_and_comes_back_then_tells_both(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("interpulse.client.outages._TOLD_AFTER_S", 0)
+    monkeypatch.setattr("interpulse.client.outages._LOGGED_AFTER_S", 0)
     with InProcessBroker(tmp_path) as broker, ThreadPoolExecutor(1) as pool:
         cluster = CliCluster(broker.web_url, broker.service_url)
         cluster.run("topics create lost")

@@ -83,7 +83,7 @@ def told(caplog):
 @pytest.fixture
 def impatient(monkeypatch):
     """An outage is told at once."""
-    monkeypatch.setattr("interpulse.client.outages._TOLD_AFTER_S", 0.0)
+    monkeypatch.setattr("interpulse.client.outages._LOGGED_AFTER_S", 0.0)
 
 
 def test_batch_read_goes_on_when_the_cluster_is_back(cluster, told):

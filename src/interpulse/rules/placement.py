@@ -25,7 +25,7 @@ _CHANGE_SECONDS, _REFRESH_SECONDS = 5, 15 * 60
 
 @dataclass(frozen=True, slots=True)
 class BrokersView:
-    """Brokers of a cluster: the one that decides, the registered ones, the leader, and the isolation policies."""
+    """Brokers of a cluster: the one that was asked, the registered ones, the leader, and the isolation policies."""
 
     me: str
     reports: Mapping[str, LoadReport]
@@ -42,7 +42,7 @@ class BrokersView:
     @property
     def extensible(self) -> str | None:
         """Broker that stores ownership elsewhere than in locks, which excludes other brokers; None if all use locks."""
-        return next((name for name, each in self.reports.items() if _EXTENSIBLE in each.load_manager), None)
+        return next((name for name, report in self.reports.items() if _EXTENSIBLE in report.load_manager), None)
 
 
 @dataclass(frozen=True, slots=True)

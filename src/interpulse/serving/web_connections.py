@@ -80,7 +80,7 @@ class WebConnections(web.Server):
             auto_decompress=decompressed,
         )
         self.closed = False
-        """True to close connections that were accepted just before the end and arrive after it."""
+        """True once the service ends. Connections that were accepted just before are then closed on arrival."""
         self._answer = answer
         self._quota = quota
         self._idle_seconds = idle_seconds

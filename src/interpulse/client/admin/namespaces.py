@@ -389,7 +389,10 @@ class NamespacesAdmin:
     async def set_auto_update_schema_allowed(
         self, namespace: NamespaceName | str, allowed: bool, *, with_replicator: bool | None = None
     ) -> None:
-        """Set if producers may register schemas, and if replicators may. None keeps the setting of replicators."""
+        """Allow or forbid producers to register schemas. ``with_replicator`` does the same for replicators.
+
+        None keeps the setting of replicators.
+        """
         query = {"allowAutoUpdateSchemaWithReplicator": with_replicator}
         await self._http.post(_path(namespace, "isAllowAutoUpdateSchema"), allowed, kind="namespace", query=query)
 

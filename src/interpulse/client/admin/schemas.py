@@ -52,7 +52,7 @@ class SchemasAdmin:
         return await self._http.request("POST", path, kind="schema", read=read, body=_body(schema))
 
     async def test_compatibility(self, topic: TopicName | str, schema: SchemaInfo) -> SchemaCompatibility:
-        """Return whether a schema could be registered now.
+        """Check if a schema could be registered now, and return the verdict.
 
         Raise NamespaceNotFound, and Unprocessable for an invalid definition. Apache Pulsar answers an incompatible
         schema with status 500, which raises UnknownError with the reason.

@@ -146,7 +146,7 @@ class Consumer(AsyncCloses):
             raise AlreadyClosed("the consumer is closed")
         if self._pattern is not None:
             raise InvalidRequest(
-                f"no topic can be added or removed: the consumer follows the pattern {self._pattern.text}"
+                f"no topic can be added or removed: the consumer has the topics that match {self._pattern.text}"
             )
 
     @property

@@ -528,7 +528,10 @@ class NamespacesAdmin:
     def set_auto_update_schema_allowed(
         self, namespace: NamespaceName | str, allowed: bool, *, with_replicator: bool | None = None
     ) -> None:
-        """Set if producers may register schemas, and if replicators may. None keeps the setting of replicators."""
+        """Allow or forbid producers to register schemas. ``with_replicator`` does the same for replicators.
+
+        None keeps the setting of replicators.
+        """
         return self._portal.call(
             lambda: self._area.set_auto_update_schema_allowed(namespace, allowed, with_replicator=with_replicator)
         )
@@ -628,7 +631,7 @@ class SchemasAdmin:
         return self._portal.call(lambda: self._area.upload(topic, schema))
 
     def test_compatibility(self, topic: TopicName | str, schema: SchemaInfo) -> SchemaCompatibility:
-        """Return whether a schema could be registered now.
+        """Check if a schema could be registered now, and return the verdict.
 
         Raise NamespaceNotFound, and Unprocessable for an invalid definition. Apache Pulsar answers an incompatible
         schema with status 500, which raises UnknownError with the reason.

@@ -197,9 +197,10 @@ class HttpSession(AsyncCloses):
         body: object,
         levels: int = 1,
     ) -> dict[str, Any]:
-        """Send a request whose refusal is a document too. It is recognized by the field ``marker``.
+        """Send a request that is answered with a document, even if it is refused.
 
-        Values ``levels`` deep in the document are short. Parameters and errors are those of :meth:`request`.
+        The document has the field ``marker``. Values ``levels`` deep in it are short. Parameters and errors are those
+        of :meth:`request`.
         """
         payload = json.dumps(body).encode()
         answer = await self.exchange(method, path + _query_string(query), payload, JSON)

@@ -75,10 +75,10 @@ def are_alike(writer: AvroType, reader: AvroType) -> bool:
 def _reasons(root: _Resolution) -> Iterator[str]:
     seen, waiting = {root}, [root]
     while waiting:
-        each = waiting.pop()
-        if each.reason:
-            yield each.reason
-        fresh = [part for part in each.parts if part not in seen]
+        resolution = waiting.pop()
+        if resolution.reason:
+            yield resolution.reason
+        fresh = [part for part in resolution.parts if part not in seen]
         seen.update(fresh)
         waiting += reversed(fresh)
 

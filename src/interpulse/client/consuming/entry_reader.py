@@ -317,7 +317,7 @@ class EntryReader(AsyncCloses):
             return
         if self._echo_due and position > self.reached:
             self.on_failed(
-                DataLoss(f"{self.topic}: entries behind {self.reached} are gone, the next one is {position}")
+                DataLoss(f"{self.topic}: entries after {self.reached} are missing, the next one is {position}")
             )
             return
         if self._upto is not None and position > self._upto:

@@ -199,7 +199,7 @@ async def test_partitioned_topic_when_its_creation_there_has_no_effect_then_refu
         web.answer("GET", "/admin/v2/persistent/demo/a/p/partitions", {"reason": "Topic not found"}, status=404)
         await done(east, "POST", "clusters/west", {"serviceUrl": web.url})
         reply = await call(east.web_url, "POST", f"{P}/replication", BOTH)
-    assert (reply.status, "Cluster west takes the creation" in reply.reason) == (503, True), reply
+    assert (reply.status, "Cluster west accepts the creation" in reply.reason) == (503, True), reply
     assert await stored(east, P) is None
 
 

@@ -68,7 +68,7 @@ def test_receipt_that_does_not_come_ends_the_task(broker, options):
     ("given", "said"),
     [
         ({"blockIfQueueFull": "false"}, "blockIfQueueFull: false would lose rows"),
-        ({"messageRoutingMode": "CustomPartition"}, "say in the column __partition where each row goes"),
+        ({"messageRoutingMode": "CustomPartition"}, "put the partition of each row into the column __partition"),
         ({"messageRoutingMode": "any"}, "'any' is not one of roundrobinpartition, singlepartition"),
         ({"hashingScheme": "md5"}, "'md5' is not one of javastringhash, murmur3_32hash"),
         ({"mode": "entry", "hashingScheme": "JavaStringHash"}, "hashingScheme only counts with mode=message"),

@@ -393,6 +393,9 @@ def test_topic_policies_when_set_at_either_then_both_follow_them(pair: Pair) -> 
     def shown(at: Broker) -> dict[str, Any]:
         return {name: ask(at, "GET", f"{path}/{name}") for name in wanted}
 
+    def shown_everywhere(at: Broker) -> list[Any]:
+        return [ask(at, "GET", f"{path}/{name}?isGlobal=true") for name in ("maxProducers", "maxConsumers")]
+
     ask(pair.ours, "PUT", path)
     for first in (0, 1):
         pair.move(topic, pair.brokers[first])
@@ -402,11 +405,10 @@ def test_topic_policies_when_set_at_either_then_both_follow_them(pair: Pair) -> 
         ask(pair.brokers[first], "POST", f"{path}/{('maxProducers', 'maxConsumers')[first]}?isGlobal=true", 99)
     for broker in pair.brokers:
         pair.move(topic, broker)
-        with suppress(AssertionError):  # the next line says what differs
-            until(lambda: shown(broker) == wanted)  # noqa: B023  # called at once
+        with suppress(AssertionError):  # the next lines say what differs
+            until(lambda: (shown(broker), shown_everywhere(broker)) == (wanted, [99, 99]))  # noqa: B023
         assert shown(broker) == wanted
-        for name in ("maxProducers", "maxConsumers"):
-            assert ask(broker, "GET", f"{path}/{name}?isGlobal=true") == 99
+        assert shown_everywhere(broker) == [99, 99]
     schemas = ask(pair.real, "GET", "schemas/public/policies/__change_events/schemas")
     assert len(schemas["getSchemaResponses"]) == 1
     for by, other in (pair.brokers, pair.brokers[::-1]):

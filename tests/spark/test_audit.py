@@ -103,7 +103,7 @@ def test_audit_when_stopped_then_the_same_command_goes_on_and_another_one_is_ref
     options = AuditOptions(rules=replace(RULES, subscriptions=True))
     with pytest.raises(KeyboardInterrupt):
         Audit(spark, tmp_path, "run", config, stop).compare(options)
-    with pytest.raises(AuditError, match="begun with other namespaces, subscriptions"):
+    with pytest.raises(AuditError, match="started with other namespaces, subscriptions"):
         Audit(spark, tmp_path, "run", config, stop).compare(AuditOptions(namespaces=("a/b",), rules=RULES))
     stages.clear()
     Audit(spark, tmp_path, "run", config, lambda stage, done, total: stages.append(stage)).compare(options)

@@ -42,7 +42,7 @@ SIZE = {
     "spark.executor.extraJavaOptions": java_options(),
 }
 SPARK = Path(pyspark.__file__).parent
-GUIDE = [each for each in blocks_of(HOWTO / "run-on-a-cluster.md") if each.heading == "Without installing"]
+GUIDE = [each for each in blocks_of(HOWTO / "run-on-a-cluster.md") if each.heading == "Run without installing"]
 
 
 @pytest.fixture(scope="module")

@@ -20,8 +20,6 @@ from interpulse.console.broker_facts import (
     DiskFacts,
     LoadedTopic,
     SettingFacts,
-    SubscriptionCounts,
-    TopicCounts,
 )
 from interpulse.model.adjustments import AdjustmentPlan
 from interpulse.model.brokers import ListenerAddresses
@@ -29,6 +27,7 @@ from interpulse.model.names import Domain, NamespaceName, TopicName
 from interpulse.model.permissions import Principal, TopicOperation
 from interpulse.model.policies.namespace_policies import AutoTopicCreation, NamespacePolicies
 from interpulse.model.policies.topic_policies import TopicPolicies, TopicPolicyRecord
+from interpulse.model.topic_measures import SubscriptionMeasure, TopicMeasure
 from interpulse.model.topics import Existence
 from interpulse.rules.lookup import LookupTarget
 from interpulse.rules.topic_view import TopicView
@@ -50,7 +49,7 @@ class _Loaded:
     def ledger_bytes(self) -> int:
         return sum(ledger.size for ledger in self.topic.log.ledgers) if isinstance(self.topic, Topic) else 0
 
-    def measure(self) -> tuple[TopicCounts, Mapping[str, SubscriptionCounts]]:
+    def measure(self) -> tuple[TopicMeasure, Mapping[str, SubscriptionMeasure]]:
         measured = self.topic.measure()
         return measured.topic, measured.subscriptions
 

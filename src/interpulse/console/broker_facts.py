@@ -16,6 +16,7 @@ from interpulse.model.names import Domain, NamespaceName, TopicName
 from interpulse.model.permissions import TopicOperation
 from interpulse.model.policies.namespace_policies import AutoTopicCreation, NamespacePolicies
 from interpulse.model.policies.topic_policies import TopicPolicies, TopicPolicyRecord
+from interpulse.model.topic_measures import SubscriptionMeasure, TopicMeasure
 from interpulse.model.topics import Existence
 from interpulse.rules.lookup import LookupTarget
 from interpulse.rules.topic_view import TopicView
@@ -27,59 +28,7 @@ __all__ = [
     "JobFacts",
     "LoadedTopic",
     "SettingFacts",
-    "SubscriptionCounts",
-    "TopicCounts",
 ]
-
-
-class TopicCounts(Protocol):
-    """Statistics of one loaded topic, over all its subscriptions. Rates are per second."""
-
-    @property
-    def producers(self) -> int: ...
-    @property
-    def consumers(self) -> int: ...
-    @property
-    def rate_in(self) -> float: ...
-    @property
-    def rate_out(self) -> float: ...
-    @property
-    def throughput_in(self) -> float: ...
-    @property
-    def throughput_out(self) -> float: ...
-    @property
-    def messages_in(self) -> int: ...
-    @property
-    def messages_out(self) -> int: ...
-    @property
-    def bytes_in(self) -> int: ...
-    @property
-    def bytes_out(self) -> int: ...
-    @property
-    def backlog(self) -> int: ...
-    @property
-    def storage_bytes(self) -> int: ...
-
-
-class SubscriptionCounts(Protocol):
-    """Statistics of one subscription of a loaded topic. Rates are per second."""
-
-    @property
-    def backlog(self) -> int: ...
-    @property
-    def unacknowledged(self) -> int: ...
-    @property
-    def delayed(self) -> int: ...
-    @property
-    def blocked(self) -> bool: ...
-    @property
-    def consumers(self) -> int: ...
-    @property
-    def rate_out(self) -> float: ...
-    @property
-    def rate_redelivered(self) -> float: ...
-    @property
-    def last_acknowledged_ms(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +55,7 @@ class LoadedTopic(Protocol):
         """The size of its ledgers, 0 for a topic that stores nothing."""
         ...
 
-    def measure(self) -> tuple[TopicCounts, Mapping[str, SubscriptionCounts]]:
+    def measure(self) -> tuple[TopicMeasure, Mapping[str, SubscriptionMeasure]]:
         """Return the statistics of the topic, and those of its subscriptions by name."""
         ...
 

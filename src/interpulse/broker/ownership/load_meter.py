@@ -16,6 +16,7 @@ from typing import Final, Protocol
 
 from interpulse.model.brokers import BrokerLoad, BundleLoad
 from interpulse.model.names import TopicName
+from interpulse.model.topic_measures import TopicMeasure
 
 __all__ = ["LoadMeter"]
 
@@ -24,24 +25,9 @@ _MIB: Final = 1 << 20
 _MEMORY_IN_USE: Final = Path("/proc/self/statm")
 
 
-class _Figures(Protocol):
-    @property
-    def producers(self) -> int: ...
-    @property
-    def consumers(self) -> int: ...
-    @property
-    def rate_in(self) -> float: ...
-    @property
-    def throughput_in(self) -> float: ...
-    @property
-    def rate_out(self) -> float: ...
-    @property
-    def throughput_out(self) -> float: ...
-
-
 class _Measured(Protocol):
     @property
-    def topic(self) -> _Figures: ...
+    def topic(self) -> TopicMeasure: ...
 
 
 class _Topic(Protocol):

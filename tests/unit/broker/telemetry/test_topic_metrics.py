@@ -1,16 +1,10 @@
 """Metrics of topics under PIP-264's names."""
 
-from interpulse.broker.live.measures import (
-    CompactionMeasure,
-    LimitMeasure,
-    Measured,
-    ReplicationMeasure,
-    SubscriptionMeasure,
-    TopicMeasure,
-)
+from interpulse.broker.live.measures import CompactionMeasure, LimitMeasure, Measured, ReplicationMeasure
 from interpulse.broker.telemetry.topic_metrics import TOPIC_INSTRUMENTS, TopicMetrics
 from interpulse.model.names import TopicName
 from interpulse.model.policies.messaging_policies import DESTINATION_STORAGE
+from interpulse.model.topic_measures import SubscriptionMeasure, TopicMeasure
 
 TOPIC = TopicName.parse("persistent://shop/orders/placed-partition-1")
 OF_TOPIC = {

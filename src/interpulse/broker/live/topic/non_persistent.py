@@ -17,7 +17,7 @@ from interpulse.broker.live.dispatch.dispatch_choice import make_way
 from interpulse.broker.live.dispatch.sticky_keys import StickyKeys
 from interpulse.broker.live.entry_metadata import EntryMetadata, sticky_slot_of
 from interpulse.broker.live.host import TopicHost
-from interpulse.broker.live.measures import LimitMeasure, Measured, SubscriptionMeasure, summed
+from interpulse.broker.live.measures import LimitMeasure, Measured, summed
 from interpulse.broker.live.producing.deduplication import Deduplication, SequenceState
 from interpulse.broker.live.producing.producer import PendingPublish, Producer
 from interpulse.broker.live.producing.producer_set import ProducerSet
@@ -39,6 +39,7 @@ from interpulse.model.errors import (
 )
 from interpulse.model.ids import EARLIEST, MessageId, Position
 from interpulse.model.names import TopicName
+from interpulse.model.topic_measures import SubscriptionMeasure
 
 __all__ = ["NonPersistentSubscription", "NonPersistentTopic"]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from interpulse.broker.live.measures import TopicMeasure
 from interpulse.broker.live.producing.producer import Producer
 from interpulse.broker.live.producing.producer_set import ProducerSet
 from interpulse.broker.live.stats import TrafficMeter, sum_of
 from interpulse.broker.live.topic.topic_limits import TopicLimits
+from interpulse.model.topic_measures import TopicMeasure
 
 __all__ = ["PublishedTopic", "producers_by_name", "publish_measure", "publish_stats", "published_by_all"]
 

@@ -9,10 +9,10 @@ from interpulse.broker.live.dispatch.delayed_entries import DelayedEntries
 from interpulse.broker.live.dispatch.dispatch_choice import Dispatch
 from interpulse.broker.live.dispatch.dispatch_limits import NOT_THROTTLED
 from interpulse.broker.live.dispatch.shared import SharedDispatch
-from interpulse.broker.live.measures import SubscriptionMeasure
 from interpulse.broker.live.stats import TrafficMeter, sum_of
 from interpulse.broker.live.topic.subscription import Subscription
 from interpulse.model.ids import Position
+from interpulse.model.topic_measures import SubscriptionMeasure
 
 __all__ = ["delayed_bytes", "internal_stats", "measure", "sent", "stats"]
 

@@ -7,14 +7,7 @@ from typing import Any, Protocol
 
 from interpulse.broker.live.compaction.compaction import Compaction
 from interpulse.broker.live.compaction.log_positions import LogPositions
-from interpulse.broker.live.measures import (
-    NO_WAY,
-    LimitMeasure,
-    Measured,
-    ReplicationMeasure,
-    SubscriptionMeasure,
-    summed,
-)
+from interpulse.broker.live.measures import NO_WAY, LimitMeasure, Measured, ReplicationMeasure, summed
 from interpulse.broker.live.producing.producer import Producer
 from interpulse.broker.live.stats import sum_of
 from interpulse.broker.live.timeline import bytes_after, publish_time_of
@@ -32,6 +25,7 @@ from interpulse.broker.live.topic.subscription import Subscription
 from interpulse.clock import iso_time
 from interpulse.model.errors import NotFound
 from interpulse.model.ids import Position
+from interpulse.model.topic_measures import SubscriptionMeasure
 from interpulse.storage.api import CompactedLedger, Log
 from interpulse.storage.cursors.cursor_records import COMPACTED_LEDGER, COMPACTION_CURSOR, DEDUPLICATION_CURSOR
 

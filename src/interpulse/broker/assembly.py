@@ -227,7 +227,7 @@ def build_topics(base: Foundation, tenancy: Tenancy, member: Membership, ready: 
     if stores.follow_persistence is not None:
         stores.follow_persistence(policies.persistence_of)
     deletion = Deletion(
-        stores.metadata,  # a deletion that has begun may wait for the store
+        stores.metadata,  # a deletion in progress may wait for the store
         lifecycle,
         registry,
         namespaces,

@@ -33,7 +33,7 @@ class TopicRow(NamedTuple):
     * ``schema_hash``: covers all ``schema_versions`` versions; None if there are none, or they were not read.
     * ``subscriptions``: None if they were not read.
     * ``error``: the reason why the row is incomplete.
-    * ``deleted``: True if the metadata says that a deletion has begun.
+    * ``deleted``: True if the metadata marks the topic as being deleted.
     """
 
     topic: TopicName

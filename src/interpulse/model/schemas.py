@@ -52,7 +52,7 @@ class SchemaType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class SchemaInfo:
-    """One schema, which tells how to read the bytes of a topic's messages."""
+    """Schema of a topic, by which the bytes of its messages are read."""
 
     type: SchemaType
     definition: bytes = b""

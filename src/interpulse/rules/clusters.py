@@ -55,7 +55,7 @@ _PROXY_PROTOCOLS: Final = ("SNI",)
 
 @dataclass(frozen=True, slots=True)
 class ClusterView:
-    """Cluster, as far as the rules need it."""
+    """Facts about a cluster that its rules need."""
 
     name: str
     stored: ClusterData | None

@@ -34,7 +34,7 @@ Boundaries = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class NamespaceView:
-    """Namespace, as far as the rules need it."""
+    """Facts about a namespace that its rules need."""
 
     namespace: NamespaceName
     policies: NamespacePolicies | None

@@ -24,7 +24,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class TenantView:
-    """Tenant, as far as the rules need it."""
+    """Facts about a tenant that its rules need."""
 
     name: str
     stored: TenantInfo | None

@@ -41,7 +41,7 @@ Rule = TypeVar("Rule", bound=Callable[..., Any])
 
 
 class NamespaceStanding(Enum):
-    """State of a namespace, as far as its topics depend on it."""
+    """State of a namespace that its topics depend on."""
 
     SERVED = "served"
     NOT_SERVED = "its replication clusters leave out the local cluster"

@@ -30,7 +30,7 @@ def _escaped(value: str) -> str:
 
 
 class Exposition:
-    """Page of metrics, with families in the order in which they were begun."""
+    """Page of metrics, with families in the order in which they were added."""
 
     def __init__(self) -> None:
         self._families: dict[str, list[str]] = {}

@@ -189,7 +189,7 @@ def _with_cuts(positions: dict[str, Position], cuts: Mapping[str, CutPosition]) 
 
 
 def entries_between(after: Position, upto: Position) -> int:
-    """Return the number of entries in ``(after, upto]`` as far as two positions determine it.
+    """Return the number of entries in ``(after, upto]`` that two positions determine.
 
     The number is exact inside one ledger, because entry ids are dense. Across ledgers only the entries of the last one
     count.

@@ -237,10 +237,10 @@ class MetadataStore(Protocol):
         """Read several keys consistently. Absent keys are left out."""
 
     def unchanged(self, versions: Mapping[str, int | None]) -> bool:
-        """Return True if `get` would now return these versions (None = absent), as far as memory tells.
+        """Return True if the cache shows that `get` would now return these versions (None = absent).
 
-        Return False if memory does not tell, for example while a commit of one of the keys is under way. Where several
-        processes write to the store, its watch keeps the memory up to date.
+        Return False if the cache has no current version of a key, for example while a commit of it is in flight. Where
+        several processes write to the store, its watch updates the cache.
         """
 
     async def children(self, key: str) -> list[str]:
@@ -285,7 +285,7 @@ class MetadataStore(Protocol):
 
 
 class LedgerRecord(NamedTuple):
-    """One ledger of a log: its durable entries, their bytes, and the time at which it was begun."""
+    """One ledger of a log: its durable entries, their bytes, and the time at which it was opened."""
 
     ledger_id: int
     entries: int

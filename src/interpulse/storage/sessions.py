@@ -10,7 +10,7 @@ __all__ = ["LastingSession", "Session", "SessionState", "SessionWatches"]
 
 
 class SessionState(Enum):
-    """The state of a session, as far as a broker may rely on it."""
+    """State of a session that a broker may rely on."""
 
     CONNECTED = "connected"
     """The ephemeral keys of this session exist."""

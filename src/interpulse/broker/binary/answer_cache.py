@@ -1,4 +1,4 @@
-"""Runs of lookups, answered from memory as far as possible."""
+"""Runs of lookups, answered from memory where possible."""
 
 from __future__ import annotations
 

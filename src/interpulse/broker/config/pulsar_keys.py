@@ -1,4 +1,4 @@
-"""Configuration keys of real Pulsar, to tell a key without effect from an unknown one.
+"""Configuration keys of real Pulsar, to distinguish keys without effect from unknown ones.
 
 `BROKER_KEYS` are in the runtime configuration of a broker of Apache Pulsar 5.0.0-M1. `BOOKIE_KEYS` belong to the
 storage nodes, which share ``standalone.conf`` with the broker. `AUTHENTICATION_KEYS` are read by the authentication

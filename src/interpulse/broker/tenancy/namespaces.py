@@ -229,7 +229,7 @@ class Namespaces:
         await self._committer.decide(propose)
 
     async def unfinished_deletions(self) -> dict[NamespaceName, bool]:
-        """Return the namespaces whose deletion has begun and not ended, with True for a forced one."""
+        """Return the namespaces with an unfinished deletion, each with True if it is forced."""
         deletions = {}
         for tenant in await self._store.children(keys.POLICIES):
             for name in await self.list(tenant):

@@ -276,7 +276,7 @@ class PartitionConsumer:
         return nullcontext() if self._telemetry is None else self._telemetry.current(message)
 
     def note_batch(self, messages: Sequence[Message], begun_ms: int) -> None:
-        """Record that one call, begun at ``begun_ms``, delivered these messages to the application."""
+        """Record that one call, started at ``begun_ms``, delivered these messages to the application."""
         if self._telemetry is not None:
             self._telemetry.note_batch(messages, begun_ms)
 

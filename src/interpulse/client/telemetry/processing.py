@@ -67,7 +67,7 @@ class Processing:
         self._open[message.id] = _Open(span, time.perf_counter())
 
     def note_batch(self, messages: Sequence[Message], begun_ms: int) -> None:
-        """Record one span for the messages that one call, begun at ``begun_ms``, delivered.
+        """Record one span for the messages that one call, started at ``begun_ms``, delivered.
 
         It is linked to the spans in which they were sent.
         """

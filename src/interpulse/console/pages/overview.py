@@ -9,7 +9,7 @@ from typing import Final
 
 from interpulse.console.pages.parts.loaded_topics import LoadedTopics, look_at_loaded
 from interpulse.console.pages.parts.other_brokers import BrokerLink, links_to_others
-from interpulse.console.pages.parts.paging import PAGES_MAX, Foremost, PageOf, page_of
+from interpulse.console.pages.parts.paging import PAGES_MAX, PageOf, TopRows, page_of
 from interpulse.console.pages.parts.replication_rows import Row, order, row_of
 from interpulse.console.pages.parts.visible_namespaces import VisibleNamespaces, to_list_topics, to_see_replication
 from interpulse.console.visit import Visit
@@ -112,7 +112,7 @@ async def build(visit: Visit) -> OverviewModel:
 
 async def _look(visit: Visit) -> _Looked:
     loaded = await look_at_loaded(visit.broker, VisibleNamespaces(visit, to_list_topics))
-    troubled: Foremost[Row] = Foremost(_WORST, order)
+    troubled: TopRows[Row] = TopRows(_WORST, order)
     async for record in visit.broker.replication_records(VisibleNamespaces(visit, to_see_replication)):
         if record["state"] in _TROUBLED:
             troubled.add(row_of(record))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from interpulse.console.pages.parts.other_brokers import BrokerLink, links_to_others
-from interpulse.console.pages.parts.paging import PAGES_MAX, Foremost, PageOf, page_of
+from interpulse.console.pages.parts.paging import PAGES_MAX, PageOf, TopRows, page_of
 from interpulse.console.pages.parts.replication_rows import (
     Batch,
     CatchUp,
@@ -88,7 +88,7 @@ class ReplicationModel:
     remotes: list[Remote]
     page: PageOf[Row]
     matching: int
-    """Rows that the filter lets through; `page` has the foremost of them."""
+    """Rows that the filter lets through; `page` has the first of them."""
 
     filter: Filter
     states: tuple[str, ...]
@@ -142,14 +142,14 @@ async def build(visit: Visit) -> ReplicationModel:
 async def _look(visit: Visit, wanted: Filter) -> _Found:
     """Examine every topic that is replicated from here or loaded. Yields to other work."""
     summaries: dict[str, Summary] = {}
-    foremost = Foremost(_ROWS_MAX, order)
+    first_rows = TopRows(_ROWS_MAX, order)
     allowed = VisibleNamespaces(visit, to_see_replication)
     async for record in visit.broker.replication_records(allowed):
         summaries.setdefault(record["cluster"], Summary(record["cluster"])).add(record)
         if _matches(record["topic"], record["cluster"], record["state"], wanted):
-            foremost.add(row_of(record))
+            first_rows.add(row_of(record))
     writers, more = await _writers(visit, wanted, allowed)
-    return _Found(summaries, foremost.rows, foremost.total, writers, more)
+    return _Found(summaries, first_rows.rows, first_rows.total, writers, more)
 
 
 def _matches(topic: str, cluster: str, state: str, wanted: Filter) -> bool:
@@ -162,7 +162,7 @@ def _matches(topic: str, cluster: str, state: str, wanted: Filter) -> bool:
 
 async def _writers(visit: Visit, wanted: Filter, allowed: VisibleNamespaces) -> tuple[list[Writer], bool]:
     """Return the replicators of other clusters, the busiest first, and True if there are more."""
-    foremost: Foremost[Writer] = Foremost(_WRITERS_MAX, lambda writer: (-writer.rate_in, writer.topic, writer.producer))
+    first_rows: TopRows[Writer] = TopRows(_WRITERS_MAX, lambda writer: (-writer.rate_in, writer.topic, writer.producer))
     async for topic in visit.broker.loaded_topics():
         for producer in topic.producers():
             cluster = producer.remote
@@ -170,8 +170,8 @@ async def _writers(visit: Visit, wanted: Filter, allowed: VisibleNamespaces) -> 
                 continue
             if await allowed(topic.name.namespace_name):
                 rates = producer.rate_in, producer.throughput_in
-                foremost.add(Writer(producer.topic, cluster, producer.name, producer.address, *rates))
-    return foremost.rows, foremost.total > _WRITERS_MAX
+                first_rows.add(Writer(producer.topic, cluster, producer.name, producer.address, *rates))
+    return first_rows.rows, first_rows.total > _WRITERS_MAX
 
 
 def _completed(visit: Visit, row: Row) -> Row:

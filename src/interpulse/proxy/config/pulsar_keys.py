@@ -1,4 +1,4 @@
-"""The keys of Pulsar's ``proxy.conf``, which tell unknown keys from keys without effect.
+"""The keys of Pulsar's ``proxy.conf``, to distinguish keys without effect from unknown ones.
 
 `PULSAR_KEYS` are those of the proxy of Apache Pulsar up to 5.0.0-M1, with those of its authentication providers.
 `PROTECTING_KEYS` ask for protection that this proxy does not offer, and must not be ignored.

@@ -61,7 +61,7 @@ class TopicEnd(NamedTuple):
 
     @property
     def newest(self) -> Position:
-        """Highest position that the topic-partition has had, as far as the broker reports it."""
+        """Highest position of the topic-partition that the broker reports."""
         return max(self.last, self.log_end or EARLIEST)
 
 
@@ -114,7 +114,7 @@ class SourceView(Protocol):
         """Return the positions before the first messages published at or after a time, where there is one."""
 
     def ledgers(self, topics: Sequence[str]) -> Mapping[str, Sequence[Ledger]]:
-        """Return their ledgers, as far as the cluster reports them."""
+        """Return their ledgers, where the cluster reports them."""
 
     def following(self, topic: str, after: Position, upto: Position) -> Following | None:
         """Return the first entry of ``(after, upto]``, or None if there is none."""

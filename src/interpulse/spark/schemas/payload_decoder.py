@@ -118,7 +118,7 @@ class PayloadDecoder:
         try:
             columns = self._columns(rows)
         except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, ValueError, TypeError):
-            self._sift(payloads, rows, corrupt)
+            self._find_misfits(payloads, rows, corrupt)
             columns = self._columns(rows)
         arrays = dict(zip(self._wanted.names, columns, strict=True))
         if self._corrupt_column:
@@ -159,7 +159,7 @@ class PayloadDecoder:
                 corrupt[index] = payload.value
         return rows, corrupt
 
-    def _sift(self, payloads: Sequence[Payload], rows: list[_Row], corrupt: list[bytes | None]) -> None:
+    def _find_misfits(self, payloads: Sequence[Payload], rows: list[_Row], corrupt: list[bytes | None]) -> None:
         """Find the rows that do not fit the columns, one by one."""
         for index, row in enumerate(rows):
             try:

@@ -19,7 +19,7 @@ class LaneReport:
     state: LaneState = UNTOUCHED
     """State of the lane, initially its state before the task. Without lanes it has no sequence id."""
     after: Position = EARLIEST
-    """Start of the range, as far as its rows show."""
+    """Start of the range that its rows show."""
     held: str | None = None
     """Reason why the whole range counts as unwritten, or None."""
     entries: int = 0

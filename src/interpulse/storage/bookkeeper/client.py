@@ -62,7 +62,7 @@ class BookKeeperClient:
         digest: DigestType | None = None,
         listener: LedgerListener | None = None,
     ) -> LedgerWriter:
-        """Create a ledger. ``custom`` tells operators its purpose. Raise `NotEnoughBookies`."""
+        """Create a ledger. ``custom`` describes its purpose to operators. Raise `NotEnoughBookies`."""
         if not quorum.possible:
             raise ValueError("no ledger has ensemble {}, write quorum {} and ack quorum {}".format(*quorum))
         ensemble = await self._bookies.choose(quorum.ensemble)

@@ -133,7 +133,7 @@ class LedgerWriter:
 
     @property
     def metadata(self) -> LedgerMetadata:
-        """The ledger's metadata in ZooKeeper, as far as this writer knows."""
+        """The ledger's metadata in ZooKeeper that this writer last read or wrote."""
         return self._metadata
 
     @property

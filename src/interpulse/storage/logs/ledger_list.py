@@ -35,7 +35,7 @@ class LedgerList:
 
     @property
     def newest(self) -> LedgerRecord | None:
-        """The ledger that was begun last."""
+        """The newest ledger."""
         return self._record_at(-1) if self._ids else None
 
     def begin(self, ledger_id: int, created_ms: int) -> None:

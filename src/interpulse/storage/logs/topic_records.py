@@ -72,7 +72,7 @@ class TopicRecord:
 
     @property
     def newest(self) -> int | None:
-        """The ledger that was begun last."""
+        """The newest ledger."""
         return self.ledgers[-1].ledger_id if self.ledgers else None
 
     @classmethod

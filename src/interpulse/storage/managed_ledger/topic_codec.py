@@ -3,8 +3,8 @@
 Unchanged content keeps its bytes, including unknown fields. Two counters are among the properties, under the names that
 Pulsar's broker gives them.
 
-Pulsar records when a ledger was *closed*, and 0 for the current one; a log needs the time at which one was *begun*,
-which is when the one before it was closed. Source: docs/reference/cluster-protocol.md#topic-record.
+Pulsar records when a ledger was *closed*, and 0 for the current one; a log needs the time at which one was *opened*,
+which is when the previous one was closed. Source: docs/reference/cluster-protocol.md#topic-record.
 """
 
 from __future__ import annotations

@@ -56,9 +56,9 @@ class LedgerIds:
 
 def owner_changes(name: str, before: Collection[int], after: Collection[int]) -> list[Change]:
     """Return the changes to commit with a record that names other ledgers than before."""
-    begun, ended = set(after).difference(before), set(before).difference(after)
-    puts: list[Change] = [Put(ledger_key(ledger), name.encode()) for ledger in sorted(begun)]
-    return puts + [Delete(ledger_key(ledger)) for ledger in sorted(ended)]
+    added, removed = set(after).difference(before), set(before).difference(after)
+    puts: list[Change] = [Put(ledger_key(ledger), name.encode()) for ledger in sorted(added)]
+    return puts + [Delete(ledger_key(ledger)) for ledger in sorted(removed)]
 
 
 async def living_ledgers(metadata: MetadataStore, ledger_ids: Iterable[int]) -> dict[int, str]:

@@ -1,7 +1,7 @@
 """Errors between this process and ZooKeeper.
 
 All are `MetadataUnavailable`, so that callers of a metadata store need to know none of them. An error code in an answer
-is a `Refused`; its class tells callers of the client which one.
+is a `Refused`, with a subclass for each code that callers of the client distinguish.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class OutcomeUnknown(ZooKeeperError):
 class SessionExpired(ZooKeeperError):
     """The session of a request is over, and its ephemeral nodes are gone.
 
-    Unanswered requests are not applied any more. Whether one was applied before, only a read can tell.
+    Unanswered requests are no longer applied. Read the key to find out if one was applied before.
     """
 
     def __init__(self, session_id: int, what: str) -> None:

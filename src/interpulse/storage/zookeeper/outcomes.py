@@ -1,8 +1,8 @@
 """The outcome of a commit whose answer was lost.
 
 Every commit also writes its number into a small ephemeral node of this process, a *mark*. If the connection breaks
-before the answer, the mark tells whether the commit was applied: it holds the number, or it does not. The written keys
-themselves cannot tell, since another broker may have written the same values, or later ones. A mark serves one commit
+before the answer, the commit was applied if the mark holds its number. The written keys themselves prove nothing, since
+another broker may have written the same values, or later ones. A mark serves one commit
 at a time, so there are as many marks as there were commits in flight at once.
 """
 

@@ -75,7 +75,7 @@ class CompactionOwner(Protocol):
         """Create the cursor of compaction if it is missing."""
 
     def compacted_upto(self, horizon: Position) -> None:
-        """Allow trimming up to here as far as compaction is concerned."""
+        """Permit trimming up to this position on behalf of compaction."""
 
 
 class Compaction:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from interpulse.console.broker_facts import BrokerFacts, LoadedTopic
-from interpulse.console.pages.parts.paging import Foremost
+from interpulse.console.pages.parts.paging import TopRows
 from interpulse.console.pages.parts.visible_namespaces import VisibleNamespaces
 
 __all__ = ["LoadedTopics", "WorstRow", "WorstSubscription", "look_at_loaded"]
@@ -66,11 +66,11 @@ class _Look:
     def __init__(self) -> None:
         self.topics = self.backlog = self.storage = 0
         self.rate_in = self.rate_out = self.throughput_in = self.throughput_out = 0.0
-        self.abandoned: Foremost[WorstSubscription] = Foremost(_WORST, _by_backlog)
-        self.behind: Foremost[WorstSubscription] = Foremost(_WORST, _by_backlog)
-        self.blocked: Foremost[WorstSubscription] = Foremost(_WORST, _by_backlog)
-        self.busiest: Foremost[WorstRow] = Foremost(_WORST, _by_figure)
-        self.largest: Foremost[WorstRow] = Foremost(_WORST, _by_figure)
+        self.abandoned: TopRows[WorstSubscription] = TopRows(_WORST, _by_backlog)
+        self.behind: TopRows[WorstSubscription] = TopRows(_WORST, _by_backlog)
+        self.blocked: TopRows[WorstSubscription] = TopRows(_WORST, _by_backlog)
+        self.busiest: TopRows[WorstRow] = TopRows(_WORST, _by_figure)
+        self.largest: TopRows[WorstRow] = TopRows(_WORST, _by_figure)
 
     def add(self, topic: LoadedTopic) -> None:
         name = str(topic.name)

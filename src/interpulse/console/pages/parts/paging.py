@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
-__all__ = ["PAGES_MAX", "PAGE_ROWS", "Foremost", "PageOf", "page_of"]
+__all__ = ["PAGES_MAX", "PAGE_ROWS", "PageOf", "TopRows", "page_of"]
 
 T = TypeVar("T")
 
@@ -45,8 +45,8 @@ def page_of(rows: Sequence[T], number: int) -> PageOf[T]:
     return PageOf(rows[number * PAGE_ROWS : (number + 1) * PAGE_ROWS], number, len(rows))
 
 
-class Foremost(Generic[T]):
-    """The foremost ``most`` of many rows, in order, while rows are added. Costs little memory and no pause."""
+class TopRows(Generic[T]):
+    """The first ``most`` rows in order, while rows are added one by one. Needs little memory and never blocks long."""
 
     def __init__(self, most: int, key: Callable[[T], Any]) -> None:
         self._most = most
@@ -63,7 +63,7 @@ class Foremost(Generic[T]):
             return
         self._new.append(row)
         if len(self._new) >= _CHUNK:
-            self._sift()
+            self._merge()
 
     def add_all(self, rows: Iterable[T]) -> None:
         for row in rows:
@@ -71,10 +71,10 @@ class Foremost(Generic[T]):
 
     @property
     def rows(self) -> list[T]:
-        self._sift()
+        self._merge()
         return self._cache
 
-    def _sift(self) -> None:
+    def _merge(self) -> None:
         if self._new:
             self._cache = sorted([*self._cache, *self._new], key=self._key)[: self._most]
             self._new = []

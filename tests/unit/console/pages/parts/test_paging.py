@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from interpulse.console.pages.parts.paging import PAGE_ROWS, Foremost, page_of
+from interpulse.console.pages.parts.paging import PAGE_ROWS, TopRows, page_of
 
 
 @pytest.mark.parametrize(
@@ -22,9 +22,9 @@ def test_page_of(rows: int, asked: int, number: int, first: int, last: int, page
 
 def test_foremost_when_there_are_many_then_is_what_sorting_all_of_them_gives() -> None:
     numbers = random.Random(7).choices(range(10_000), k=7_777)
-    foremost: Foremost[int] = Foremost(100, lambda number: -number)
-    foremost.add_all(numbers)
-    assert foremost.rows == sorted(numbers, reverse=True)[:100]
-    assert foremost.total == 7_777
-    foremost.add(10_001)
-    assert foremost.rows[0] == 10_001
+    top_rows: TopRows[int] = TopRows(100, lambda number: -number)
+    top_rows.add_all(numbers)
+    assert top_rows.rows == sorted(numbers, reverse=True)[:100]
+    assert top_rows.total == 7_777
+    top_rows.add(10_001)
+    assert top_rows.rows[0] == 10_001

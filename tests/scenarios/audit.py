@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.model.names import NamespaceName
-from interpulse.model.policies.namespace_policies import RetentionPolicies
+from interpulse.model.policies.retention_policies import RetentionPolicies
 
 __all__ = ["differ"]
 

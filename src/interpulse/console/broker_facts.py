@@ -14,7 +14,8 @@ from interpulse.model.adjustments import AdjustmentPlan
 from interpulse.model.brokers import ListenerAddresses
 from interpulse.model.names import Domain, NamespaceName, TopicName
 from interpulse.model.permissions import TopicOperation
-from interpulse.model.policies.namespace_policies import AutoTopicCreation, NamespacePolicies
+from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.retention_policies import AutoTopicCreation
 from interpulse.model.policies.topic_policies import TopicPolicies, TopicPolicyRecord
 from interpulse.model.topic_measures import SubscriptionMeasure, TopicMeasure
 from interpulse.model.topics import Existence

@@ -14,7 +14,8 @@ from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import NamespaceNotFound, RemoteClusterUnavailable, TopicNotFound
 from interpulse.model.inventory import ListedKind
 from interpulse.model.names import Domain, NamespaceName, TopicName
-from interpulse.model.policies.namespace_policies import AutoTopicCreation, NamespacePolicies
+from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.retention_policies import AutoTopicCreation
 from interpulse.model.topics import PartitionedTopicMetadata
 from interpulse.replication.adjust import Enabling, preview
 from interpulse.replication.connect import connect as connect_to

@@ -16,12 +16,12 @@ from interpulse.model.policies.messaging_policies import (
     PublishRate,
     SubscribeRate,
 )
-from interpulse.model.policies.namespace_policies import (
+from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.retention_policies import (
     NON_PARTITIONED,
     PARTITIONED,
     AutoTopicCreation,
     InactiveTopicPolicies,
-    NamespacePolicies,
     RetentionPolicies,
 )
 from interpulse.model.policies.topic_policies import TopicPolicies, TopicPolicyRecord

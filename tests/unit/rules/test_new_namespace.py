@@ -8,7 +8,8 @@ import pytest
 
 from interpulse.model.errors import PulsarError
 from interpulse.model.permissions import Permissions
-from interpulse.model.policies.namespace_policies import AutoTopicCreation, NamespacePolicies, RetentionPolicies
+from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.retention_policies import AutoTopicCreation, RetentionPolicies
 from interpulse.rules.checks_by_kind import Limits
 from interpulse.rules.new_namespace import check_new_policies
 from interpulse.rules.policy_checks import check_auto_topic_creation

@@ -16,7 +16,7 @@ from interpulse.model.policies.messaging_policies import (
     Persistence,
     SubscribeRate,
 )
-from interpulse.model.policies.namespace_policies import (
+from interpulse.model.policies.retention_policies import (
     NON_PARTITIONED,
     PARTITIONED,
     AutoTopicCreation,

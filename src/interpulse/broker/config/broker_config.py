@@ -14,7 +14,7 @@ from interpulse.authentication.provider_settings import ProviderSettings
 from interpulse.model.broker_entry_metadata import INTERCEPTOR_CLASSES
 from interpulse.model.numbers import LONG_MAX
 from interpulse.model.policies.messaging_policies import PRODUCER_REQUEST_HOLD, QUOTA_POLICIES, Persistence
-from interpulse.model.policies.namespace_policies import (
+from interpulse.model.policies.retention_policies import (
     DELETE_WHEN_CAUGHT_UP,
     DELETE_WHEN_NO_SUBSCRIPTIONS,
     NON_PARTITIONED,

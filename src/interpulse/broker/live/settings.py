@@ -12,7 +12,7 @@ from interpulse.model.policies.messaging_policies import (
     PublishRate,
     SubscribeRate,
 )
-from interpulse.model.policies.namespace_policies import InactiveTopicPolicies, RetentionPolicies
+from interpulse.model.policies.retention_policies import InactiveTopicPolicies, RetentionPolicies
 
 __all__ = ["TopicSettings"]
 

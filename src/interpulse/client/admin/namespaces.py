@@ -30,12 +30,8 @@ from interpulse.model.errors import InvalidRequest
 from interpulse.model.names import NamespaceName, encode_local_name
 from interpulse.model.policies.catalogue import NAMESPACE_CALLS
 from interpulse.model.policies.messaging_policies import BacklogQuota, DispatchRate, QuotaType
-from interpulse.model.policies.namespace_policies import (
-    AutoTopicCreation,
-    InactiveTopicPolicies,
-    NamespacePolicies,
-    RetentionPolicies,
-)
+from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.retention_policies import AutoTopicCreation, InactiveTopicPolicies, RetentionPolicies
 from interpulse.model.policies.topic_policies import TopicPolicies
 
 __all__ = ["NamespacesAdmin", "TopicMode"]

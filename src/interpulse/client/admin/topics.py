@@ -36,7 +36,7 @@ from interpulse.client.transport.http_session import HttpSession
 from interpulse.model.errors import NotFound
 from interpulse.model.ids import MessageId
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, NamespaceName, TopicName
-from interpulse.model.policies.namespace_policies import InactiveTopicPolicies
+from interpulse.model.policies.retention_policies import InactiveTopicPolicies
 from interpulse.model.topics import PartitionedTopicMetadata
 
 __all__ = ["ExaminePosition", "TopicsAdmin"]

@@ -22,27 +22,12 @@ from interpulse.model.policies.messaging_policies import (
     SubscribeRate,
 )
 from interpulse.model.policies.retention_policies import (
-    DELETE_WHEN_CAUGHT_UP,
-    DELETE_WHEN_NO_SUBSCRIPTIONS,
-    NON_PARTITIONED,
-    PARTITIONED,
     AutoTopicCreation,
     InactiveTopicPolicies,
     RetentionPolicies,
-    TopicType,
 )
 
-__all__ = [
-    "DELETE_WHEN_CAUGHT_UP",
-    "DELETE_WHEN_NO_SUBSCRIPTIONS",
-    "NON_PARTITIONED",
-    "PARTITIONED",
-    "AutoTopicCreation",
-    "InactiveTopicPolicies",
-    "NamespacePolicies",
-    "RetentionPolicies",
-    "TopicType",
-]
+__all__ = ["NamespacePolicies"]
 
 
 @dataclass(frozen=True, slots=True)

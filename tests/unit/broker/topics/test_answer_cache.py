@@ -30,12 +30,8 @@ from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import PulsarError, ServiceNotReady, TopicNotFound
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.permissions import Permissions
-from interpulse.model.policies.namespace_policies import (
-    NON_PARTITIONED,
-    PARTITIONED,
-    AutoTopicCreation,
-    NamespacePolicies,
-)
+from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.retention_policies import NON_PARTITIONED, PARTITIONED, AutoTopicCreation
 from interpulse.model.topics import PartitionedTopicMetadata
 from interpulse.rules.bundles import split_at
 from interpulse.rules.decision import Decision

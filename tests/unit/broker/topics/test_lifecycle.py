@@ -23,7 +23,7 @@ from interpulse.model.errors import (
 )
 from interpulse.model.ids import Position
 from interpulse.model.names import PUBLIC_DEFAULT, NamespaceName, TopicName
-from interpulse.model.policies.namespace_policies import PARTITIONED, AutoTopicCreation
+from interpulse.model.policies.retention_policies import PARTITIONED, AutoTopicCreation
 from interpulse.model.topics import Existence, PartitionedTopicMetadata, Requester, TopicKind
 from interpulse.storage.api import Change, Delete, Put
 from interpulse.storage.cursors.cursor_records import DEDUPLICATION_CURSOR, JSON_CURSORS, CursorRecord

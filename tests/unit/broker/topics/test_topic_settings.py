@@ -19,7 +19,8 @@ from interpulse.model.policies.messaging_policies import (
     PublishRate,
     SubscribeRate,
 )
-from interpulse.model.policies.namespace_policies import NamespacePolicies, RetentionPolicies
+from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.retention_policies import RetentionPolicies
 from interpulse.model.policies.topic_policies import TopicPolicies
 
 TOPIC = TopicName.parse("persistent://t/n/orders")

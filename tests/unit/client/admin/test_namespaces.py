@@ -7,12 +7,8 @@ import pytest
 
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.model.names import NamespaceName
-from interpulse.model.policies.namespace_policies import (
-    AutoTopicCreation,
-    InactiveTopicPolicies,
-    NamespacePolicies,
-    RetentionPolicies,
-)
+from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.retention_policies import AutoTopicCreation, InactiveTopicPolicies, RetentionPolicies
 from tests.support.stub_web import StubWeb
 
 NAMESPACE = NamespaceName("t", "ns")

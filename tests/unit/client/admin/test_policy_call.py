@@ -17,7 +17,7 @@ from interpulse.model.policies.messaging_policies import (
     PublishRate,
     SubscribeRate,
 )
-from interpulse.model.policies.namespace_policies import AutoTopicCreation, InactiveTopicPolicies, RetentionPolicies
+from interpulse.model.policies.retention_policies import AutoTopicCreation, InactiveTopicPolicies, RetentionPolicies
 from interpulse.model.policies.topic_policies import TopicPolicies
 from tests.support.stub_web import StubWeb
 

@@ -11,11 +11,8 @@ from interpulse.model.policies.messaging_policies import (
     PublishRate,
     SubscribeRate,
 )
-from interpulse.model.policies.namespace_policies import (
-    AutoTopicCreation,
-    NamespacePolicies,
-    RetentionPolicies,
-)
+from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.retention_policies import AutoTopicCreation, RetentionPolicies
 
 WRITTEN_BY_PULSAR = """{"auth_policies": {"namespace_auth": {"app": ["consume", "produce"]}, "destination_auth": {
   "persistent://t/n/a": {"other": ["produce"]}}, "subscription_auth_roles": {"mine": ["app"]}},

@@ -12,7 +12,7 @@ from interpulse.model.policies.messaging_policies import (
     PublishRate,
     SubscribeRate,
 )
-from interpulse.model.policies.namespace_policies import InactiveTopicPolicies, RetentionPolicies
+from interpulse.model.policies.retention_policies import InactiveTopicPolicies, RetentionPolicies
 from interpulse.model.policies.topic_policies import TopicPolicies
 
 INACTIVE = InactiveTopicPolicies("delete_when_subscriptions_caught_up", 5, False)

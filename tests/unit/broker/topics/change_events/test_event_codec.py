@@ -21,7 +21,7 @@ from interpulse.model.policies.messaging_policies import (
     PublishRate,
     SubscribeRate,
 )
-from interpulse.model.policies.namespace_policies import InactiveTopicPolicies, RetentionPolicies
+from interpulse.model.policies.retention_policies import InactiveTopicPolicies, RetentionPolicies
 from interpulse.model.policies.topic_policies import TopicPolicies
 
 T = TopicName.parse("public/e/t")

@@ -27,7 +27,8 @@ from interpulse.model.errors import (
     UnsupportedVersion,
 )
 from interpulse.model.names import PUBLIC_DEFAULT, NamespaceName, TopicName
-from interpulse.model.policies.namespace_policies import PARTITIONED, AutoTopicCreation, NamespacePolicies
+from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.retention_policies import PARTITIONED, AutoTopicCreation
 from interpulse.rules.lookup import BatchAnswer, LookupTarget, Owner
 from interpulse.serving.admission import LookupPermits
 from interpulse.storage.api import Put, Versioned

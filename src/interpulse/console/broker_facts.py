@@ -17,8 +17,7 @@ from interpulse.model.permissions import TopicOperation
 from interpulse.model.policies.namespace_policies import NamespacePolicies
 from interpulse.model.policies.retention_policies import AutoTopicCreation
 from interpulse.model.policies.topic_policies import TopicPolicies, TopicPolicyRecord
-from interpulse.model.topic_measures import SubscriptionMeasure, TopicMeasure
-from interpulse.model.topics import Existence
+from interpulse.model.topics import Existence, SubscriptionMeasure, TopicMeasure
 from interpulse.rules.lookup import LookupTarget
 from interpulse.rules.topic_view import TopicView
 

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from operator import add
 from typing import Final, NamedTuple
 
-from interpulse.model.topic_measures import SubscriptionMeasure, TopicMeasure
+from interpulse.model.topics import SubscriptionMeasure, TopicMeasure
 from interpulse.storage.meters.histogram import Histogram
 from interpulse.storage.meters.write_meter import WAIT_MS, WrittenEntries
 

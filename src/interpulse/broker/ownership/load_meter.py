@@ -16,7 +16,7 @@ from typing import Final, Protocol
 
 from interpulse.model.brokers import BrokerLoad, BundleLoad
 from interpulse.model.names import TopicName
-from interpulse.model.topic_measures import TopicMeasure
+from interpulse.model.topics import TopicMeasure
 
 __all__ = ["LoadMeter"]
 

@@ -9,7 +9,7 @@ import pytest
 
 from interpulse.broker.live.registry import backlog_operations
 from interpulse.model.names import TopicName
-from interpulse.model.topic_measures import SubscriptionMeasure, TopicMeasure
+from interpulse.model.topics import SubscriptionMeasure, TopicMeasure
 
 OF_TOPIC = {
     "rate_in": "msgRateIn",

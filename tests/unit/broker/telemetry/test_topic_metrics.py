@@ -4,7 +4,7 @@ from interpulse.broker.live.measures import CompactionMeasure, LimitMeasure, Mea
 from interpulse.broker.telemetry.topic_metrics import TOPIC_INSTRUMENTS, TopicMetrics
 from interpulse.model.names import TopicName
 from interpulse.model.policies.messaging_policies import DESTINATION_STORAGE
-from interpulse.model.topic_measures import SubscriptionMeasure, TopicMeasure
+from interpulse.model.topics import SubscriptionMeasure, TopicMeasure
 
 TOPIC = TopicName.parse("persistent://shop/orders/placed-partition-1")
 OF_TOPIC = {

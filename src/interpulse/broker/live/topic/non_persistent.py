@@ -39,7 +39,7 @@ from interpulse.model.errors import (
 )
 from interpulse.model.ids import EARLIEST, MessageId, Position
 from interpulse.model.names import TopicName
-from interpulse.model.topic_measures import SubscriptionMeasure
+from interpulse.model.topics import SubscriptionMeasure
 
 __all__ = ["NonPersistentSubscription", "NonPersistentTopic"]
 

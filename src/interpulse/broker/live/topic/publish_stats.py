@@ -8,7 +8,7 @@ from interpulse.broker.live.producing.producer import Producer
 from interpulse.broker.live.producing.producer_set import ProducerSet
 from interpulse.broker.live.stats import TrafficMeter, sum_of
 from interpulse.broker.live.topic.topic_limits import TopicLimits
-from interpulse.model.topic_measures import TopicMeasure
+from interpulse.model.topics import TopicMeasure
 
 __all__ = ["PublishedTopic", "producers_by_name", "publish_measure", "publish_stats", "published_by_all"]
 

@@ -12,7 +12,7 @@ from interpulse.broker.live.dispatch.shared import SharedDispatch
 from interpulse.broker.live.stats import TrafficMeter, sum_of
 from interpulse.broker.live.topic.subscription import Subscription
 from interpulse.model.ids import Position
-from interpulse.model.topic_measures import SubscriptionMeasure
+from interpulse.model.topics import SubscriptionMeasure
 
 __all__ = ["delayed_bytes", "internal_stats", "measure", "sent", "stats"]
 

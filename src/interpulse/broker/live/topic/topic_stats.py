@@ -25,7 +25,7 @@ from interpulse.broker.live.topic.subscription import Subscription
 from interpulse.clock import iso_time
 from interpulse.model.errors import NotFound
 from interpulse.model.ids import Position
-from interpulse.model.topic_measures import SubscriptionMeasure
+from interpulse.model.topics import SubscriptionMeasure
 from interpulse.storage.api import CompactedLedger, Log
 from interpulse.storage.cursors.cursor_records import COMPACTED_LEDGER, COMPACTION_CURSOR, DEDUPLICATION_CURSOR
 

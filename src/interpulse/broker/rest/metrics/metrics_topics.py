@@ -18,7 +18,7 @@ from interpulse.broker.live.registry.topic_tasks import AnyTopic, topics_in_turn
 from interpulse.broker.replication.replication_survey import Survey
 from interpulse.broker.rest.metrics.metrics_buckets import WriteFamilies, wait_buckets
 from interpulse.broker.rest.metrics.metrics_limits import QUOTA_TYPES, write_limits
-from interpulse.model.topic_measures import SubscriptionMeasure, TopicMeasure
+from interpulse.model.topics import SubscriptionMeasure, TopicMeasure
 from interpulse.serving.exposition import Exposition, Kind, labelled
 from interpulse.storage.meters.write_meter import WrittenEntries
 

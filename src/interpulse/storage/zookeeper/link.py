@@ -58,6 +58,7 @@ REQUEST_BYTES_MAX: Final = 900 << 10
 
 _ROUND_PAUSE_S: Final = (0.1, 1.0)  # after all servers failed
 _CONNECT_SECONDS_MIN: Final = 1.0  # for one server
+_CONNECT_SECONDS_MAX: Final = 10.0  # a server that starts may accept a connection and never answer on it
 _CLOSE_SECONDS_MAX: Final = 5.0
 _SESSION_EXPIRED: Final = -112
 _WRONG_SERVER: Final = (-118, -119)  # session moved, or read-only server: not applied, and another connection is needed
@@ -279,8 +280,8 @@ class Link:
 
     async def _connect_to(self, server: Server, server_count: int) -> Connection | None:
         """Connect to a server. Return None if it says that the session is over; the next attempt begins a new one."""
-        wanted_s = self._config.session_timeout_ms / 1000
-        async with asyncio.timeout(max(wanted_s / server_count, _CONNECT_SECONDS_MIN)):
+        share_s = self._config.session_timeout_ms / 1000 / server_count
+        async with asyncio.timeout(min(max(share_s, _CONNECT_SECONDS_MIN), _CONNECT_SECONDS_MAX)):
             connection = await Connection.open(server, self._take_reply, self._take_watch_event, self._clock)
             try:
                 if not await self._take_session(connection):

@@ -120,6 +120,20 @@ async def test_session_when_the_server_is_silent_then_suspect_and_another_server
     assert session.holds()
 
 
+async def test_connect_when_a_starting_server_never_answers_then_tried_again_long_before_the_session_ends(
+    scripted: ScriptedZooKeeper, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = await connect(session_timeout_ms=240_000)
+    session_id = client.session.id
+    monkeypatch.setattr("interpulse.storage.zookeeper.link._CONNECT_SECONDS_MAX", 0.1)
+    scripted.silent = True
+    scripted.cut()
+    await eventually(lambda: not client.connected and scripted.connection_count == 1)
+    scripted.silent = False  # that connection stays without an answer
+    await eventually(lambda: client.connected)
+    assert client.session.id == session_id
+
+
 async def test_session_when_idle_then_pings_keep_it(scripted: ScriptedZooKeeper, connect: Connect) -> None:
     scripted.session_timeout_ms = 300
     client = await connect(session_timeout_ms=300)

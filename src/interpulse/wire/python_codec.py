@@ -357,6 +357,8 @@ def _frames(
             command = _parse_command(data[start + 8 : body])
         except DecodeError:
             return
+        if command.type != command_type[1]:  # the last of two type fields counts
+            return
         yield command, body, end
         start = end
 

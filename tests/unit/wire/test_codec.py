@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import struct
 import sys
 from array import array
 from types import ModuleType
@@ -180,6 +181,27 @@ def test_flow_when_unusual_then_says_the_same(codec: Codec, frame: bytes) -> Non
     decoder = FrameDecoder(LIMIT)
     decoder.gather_runs(codec)
     assert outcome(decoder, FLOW + frame + FLOW) == outcome(FrameDecoder(LIMIT), FLOW + frame + FLOW)
+
+
+@pytest.mark.parametrize("from_broker", [False, True], ids=["from-client", "from-broker"])
+@pytest.mark.parametrize("name", ["send", "ack", "flow", "partitioned_metadata", "lookup", "message", "send_receipt"])
+def test_command_when_a_second_type_follows_then_the_last_counts(codec: Codec, name: str, from_broker: bool) -> None:
+    plain = {
+        "send": send(),
+        "ack": commands.ack_one(1, 3, 4),
+        "flow": FLOW,
+        "partitioned_metadata": partitions(1),
+        "lookup": lookup(1),
+        "message": message(ENTRY),
+        "send_receipt": commands.send_receipt(1, 7, 0, 3, 4),
+    }[name]
+    (total_size, command_size), body = struct.unpack_from(">II", plain), plain[8:]
+    other = struct.pack(">II", total_size + 2, command_size + 2) + body[:2] + b"\x08\x0e" + body[2:]
+    decoder = FrameDecoder(LIMIT)
+    decoder.gather_runs(codec, from_broker=from_broker)
+    expected = outcome(FrameDecoder(LIMIT), plain + other)
+    assert outcome(decoder, plain + other) == expected
+    assert "unknown type" in expected[-1]
 
 
 def outcome(decoder: FrameDecoder, data: bytes) -> list[Any]:

@@ -13,8 +13,6 @@ from pathlib import Path
 
 from tests.scenarios.floods import CLIENTS, FLOODS, FloodedBroker
 
-__all__ = ["main"]
-
 
 def main() -> None:
     clients = int(sys.argv[1]) if len(sys.argv) > 1 else CLIENTS

@@ -8,8 +8,6 @@ import signal
 import sys
 from pathlib import Path
 
-__all__ = ["INTERPULSE", "BrokerProcess", "ClusterFailed"]
-
 INTERPULSE = Path(sys.executable).parent / "interpulse"
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 8.0

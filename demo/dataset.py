@@ -13,8 +13,6 @@ from datetime import datetime
 from itertools import chain, islice
 from pathlib import Path
 
-__all__ = ["DatasetError", "Row", "flights", "read_rows"]
-
 TEXTS = frozenset({"carrier", "tailnum", "origin", "dest", "time_hour"})
 """Columns of the flights that are not numbers."""
 

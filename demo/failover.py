@@ -20,8 +20,6 @@ from shared_cluster import SharedCluster
 from traffic import Message, Progress, publish
 from verdict import Ledger
 
-__all__ = ["NAMESPACE", "PARTITIONS", "TOPIC", "Failover", "Outage", "Run", "Stalled", "service_url"]
-
 NAMESPACE = "demo/flights"
 TOPIC = f"persistent://{NAMESPACE}/departures"
 PARTITIONS = 4

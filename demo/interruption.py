@@ -8,8 +8,6 @@ import threading
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-__all__ = ["run_until_interrupted"]
-
 
 async def run_until_interrupted(
     job: Coroutine[Any, Any, int], abandoned: threading.Event, stay: Callable[[], object] | None

@@ -18,8 +18,6 @@ from rich.text import Text
 
 from traffic import Progress
 
-__all__ = ["DatedConsole", "Screen"]
-
 STARTING_LINE_EVERY_S = 5.0
 PROGRESS_LINE_EVERY_S = 2.0
 RATE_WINDOW_S = 5.0

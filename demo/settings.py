@@ -9,8 +9,6 @@ from pathlib import Path
 
 from dataset import DatasetError
 
-__all__ = ["Settings"]
-
 
 @dataclass(frozen=True, slots=True)
 class Settings:

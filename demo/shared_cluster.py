@@ -12,8 +12,6 @@ from tools.engines.jars import cache_directory, class_path
 from tools.engines.java import java_executable
 from tools.engines.zookeeper import RealZooKeeper
 
-__all__ = ["SESSION_TIMEOUT_S", "SharedCluster"]
-
 NAME = "lab"
 SESSION_TIMEOUT_S = 6
 """Seconds until a silent broker loses its topics. The default of a broker is 30."""

@@ -12,8 +12,6 @@ import pulsar
 from dataset import Row
 from verdict import Ledger, Verdict
 
-__all__ = ["Message", "Progress", "PublishFailed", "publish", "read_back", "watch"]
-
 Message = tuple[Row, dict[str, str]]
 """A row and the properties it is sent with."""
 

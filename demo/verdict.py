@@ -9,8 +9,6 @@ from hashlib import blake2b
 
 from dataset import Row
 
-__all__ = ["ROW_PROPERTY", "Ledger", "Verdict", "verdict_lines"]
-
 ROW_PROPERTY = "row"
 REPLICATION_PREFIXES = ("__MSG_PROP_REPL_", "__interpulse_")
 EXAMPLES_MAX = 5

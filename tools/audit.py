@@ -16,8 +16,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = ["main", "verdict"]
-
 ROOT = Path(__file__).parent.parent
 SECONDS_MAX = 120
 

@@ -47,7 +47,6 @@ def module_text() -> str:
         _HEAD,
         f"from interpulse.client.admin import {', '.join(f'{home} as {_alias(home)}' for home in trees)}",
         *_imports(trees, used - homes.keys()),
-        '__all__ = ["AdminClient"]',
         *_copied_assignments(trees, used),
         *(ast.unparse(each) for each in classes),
     ]

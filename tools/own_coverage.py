@@ -18,8 +18,6 @@ import pytest
 from coverage import Coverage
 from coverage.exceptions import NoDataError
 
-__all__ = ["main", "module_of", "own_test_of", "unpaired"]
-
 ROOT = Path(__file__).parent.parent
 UNIT = Path("tests/unit")
 PACKAGE = Path("src/interpulse")

@@ -26,8 +26,6 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path
 
-__all__ = ["NEVER_EXCUSED", "UNSTABLE_MAX", "Suite", "judge", "main", "read_report"]
-
 ROOT = Path(__file__).parent.parent
 UNSTABLE_MAX = 5
 SYMPTOM_MAX = 200

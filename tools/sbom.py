@@ -19,8 +19,6 @@ from typing import Any
 
 from interpulse import __version__
 
-__all__ = ["bill", "main"]
-
 ROOT = Path(__file__).parent.parent
 FORMAT = "cyclonedx1.5"
 

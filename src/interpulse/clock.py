@@ -6,8 +6,6 @@ import time
 from datetime import UTC, datetime, timedelta
 from typing import Final, Protocol
 
-__all__ = ["Clock", "SystemClock", "iso_time", "now_ms"]
-
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 

@@ -6,8 +6,6 @@ import types
 from collections.abc import Coroutine, Generator
 from typing import Any
 
-__all__ = ["start_eagerly"]
-
 
 def start_eagerly(work: Coroutine[Any, Any, None]) -> Coroutine[Any, Any, None] | None:
     """Run ``work`` up to its first wait. Return the rest for the caller to run in a task, or None if it has finished.

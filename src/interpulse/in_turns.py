@@ -10,8 +10,6 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from itertools import chain, islice
 from typing import Any, Final, TypeVar
 
-__all__ = ["Turn", "dumped_in_turns", "in_turns", "parsed_in_turns", "sorted_in_turns"]
-
 T = TypeVar("T")
 
 _TURN_SECONDS: Final = 0.005

@@ -12,15 +12,6 @@ from pathlib import Path
 
 import pytest
 
-__all__ = [
-    "CannotMount",
-    "SmallDisk",
-    "disk_within",
-    "run_where_mounting_is_allowed",
-    "small_disk",
-    "with_small_disk",
-]
-
 _NAMESPACE_VARIABLE = "INTERPULSE_TEST_MOUNTS"
 _UNSHARE = ("unshare", "-rm")
 """A namespace in which an ordinary user may mount."""

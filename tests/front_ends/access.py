@@ -20,8 +20,6 @@ from interpulse.wire import pulsar_api_pb2 as pb
 from tests.support.raw_client import RawClient
 from tests.support.tokens import SECRET
 
-__all__ = ["BINARY", "REST", "ROLES", "Player", "Row", "differing", "logged_in", "settings", "token"]
-
 ROLES: Final = (
     "admin", "acme-admin", "other-admin", "nprod", "ncons", "tprod", "tcons", "nfunc", "scons", "nobody",
 )  # fmt: skip

@@ -12,8 +12,6 @@ from interpulse.testing import InProcessBroker
 from tests.front_ends.records import BEYOND, OUR_EMPTY_TOPIC, prepared, prepared_beyond
 from tests.front_ends.rows import PARTITIONS_MAX, Case
 
-__all__ = ["NO_JOB", "SETTINGS", "beyond", "our_broker", "put"]
-
 SETTINGS: Final = {"maxNumPartitionsPerPartitionedTopic": str(PARTITIONS_MAX)}
 """Of every broker the table is asked of."""
 

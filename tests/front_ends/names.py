@@ -12,8 +12,6 @@ from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from tests.support.raw_client import RawClient
 
-__all__ = ["NAMES", "PATHS", "REFUSALS", "Name", "refusals_of_name", "statuses_of_path"]
-
 
 @dataclass(frozen=True)
 class Name:

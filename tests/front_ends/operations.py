@@ -10,8 +10,6 @@ from typing import Final
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain
 from tests.front_ends.rows import DELETED, FOREIGN, FULL, MISSING, OFF, ON, TWO, Differs, Row
 
-__all__ = ["OPERATIONS"]
-
 WHOLE: Final = "x-partition-0 x-partition-1 x-partition-2 x=3"
 HOLED: Final = "x-partition-0 x-partition-2 x=3"
 FOUR: Final = "x-partition-0 x-partition-1 x-partition-2 x-partition-3 x=4"

@@ -23,8 +23,6 @@ from tests.front_ends.rows import NOT_FOUND, OK, REFUSED, Case, kind_of, refused
 from tests.support.official_client import connected
 from tests.support.raw_client import RawClient
 
-__all__ = ["Players", "word_for_frame", "word_for_status"]
-
 SUBSCRIPTION: Final = "s"
 TIMEOUT_MS: Final = 60_000
 ANSWERS_IN_WORDS: Final = frozenset({"partitions", "partitions create", "http lookup", "stats"})

@@ -28,19 +28,6 @@ from tests.front_ends.rows import (
     Case,
 )
 
-__all__ = [
-    "BEYOND",
-    "LIVING",
-    "OUR_EMPTY_TOPIC",
-    "REAL_EMPTY_TOPIC",
-    "directories",
-    "first_topic",
-    "found",
-    "prepared",
-    "prepared_beyond",
-    "stored_below",
-]
-
 OUR_EMPTY_TOPIC: Final = b'{"ledgers": [], "properties": {}}'
 REAL_EMPTY_TOPIC: Final = b""  # protobuf: no ledgers
 

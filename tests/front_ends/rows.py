@@ -16,37 +16,6 @@ from typing import Final, Literal
 
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, TopicName
 
-__all__ = [
-    "ABOVE",
-    "BASE_NAME",
-    "DELETED",
-    "FAST_FRONT_ENDS",
-    "FOREIGN",
-    "FRONT_ENDS",
-    "FULL",
-    "MISSING",
-    "NOTHING",
-    "NOT_FOUND",
-    "NOWHERE",
-    "NO_METADATA",
-    "OFF",
-    "OK",
-    "ON",
-    "OUTSIDE",
-    "PARTITIONS_MAX",
-    "REFUSED",
-    "REMOTE",
-    "SILENT_FRONT_ENDS",
-    "TENANT",
-    "TWO",
-    "Case",
-    "Differs",
-    "Row",
-    "kind_of",
-    "opened",
-    "refused",
-]
-
 TENANT: Final = "front-ends"
 PARTITIONS_MAX: Final = 10
 """``maxNumPartitionsPerPartitionedTopic`` of every broker the table is asked of."""

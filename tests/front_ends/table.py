@@ -35,8 +35,6 @@ from tests.front_ends.rows import (
     opened,
 )
 
-__all__ = ["ROWS"]
-
 WHOLE: Final = "x-partition-0 x-partition-1 x-partition-2 x=3"
 HOLED: Final = "x-partition-0 x-partition-2 x=3"
 

@@ -7,8 +7,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-__all__ = ["CORPORA", "TARGETS", "inputs_of", "target"]
-
 CORPORA = Path(__file__).parent / "corpora"
 TARGETS = sorted(path.stem for path in (Path(__file__).parent / "targets").glob("[a-z]*.py"))
 

@@ -11,8 +11,6 @@ from typing import Final
 
 from tests.front_ends.access import ALL, GONE, TENANT, TOPIC
 
-__all__ = ["ACTION_ROWS", "PAGE_ROWS", "ActionRow", "PageRow"]
-
 
 @dataclass(frozen=True)
 class PageRow:

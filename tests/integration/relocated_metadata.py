@@ -8,8 +8,6 @@ from dataclasses import replace
 from interpulse.storage.api import Change, CommitConflict, MetadataStore, Versioned
 from interpulse.storage.sessions import Session
 
-__all__ = ["RelocatedMetadataStore"]
-
 
 class RelocatedMetadataStore:
     """What is asked for below one of the roots of ``places`` lies below the root that it gives; all else where it is.

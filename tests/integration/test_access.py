@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from interpulse.broker.app import BrokerApp, CannotServe
+from interpulse.broker.app import BrokerApp
+from interpulse.broker.assembly import CannotServe
 from interpulse.broker.config.config_sources import load_config
 from interpulse.cli.main import main
 from interpulse.client import Client

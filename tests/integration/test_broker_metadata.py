@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from interpulse.broker.config.broker_config import ConfigError
 from interpulse.client import AdminClient
 from interpulse.model.broker_entry_metadata import INTERCEPTOR_CLASSES
+from interpulse.serving.settings import ConfigError
 from interpulse.sync import Client
 from interpulse.testing import InProcessBroker
 

@@ -6,8 +6,6 @@ import shutil
 import subprocess
 from pathlib import Path
 
-__all__ = ["BrowserMissing", "chromium"]
-
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 _INSTALL = "source tools/system.sh && install_first_of chromium"
 _ROOT = Path(__file__).parents[2]

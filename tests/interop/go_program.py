@@ -14,8 +14,6 @@ import sys
 import tempfile
 from pathlib import Path
 
-__all__ = ["GoMissing", "build", "outcomes"]
-
 PROGRAM = Path(__file__).with_name("go_client")
 PLACES = os.pathsep.join([os.environ.get("PATH", ""), str(Path(sys.executable).parent), "/usr/local/go/bin"])
 TOOLCHAINS_SINCE = 21  # from 1.21 on a Go gets the version that a module asks for

@@ -15,8 +15,6 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-__all__ = ["MILLIS", "SINGLE_TYPES", "JavaClass", "JavaType", "classes"]
-
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EXACT = Context(prec=38)
 _MONEY = {"type": "bytes", "logicalType": "decimal", "precision": 38, "scale": 9}

@@ -17,8 +17,6 @@ from urllib.parse import urlencode
 from tests.support.waiting import until
 from tools.engines.server import free_port
 
-__all__ = ["Prometheus", "PrometheusMissing", "check_rules", "running_prometheus"]
-
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "interpulse" / "prometheus"
 PROGRAMS = ("prometheus", "promtool")
 

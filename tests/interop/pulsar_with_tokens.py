@@ -14,8 +14,6 @@ from tests.interop.replicated_pairs import Cluster, until
 from tests.support.certificates import Authority
 from tools.engines.server import free_port
 
-__all__ = ["TOKEN_PLUGIN", "PulsarWithTokens", "start_pulsar_with_tokens"]
-
 TOKEN_PLUGIN: Final = "org.apache.pulsar.client.impl.auth.AuthenticationToken"
 
 

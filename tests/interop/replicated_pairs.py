@@ -24,8 +24,6 @@ from tests.support.cli_cluster import CliCluster
 from tests.support.pipeline_turns import copy_log, is_ready
 from tools.engines.server import free_port
 
-__all__ = ["Cluster", "Pair", "backlog", "provision_as_job", "replicate_as_job", "replicating", "until"]
-
 T = TypeVar("T")
 Record = dict[str, Any]
 PATIENCE_S: Final = 120.0

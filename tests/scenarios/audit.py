@@ -6,8 +6,6 @@ from interpulse.client.admin.admin_client import AdminClient
 from interpulse.model.names import NamespaceName
 from interpulse.model.policies.retention_policies import RetentionPolicies
 
-__all__ = ["differ"]
-
 
 async def differ(source_url: str, target_url: str, namespace: NamespaceName) -> list[tuple[str, str | None]]:
     """Make it on both clusters; the kinds of the differences with their topics, sorted."""

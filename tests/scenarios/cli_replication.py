@@ -7,8 +7,6 @@ import uuid
 from tests.support.cli_cluster import CliCluster
 from tests.support.waiting import until
 
-__all__ = ["replication_story"]
-
 
 def replication_story(cluster: CliCluster, namespace: str) -> None:
     """Clusters, a tenant on two of them, a namespace and a topic that are replicated; then all of it is taken back."""

@@ -38,8 +38,6 @@ from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.hashing import sticky_slot
 
-__all__ = ["SCENARIOS", "Cluster", "Scenario", "Scenarios", "administered", "connected", "new_topic", "take"]
-
 WAIT_MS = 60_000
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from tests.scenarios import client, client_admin, client_compaction, client_consuming
 
-__all__ = ["SCENARIOS"]
-
 SCENARIOS = (
     *client.SCENARIOS,
     *client_admin.SCENARIOS,

@@ -29,15 +29,6 @@ from interpulse.spark.rows.columns import ENTRY_WRITE_COLUMNS
 from tests.scenarios.client import Cluster
 from tests.spark.stream_driver import CheckpointLog, Killed, StreamDriver, StreamSink
 
-__all__ = [
-    "KILLED_AT",
-    "copy_entries_exactly_once",
-    "copy_messages_exactly_once",
-    "copy_messages_with_a_killed_worker",
-    "refuse_a_topic_that_does_not_deduplicate",
-    "write_ids_of_the_user_exactly_once",
-]
-
 KILLED_AT = ("planned", "read", "midst", "uncommitted", "written")
 _PARTITIONS = 3
 _KEYS = 5

@@ -25,8 +25,6 @@ from tests.support.certificates import Authority
 from tests.support.raw_client import RawClient, entry
 from tests.support.standalone_process import StandaloneProcess
 
-__all__ = ["CLIENTS", "FLOODS", "Flood", "FloodedBroker", "Waits"]
-
 CLIENTS = 1000
 PUBLISHES = 150
 HOLD_SECONDS = 1.0

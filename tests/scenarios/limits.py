@@ -23,8 +23,6 @@ from tests.support.official_client import connected
 from tests.support.raw_client import RawClient, entry
 from tests.support.waiting import until
 
-__all__ = ["LONG_SCENARIOS", "PERIODIC_SCENARIOS", "PERIODS", "SCENARIOS", "Scenario"]
-
 PERIODS: Mapping[str, str] = {"backlogQuotaCheckIntervalInSeconds": "1"}
 SECONDS_MAX = 60
 RATES_SECONDS_MAX = 100

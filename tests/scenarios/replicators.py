@@ -17,18 +17,6 @@ from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from tests.support.raw_client import RawClient
 
-__all__ = [
-    "CLIENT",
-    "PLAIN_REPLICATOR",
-    "REPLICATOR",
-    "SWITCHES",
-    "SchemaSwitch",
-    "expected_answers",
-    "may_create",
-    "replicators_are_known_by_the_dot",
-    "schema_answers",
-]
-
 CLIENT, REPLICATOR = "somebody", "pulsar.repl.west-->east"
 PLAIN_REPLICATOR = "pulsar.repl.west"
 """As clusters before 2.8 name them."""

@@ -26,16 +26,6 @@ from interpulse.wire.frames import FRAME_OVERHEAD, MESSAGE_BYTES_MAX
 from tests.scenarios.client import Cluster
 from tests.support.spark_source import columns_of, read_batch, write_batch
 
-__all__ = [
-    "refuse_exactly_once_without_deduplication",
-    "refuse_what_is_too_large_for_the_broker",
-    "write_entries_only_to_topics_that_are_there",
-    "write_entries_with_schemas_of_their_source",
-    "write_messages_with_the_schema_of_their_topic",
-    "write_rows_by_schemas",
-    "write_to_topics_that_are_not_there",
-]
-
 RECORD = b"\x02\x02a"
 """The Avro record ``{"name": "a"}``."""
 

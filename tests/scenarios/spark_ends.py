@@ -16,14 +16,6 @@ from tests.spark.stream_driver import CheckpointLog, StreamDriver
 from tests.support.spark_source import read_batch
 from tests.support.waiting import until
 
-__all__ = [
-    "LIMITS",
-    "checkpoint_beyond_the_end_of_a_ledger_goes_on",
-    "compacted_reads_end_where_compaction_left_the_topic",
-    "limited_stream_reads_all_ledgers",
-    "loss_is_reported_at_the_start",
-]
-
 LIMITS: list[dict[str, str]] = [
     {"maxEntriesPerTrigger": "4"},
     {"maxBytesPerTrigger": "200"},

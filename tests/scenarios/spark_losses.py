@@ -18,8 +18,6 @@ from tests.spark.stream_driver import CheckpointLog, Killed, StreamDriver
 from tests.support.spark_source import planned_reader, read_planned
 from tests.support.waiting import until
 
-__all__ = ["LOSSES", "assert_loss_is_told", "trimmed_ledger_of_read_entries_is_no_loss"]
-
 _FAST = {"offsetPollIntervalMs": "1"}
 
 

@@ -18,8 +18,6 @@ from interpulse.wire import pulsar_api_pb2 as pb
 from tests.scenarios.client import Cluster
 from tests.support.spark_source import read_batch
 
-__all__ = ["read_between_times"]
-
 
 async def read_between_times(cluster: Cluster) -> None:
     """Of two partitions, the first has a message every ten seconds, the second only an old one."""

@@ -18,8 +18,6 @@ from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from tests.support.raw_client import RawClient, entry
 
-__all__ = ["SCENARIOS", "Addresses", "Scenario"]
-
 SECONDS_MAX = 60
 SETTLED_SECONDS = 0.3
 """A real Pulsar has told statistics and sent what it will send by then."""

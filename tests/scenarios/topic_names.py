@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["DIFFERENT_IN_PULSAR", "ROWS", "Row"]
-
 
 class Row(NamedTuple):
     """A text, the complete name it stands for (None: it is no name), and what is to be known of that name."""

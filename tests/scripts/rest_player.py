@@ -27,8 +27,6 @@ from urllib.parse import urlsplit
 
 from tests.support.waiting import SECONDS_MAX, until
 
-__all__ = ["CONVERSATIONS", "Step", "play", "read_conversation"]
-
 CONVERSATIONS = sorted(Path(__file__).with_name("rest").glob("*.txt"))
 
 _CHANGE = re.compile(r"/admin/v2/brokers/configuration/(\w+)/(\w+)")

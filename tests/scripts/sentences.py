@@ -8,8 +8,6 @@ from typing import Any, Final
 
 from tests.support.rest_client import call, call_real
 
-__all__ = ["ALONE", "LIMITED", "LIMITED_BY", "PREPARED", "SENTENCES", "unlike"]
-
 PREPARED: Final = (("PUT", "p/partitions", 2), ("PUT", "t", None), ("PUT", "t/subscription/s", None))
 """Below the path of topics of a namespace, as the first group that follows."""
 

@@ -14,8 +14,6 @@ from packaging.requirements import Requirement
 import interpulse
 import pyspark_interpulse
 
-__all__ = ["archive", "bare_python", "install", "needed"]
-
 _OF_SPARK = ("pyspark", "py4j", "pyarrow", "numpy")
 
 

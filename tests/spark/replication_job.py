@@ -26,24 +26,6 @@ from interpulse.sync import Client
 from tests.support.numbered_messages import publish_to
 from tests.support.official_client import connected
 
-__all__ = [
-    "PARTITIONS",
-    "TOPIC",
-    "Broker",
-    "Job",
-    "Load",
-    "Side",
-    "assert_exactly_once",
-    "configure",
-    "create_partitioned",
-    "partitions",
-    "publish_keyed",
-    "read_all",
-    "stored_entries",
-    "wait_until",
-    "wait_until_gone",
-]
-
 TOPIC = "persistent://public/default/flights"
 PARTITIONS = 4
 _SHOWN_CHARS = 8_000

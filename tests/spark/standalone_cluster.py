@@ -18,8 +18,6 @@ from interpulse.spark.class_archive.archive import java_options
 from tests.support.standalone_process import free_port
 from tests.support.waiting import until
 
-__all__ = ["EXECUTOR_MB", "SparkCluster", "spark_cluster"]
-
 EXECUTOR_MB: Final = 512
 _CLASSES: Final = "org.apache.spark.deploy"
 _START_SECONDS_MAX: Final = 180

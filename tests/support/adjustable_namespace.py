@@ -11,19 +11,6 @@ from tests.support.rest_broker import RestBroker
 from tests.support.rest_client import Reply, call
 from tests.support.stub_web import Answer, Asked, StubWeb, passed_on
 
-__all__ = [
-    "ADJUST",
-    "ALL_CHANGES",
-    "POLICIES",
-    "PREVIEW",
-    "REPLICATION",
-    "differ",
-    "in_between",
-    "kinds",
-    "state",
-    "stored",
-]
-
 REPLICATION = "namespaces/demo/a/replication"
 PREVIEW = f"{REPLICATION}?preview=true"
 ADJUST = f"{REPLICATION}?adjustNamespaceLevelPoliciesAutomatically=true"

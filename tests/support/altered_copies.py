@@ -13,8 +13,6 @@ from interpulse.replication.copy import EntryMarker
 from interpulse.wire import pulsar_api_pb2 as pb
 from tests.support.pipeline_turns import last_position
 
-__all__ = ["Alteration", "Original", "copy_partition"]
-
 
 class Original(NamedTuple):
     """An entry of the source."""

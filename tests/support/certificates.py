@@ -16,8 +16,6 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-__all__ = ["Authority", "Certificate", "serial", "until_replaced"]
-
 _DAY = datetime.timedelta(days=1)
 _MAY_SIGN = x509.KeyUsage(
     digital_signature=True,

@@ -14,8 +14,6 @@ from interpulse.cli.main import main
 from interpulse.model.policies.messaging_policies import DispatchRate
 from tests.support.waiting import until
 
-__all__ = ["RECORD", "STORIES", "CliCluster", "Story", "cluster_story", "schema_story"]
-
 _KEPT_BY_SUBSCRIPTIONS = "delete_when_no_subscriptions"
 RECORD = '{"type":"record","name":"P","fields":[]}'
 

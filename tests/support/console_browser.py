@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from html import unescape
 from urllib.parse import quote, urlencode, urlsplit
 
-__all__ = ["Page", "PlainBrowser", "address"]
-
 _TOKEN = re.compile(r'name="token" value="([0-9a-f]+)"')
 _FORM = re.compile(r'<form[^>]* method="post" action="([^"]+)"')
 

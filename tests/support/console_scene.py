@@ -16,8 +16,6 @@ from interpulse.model.names import NamespaceName, TopicName
 from interpulse.storage.api import Put
 from tests.support.waiting import eventually
 
-__all__ = ["HOSTILE", "HOSTILE_SUBSCRIPTIONS", "Scene", "set_scene"]
-
 HOSTILE: Final = (
     "<script>document.title='owned'</script>",
     '"><img src=x onerror="document.title=\'owned\'">',

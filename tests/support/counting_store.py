@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from interpulse.storage.api import Versioned
 from interpulse.storage.memory import MemoryMetadataStore
 
-__all__ = ["CountingStore"]
-
 
 class CountingStore(MemoryMetadataStore):
     """A store that records each read and the number of its keys."""

@@ -8,8 +8,6 @@ from itertools import count
 from interpulse.storage.bookkeeper.errors import LedgerFenced, NoLedger
 from interpulse.storage.bookkeeper.ledger_metadata import Quorum
 
-__all__ = ["Ledger", "Ledgers"]
-
 
 class Ledger:
     def __init__(self, ledger_id: int, custom: Mapping[str, bytes]) -> None:

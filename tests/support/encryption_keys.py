@@ -8,8 +8,6 @@ from typing import NamedTuple
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-__all__ = ["KeyFiles", "new_keys"]
-
 
 class KeyFiles(NamedTuple):
     """One key pair."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-__all__ = ["FakeClock", "FakeTimer", "FakeTimers"]
-
 
 class FakeClock:
     """A clock in seconds when called, and in milliseconds as `interpulse.clock.Clock`."""

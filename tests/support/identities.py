@@ -10,8 +10,6 @@ from passlib.hash import apr_md5_crypt
 from tests.front_ends import access
 from tests.support.issuer import AUDIENCE, Issuer
 
-__all__ = ["ADMIN_PASSWORD", "settings_of_identities"]
-
 ADMIN_PASSWORD: Final = "eiderdown-and-kelp"
 """Of the user ``admin``."""
 _PACKAGE: Final = "org.apache.pulsar.broker.authentication"

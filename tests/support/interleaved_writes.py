@@ -9,8 +9,6 @@ import pytest
 from interpulse.storage.api import Change
 from interpulse.storage.memory import MemoryMetadataStore
 
-__all__ = ["right_before_commit_of"]
-
 
 def right_before_commit_of(
     monkeypatch: pytest.MonkeyPatch, store: MemoryMetadataStore, key: str, act: Callable[[], Awaitable[object]]

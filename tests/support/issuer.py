@@ -17,8 +17,6 @@ from jwt.algorithms import ECAlgorithm
 
 from tests.support.stub_web import Answer, Asked, StubWeb
 
-__all__ = ["AUDIENCE", "SECRET_WORD", "Issuer"]
-
 AUDIENCE: Final = "urn:pulsar"
 SECRET_WORD: Final = "client-secret"
 """Of every client."""

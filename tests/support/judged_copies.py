@@ -8,8 +8,6 @@ from typing import NamedTuple
 
 from interpulse.spark.verify.judging import Problem
 
-__all__ = ["Discrepancy", "Item", "judge"]
-
 
 class Item(NamedTuple):
     """One entry or message, as one side holds it."""

@@ -28,8 +28,6 @@ from interpulse.storage.memory import MemoryJournal, MemoryMetadataStore, memory
 from interpulse.storage.sessions import Session
 from tests.support.fake_clock import FakeClock
 
-__all__ = ["LifecycleBench", "MortalStore", "SilentStore", "SlowStore", "copy_of", "disorder", "named", "picture"]
-
 CONFIG = replace(BrokerConfig(), force_delete_namespace_allowed=True, force_delete_tenant_allowed=True)
 
 

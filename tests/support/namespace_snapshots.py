@@ -16,8 +16,6 @@ from interpulse.replication.adjust import compare, plan_cluster
 from interpulse.replication.change_forms import mismatches
 from interpulse.rules.inventory import NamespaceInventory, NamespaceState
 
-__all__ = ["NamespaceSnapshot", "differences", "plan_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class NamespaceSnapshot:

@@ -7,8 +7,6 @@ from typing import Any
 
 from interpulse.sync import Client
 
-__all__ = ["publish", "publish_to"]
-
 
 def publish(
     client: Client, topic: str, numbers: Iterable[int], *, text: str = "{}", keys: int = 7, **options: Any

@@ -12,8 +12,6 @@ from typing import Any, TypeVar
 from interpulse.proxy.app import ProxyApp
 from interpulse.proxy.config.proxy_config import ProxyConfig, load_config
 
-__all__ = ["ProxyInThread", "proxy_config", "proxy_in_thread", "running_proxy"]
-
 T = TypeVar("T")
 
 

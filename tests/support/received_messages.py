@@ -8,8 +8,6 @@ from typing import Any
 from interpulse.client.messages import Message
 from interpulse.model.ids import MessageId
 
-__all__ = ["received"]
-
 _PLAIN = Message(
     id=MessageId(1, 0),
     topic="t",

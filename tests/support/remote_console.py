@@ -15,8 +15,6 @@ from interpulse.sync import AdminClient, Client
 from tests.support.console_browser import PlainBrowser, address
 from tests.support.standalone_process import SECONDS_MAX, environment
 
-__all__ = ["console_of", "walk"]
-
 SCHEMA = SchemaInfo(
     SchemaType.JSON,
     json.dumps({"type": "record", "name": "Order", "fields": [{"name": "number", "type": "int"}]}).encode(),

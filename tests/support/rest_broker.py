@@ -13,8 +13,6 @@ from interpulse.broker.stores import Stores
 from interpulse.storage.api import MetadataStore
 from interpulse.storage.memory import MemoryMetadataStore, memory_log_store
 
-__all__ = ["RestBroker", "rest_broker"]
-
 
 @dataclass
 class RestBroker:

@@ -13,8 +13,6 @@ from urllib.parse import urlsplit
 
 from tests.support.waiting import SECONDS_MAX
 
-__all__ = ["Reply", "call", "call_real"]
-
 
 @dataclass(frozen=True)
 class Reply:

@@ -16,8 +16,6 @@ from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.frames import Frame
 from interpulse.wire.server import ServerProtocol
 
-__all__ = ["Peer", "ScriptedBroker"]
-
 Script = Callable[["Peer", Frame], None]
 
 

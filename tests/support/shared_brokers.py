@@ -20,9 +20,6 @@ from interpulse.storage.api import MetadataStore
 from interpulse.storage.memory import MemoryJournal, MemoryLedgers, MemoryMetadataStore, MemoryTree, memory_log_store
 from interpulse.storage.metadata.guarded import GuardedMetadata
 
-__all__ = ["SharedBroker", "SharedBrokers", "shared_brokers"]
-
-
 _LAYOUT = replace(ALONE, shared=True)
 
 

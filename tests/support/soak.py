@@ -7,8 +7,6 @@ from typing import Final, TypeVar
 
 import pytest
 
-__all__ = ["SOAKING", "only_soaking", "soak"]
-
 SOAKING: Final = os.environ.get("INTERPULSE_SOAK") == "1"
 
 only_soaking: Final = pytest.mark.skipif(not SOAKING, reason="repeats for long: `make soak` runs it")

@@ -10,8 +10,6 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-__all__ = ["Spans", "metered", "points_of"]
-
 
 class Spans:
     """A tracer provider, and what has ended of its spans."""

@@ -15,8 +15,6 @@ from interpulse.spark.data_source import PulsarDataSource
 from interpulse.spark.offsets import TopicRange
 from interpulse.spark.reading.reader import RangesPartition
 
-__all__ = ["columns_of", "planned_reader", "read_batch", "read_planned", "source_of", "write_batch", "write_batches"]
-
 
 def columns_of(**types: DataType) -> StructType:
     """A schema of nullable columns."""

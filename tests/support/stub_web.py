@@ -15,8 +15,6 @@ from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
 from urllib.parse import urlsplit
 
-__all__ = ["DISCONNECT", "Answer", "Asked", "StubWeb", "passed_on"]
-
 
 class Asked(NamedTuple):
     """One request, its target exactly as it came: path and query, still encoded."""

@@ -6,8 +6,6 @@ from typing import Final
 
 import jwt
 
-__all__ = ["SECRET", "signed"]
-
 SECRET: Final = bytes(range(32))
 
 

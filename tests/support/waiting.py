@@ -7,8 +7,6 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-__all__ = ["SECONDS_MAX", "eventually", "until"]
-
 SECONDS_MAX = 120
 """A generous bound: what has not happened by then on a busy machine never does."""
 

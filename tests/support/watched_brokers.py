@@ -17,8 +17,6 @@ from tests.front_ends import access
 from tests.support.rest_client import call
 from tests.support.waiting import eventually
 
-__all__ = ["keep_busy", "show_replication", "show_tokens"]
-
 NAMESPACE = "public/default"
 TOPIC = f"persistent://{NAMESPACE}/watched"
 _QUOTA = {"limitSize": 10_000_000, "limitTime": 1000, "policy": "producer_request_hold"}

@@ -12,8 +12,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-__all__ = ["ServerFailed", "ServerProcess", "dying_with_this_thread", "free_port"]
-
 _PORTS = iter(random.SystemRandom().sample(range(10_000, 32_768), 22_768))
 """Not by the seed that tests share: their processes would all try the same ports at once."""
 

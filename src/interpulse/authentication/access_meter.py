@@ -10,8 +10,6 @@ from typing import Final, Protocol
 from interpulse.serving.exposition import Exposition, labelled
 from interpulse.storage.meters.histogram import Histogram
 
-__all__ = ["AccessMeter"]
-
 _TOKEN_MINUTES: Final = (5.0, 10.0, 60.0, 240.0)
 
 

@@ -12,8 +12,6 @@ from typing import Final, Protocol
 from interpulse.authentication.access_meter import AccessMeter
 from interpulse.model.errors import AuthenticationError
 
-__all__ = ["Authentication", "BadCredentials", "Identity", "PeerCertificate", "Provider", "Refused"]
-
 
 class BadCredentials(AuthenticationError):
     """The credentials are not accepted. Clients read ``str()``; ``detail`` is for the log and holds no secret."""

@@ -9,8 +9,6 @@ from typing import Final
 from cryptography import x509
 from cryptography.x509.oid import NameOID
 
-__all__ = ["certificate_name"]
-
 _KEYWORDS: Final = {
     NameOID.COMMON_NAME: "CN",
     NameOID.COUNTRY_NAME: "C",

@@ -11,8 +11,6 @@ from typing import Any, Final, Protocol
 from interpulse.authentication.authentication import Identity, PeerCertificate, Refused
 from interpulse.authentication.principal_mapping import PrincipalMapping
 
-__all__ = ["CertificateProvider", "peer_certificate"]
-
 _COMMON_NAME: Final = "CN"
 
 

@@ -15,8 +15,6 @@ from typing import Protocol
 from interpulse.authentication.authentication import Authentication, BadCredentials, Identity, PeerCertificate
 from interpulse.model.errors import NotConnected
 
-__all__ = ["CredentialWatch", "WatchedConnection"]
-
 
 class WatchedConnection(Protocol):
     """The methods of a connection that a watch needs."""

@@ -19,8 +19,6 @@ from interpulse.authentication.signing_keys import UnusableKey
 from interpulse.client.transport.json_documents import JsonDocuments
 from interpulse.model.errors import PulsarError
 
-__all__ = ["IssuerKeys", "IssuerUnavailable"]
-
 _logger = logging.getLogger(__name__)
 
 _KEYS_MAX: Final = 100

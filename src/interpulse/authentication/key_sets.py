@@ -14,8 +14,6 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
 from interpulse.authentication.signing_keys import PublicKey, UnusableKey, file_stamp, read_key, secret_key, signatures
 
-__all__ = ["KeySet", "VerifyingKey", "json_key", "read_key_set", "verifying_key"]
-
 _logger = logging.getLogger(__name__)
 
 _MANY: Final = 10

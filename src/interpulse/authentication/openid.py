@@ -12,8 +12,6 @@ from interpulse.authentication.authentication import Identity, PeerCertificate, 
 from interpulse.authentication.issuer_keys import IssuerKeys, IssuerUnavailable
 from interpulse.authentication.signing_keys import PublicKey
 
-__all__ = ["OpenIdProvider"]
-
 _SIGNATURES: Final = frozenset({"RS256", "RS384", "RS512", "ES256", "ES384", "ES512"})
 """Pulsar's algorithms, all asymmetric: with a symmetric one, anyone who has the public key could sign."""
 

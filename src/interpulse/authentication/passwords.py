@@ -20,8 +20,6 @@ from passlib.context import CryptContext
 from interpulse.authentication.authentication import Identity, PeerCertificate, Refused
 from interpulse.authentication.signing_keys import UnusableKey, file_stamp, read_key
 
-__all__ = ["PasswordFile", "PasswordProvider", "UnusablePasswords", "read_passwords"]
-
 _logger = logging.getLogger(__name__)
 
 _SCHEMES: Final = ("apr_md5_crypt", "des_crypt", "md5_crypt", "sha256_crypt", "sha512_crypt")

@@ -11,8 +11,6 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
-__all__ = ["PrincipalMapping", "UnusableRules"]
-
 _DEFAULT: Final = "DEFAULT"
 _BETWEEN_RULES: Final = re.compile(r"\s*,\s*(?=RULE:|DEFAULT\s*(?:,|$))")
 """Patterns contain commas too, such as those between the parts of a distinguished name."""

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from interpulse.serving.settings import setting
 
-__all__ = ["ProviderSettings"]
-
 
 @dataclass(frozen=True, slots=True)
 class ProviderSettings:

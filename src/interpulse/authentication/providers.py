@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from interpulse.authentication.key_sets import KeySet
     from interpulse.authentication.signing_keys import PublicKey
 
-__all__ = ["build_authentication"]
-
 Key = TypeVar("Key")
 
 

@@ -29,19 +29,6 @@ from cryptography.hazmat.primitives.serialization import (
     load_der_public_key,
 )
 
-__all__ = [
-    "PrivateKey",
-    "PublicKey",
-    "UnusableKey",
-    "file_stamp",
-    "new_key_pair",
-    "private_key",
-    "public_key",
-    "read_key",
-    "secret_key",
-    "signatures",
-]
-
 PublicKey = RSAPublicKey | EllipticCurvePublicKey
 PrivateKey = RSAPrivateKey | EllipticCurvePrivateKey
 

@@ -14,8 +14,6 @@ from interpulse.authentication.authentication import Identity, PeerCertificate, 
 from interpulse.authentication.key_sets import KeySet, VerifyingKey
 from interpulse.authentication.signing_keys import PrivateKey, PublicKey, signatures
 
-__all__ = ["BadToken", "ExpiredToken", "Token", "TokenProvider", "TokenVerifier", "create_token", "show_token"]
-
 _SUBJECT: Final = "sub"
 _AUDIENCE: Final = "aud"
 _TEXTS: Final = (_SUBJECT, "iss", "jti")

@@ -17,8 +17,6 @@ from interpulse.model.errors import PreconditionFailed
 from interpulse.model.names import TopicName
 from interpulse.rules.placement import sent_to
 
-__all__ = ["BrokerAlone"]
-
 _logger = logging.getLogger(__name__)
 
 _STOP_SECONDS_MAX: Final = 4.5

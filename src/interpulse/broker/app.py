@@ -34,7 +34,7 @@ from interpulse.broker.assembly import (
 from interpulse.broker.binary.handlers import HANDLERS
 from interpulse.broker.binary.server import BinaryServer
 from interpulse.broker.binary.transport.command_connection import Handlers
-from interpulse.broker.config.broker_config import BrokerConfig, ConfigError
+from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.console_host import console_of_broker
 from interpulse.broker.front_ends import build_binary_server, build_context, build_instruments
 from interpulse.broker.live.registry.topic_registry import TopicRegistry
@@ -51,14 +51,13 @@ from interpulse.model.brokers import ListenerAddresses
 from interpulse.model.errors import MetadataError, PreconditionFailed
 from interpulse.serving.admission import ConnectionQuota, sockets_max
 from interpulse.serving.listening import CannotListen
+from interpulse.serving.settings import ConfigError
 from interpulse.serving.tls import ExpiryLog
 from interpulse.storage.metadata.session_bounded import SessionBoundedMetadata
 from interpulse.storage.segments.disk_space import DiskSpace
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
-
-__all__ = ["BrokerApp", "CannotServe", "Parts"]
 
 _DISK_SPACE_CHECK_SECONDS: Final = 1.0
 _CERTIFICATE_CHECK_SECONDS_MIN: Final = 1

@@ -56,18 +56,6 @@ if TYPE_CHECKING:
     from interpulse.broker.ownership.shared_ownership import SharedOwnership
     from interpulse.broker.topics.change_events.change_events import ChangeEvents
 
-__all__ = [
-    "CannotServe",
-    "Foundation",
-    "Membership",
-    "Replication",
-    "Tenancy",
-    "Topics",
-    "build_replication",
-    "build_tenancy",
-    "build_topics",
-]
-
 
 class CannotServe(Exception):
     """The broker cannot start; ``str()`` is the sentence for the user."""

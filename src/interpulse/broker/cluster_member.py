@@ -27,8 +27,6 @@ from interpulse.model.isolation import IsolationPolicies
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.storage.metadata.guarded import GuardedMetadata
 
-__all__ = ["ClusterMember", "close_in_time"]
-
 _logger = logging.getLogger(__name__)
 
 _STOP_SECONDS_MAX: Final = 60.0  # brokerShutdownTimeoutMs of Apache Pulsar

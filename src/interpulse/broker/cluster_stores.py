@@ -8,10 +8,11 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Final
 
-from interpulse.broker.config.broker_config import BrokerConfig, ConfigError
+from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.metadata.layout import IN_CLUSTER
 from interpulse.broker.stores import Stores, log_config
 from interpulse.broker.topics.ledger_schemas import LedgerSchemas
+from interpulse.serving.settings import ConfigError
 from interpulse.storage.api import MetadataUnavailable
 from interpulse.storage.bookkeeper.client import BookKeeperClient, BookKeeperConfig
 from interpulse.storage.bookkeeper.errors import BookKeeperError
@@ -30,8 +31,6 @@ from interpulse.storage.zookeeper.link import LinkConfig
 from interpulse.storage.zookeeper.servers import Servers, parse_servers
 from interpulse.storage.zookeeper.store import ZooKeeperMetadataStore
 from interpulse.wire.frames import MESSAGE_BYTES_MAX
-
-__all__ = ["check_settings", "in_cluster"]
 
 log = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from interpulse.broker.config.broker_config import BrokerConfig, ConfigError, settings_by_key
+from interpulse.broker.config.broker_config import BrokerConfig, settings_by_key
 from interpulse.broker.live.registry.topic_tasks import AnyTopic, topics_in_turns
 from interpulse.broker.live.topic.topic import Topic
 from interpulse.broker.ownership.ownership import NO_OPTIONS
@@ -31,8 +31,7 @@ from interpulse.model.policies.topic_policies import TopicPolicies, TopicPolicyR
 from interpulse.model.topics import Existence, SubscriptionMeasure, TopicMeasure
 from interpulse.rules.lookup import LookupTarget
 from interpulse.rules.topic_view import TopicView
-
-__all__ = ["ConsoleFacts"]
+from interpulse.serving.settings import ConfigError
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,8 +27,6 @@ from interpulse.serving.listening import is_loopback
 if TYPE_CHECKING:
     from interpulse.console.broker_facts import BrokerFacts
 
-__all__ = ["availability", "console_of_broker"]
-
 _logger = logging.getLogger(__name__)
 
 _PUBLIC: Final = (

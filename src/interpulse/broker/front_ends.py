@@ -22,8 +22,6 @@ from interpulse.broker.topics.lookup.topic_watches import TopicWatches
 from interpulse.broker.topics.topic_clusters import TopicClusters
 from interpulse.serving.admission import ConnectionQuota
 
-__all__ = ["build_binary_server", "build_context", "build_instruments"]
-
 
 def build_binary_server(
     base: Foundation,

@@ -16,8 +16,6 @@ from typing import Final
 from interpulse.model.errors import Inconsistency, PulsarError, TopicInconsistent
 from interpulse.model.names import TopicName
 
-__all__ = ["InconsistencyCounters", "remedy"]
-
 _log = logging.getLogger(__name__)
 
 PERIOD_MS: Final = 60_000

@@ -20,14 +20,6 @@ from interpulse.storage.meters.metadata_meter import MetadataMeter
 from interpulse.storage.meters.write_meter import WriteMeter
 from interpulse.storage.segments.disk_space import DiskSpace
 
-__all__ = [
-    "ConnectionCounts",
-    "Instruments",
-    "LatencyMeter",
-    "SchemaMeter",
-    "quantiles_of",
-]
-
 _REMEMBERED: Final = 1000
 
 

@@ -7,8 +7,6 @@ from typing import Final
 
 from interpulse.storage.meters.histogram import Histogram
 
-__all__ = ["LAG_SECONDS", "LoopLag"]
-
 LAG_SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 
 _EACH_SECONDS: Final = 0.2

@@ -11,51 +11,6 @@ from functools import lru_cache
 
 from interpulse.model.names import Domain, NamespaceName, TopicName, encode_local_name
 
-__all__ = [
-    "CLUSTERS",
-    "CONFIGURATION",
-    "LEADER",
-    "LOAD_REPORTS",
-    "LOCAL_CLUSTER",
-    "LOCAL_POLICIES",
-    "LOCKS",
-    "PARTITIONED_TOPICS",
-    "POLICIES",
-    "REPLICATION_STATUS",
-    "SCHEMAS",
-    "TOPIC_POLICIES",
-    "TOPIC_RECORDS",
-    "all_topic_policies",
-    "bundle_destination",
-    "bundle_lock",
-    "cluster",
-    "failure_domain",
-    "failure_domains",
-    "failure_domains_in_cluster",
-    "forced_deletion",
-    "imported_ledgers",
-    "isolation_policies",
-    "load_report",
-    "local_policies",
-    "namespace_contents",
-    "namespace_of_policies_key",
-    "namespace_policies",
-    "namespace_records",
-    "partition_records",
-    "partitioned_topic",
-    "partitioned_topics",
-    "replication_status",
-    "schema",
-    "sole_task",
-    "tenant",
-    "topic_of_partitioned_topic",
-    "topic_of_record",
-    "topic_of_topic_policies",
-    "topic_policies",
-    "topic_record",
-    "topic_records",
-]
-
 CLUSTERS = "/admin/clusters"
 CONFIGURATION = "/admin/configuration"
 LEADER = "/loadbalance/leader"

@@ -7,8 +7,6 @@ from typing import Final
 
 from interpulse.model.extras import pip_install
 
-__all__ = ["need"]
-
 MODULES: Final = {
     "fastavro": "fastavro",
     "jwt": "pyjwt",

@@ -6,8 +6,6 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
-__all__ = ["run_periodically"]
-
 log = logging.getLogger(__name__)
 
 

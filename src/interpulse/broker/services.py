@@ -15,8 +15,6 @@ from interpulse.rules.listeners import Listeners, plan_listeners
 from interpulse.serving.listening import ServiceAddress, advertised_host
 from interpulse.serving.tls import ServerTls
 
-__all__ = ["Services"]
-
 Listen = Callable[[socket.socket], Awaitable[None]]
 ListenEncrypted = Callable[[socket.socket, ServerTls], Awaitable[None]]
 

@@ -28,9 +28,6 @@ from interpulse.storage.segments.files import DiskFiles, Files
 from interpulse.storage.segments.open import open_log_store
 from interpulse.wire.frames import FRAME_OVERHEAD
 
-__all__ = ["OpenStores", "Stores", "in_data_directory", "log_config"]
-
-
 PersistenceOf = Callable[[str], Awaitable[Persistence | None]]
 """The policy of a log, by its name; None = the broker's settings apply."""
 

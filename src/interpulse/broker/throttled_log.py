@@ -13,8 +13,6 @@ from typing import Final, Protocol
 from interpulse.model.names import TopicName
 from interpulse.replication.provision import ReplicationProblem
 
-__all__ = ["ThrottledLog"]
-
 log = logging.getLogger(__name__)
 
 _GATHER_SECONDS: Final = 1.0

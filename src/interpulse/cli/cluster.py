@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from interpulse.broker.cluster_import.cluster_import import Imported
     from interpulse.broker.config.broker_config import BrokerConfig
 
-__all__ = ["cluster"]
-
 
 @click.group(cls=CommandGroup)
 def cluster() -> None:

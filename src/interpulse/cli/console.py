@@ -15,8 +15,6 @@ from interpulse.model.clusters import shown_address
 if TYPE_CHECKING:
     from interpulse.client.transport.http_session import HttpSession
 
-__all__ = ["console"]
-
 _HOST: Final = "127.0.0.1"
 
 

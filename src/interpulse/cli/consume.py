@@ -16,8 +16,6 @@ from interpulse.terminal.option_groups import option_group
 if TYPE_CHECKING:
     from interpulse.client.client import Client
 
-__all__ = ["consume"]
-
 _SUBSCRIPTION: Final = "interpulse-consume"
 
 _subscription_options = option_group(

@@ -21,8 +21,6 @@ from interpulse.cli.support.connection.contexts import (
 from interpulse.cli.support.connection.settings import ConnectionSettings
 from interpulse.terminal.output import format_option, print_pairs, print_value
 
-__all__ = ["context"]
-
 _HIDDEN = "(not shown)"
 
 

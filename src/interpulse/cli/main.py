@@ -12,8 +12,6 @@ from interpulse.spark.commands import COMMANDS
 from interpulse.terminal.lazy import LazyCommand, LazyGroup
 from interpulse.terminal.logs import configure_logging
 
-__all__ = ["admin_main", "main"]
-
 _PROGRAMS = "Run"
 _MESSAGES = "Send and receive messages"
 _ADMINISTRATION = "Administer"

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from interpulse.client.messages import Message
     from interpulse.model.schemas import SchemaInfo
 
-__all__ = ["MessagePrinter", "SchemaReader", "describe_message", "message_as_json"]
-
 _BOUNDARY: Final = "----- got message -----"
 _COUNTED: Final = 1000
 _UNREAD: Final = object()

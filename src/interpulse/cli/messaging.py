@@ -20,19 +20,6 @@ if TYPE_CHECKING:
     from interpulse.client.client import Client
     from interpulse.client.encryption.key_reader import DefaultCryptoKeyReader
 
-__all__ = [
-    "SUBSCRIPTION_TYPES",
-    "Pace",
-    "chunk_options",
-    "key_reader",
-    "messaging_options",
-    "open_client",
-    "replicated_option",
-    "run_with_client",
-    "start_option",
-    "type_option",
-]
-
 messaging_options = option_group(
     click.option("--url", "brokerServiceUrl", help="Service URL, pulsar://localhost:6650 unless configured."),
     click.option("--listener-name", help="Name of the advertised listener of the brokers."),

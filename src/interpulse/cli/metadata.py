@@ -18,8 +18,6 @@ from interpulse.terminal.output import print_lines
 if TYPE_CHECKING:
     from interpulse.storage.api import MetadataStore
 
-__all__ = ["metadata"]
-
 _STORE_FILE = "metadata.sqlite"
 
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from interpulse.client.messages import OutgoingMessage
     from interpulse.model.ids import MessageId
 
-__all__ = ["produce"]
-
 _LOCAL_ONLY = ("__local__",)
 """Replication clusters of a message that is not replicated."""
 

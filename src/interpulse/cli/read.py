@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from interpulse.model.ids import MessageId
     from interpulse.model.names import TopicName
 
-__all__ = ["read"]
-
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("topic", type=TOPIC)

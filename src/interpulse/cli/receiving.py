@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from interpulse.client.client import Client
     from interpulse.client.messages import Message
 
-__all__ = ["ReceivingOptions", "receiving_options"]
-
 _QUEUE_SIZE: Final = 1000
 _CHUNKED_MAX: Final = 10
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from interpulse.client.producing.producer import Producer
     from interpulse.model.names import TopicName
 
-__all__ = ["republish"]
-
 _SUBSCRIPTION: Final = "interpulse-republish"
 
 

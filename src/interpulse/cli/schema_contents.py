@@ -12,8 +12,6 @@ from interpulse.client.contents import BYTES, NULL_LENGTH, load_fastavro, parsed
 from interpulse.model.errors import NotSupported
 from interpulse.model.schemas import SchemaInfo, SchemaType
 
-__all__ = ["OutgoingContents"]
-
 
 class OutgoingContents:
     """Schema of a producer, and messages in it, in the notation of pulsar-client.

@@ -20,8 +20,6 @@ from interpulse.cli.support.running import UNUSABLE, CommandFailed
 if TYPE_CHECKING:
     from interpulse.authentication.signing_keys import PrivateKey, PublicKey
 
-__all__ = ["tokens"]
-
 _SECRET = ("HS256", "HS384", "HS512")
 _PAIR = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512")
 _SECRET_BYTES = dict(zip(_SECRET, (32, 48, 64), strict=True))

@@ -9,19 +9,6 @@ from typing import Any, cast, get_args
 from interpulse.model.extras import pip_install
 from interpulse.model.names import TopicName
 
-__all__ = [
-    "check_choice",
-    "check_interval",
-    "check_key_reader",
-    "check_least",
-    "check_names",
-    "check_pairs",
-    "check_provider",
-    "check_type",
-    "topic_name",
-    "topic_names",
-]
-
 
 def check_choice(name: str, value: object, choices: Any) -> None:
     """Raise ValueError unless ``value`` is one of the literals of a type."""

@@ -29,8 +29,6 @@ from interpulse.model.ids import EARLIEST, MessageId, Position
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.schemas import SchemaInfo
 
-__all__ = ["Client", "asked_to_create"]
-
 
 def asked_to_create(create: bool | None) -> bool:
     """Return True if ``get_partitions_for_topic`` may create the topic. None is deprecated and means True."""

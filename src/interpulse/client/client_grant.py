@@ -16,8 +16,6 @@ from urllib.parse import unquote_to_bytes, urlsplit
 
 from interpulse.model.errors import AuthenticationError
 
-__all__ = ["ClientGrant"]
-
 _GRANT_TYPE: Final = "client_credentials"
 _SPELLINGS: Final[Mapping[str, tuple[str, ...]]] = {
     "type": ("type",),

@@ -6,8 +6,6 @@ from abc import ABC, abstractmethod
 from types import TracebackType
 from typing import Self
 
-__all__ = ["AsyncCloses", "Closes"]
-
 
 class AsyncCloses(ABC):
     """Base of objects for ``async with``."""

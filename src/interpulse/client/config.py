@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
     from opentelemetry.trace import TracerProvider
 
-__all__ = ["BrokerAddress", "ClientConfig", "ServiceUrl"]
-
 _BINARY_PORTS: Final = {"pulsar": 6650, "pulsar+ssl": 6651}
 _WEB_SCHEMES: Final = frozenset({"http", "https"})
 

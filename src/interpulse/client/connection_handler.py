@@ -23,8 +23,6 @@ from interpulse.model.errors import (
 )
 from interpulse.model.names import TopicName
 
-__all__ = ["ConnectionHandler", "ConnectionOwner", "tolerated_while_reconnecting"]
-
 _log = logging.getLogger(__name__)
 
 _TOLERATED: Final = (

@@ -14,17 +14,6 @@ from interpulse.model.extras import pip_install
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.rules.schema_compatibility.key_value import key_value_parts
 
-__all__ = [
-    "BYTES",
-    "NULL_LENGTH",
-    "TypedValue",
-    "load_fastavro",
-    "parsed_definition",
-    "read_content",
-    "read_value",
-    "reason_of",
-]
-
 NULL_LENGTH: Final = 0xFFFFFFFF
 """Length of a null key or value in a content that holds both."""
 

@@ -17,8 +17,6 @@ from urllib.parse import urlsplit
 from interpulse.client.client_grant import ClientGrant
 from interpulse.model.errors import AuthenticationError
 
-__all__ = ["Credentials"]
-
 _PLUGINS = {
     "token": "AuthenticationToken",
     "basic": "AuthenticationBasic",

@@ -10,23 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NoReturn, TypeVar
 
-__all__ = [
-    "Read",
-    "UnexpectedJson",
-    "boolean",
-    "each",
-    "ignored",
-    "integer",
-    "list_made_by",
-    "made_by",
-    "names",
-    "optional",
-    "record",
-    "record_with",
-    "records",
-    "string",
-]
-
 T = TypeVar("T")
 Read = Callable[[Any], T]
 

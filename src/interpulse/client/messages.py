@@ -14,8 +14,6 @@ from interpulse.wire.entries import ParsedEntry
 from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.ids import signed
 
-__all__ = ["Message", "OutgoingMessage", "messages_of"]
-
 UNCOMPRESSED_BYTES_MAX = 512 * 1024 * 1024
 """Maximum size of a decompressed entry. A broker's frame limit keeps real entries far below."""
 

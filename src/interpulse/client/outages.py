@@ -14,8 +14,6 @@ from interpulse.model.errors import (
     UnknownListener,
 )
 
-__all__ = ["Outages", "ResolvedOutage", "remedy_for"]
-
 _log = logging.getLogger(__name__)
 
 _LOGGED_AFTER_S: Final = 5.0

@@ -13,8 +13,6 @@ from interpulse.model.names import TopicName
 if TYPE_CHECKING:
     from interpulse.client.session import Session
 
-__all__ = ["PartitionWatch", "open_all", "partition_names"]
-
 _log = logging.getLogger(__name__)
 
 

@@ -10,8 +10,6 @@ from typing import Any, TypeVar
 
 from interpulse.model.errors import AlreadyClosed
 
-__all__ = ["Portal"]
-
 Result = TypeVar("Result")
 
 

@@ -22,8 +22,6 @@ from interpulse.model.names import TopicName
 if TYPE_CHECKING:
     from interpulse.client.telemetry.telemetry import Telemetry
 
-__all__ = ["Session"]
-
 Result = TypeVar("Result")
 
 _log = logging.getLogger(__name__)

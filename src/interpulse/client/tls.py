@@ -21,8 +21,6 @@ from interpulse.model.errors import CertificateError, PulsarError
 if TYPE_CHECKING:
     from interpulse.client.credentials import Credentials
 
-__all__ = ["KeptContext", "TlsOptions"]
-
 _logger = logging.getLogger(__name__)
 
 _CERTIFICATE_MARK: Final = b"-----BEGIN CERTIFICATE-----"

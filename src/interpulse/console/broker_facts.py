@@ -21,15 +21,6 @@ from interpulse.model.topics import Existence, SubscriptionMeasure, TopicMeasure
 from interpulse.rules.lookup import LookupTarget
 from interpulse.rules.topic_view import TopicView
 
-__all__ = [
-    "BrokerFacts",
-    "ConnectedProducer",
-    "DiskFacts",
-    "JobFacts",
-    "LoadedTopic",
-    "SettingFacts",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class ConnectedProducer:

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from interpulse.console.site import Site
     from interpulse.console.web.response import EventStream, Response
 
-__all__ = ["ConsoleFrontEnd"]
-
 _logger = logging.getLogger(__name__)
 
 _PLAIN: Final = {"X-Content-Type-Options": "nosniff"}

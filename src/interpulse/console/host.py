@@ -18,20 +18,6 @@ from interpulse.serving.web_pages import KnownHosts
 if TYPE_CHECKING:
     from interpulse.console.broker_facts import BrokerFacts
 
-__all__ = [
-    "MISSING_EXTRA",
-    "TURNED_OFF",
-    "Access",
-    "AdminApi",
-    "Availability",
-    "Host",
-    "MethodNotAllowed",
-    "Visitor",
-    "VisitorCall",
-    "extra_installed",
-]
-
-
 MISSING_EXTRA: Final = f"the console needs its extra: {pip_install('console')}"
 TURNED_OFF: Final = "the console is disabled (consoleEnabled=false)"
 

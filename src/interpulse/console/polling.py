@@ -7,8 +7,6 @@ from contextlib import contextmanager
 
 from interpulse.model.errors import ServiceNotReady
 
-__all__ = ["PollingRate"]
-
 
 class PollingRate:
     """The shared rate of all watchers of one kind."""

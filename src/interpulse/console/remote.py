@@ -13,8 +13,6 @@ from interpulse.console.front_end import ConsoleFrontEnd
 from interpulse.console.host import Availability, Host, VisitorCall
 from interpulse.serving.web_pages import KnownHosts
 
-__all__ = ["RemoteConsole"]
-
 _REFUSED: Final = 400
 _STOP_SECONDS: Final = 1.0
 

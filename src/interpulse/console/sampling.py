@@ -17,8 +17,6 @@ from interpulse.console.polling import PollingRate
 from interpulse.console.web.response import EventStream, event, event_of_all, to_json
 from interpulse.model.errors import PulsarError
 
-__all__ = ["Samples"]
-
 _KEPT: Final = 300
 """Samples of five minutes. A new watcher gets them all, a slow one misses older samples."""
 _WOKEN_AT_ONCE: Final = 20

@@ -25,8 +25,6 @@ from interpulse.console.web.sessions import COOKIE, SESSION_SECONDS, FormTokens,
 from interpulse.console.web.static_files import StaticFiles
 from interpulse.model.errors import Forbidden, InvalidRequest, NotFound, PulsarError
 
-__all__ = ["Site"]
-
 _logger = logging.getLogger(__name__)
 
 _JSON: Final = ".json"

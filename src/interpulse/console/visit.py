@@ -21,9 +21,6 @@ from interpulse.model.errors import InvalidRequest, PulsarError
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.received_errors import error_for_http_status
 
-__all__ = ["Part", "ServedElsewhere", "Visit"]
-
-
 _HERE: Final = "http://localhost"
 
 

@@ -11,19 +11,6 @@ from interpulse.model.names import NamespaceName, TopicName
 if TYPE_CHECKING:  # clients load this module for `AdminRequest` and do without the policies behind the changes
     from interpulse.model.changes import AdminChange, TopicAdminChange
 
-__all__ = [
-    "AUDITED_KINDS",
-    "PLAN_LEVELS",
-    "AdjustmentPlan",
-    "AdminRequest",
-    "ChangeStatus",
-    "ClusterPlan",
-    "Difference",
-    "DifferenceKind",
-    "Outcome",
-    "Severity",
-]
-
 PLAN_LEVELS: Final = 4
 """Depth at which the long arrays begin in the document of a plan: a plan has clusters, and a cluster its topics."""
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Self
 
-__all__ = ["INTERCEPTOR_CLASSES", "BrokerEntryFields"]
-
 _INDEX: Final = "org.apache.pulsar.common.intercept.AppendIndexMetadataInterceptor"
 _TIME: Final = "org.apache.pulsar.common.intercept.AppendBrokerTimestampMetadataInterceptor"
 

@@ -11,18 +11,6 @@ from collections.abc import Mapping
 from dataclasses import astuple, dataclass, field
 from typing import Any, Final, Self
 
-__all__ = [
-    "INTERNAL_LISTENER",
-    "BrokerAddresses",
-    "BrokerLoad",
-    "BundleLoad",
-    "BundleLock",
-    "ListenerAddresses",
-    "LoadReport",
-    "address_for",
-    "leader_in",
-]
-
 INTERNAL_LISTENER: Final = "internal"
 """The listener of a broker that names none, as in Pulsar."""
 

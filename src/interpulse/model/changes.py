@@ -19,43 +19,6 @@ if TYPE_CHECKING:  # commands load this module and do without the documents
     from interpulse.model.schemas import SchemaInfo
     from interpulse.model.topics import PartitionedTopicMetadata
 
-__all__ = [
-    "AdminChange",
-    "AppendSchema",
-    "Change",
-    "ClaimMetadata",
-    "ClusterChange",
-    "CreateMissedPartitions",
-    "CreateNamespace",
-    "CreatePartitionedMetadata",
-    "CreateTopicRecord",
-    "DeleteCluster",
-    "DeleteFailureDomain",
-    "DeleteNamespace",
-    "DeletePartitionedMetadata",
-    "DeleteSchema",
-    "DeleteTenant",
-    "DeleteTopic",
-    "DeleteTopicPolicies",
-    "NamespaceChange",
-    "SetBundles",
-    "SetCluster",
-    "SetDynamicConfiguration",
-    "SetFailureDomain",
-    "SetForcedDeletion",
-    "SetIsolationPolicies",
-    "SetNamespacePolicies",
-    "SetNamespacePolicy",
-    "SetPartitionCount",
-    "SetPartitionedMetadata",
-    "SetTenant",
-    "SetTopicPolicies",
-    "SetTopicProperties",
-    "TopicAdminChange",
-    "TopicChange",
-    "to_json",
-]
-
 # --- topics
 
 

@@ -8,8 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-__all__ = ["ClusterData", "FailureDomain", "TenantInfo", "shown_address"]
-
 _CLUSTER_KEYS = {
     "service_url": "serviceUrl",
     "service_url_tls": "serviceUrlTls",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["pip_install"]
-
 
 def pip_install(extra: str) -> str:
     """Return the command that installs an extra, from the index or in a checkout."""

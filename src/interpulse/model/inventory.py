@@ -7,8 +7,6 @@ from typing import Final, NamedTuple
 
 from interpulse.model.names import TopicName
 
-__all__ = ["PLAIN", "ListedKind", "TopicRow"]
-
 PLAIN: Final = -1
 """Index of a plain topic beside partitions of the same name."""
 

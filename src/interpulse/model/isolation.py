@@ -13,8 +13,6 @@ from typing import Any, Final
 
 from interpulse.model.numbers import read_integer
 
-__all__ = ["MIN_AVAILABLE", "BrokerIsolation", "IsolationPolicies", "IsolationPolicy", "UnloadScope", "load_policies"]
-
 MIN_AVAILABLE: Final = "min_available"
 """The only fail-over type of Pulsar."""
 

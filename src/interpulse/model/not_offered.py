@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-__all__ = ["NotOffered"]
-
 
 class NotOffered(StrEnum):
     """A resource; its value is the reason, or a remedy if there is one.

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import Any, Final, TypeGuard
 
-__all__ = ["INT_MAX", "LONG_MAX", "is_integer", "read_integer"]
-
 INT_MAX: Final = 2**31 - 1
 LONG_MAX: Final = 2**63 - 1
 

@@ -12,18 +12,6 @@ from typing import Any, Final
 
 from interpulse.model.names import TopicName
 
-__all__ = [
-    "NO_PERMISSIONS",
-    "SUBSCRIPTION_AUTH_MODES",
-    "SUBSCRIPTION_AUTH_NONE",
-    "SUBSCRIPTION_AUTH_PREFIX",
-    "Action",
-    "NamespaceOperation",
-    "Permissions",
-    "Principal",
-    "TopicOperation",
-]
-
 SUBSCRIPTION_AUTH_NONE: Final = "None"
 SUBSCRIPTION_AUTH_PREFIX: Final = "Prefix"
 SUBSCRIPTION_AUTH_MODES: Final = (SUBSCRIPTION_AUTH_NONE, SUBSCRIPTION_AUTH_PREFIX)

@@ -41,8 +41,6 @@ from interpulse.model.errors import (
     UnsupportedVersion,
 )
 
-__all__ = ["error_for_http_status", "error_for_wire_code"]
-
 _CLASS_BY_WIRE_CODE: Final[Mapping[int, type[PulsarError]]] = {
     ServerError.UnknownError: UnknownError,
     ServerError.MetadataError: MetadataError,

@@ -8,17 +8,6 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final
 
-__all__ = [
-    "SchemaInfo",
-    "SchemaType",
-    "definition_from_text",
-    "definition_to_text",
-    "split_key_value",
-    "version_from_bytes",
-    "version_to_bytes",
-]
-
-
 _EMPTY_PART: Final = 0xFFFFFFFF
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, TypeGuard
 
-__all__ = ["are_strings", "is_string_map"]
-
 
 def are_strings(value: Any) -> TypeGuard[list[str]]:
     """Return True for an array of strings."""

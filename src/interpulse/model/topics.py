@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, NamedTuple
 
-__all__ = ["Existence", "PartitionedTopicMetadata", "Requester", "SubscriptionMeasure", "TopicKind", "TopicMeasure"]
-
 
 class Requester(Enum):
     """The requester of an operation. Callers do not differ otherwise, in particular not by front end."""

@@ -14,8 +14,6 @@ from interpulse.client.transport.issued_tokens import IssuedTokens, http_header_
 from interpulse.model.errors import AuthenticationError, ServiceNotReady
 from interpulse.proxy.config.proxy_config import ProxyConfig
 
-__all__ = ["OwnIdentity", "ProxyAccess", "build_access"]
-
 
 class OwnIdentity:
     """The credentials that the proxy shows to brokers. A certificate is shown by the connection."""

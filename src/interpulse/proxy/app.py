@@ -32,8 +32,6 @@ from interpulse.serving.web_pages import KnownHosts
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.server import ServerProtocol
 
-__all__ = ["CannotStartProxy", "ProxyApp"]
-
 _logger = logging.getLogger(__name__)
 
 _SERVER_VERSION: Final = f"Pulsar Server interpulse-{__version__}"

@@ -9,8 +9,6 @@ from interpulse.proxy.forwarding import PROXY_VERSION
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.commands import OriginalClient
 
-__all__ = ["AuthenticatedClient"]
-
 
 class AuthenticatedClient:
     """One client, and the credentials that it showed last."""

@@ -11,8 +11,6 @@ from typing import Final
 from interpulse.proxy.greeting import Greeting, GreetingContext
 from interpulse.serving.tls import ServerTls, TlsListener
 
-__all__ = ["BinaryServer"]
-
 _logger = logging.getLogger(__name__)
 
 _BACKLOG: Final = 1024

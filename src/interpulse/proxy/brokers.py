@@ -16,8 +16,6 @@ from typing import Final, TypeVar
 from interpulse.client.config import BrokerAddress
 from interpulse.model.errors import ServiceNotReady
 
-__all__ = ["Brokers", "RegisteredBroker", "endpoint_of"]
-
 Found = TypeVar("Found")
 
 _NAMED_MAX: Final = 10_000

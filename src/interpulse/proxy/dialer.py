@@ -12,8 +12,6 @@ from interpulse.model.errors import PulsarError
 from interpulse.proxy.brokers import Brokers
 from interpulse.proxy.targets import TargetRules
 
-__all__ = ["Dialer", "TargetRefused", "TargetUnreachable"]
-
 _logger = logging.getLogger(__name__)
 
 

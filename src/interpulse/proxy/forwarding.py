@@ -14,8 +14,6 @@ from interpulse.model.errors import AuthenticationError
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 
-__all__ = ["PROXY_VERSION", "broker_connect", "broker_connect_for", "forwarded_credentials"]
-
 PROXY_VERSION: Final = f"interpulse-{interpulse.__version__}"
 
 _NOT_FORWARDED: Final = (

@@ -30,8 +30,6 @@ from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.frames import Frame
 from interpulse.wire.server import ServerProtocol
 
-__all__ = ["FirstFrame", "Greeting", "GreetingContext"]
-
 _logger = logging.getLogger(__name__)
 
 _CLOSING_SECONDS: Final = 1.0

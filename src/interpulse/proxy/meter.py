@@ -11,8 +11,6 @@ from interpulse.serving.address_events import DroppedConnections
 from interpulse.serving.exposition import Exposition
 from interpulse.wire import pulsar_api_pb2 as pb
 
-__all__ = ["QUESTIONS", "ProxyMeter"]
-
 QUESTIONS: Final[Mapping[int, str]] = {
     pb.BaseCommand.LOOKUP: "lookup",
     pb.BaseCommand.PARTITIONED_METADATA: "partitions_metadata",

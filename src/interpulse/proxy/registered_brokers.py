@@ -17,8 +17,6 @@ from interpulse.storage.zookeeper.link import LinkConfig
 from interpulse.storage.zookeeper.protocol import WatchEvent
 from interpulse.storage.zookeeper.session import SessionEvent
 
-__all__ = ["RegisteredBrokers", "registered_broker"]
-
 _logger = logging.getLogger(__name__)
 
 _BROKERS: Final = "/loadbalance/brokers"

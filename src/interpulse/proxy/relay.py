@@ -15,8 +15,6 @@ from typing import Final, cast
 
 from interpulse.proxy.meter import ProxyMeter
 
-__all__ = ["Relay", "RelayEnd"]
-
 _logger = logging.getLogger(__name__)
 
 _WRITE_BYTES_HIGH: Final = 256 * 1024

@@ -10,8 +10,6 @@ from typing import TypeVar
 
 from interpulse.serving.settings import ConfigError, words
 
-__all__ = ["TargetRules"]
-
 Rule = TypeVar("Rule")
 _Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 

@@ -37,8 +37,6 @@ from interpulse.serving.tls import ServerTls, TlsListener
 from interpulse.serving.web_connections import WebConnections
 from interpulse.serving.web_pages import KnownHosts, check_origin
 
-__all__ = ["WebServer", "WebSettings", "is_forwarded"]
-
 _logger = logging.getLogger(__name__)
 
 _FORWARDED: Final = ("/admin", "/lookup")

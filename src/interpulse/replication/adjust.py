@@ -37,8 +37,6 @@ from interpulse.rules.inventory import NamespaceInventory
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
 
-__all__ = ["Enabling", "adjust", "apply", "compare", "plan_cluster", "plan_document", "preview"]
-
 _SHARED: Final = "both clusters share one configuration store, so there is nothing to compare"
 
 

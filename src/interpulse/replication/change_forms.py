@@ -29,8 +29,6 @@ from interpulse.model.names import TopicName
 from interpulse.model.topics import Existence, TopicKind
 from interpulse.rules.provisioning import Provisioning, creation
 
-__all__ = ["advice_of", "command_of", "hold_texts", "mismatches", "reason_of", "remedy_of", "request_of", "sentence_of"]
-
 # ---- Calls of the admin API
 
 _POLICIES: Final = {

@@ -20,8 +20,6 @@ from interpulse.replication.adjust import apply
 from interpulse.replication.inventory import AdminReading, read_topics
 from interpulse.rules.inventory import SETTINGS, NamespaceInventory, NamespaceState
 
-__all__ = ["ClusterReading", "ReadingRules", "is_sampled"]
-
 T = TypeVar("T")
 _SAMPLED: Final = 100
 """Sampling interval: of this many topics with complete partitions, the count of one is requested."""

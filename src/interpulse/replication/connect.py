@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from interpulse.client.credentials import Credentials
     from interpulse.client.tls import TlsOptions
 
-__all__ = ["broker_url", "connect", "credentials_of", "misnamed", "tls_of", "web_url"]
-
 log = logging.getLogger(__name__)
 
 TIMEOUT_MS = 10_000

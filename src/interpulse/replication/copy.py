@@ -21,23 +21,6 @@ from interpulse.wire.codec import codec
 from interpulse.wire.commands.encoding import varint
 from interpulse.wire.stamps import StampEncoder, schema_version_field, text_field
 
-__all__ = [
-    "MARK_PREFIXES",
-    "ORIGINAL_PRODUCER",
-    "ORIGINAL_SEQUENCE",
-    "SKIP_MARKER",
-    "SKIP_NOT_ADDRESSED",
-    "SKIP_PASSED",
-    "SKIP_REPLICATED",
-    "SOURCE_POSITION",
-    "EntryMarker",
-    "is_copied_by_lane",
-    "renumber",
-    "replicator_position",
-    "skip_reason",
-    "source_positions",
-]
-
 SOURCE_POSITION = "__MSG_PROP_REPL_SOURCE_POSITION"
 """Property with ``ledger:entry`` of the source, the key of Pulsar's own replicators."""
 ORIGINAL_PRODUCER = "__interpulse_producer"

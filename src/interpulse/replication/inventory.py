@@ -45,16 +45,6 @@ if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
     from interpulse.model.policies.namespace_policies import NamespacePolicies
 
-__all__ = [
-    "AdminReading",
-    "Connect",
-    "NamespaceReading",
-    "read_namespace",
-    "read_remote",
-    "read_topics",
-    "together",
-]
-
 T = TypeVar("T")
 Connect = Callable[[str, ClusterData], "AdminClient"]
 """Function that creates a client for a cluster. The caller closes it. Raises RemoteClusterUnavailable."""

@@ -36,19 +36,6 @@ if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
     from interpulse.client.admin.schemas import SchemaVersion
 
-__all__ = [
-    "AskPartitionMetadata",
-    "PartitionsDiffer",
-    "Provisioned",
-    "ReplicationProblem",
-    "TopicHeld",
-    "TopicProvisioner",
-    "copy_schemas",
-    "create_namespace",
-    "describe_problem",
-    "partition_metadata",
-]
-
 T = TypeVar("T")
 AskPartitionMetadata = Callable[[TopicName], Awaitable[Existence]]
 """Function that returns the existence of a base name on one cluster, without creating it."""

@@ -24,8 +24,6 @@ from interpulse.replication.inventory import AdminReading, read_topics, together
 from interpulse.rules.inventory import with_count
 from interpulse.rules.topic_diagnosis import Disagreement, Finding, diagnose
 
-__all__ = ["Attempt", "Contents", "Examination", "TopicDoctor", "Treatment"]
-
 Progress = Callable[[int, int], None]
 """Callback for the number of partitioned topics read, or of findings repaired, and their total."""
 

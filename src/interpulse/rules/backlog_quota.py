@@ -18,8 +18,6 @@ from interpulse.model.policies.messaging_policies import (
     BacklogQuota,
 )
 
-__all__ = ["age_kept_ms", "bytes_kept", "described", "exceeded", "refusal"]
-
 _KEPT_PERCENT = 90
 """Share of the quota that an eviction leaves, so that not every new message exceeds the quota again."""
 

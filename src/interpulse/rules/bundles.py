@@ -13,28 +13,6 @@ from interpulse.model.errors import InvalidRequest, NotFound, PreconditionFailed
 from interpulse.model.names import TopicName
 from interpulse.model.policies.namespace_policies import NamespacePolicies
 
-__all__ = [
-    "BUNDLES_DEFAULT",
-    "LARGEST",
-    "ONE_BUNDLE",
-    "RANGE_EQUALLY_DIVIDE",
-    "SPECIFIED_POSITIONS_DIVIDE",
-    "SPLIT_ALGORITHMS",
-    "TOPIC_COUNT_EQUALLY_DIVIDE",
-    "boundaries_in",
-    "boundaries_of",
-    "bundle_at",
-    "bundle_boundaries",
-    "bundle_hash",
-    "bundle_of",
-    "bundles_of_new_namespace",
-    "checked_bundle",
-    "lower_ends",
-    "named_bundle",
-    "split_at",
-    "split_positions",
-]
-
 BUNDLES_DEFAULT: Final = 4
 _BUNDLES_MAX: Final = 65_536
 """Maximum number of bundles, more than any load balancer creates. Pulsar's limit of 2^32 could exhaust the memory."""

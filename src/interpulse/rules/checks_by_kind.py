@@ -29,8 +29,6 @@ from interpulse.rules.policy_checks import (
     check_subscription_types,
 )
 
-__all__ = ["Limits", "check_value"]
-
 
 @dataclass(frozen=True, slots=True)
 class Limits:

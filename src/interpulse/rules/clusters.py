@@ -19,20 +19,6 @@ from interpulse.model.errors import (
 )
 from interpulse.rules.decision import Decision
 
-__all__ = [
-    "ClusterView",
-    "DomainsView",
-    "check_cluster_data",
-    "check_failure_domain",
-    "check_peers",
-    "decide_create_cluster",
-    "decide_delete_cluster",
-    "decide_delete_failure_domain",
-    "decide_set_failure_domain",
-    "decide_set_peers",
-    "decide_update_cluster",
-]
-
 _ADDRESSES: Final = (
     ("service_url", ("http",), "service url, example: http://pulsar.example.com:8080"),
     ("service_url_tls", ("https",), "service tls url, example: https://pulsar.example.com:8443"),

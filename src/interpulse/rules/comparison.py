@@ -31,15 +31,6 @@ from interpulse.rules.inventory import NamespaceInventory, NamespaceState, Polic
 from interpulse.rules.provisioning import creation, deletion
 from interpulse.rules.topic_diagnosis import Disagreement, diagnose
 
-__all__ = [
-    "count_difference",
-    "in_force_differences",
-    "inventory_differences",
-    "namespace_differences",
-    "namespace_missing",
-    "topic_differences",
-]
-
 _FIELDS: Final = {
     DifferenceKind.AUTO_TOPIC_CREATION: "autoTopicCreationOverride",
     DifferenceKind.IS_ALLOW_AUTO_UPDATE_SCHEMA: "is_allow_auto_update_schema",

@@ -8,8 +8,6 @@ from __future__ import annotations
 from interpulse.model.errors import Inconsistency, TopicInconsistent
 from interpulse.rules.topic_view import TopicView
 
-__all__ = ["check_consistency"]
-
 
 def check_consistency(view: TopicView) -> None:
     """Refuse a name that disagrees with its partition metadata. Raise TopicInconsistent.

@@ -7,8 +7,6 @@ from typing import Generic, TypeVar
 
 from interpulse.model.changes import Change
 
-__all__ = ["AskRemotes", "Decision"]
-
 A = TypeVar("A")
 
 

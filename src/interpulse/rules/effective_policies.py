@@ -18,18 +18,6 @@ from interpulse.model.policies.namespace_policies import NamespacePolicies
 from interpulse.model.policies.retention_policies import PARTITIONED, AutoTopicCreation
 from interpulse.model.policies.topic_policies import TopicPolicies, TopicPolicyRecord
 
-__all__ = [
-    "LEGACY_STRATEGIES",
-    "LEGACY_STRATEGY_FIELD",
-    "EffectiveAutoCreation",
-    "effective_auto_creation",
-    "effective_policies",
-    "effective_schema_strategy",
-    "effective_topics_max",
-    "namespace_level",
-    "topic_level",
-]
-
 _NOTHING_SET: Final = TopicPolicies()
 _NOT_SET: Final = (None, frozenset[str]())
 _OF_NAMESPACES: Final = frozenset(field.name for field in fields(NamespacePolicies))

@@ -7,8 +7,6 @@ from typing import Final
 from interpulse.model.errors import PreconditionFailed
 from interpulse.model.names import is_entity_name
 
-__all__ = ["check_entity_name"]
-
 _NAME_LENGTH_MAX: Final = 1_000  # names of topics contain it, and go into the line of an HTTP request
 
 

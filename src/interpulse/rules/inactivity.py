@@ -26,15 +26,6 @@ from interpulse.model.policies.retention_policies import (
 from interpulse.rules.decision import Decision
 from interpulse.rules.topic_view import Part, TopicView, looks_at
 
-__all__ = [
-    "DELETE_MODES",
-    "TopicActivity",
-    "check_inactive_topics",
-    "decide_delete_orphaned_metadata",
-    "is_active",
-    "is_expendable",
-]
-
 DELETE_MODES: Final = (DELETE_WHEN_NO_SUBSCRIPTIONS, DELETE_WHEN_CAUGHT_UP)
 
 

@@ -12,18 +12,6 @@ from interpulse.model.policies.namespace_policies import NamespacePolicies
 from interpulse.model.policies.retention_policies import NON_PARTITIONED, PARTITIONED, AutoTopicCreation
 from interpulse.rules.effective_policies import effective_schema_strategy
 
-__all__ = [
-    "SETTINGS",
-    "NamespaceInventory",
-    "NamespaceState",
-    "PoliciesInForce",
-    "TopicLists",
-    "as_override",
-    "broker_auto_creation",
-    "needs_settings",
-    "with_count",
-]
-
 SETTINGS: Final = (
     "allowAutoTopicCreation",
     "allowAutoTopicCreationType",

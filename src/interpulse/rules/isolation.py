@@ -21,19 +21,6 @@ from interpulse.model.isolation import MIN_AVAILABLE, BrokerIsolation, Isolation
 from interpulse.model.numbers import read_integer
 from interpulse.rules.decision import Decision
 
-__all__ = [
-    "IsolationView",
-    "assignment",
-    "broker_isolation",
-    "check_isolation_policy",
-    "decide_delete_isolation_policy",
-    "decide_set_isolation_policy",
-    "exclusion",
-    "namespaces_to_unload",
-    "nobody_permitted",
-    "permitted_brokers",
-]
-
 _PARAMETERS = ("min_limit", "usage_threshold")
 
 

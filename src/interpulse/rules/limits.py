@@ -7,14 +7,6 @@ from __future__ import annotations
 
 from interpulse.model.errors import ConsumerBusy, NotAllowed, ProducerBusy
 
-__all__ = [
-    "check_consumers_of_subscription",
-    "check_consumers_of_topic",
-    "check_producers",
-    "check_subscription_type",
-    "check_subscriptions",
-]
-
 
 def check_producers(topic: str, open_count: int, limit: int) -> None:
     """Raise ProducerBusy if the topic has the maximum number of producers."""

@@ -13,8 +13,6 @@ from urllib.parse import urlsplit
 
 from interpulse.model.brokers import ListenerAddresses
 
-__all__ = ["Listeners", "plan_listeners"]
-
 _SCHEMES: Final = ("pulsar", "pulsar+ssl", "http", "https")
 """Schemes in the order of the fields of `ListenerAddresses`."""
 

@@ -27,24 +27,6 @@ from interpulse.model.names import NamespaceName, TopicName
 from interpulse.rules.bundles import ONE_BUNDLE, bundle_at, lower_ends
 from interpulse.rules.topic_view import NamespaceStanding
 
-__all__ = [
-    "BatchAnswer",
-    "BundlePlaces",
-    "LookupFailure",
-    "LookupTarget",
-    "NamespaceView",
-    "Owner",
-    "bundle_places",
-    "check_batch_size",
-    "find_owner",
-    "find_peer",
-    "requested_topics",
-    "sort_by_existence",
-    "sort_by_namespace",
-    "sort_by_owner",
-    "sort_by_permission",
-]
-
 View = TypeVar("View")
 
 _REASON_CHARS_MAX: Final = 300

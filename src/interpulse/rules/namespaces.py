@@ -15,20 +15,6 @@ from interpulse.rules.decision import Decision
 from interpulse.rules.entity_names import check_entity_name
 from interpulse.rules.replication import check_namespace_left_by_others, check_new_namespace_clusters
 
-__all__ = [
-    "Boundaries",
-    "NamespaceView",
-    "check_empty",
-    "decide_begin_deletion",
-    "decide_create_namespace",
-    "decide_create_namespace_of_tenant",
-    "decide_delete_namespace",
-    "decide_divide_bundles",
-    "decide_give_up_deletion",
-    "decide_policies",
-    "existing_policies",
-]
-
 Boundaries = tuple[str, ...]
 
 

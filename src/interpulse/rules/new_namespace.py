@@ -13,8 +13,6 @@ from interpulse.model.policies.namespace_policies import NamespacePolicies
 from interpulse.rules.checks_by_kind import Limits, check_value
 from interpulse.rules.policy_checks import check_schema_switch
 
-__all__ = ["check_new_policies"]
-
 
 def check_new_policies(body: Mapping[str, Any], limits: Limits) -> NamespacePolicies:
     """Return the policies of a new namespace. The values in ``body`` have the types of Pulsar's fields.

@@ -24,27 +24,6 @@ from interpulse.model.policies.namespace_policies import NamespacePolicies
 from interpulse.rules.decision import Decision
 from interpulse.rules.namespaces import NamespaceView, decide_policies, existing_policies
 
-__all__ = [
-    "SubscriptionPrefixMissing",
-    "check_actions",
-    "check_principals",
-    "check_roles",
-    "check_subscription_auth_mode",
-    "check_topic_exists",
-    "decide_grant",
-    "decide_grant_on_subscription",
-    "decide_grant_on_topic",
-    "decide_revoke",
-    "decide_revoke_on_subscription",
-    "decide_revoke_on_topic",
-    "decide_subscription_auth_mode",
-    "denied_on_namespace",
-    "denied_on_topic",
-    "may_administer",
-    "may_on_namespace",
-    "may_on_topic",
-]
-
 _CLIENTS: Final = frozenset({Action.PRODUCE, Action.CONSUME})
 _READERS: Final = frozenset({Action.CONSUME})
 

@@ -16,8 +16,6 @@ from interpulse.model.isolation import IsolationPolicies
 from interpulse.rules.isolation import nobody_permitted, permitted_brokers
 from interpulse.rules.lookup import LookupTarget
 
-__all__ = ["TAKE", "BrokersView", "Take", "candidate", "decide_placement", "is_load_change", "redirected", "sent_to"]
-
 _BITS = 0xFFFFFFFF
 _EXTENSIBLE = "ExtensibleLoadManager"
 _CHANGE_SECONDS, _REFRESH_SECONDS = 5, 15 * 60

@@ -15,8 +15,6 @@ from interpulse.model.policies.topic_policies import TopicPolicies
 from interpulse.rules.effective_policies import effective_policies
 from interpulse.rules.policy_checks import check_quotas_fit
 
-__all__ = ["namespace_with_policy", "namespace_with_quota", "topic_with_policy", "topic_with_quota"]
-
 _REMEDY: Final = "Please increase retention quota and retry"
 _NAMESPACE_RETENTION: Final = "Retention Quota must exceed configured backlog quota for namespace."
 _NAMESPACE_QUOTA: Final = f"Backlog Quota exceeds configured retention quota for namespace. {_REMEDY}"

@@ -35,25 +35,6 @@ from interpulse.model.policies.retention_policies import (
     RetentionPolicies,
 )
 
-__all__ = [
-    "SCHEMA_STRATEGIES",
-    "SUBSCRIPTION_TYPES",
-    "check_auto_topic_creation",
-    "check_backlog_quota",
-    "check_delayed_delivery",
-    "check_dispatch_rate",
-    "check_max_message_size",
-    "check_not_negative",
-    "check_persistence",
-    "check_quota_type",
-    "check_quotas_fit",
-    "check_retention",
-    "check_schema_switch",
-    "check_strategy",
-    "check_subscribe_rate",
-    "check_subscription_types",
-]
-
 SCHEMA_STRATEGIES: Final = (
     "ALWAYS_INCOMPATIBLE",
     "ALWAYS_COMPATIBLE",

@@ -8,8 +8,6 @@ from interpulse.model.names import TopicName
 from interpulse.model.policies.topic_policies import TopicPolicies, TopicPolicyRecord
 from interpulse.rules.decision import Decision
 
-__all__ = ["decide_reported_policies"]
-
 
 def decide_reported_policies(
     name: TopicName,

@@ -18,17 +18,6 @@ from interpulse.model.errors import Conflict, Unprocessable
 from interpulse.model.names import TopicName
 from interpulse.model.topics import Existence, TopicKind
 
-__all__ = [
-    "Provisioning",
-    "ProvisioningStep",
-    "RemoteExpansion",
-    "creation",
-    "deletion",
-    "may_grow",
-    "plan_remote_expansion",
-    "plan_topic",
-]
-
 
 class ProvisioningStep(Enum):
     """Kind of the next step."""

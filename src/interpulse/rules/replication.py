@@ -18,22 +18,6 @@ from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.policies.namespace_policies import NamespacePolicies
 from interpulse.model.policies.topic_policies import TopicPolicies
 
-__all__ = [
-    "check_allowed_clusters",
-    "check_global_topic_clusters",
-    "check_namespace_left_by_others",
-    "check_new_namespace_clusters",
-    "check_replication_clusters",
-    "check_tenant_clusters",
-    "check_topic_left_by_others",
-    "check_topic_replication_clusters",
-    "effective_replication_clusters",
-    "is_copied_by_default",
-    "remote_clusters",
-    "replicator_name",
-    "sending_cluster",
-]
-
 
 def effective_replication_clusters(topic: TopicPolicies, namespace: NamespacePolicies | None) -> tuple[str, ...]:
     """Return the clusters of a topic: its own, otherwise those of its namespace."""

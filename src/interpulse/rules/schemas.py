@@ -29,16 +29,6 @@ from interpulse.rules.schema_compatibility import (
     find_conflict,
 )
 
-__all__ = [
-    "SchemaVersion",
-    "check_compatibility",
-    "check_consumer_schema",
-    "decide_delete_schema",
-    "decide_registration",
-    "find_equal",
-    "live_versions",
-]
-
 # Applications in all languages look for the Java exception's name in the text.
 _JAVA_NAME: Final = "org.apache.pulsar.broker.service.schema.exceptions.IncompatibleSchemaException: "
 _CONSUMERS_AS_BACKWARD: Final = frozenset({"BACKWARD", "FORWARD", "FORWARD_TRANSITIVE", "FULL"})

@@ -12,15 +12,6 @@ from interpulse.model.names import NamespaceName
 from interpulse.model.policies.namespace_policies import NamespacePolicies
 from interpulse.rules.decision import Decision
 
-__all__ = [
-    "TenantView",
-    "check_clusters_kept",
-    "check_tenant",
-    "decide_create_tenant",
-    "decide_delete_tenant",
-    "decide_update_tenant",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class TenantView:

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Final
 
-__all__ = ["DAYS_OF_NOTICE", "TLS_VERSIONS", "TlsOffer", "expiry_notice", "plan_offer"]
-
 TLS_VERSIONS: Final = ("TLSv1.3", "TLSv1.2")
 """Supported versions under the names of Pulsar's ``tlsProtocols``."""
 

@@ -16,18 +16,6 @@ from interpulse.model.errors import (
 )
 from interpulse.rules.topic_view import NamespaceStanding, TopicView
 
-__all__ = [
-    "NO_PROPERTIES",
-    "check_namespace",
-    "check_namespace_exists",
-    "check_partition_count",
-    "check_single_topic_limit",
-    "check_topic_limit",
-    "missing_record",
-    "not_found_to_open",
-    "topic_not_found",
-]
-
 NO_PROPERTIES: Final[Mapping[str, str]] = {}
 
 

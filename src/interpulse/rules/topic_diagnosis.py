@@ -25,8 +25,6 @@ from interpulse.model.changes import (
 from interpulse.model.inventory import PLAIN, ListedKind, TopicRow
 from interpulse.model.names import TopicName
 
-__all__ = ["Deletion", "Disagreement", "Finding", "diagnose"]
-
 PARTITIONS_CREATED_MAX: Final = 1000
 """Maximum number of partitions that a repair creates without a request.
 

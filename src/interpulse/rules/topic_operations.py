@@ -51,17 +51,6 @@ from interpulse.rules.topic_view import (
 )
 from interpulse.rules.topics import decide_open
 
-__all__ = [
-    "decide_create_missed_partitions",
-    "decide_create_partitioned",
-    "decide_create_plain",
-    "decide_delete_partitioned",
-    "decide_delete_plain",
-    "decide_expand",
-    "decide_mark_deleted",
-    "decide_set_properties",
-]
-
 
 @looks_at(Part.PARTITION_RECORDS)
 def decide_create_partitioned(

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-__all__ = ["summed"]
-
 # Values without a meaningful sum: other times take the latest, averages and limits the largest.
 _LARGEST = frozenset(
     {

@@ -21,19 +21,6 @@ from interpulse.model.names import TopicName
 from interpulse.model.topics import Existence, PartitionedTopicMetadata, TopicKind
 from interpulse.rules.effective_policies import EffectiveAutoCreation
 
-__all__ = [
-    "PARTITION_MARK",
-    "NamespaceStanding",
-    "Part",
-    "TopicView",
-    "existence",
-    "first_part",
-    "looked_at",
-    "looks_at",
-    "may_create",
-    "metadata_names",
-]
-
 PARTITION_MARK: Final = "-partition-"
 _ALLOWED: Final = EffectiveAutoCreation(allowed=True)
 _DECLARED: Final = "_looked_at"

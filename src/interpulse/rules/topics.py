@@ -33,14 +33,6 @@ from interpulse.rules.topic_checks import (
 )
 from interpulse.rules.topic_view import NamespaceStanding, TopicView, existence, may_create
 
-__all__ = [
-    "decide_lookup",
-    "decide_open",
-    "decide_partitions",
-    "decide_partitions_for_operator",
-    "decide_partitions_to_subscribe",
-]
-
 
 def decide_partitions(view: TopicView, *, create: bool) -> Decision[int] | AskRemotes:
     """Return the partition count of the name; 0 = it is, or would become, a topic without partitions.

@@ -6,8 +6,6 @@ deliver one message.
 
 from __future__ import annotations
 
-__all__ = ["consumer_blocked", "subscription_blocked"]
-
 
 def consumer_blocked(unacknowledged: int, limit: int, *, before: bool) -> bool:
     """Return True if a consumer is blocked, given if it was blocked ``before``."""

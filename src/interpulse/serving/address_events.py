@@ -12,8 +12,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-__all__ = ["DroppedConnections", "FailedAuthentications", "Timer", "later"]
-
 _logger = logging.getLogger(__name__)
 
 _PAUSE_SECONDS: Final = 60.0

@@ -12,8 +12,6 @@ from typing import Final
 
 from interpulse.model.errors import TooManyRequests
 
-__all__ = ["ConnectionQuota", "Full", "LookupPermits", "RequestRate", "raise_open_files", "sockets_max"]
-
 _logger = logging.getLogger(__name__)
 
 _SHARE_OF_FILES: Final = 0.75

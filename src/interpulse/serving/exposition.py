@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import Final, Literal
 
-__all__ = ["CONTENT_TYPE", "Exposition", "Kind", "labelled"]
-
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 Kind = Literal["counter", "gauge", "histogram", "summary"]

@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-__all__ = ["CannotListen", "ServiceAddress", "advertised_host", "host_in_url", "is_every_address", "is_loopback"]
-
 _logger = logging.getLogger(__name__)
 
 

@@ -13,8 +13,6 @@ from typing import Any, Final, ParamSpec, TypeVar
 
 from interpulse.model.numbers import INT_MAX
 
-__all__ = ["ConfigError", "Setting", "as_text", "nearest", "parsed", "setting", "settings_of", "shown", "words"]
-
 P = ParamSpec("P")
 Number = TypeVar("Number", int, float)
 

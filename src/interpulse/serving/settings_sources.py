@@ -9,8 +9,6 @@ from typing import Any, Final, Generic, TypeVar
 
 from interpulse.serving.settings import ConfigError, Setting, nearest, parsed, settings_of
 
-__all__ = ["LoadedConfig", "Program"]
-
 Config = TypeVar("Config")
 
 _ENVIRONMENT_PREFIX: Final = "PULSAR_PREFIX_"

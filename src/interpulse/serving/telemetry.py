@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace import TracerProvider
 
-__all__ = ["TelemetryUnusable", "meter_provider", "tracer_provider"]
-
 _SWITCH: Final = "OTEL_SDK_DISABLED"
 _OTLP: Final = {"grpc": ("otlp_proto_grpc",), "http/protobuf": ("otlp_proto_http",)}
 _OTLP_ANY: Final = ("otlp_proto_http", "otlp_proto_grpc")

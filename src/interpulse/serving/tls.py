@@ -19,8 +19,6 @@ from typing import Any, Final
 from interpulse.rules.tls import TlsOffer, expiry_notice
 from interpulse.serving.listening import CannotListen
 
-__all__ = ["ExpiryLog", "ServerTls", "TlsListener", "UnusableTls"]
-
 _logger = logging.getLogger(__name__)
 
 _CERTIFICATE_MARK: Final = b"-----BEGIN CERTIFICATE-----"

@@ -17,8 +17,6 @@ from aiohttp import web
 
 from interpulse.serving.admission import ConnectionQuota
 
-__all__ = ["WebConnections"]
-
 _logger = logging.getLogger(__name__)
 
 _REFUSALS_LOGGED_EVERY: Final = 1000

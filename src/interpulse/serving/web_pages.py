@@ -27,8 +27,6 @@ from interpulse.model.errors import Forbidden
 from interpulse.serving.listening import is_every_address
 from interpulse.serving.settings import words
 
-__all__ = ["KnownHosts", "check_origin", "check_source_of_creation"]
-
 _ALLOWED_HOSTS: Final = "webServiceAllowedHosts"
 _OWN_SITES: Final = frozenset({"same-origin", "none"})
 _BROWSERS: Final = "Mozilla/"

@@ -9,8 +9,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-__all__ = ["arrow_schema", "map_in_arrow"]
-
 
 def arrow_schema(columns: str) -> pa.Schema:
     """Return the Arrow schema of batches with these columns, in Spark's form ``name TYPE, ...``.

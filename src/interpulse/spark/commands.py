@@ -6,8 +6,6 @@ from typing import Final
 
 from interpulse.terminal.lazy import LazyCommand
 
-__all__ = ["COMMANDS"]
-
 _SECTION: Final = "Run"
 COMMANDS: Final = {
     "audit": LazyCommand("interpulse.spark.audit.commands:audit", "Compare two clusters, on Spark.", _SECTION),

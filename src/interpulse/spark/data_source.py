@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["InterpulseDataSource", "PulsarDataSource", "register"]
-
-
 configure_worker()  # a worker imports this module before it uses the source
 
 

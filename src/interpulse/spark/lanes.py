@@ -20,30 +20,6 @@ from typing import NamedTuple
 from interpulse.model.errors import NotAllowed
 from interpulse.model.ids import EARLIEST, Position
 
-__all__ = [
-    "BATCH_ROWS_MAX",
-    "NO_SEQUENCE",
-    "UNTOUCHED",
-    "LaneState",
-    "Opening",
-    "PositionTooLarge",
-    "StreamTask",
-    "batch_sequence",
-    "decide_opening",
-    "dump_lanes",
-    "is_overrun",
-    "lane_key",
-    "lane_name",
-    "load_lanes",
-    "merged_lane_name",
-    "pack_sequence",
-    "replicator_lane_name",
-    "sink_lane_name",
-    "starting_lane",
-    "topic_of_key",
-    "unpack_sequence",
-]
-
 NO_SEQUENCE = -1
 _LEDGER_MAX = 2**31
 _ENTRY_MAX = 2**32

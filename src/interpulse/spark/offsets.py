@@ -26,24 +26,6 @@ from interpulse.spark.options.option import OptionError
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.ids import message_id_from_wire
 
-__all__ = [
-    "OFFSET_VERSION",
-    "CutPosition",
-    "StartPoint",
-    "StreamOffset",
-    "TopicRange",
-    "check_points_named",
-    "entries_between",
-    "last_in_ledger",
-    "pack_ranges",
-    "parse_offsets",
-    "parse_times",
-    "plan_end",
-    "point_of",
-    "ranges_between",
-    "share_limit",
-]
-
 OFFSET_VERSION = 1
 
 _POINTS_TEXT: Final = (

@@ -14,8 +14,6 @@ import click
 
 from interpulse.model.errors import PulsarError
 
-__all__ = ["end_process", "spark_failures"]
-
 _UNUSABLE: Final = 2
 """The exit code of a program that could not compare."""
 

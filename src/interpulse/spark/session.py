@@ -19,16 +19,6 @@ from interpulse.spark.processes.workers import WORKER_DAEMON
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = [
-    "SparkMissing",
-    "check_spark_installed",
-    "file_url",
-    "recommended_conf",
-    "session_of_program",
-    "start_session",
-    "starting_a_query",
-]
-
 _STARTING: Final = threading.Lock()
 
 

@@ -16,8 +16,6 @@ from typing import Any, Final, NamedTuple
 from interpulse.model.ids import Position
 from interpulse.spark.lanes import LaneState, dump_lanes, load_lanes
 
-__all__ = ["HELD_FILE", "LAST_COMMIT_FILE", "HeldRange", "LaneFiles", "load_held", "load_summaries", "write_atomically"]
-
 _log = logging.getLogger(__name__)
 
 HELD_FILE: Final = "held.json"

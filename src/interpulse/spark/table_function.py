@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from interpulse.spark.reading.read_options import ReadOptions
 
-__all__ = ["FUNCTION_NAME", "ReadPulsar", "options_of_arguments", "register_functions"]
-
 FUNCTION_NAME: Final = "read_pulsar"
 _SERVICE_URL: Final = "service.url"
 _SECRETS: Final = ("authtoken", "authparams")

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["OnProgress", "task_progress"]
-
 OnProgress = Callable[[int, int], None]
 """A callback that takes the finished number and the total."""
 

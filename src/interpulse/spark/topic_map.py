@@ -16,8 +16,6 @@ from typing import Any, Final, NamedTuple
 from interpulse.model.errors import InvalidTopicName
 from interpulse.model.names import TopicName
 
-__all__ = ["TopicMap", "TopicRule", "parse_topic_map"]
-
 _GROUP: Final = re.compile(r"\$(?:(\d+)|\{(\w+)\}|(\$))")
 _PREFIX: Final = "persistent://"
 

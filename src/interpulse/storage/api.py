@@ -22,37 +22,6 @@ from interpulse.model.ids import Position
 from interpulse.storage.meters.write_meter import WrittenEntries
 from interpulse.storage.sessions import Session
 
-__all__ = [
-    "Change",
-    "CommitConflict",
-    "CommitTooLarge",
-    "CompactedEntries",
-    "CompactedLedger",
-    "CompactedPointer",
-    "DataDirectoryInUse",
-    "DataDirectoryUnusable",
-    "Delete",
-    "FenceCause",
-    "LedgerRecord",
-    "Log",
-    "LogDamaged",
-    "LogEntry",
-    "LogFenced",
-    "LogListener",
-    "LogNotFound",
-    "LogStore",
-    "LogTerminated",
-    "MetadataFull",
-    "MetadataStore",
-    "MetadataUnavailable",
-    "NotReadableNow",
-    "Put",
-    "StorageFull",
-    "Versioned",
-    "scan_pages",
-    "sizes_of",
-]
-
 
 class CommitConflict(Exception):
     """An expectation of a commit did not hold; nothing was applied."""

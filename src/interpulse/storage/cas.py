@@ -8,8 +8,6 @@ from typing import Final, TypeVar
 from interpulse.model.errors import MetadataError
 from interpulse.storage.api import CommitConflict, MetadataStore, Put
 
-__all__ = ["advance_counter", "create_numbered", "retry_on_conflict"]
-
 T = TypeVar("T")
 
 # Each lost race means that another commit went through, so a burst of callers on one key needs one attempt each.

@@ -10,8 +10,6 @@ from typing import Self
 
 from interpulse.storage.api import DataDirectoryInUse, DataDirectoryUnusable
 
-__all__ = ["DirectoryLock"]
-
 _FILE_NAME = "lock"
 _PROBE_NAME = ".writable"
 

@@ -34,8 +34,6 @@ from interpulse.storage.logs.topic_log_store import TopicLogStore
 from interpulse.storage.metadata.watches import Watches
 from interpulse.storage.sessions import LastingSession
 
-__all__ = ["MemoryJournal", "MemoryLedgers", "MemoryMetadataStore", "MemoryTree", "memory_log_store"]
-
 
 class MemoryTree:
     """The keys that several stores share, as servers hold them."""

@@ -6,8 +6,6 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Protocol
 
-__all__ = ["LastingSession", "Session", "SessionState", "SessionWatches"]
-
 
 class SessionState(Enum):
     """State of a session that a broker may rely on."""

@@ -8,18 +8,6 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeGuard
 
-__all__ = [
-    "FORMATS",
-    "content_fields",
-    "text_width",
-    "to_cell",
-    "to_json",
-    "to_names",
-    "to_rows",
-    "to_table",
-    "to_yaml",
-]
-
 _GAP: Final = "  "
 _NAMES: Final = ("name", "topic", "clusterName", "brokerId")
 

@@ -8,8 +8,6 @@ from typing import Any, NamedTuple
 
 import click
 
-__all__ = ["LazyCommand", "LazyGroup", "check_name", "nearest_name"]
-
 
 class LazyCommand(NamedTuple):
     """Location of a command (``module:attribute``), and its line in the list of commands."""

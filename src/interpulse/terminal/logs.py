@@ -25,8 +25,6 @@ from interpulse.terminal.option_groups import option_group
 if TYPE_CHECKING:
     import structlog
 
-__all__ = ["LogFormat", "configure_audit_log", "configure_logging", "event_and_fields", "log_options"]
-
 LogFormat = Literal["console", "json"]
 
 _LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR")

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-__all__ = ["option_group"]
-
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 

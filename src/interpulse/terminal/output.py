@@ -14,20 +14,6 @@ import click
 
 from interpulse.terminal.formats import FORMATS, to_rows
 
-__all__ = [
-    "format_option",
-    "is_wide",
-    "print_changes",
-    "print_documents",
-    "print_json",
-    "print_lines",
-    "print_pairs",
-    "print_text",
-    "print_value",
-    "print_wide",
-    "to_pretty_json",
-]
-
 _INDENT = "  "
 _WIDE: Final = "wide"
 _CHOSEN: Final = "interpulse.terminal.output"  # in the dictionary that nested commands share

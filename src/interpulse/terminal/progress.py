@@ -9,8 +9,6 @@ from typing import Final
 
 import click
 
-__all__ = ["Progress"]
-
 _RENEWED_S: Final = 0.2
 _LOGGED_S: Final = 5.0
 _BAR_WIDTH: Final = 20

@@ -7,8 +7,6 @@ from typing import Final
 
 import yaml
 
-__all__ = ["dump"]
-
 _PLAIN: Final = re.compile(r"[A-Za-z_/][A-Za-z0-9_./+-]*(://[A-Za-z0-9_./+-]+)?")
 _NOT_PLAIN: Final = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
 

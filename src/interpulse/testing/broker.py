@@ -16,8 +16,6 @@ from interpulse.client.sync.admin_client import AdminClient
 from interpulse.testing.faults import Faults
 from interpulse.testing.settings import Setting, broker_config
 
-__all__ = ["InProcessBroker"]
-
 T = TypeVar("T")
 
 

@@ -9,8 +9,6 @@ from pathlib import Path
 from interpulse.testing.broker import InProcessBroker
 from interpulse.testing.settings import Setting
 
-__all__ = ["BrokerFactory"]
-
 
 class BrokerFactory:
     """Starts a broker with every call, each with its own data below ``directory``. :meth:`close` stops all of them."""

@@ -14,8 +14,6 @@ from interpulse.serving.settings import ConfigError
 from interpulse.testing.broker import InProcessBroker
 from interpulse.testing.settings import Setting
 
-__all__ = ["ClusterPair"]
-
 _NAMES: Final = ("east", "west")
 _TENANT: Final = "public"
 

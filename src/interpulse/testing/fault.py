@@ -7,8 +7,6 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
-__all__ = ["Fault"]
-
 
 class Fault:
     """An active fault: until it has acted ``times`` times, until :meth:`end`, or until its ``with`` block ends."""

@@ -26,8 +26,6 @@ from interpulse.testing.faulty_handlers import (
 )
 from interpulse.wire import pulsar_api_pb2 as pb
 
-__all__ = ["Faults", "InLoop"]
-
 T = TypeVar("T")
 
 _COMMANDS: Final = {command_name(kind): kind for kind in COMMANDS}

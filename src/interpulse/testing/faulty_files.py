@@ -9,8 +9,6 @@ from pathlib import Path
 from interpulse.storage.segments.files import AppendFile, Files, ReadFile
 from interpulse.testing.fault import Fault
 
-__all__ = ["FaultyFiles"]
-
 
 class FaultyFiles:
     """Wraps another `Files`, and refuses writes while a fault is on. Reading and removing go on."""

@@ -28,8 +28,6 @@ from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.frames import AckRun, FlowRun, Frame, LookupRun, PartitionsRun, Received, Run, SendRun
 
-__all__ = ["COMMANDS", "REFUSABLE", "CommandFault", "FaultyHandlers", "command_name", "names_topic"]
-
 _TYPES: Final = pb.BaseCommand
 
 _INLINE_FIELDS: Final[dict[int, str]] = {

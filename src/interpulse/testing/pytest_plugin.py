@@ -16,14 +16,6 @@ import pytest
 if TYPE_CHECKING:
     from interpulse.testing import BrokerFactory, ClusterPair, InProcessBroker, Setting
 
-__all__ = [
-    "pulsar_broker",
-    "pulsar_broker_factory",
-    "pulsar_broker_session",
-    "pulsar_broker_session_settings",
-    "pulsar_cluster_pair",
-]
-
 _MARKER = "pulsar_settings"
 _TAKE_SETTINGS = {"pulsar_broker", "pulsar_cluster_pair"}
 _TAKE_NONE = {"pulsar_broker_session", "pulsar_broker_factory"}

@@ -10,8 +10,6 @@ from interpulse.broker.config.broker_config import BrokerConfig, settings_by_key
 from interpulse.broker.config.config_sources import load_config
 from interpulse.serving.settings import ConfigError, as_text
 
-__all__ = ["IgnoredSettingWarning", "Setting", "broker_config"]
-
 Setting: TypeAlias = bool | int | str
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["mask_of", "of_batch", "words_of"]
-
 _WORD = (1 << 64) - 1
 
 

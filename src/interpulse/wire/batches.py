@@ -12,8 +12,6 @@ from google.protobuf.message import DecodeError
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.errors import RemoteProtocolError
 
-__all__ = ["BatchedMessage", "pack_batch", "pack_one", "unpack_batch"]
-
 _U32: Final = Struct(">I")
 
 

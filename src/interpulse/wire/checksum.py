@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-__all__ = ["crc32c", "crc32c_slowly"]
-
 _POLYNOMIAL = 0x82F63B78  # Castagnoli, bits reversed
 
 

@@ -13,8 +13,6 @@ from interpulse.wire.errors import LocalProtocolError, RemoteProtocolError
 from interpulse.wire.frames import FRAME_OVERHEAD, MESSAGE_BYTES_MAX, PROTOCOL_VERSION, Frame, FrameDecoder, Received
 from interpulse.wire.keep_alive import KeepAlive
 
-__all__ = ["ClientProtocol"]
-
 
 class _State(Enum):
     GREETING = auto()

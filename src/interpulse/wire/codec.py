@@ -16,8 +16,6 @@ from functools import cache, partial
 from importlib.util import find_spec
 from typing import Any, Final, NamedTuple, TypeAlias
 
-__all__ = ["Codec", "Questions", "chosen_codec", "chosen_name", "codec", "native_codec", "python_codec"]
-
 Receipts: TypeAlias = Sequence[tuple[int, int, int, int]]
 Questions: TypeAlias = Sequence[tuple[str, Sequence[int]]]
 Messages: TypeAlias = Sequence[tuple[Any, bytes, int, tuple[int, ...], int]]

@@ -13,8 +13,6 @@ from interpulse.model.errors import NotSupported
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.errors import RemoteProtocolError
 
-__all__ = ["compress", "decompress"]
-
 
 def _cramjam() -> Any:
     """Import the library, with the first message that needs it: most programs never do. Raise NotSupported."""

@@ -20,19 +20,6 @@ from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.checksum import crc32c
 from interpulse.wire.errors import RemoteProtocolError
 
-__all__ = [
-    "ParsedEntry",
-    "accept_entry",
-    "build_entry",
-    "checksum_fits",
-    "metadata_in",
-    "parse_entry",
-    "verify_checksum",
-    "with_broker_metadata",
-    "with_checksum",
-    "without_broker_metadata",
-]
-
 _CHECKSUM_MAGIC: Final = 0x0E01
 _CHECKSUM_MARK: Final = b"\x0e\x01"
 _BROKER_METADATA_MAGIC: Final = 0x0E02

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["LocalProtocolError", "RemoteProtocolError"]
-
 
 class LocalProtocolError(Exception):
     """A local bug: this side tried to send something that the connection does not allow now."""

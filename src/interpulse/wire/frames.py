@@ -22,26 +22,6 @@ from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.ids import unsigned
 from interpulse.wire.texts import check_texts
 
-__all__ = [
-    "FRAME_BYTES_MAX",
-    "FRAME_OVERHEAD",
-    "MESSAGE_BYTES_MAX",
-    "PROTOCOL_VERSION",
-    "AckRun",
-    "FlowRun",
-    "Frame",
-    "FrameDecoder",
-    "LookupRun",
-    "MessageRun",
-    "PartitionsRun",
-    "ReceiptRun",
-    "Received",
-    "Run",
-    "SendRun",
-    "encode_command",
-    "encode_with_entry",
-]
-
 MESSAGE_BYTES_MAX: Final = 5 * 1024 * 1024
 """The limit for metadata and payload of one message, unless a broker announces another."""
 

@@ -7,16 +7,6 @@ from typing import Final
 
 from interpulse.wire.checksum import crc32c
 
-__all__ = [
-    "STICKY_SLOTS",
-    "java_string_hash",
-    "murmur3_hash",
-    "murmur3_slowly",
-    "sticky_slot",
-    "sticky_slots",
-    "topics_hash",
-]
-
 STICKY_SLOTS: Final = 65536
 """The size of the ring that Key_Shared divides among consumers."""
 

@@ -9,17 +9,6 @@ from google.protobuf.message import DecodeError
 from interpulse.model.ids import ChunkMessageId, MessageId, Position
 from interpulse.wire import pulsar_api_pb2 as pb
 
-__all__ = [
-    "UINT64_NONE",
-    "deserialize_message_id",
-    "message_id_from_wire",
-    "message_id_to_wire",
-    "position_from_wire",
-    "serialize_message_id",
-    "signed",
-    "unsigned",
-]
-
 UINT64_NONE = 2**64 - 1
 """-1 in an unsigned field: no request, no position, no sequence id."""
 

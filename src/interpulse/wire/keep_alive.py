@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from interpulse.wire.errors import RemoteProtocolError
 
-__all__ = ["KeepAlive"]
-
 
 class KeepAlive:
     """The intervals of a connection, used by both ends in their ``tick``.

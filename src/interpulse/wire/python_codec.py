@@ -19,24 +19,6 @@ from interpulse.wire.entries import build_entry, checksum_fits, metadata_in
 from interpulse.wire.ids import signed
 from interpulse.wire.stamps import StampEncoder, schema_version_field
 
-__all__ = [
-    "encode_answers",
-    "entry_stamper",
-    "join_payloads",
-    "last_sequences",
-    "message_counts",
-    "message_encoder",
-    "receipt_encoder",
-    "send_encoder",
-    "split_batch",
-    "sticky_keys",
-    "take_acks",
-    "take_messages",
-    "take_questions",
-    "take_receipts",
-    "take_sends",
-]
-
 _unpack_sizes: Final = Struct(">II").unpack_from
 _PARTITIONED_METADATA: Final = bytes((0x08, pb.BaseCommand.PARTITIONED_METADATA))
 _LOOKUP: Final = bytes((0x08, pb.BaseCommand.LOOKUP))

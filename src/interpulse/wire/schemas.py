@@ -8,8 +8,6 @@ from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.errors import RemoteProtocolError
 
-__all__ = ["schema_from_wire", "schema_to_wire"]
-
 
 def schema_to_wire(schema: SchemaInfo) -> pb.Schema:
     """Return the schema in the form of commands."""

@@ -15,8 +15,6 @@ from interpulse.wire.errors import LocalProtocolError, RemoteProtocolError
 from interpulse.wire.frames import FRAME_OVERHEAD, MESSAGE_BYTES_MAX, PROTOCOL_VERSION, Frame, FrameDecoder, Received
 from interpulse.wire.keep_alive import KeepAlive
 
-__all__ = ["ServerProtocol"]
-
 _HELD_FRAMES_MAX: Final = 1000
 _REFRESHABLE_SINCE: Final = 14
 _CLOSABLE_SINCE: Final = 5

@@ -11,8 +11,6 @@ from typing import Final
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.commands.encoding import varint
 
-__all__ = ["StampEncoder", "schema_version_field", "text_field"]
-
 _SHORT: Final = 64
 _PRODUCERS_MAX: Final = 1000
 

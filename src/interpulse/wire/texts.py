@@ -9,8 +9,6 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.errors import RemoteProtocolError
 
-__all__ = ["check_texts"]
-
 
 def _holds_texts(descriptor: Descriptor, above: tuple[str, ...] = ()) -> bool:
     """Return True if the message, or one inside it, has texts. ``above`` are the types around it."""

@@ -14,21 +14,6 @@ from typing import Any, Final, TypeAlias
 
 from hypothesis import strategies as st
 
-__all__ = [
-    "INTS",
-    "LONGS",
-    "Type",
-    "bits",
-    "evolved",
-    "kind_of",
-    "number_of",
-    "records",
-    "rendered",
-    "values",
-    "with_one_unit",
-    "without_defaults",
-]
-
 Draw: TypeAlias = Callable[..., Any]
 Type: TypeAlias = Any
 

@@ -21,8 +21,6 @@ from interpulse.spark.schemas.payload_encoder import RowEncoder
 from tests.interop.conftest import CHECKS
 from tests.interop.real_pulsar import run_java
 
-__all__ = ["Answer", "Case", "Stored", "drawn", "java_answers", "payload_of", "row_of", "schema_info"]
-
 _VERSION: Final = b"\0" * 8
 Schema: TypeAlias = Mapping[str, Any]
 """As ``SchemaConformance.java`` takes it."""

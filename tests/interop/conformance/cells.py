@@ -9,8 +9,6 @@ from typing import Any, Final
 
 from tests.interop.conformance.avro_types import Type, kind_of, number_of
 
-__all__ = ["NoCell", "cell_of", "has_wide_union", "same"]
-
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _EXACT: Final = Context(prec=MAX_PREC)
 _WIDE: Final = ({"int", "long"}, {"float", "double"})

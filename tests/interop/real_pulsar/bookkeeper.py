@@ -11,8 +11,6 @@ from tests.interop.real_pulsar.zookeeper import RealZooKeeper, real_zookeeper
 from tools.engines.bookie import START_SECONDS_MAX, RealBookie
 from tools.engines.java import LOGGING, QUICK_JAVA, java_command
 
-__all__ = ["RealBookKeeper", "RealBookie", "real_bookkeeper"]
-
 
 class RealBookKeeper:
     """A ZooKeeper and bookies, laid out by Pulsar's own tool."""

@@ -8,8 +8,6 @@ from pathlib import Path
 
 from tools.engines.zookeeper import RealZooKeeper
 
-__all__ = ["RealZooKeeper", "real_zookeeper"]
-
 
 @contextmanager
 def real_zookeeper(directory: Path) -> Iterator[RealZooKeeper]:

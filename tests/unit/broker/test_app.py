@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from interpulse.broker.app import BrokerApp, CannotServe
+from interpulse.broker.app import BrokerApp
+from interpulse.broker.assembly import CannotServe
 from interpulse.broker.cluster_member import close_in_time
 from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.live.topic.topic import Topic

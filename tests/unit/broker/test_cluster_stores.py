@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from interpulse.broker.cluster_stores import check_settings
-from interpulse.broker.config.broker_config import BrokerConfig, ConfigError
+from interpulse.broker.config.broker_config import BrokerConfig
+from interpulse.serving.settings import ConfigError
 
 URL = "zk:h1:2181,h2:2181/lab"
 

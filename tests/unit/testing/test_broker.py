@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from interpulse import sync
-from interpulse.broker.app import BrokerApp, CannotServe
-from interpulse.broker.config.broker_config import ConfigError
+from interpulse.broker.app import BrokerApp
+from interpulse.broker.assembly import CannotServe
 from interpulse.model.errors import AlreadyClosed
+from interpulse.serving.settings import ConfigError
 from interpulse.testing import InProcessBroker
 
 

@@ -25,8 +25,6 @@ from interpulse.rules.permissions import (
     may_on_topic,
 )
 
-__all__ = ["Authorization"]
-
 _NOT_ADMIN: Final = "Don't have permission to administrate resources on this tenant"
 
 

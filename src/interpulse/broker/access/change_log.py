@@ -11,8 +11,6 @@ from typing import Final
 
 from interpulse.model.permissions import Principal
 
-__all__ = ["AUDIT_LOGGER", "note_change"]
-
 AUDIT_LOGGER: Final = "interpulse.audit"
 _NOBODY: Final = "-"
 _CHARS_MAX: Final = 500

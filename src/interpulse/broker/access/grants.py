@@ -11,8 +11,6 @@ from interpulse.model.permissions import Permissions
 from interpulse.model.topics import TopicKind
 from interpulse.rules import permissions as rules
 
-__all__ = ["Grants"]
-
 
 class Grants:
     """The permissions of namespaces.

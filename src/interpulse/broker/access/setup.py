@@ -18,8 +18,6 @@ from interpulse.model.permissions import Principal
 from interpulse.serving.listening import is_loopback
 from interpulse.serving.settings import words
 
-__all__ = ["Access", "build_access", "own_access", "warn_without_own_access"]
-
 _logger = logging.getLogger(__name__)
 
 

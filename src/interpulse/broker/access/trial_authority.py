@@ -26,8 +26,6 @@ from cryptography.hazmat.primitives.serialization import (
 
 from interpulse.rules.tls import DAYS_OF_NOTICE
 
-__all__ = ["TrialAuthority"]
-
 _AUTHORITY_DAYS: Final = 3650
 _BROKER_DAYS: Final = 397
 """The longest validity that browsers accept."""

@@ -12,8 +12,6 @@ from interpulse.wire.codec import codec
 from interpulse.wire.commands import AnswerTemplate
 from interpulse.wire.frames import Frame, LookupRun, PartitionsRun
 
-__all__ = ["answer_from_cache"]
-
 A = TypeVar("A")
 
 

@@ -20,8 +20,6 @@ from interpulse.model.permissions import NamespaceOperation, Principal, TopicOpe
 from interpulse.rules.permissions import SubscriptionPrefixMissing
 from interpulse.wire import pulsar_api_pb2 as pb
 
-__all__ = ["CHECKS", "handle_if_authorized"]
-
 Check = Callable[[Authorization, Principal, Any], Awaitable[None]]
 
 

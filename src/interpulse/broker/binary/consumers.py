@@ -22,19 +22,6 @@ from interpulse.wire.commands.cursor_promise import CURSOR_PROPERTY
 from interpulse.wire.frames import AckRun, FlowRun, Frame
 from interpulse.wire.ids import message_id_from_wire, position_from_wire
 
-__all__ = [
-    "on_ack",
-    "on_acks",
-    "on_close_consumer",
-    "on_consumer_stats",
-    "on_flow",
-    "on_get_last_message_id",
-    "on_redeliver",
-    "on_seek",
-    "on_subscribe",
-    "on_unsubscribe",
-]
-
 
 def on_flow(connection: CommandConnection, frame: Frame) -> None:
     flow = frame.command.flow

@@ -20,8 +20,6 @@ from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.frames import AckRun, FlowRun, Frame, LookupRun, PartitionsRun, Received, SendRun
 
-__all__ = ["AWAITING", "HANDLERS", "INLINE", "RUNS", "work_on"]
-
 Inline = Callable[[CommandConnection, Frame], None]
 Awaiting = Callable[[CommandConnection, Any], Coroutine[Any, Any, None]]
 

@@ -16,8 +16,6 @@ from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import Frame, LookupRun
 
-__all__ = ["on_batch_lookup", "on_lookup", "on_lookup_run"]
-
 
 def on_lookup_run(connection: CommandConnection, run: LookupRun) -> Sequence[Frame]:
     """Answer lookups from memory. The rest goes to `on_lookup`, which also refuses."""

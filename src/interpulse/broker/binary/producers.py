@@ -25,9 +25,7 @@ from interpulse.wire.frames import Frame, SendRun
 if TYPE_CHECKING:
     from interpulse.broker.binary.transport.context import BinaryContext
     from interpulse.broker.live.api import LiveProducer
-    from interpulse.broker.live.registry.topic_registry import AnyTopic
-
-__all__ = ["on_close_producer", "on_producer", "on_send", "on_sends"]
+    from interpulse.broker.live.registry.topic_tasks import AnyTopic
 
 
 def on_sends(connection: CommandConnection, run: SendRun) -> Sequence[SendRun]:

@@ -11,8 +11,6 @@ from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.schemas import schema_from_wire
 
-__all__ = ["on_get_or_create_schema", "on_get_schema", "requested_schema"]
-
 
 def requested_schema(
     request: pb.CommandProducer | pb.CommandSubscribe | pb.CommandGetOrCreateSchema,

@@ -22,8 +22,6 @@ from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.codec import codec
 from interpulse.wire.server import ServerProtocol
 
-__all__ = ["BinaryServer"]
-
 _logger = logging.getLogger(__name__)
 
 # Pulsar's clients show the version, and some parse its numbers; the name in front identifies the product.

@@ -12,8 +12,6 @@ from interpulse.model.names import NamespaceName
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 
-__all__ = ["on_watch_topic_list", "on_watch_topic_list_close"]
-
 # Every watcher holds the matching names. A client that needs more watchers must poll the lists.
 _WATCHERS_MAX: Final = 500
 _REFUSED: Final = "Unable to create topic list watcher: "

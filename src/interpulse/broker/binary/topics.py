@@ -17,8 +17,6 @@ from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import Frame, PartitionsRun
 from interpulse.wire.hashing import topics_hash
 
-__all__ = ["on_get_topics_of_namespace", "on_partitioned_metadata", "on_partitions_run"]
-
 _logger = logging.getLogger(__name__)
 _DOMAINS_BY_MODE: Final[dict[int, tuple[Domain, ...]]] = {
     pb.CommandGetTopicsOfNamespace.PERSISTENT: (PERSISTENT,),

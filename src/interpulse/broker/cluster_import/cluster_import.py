@@ -24,8 +24,6 @@ from interpulse.rules.schemas import SchemaVersion
 from interpulse.storage.api import Put
 from interpulse.wire.commands.cursor_promise import REPLICATION_CURSORS
 
-__all__ = ["ClusterImport", "ImportRefused", "Imported"]
-
 _NAMED_MAX: Final = 10
 _TOPICS_AT_ONCE: Final = 4
 _GLOBAL_CLUSTER: Final = "global"

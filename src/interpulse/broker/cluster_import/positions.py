@@ -10,8 +10,6 @@ from typing import NamedTuple
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.storage.cursors.cursor_records import CursorRecord
 
-__all__ = ["CopiedLedger", "moved_cursor", "moved_end"]
-
 
 class CopiedLedger(NamedTuple):
     """A ledger with entries: its source id, its id in the cluster, and the number of its entries."""

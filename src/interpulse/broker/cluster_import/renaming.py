@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-__all__ = ["renamed"]
-
 _LISTS: Final = ("allowedClusters", "allowed_clusters", "replication_clusters", "replicationClusters")
 _RATES: Final = (
     "clusterDispatchRate",

@@ -35,8 +35,6 @@ from interpulse.storage.metadata.sqlite import SqliteMetadataStore
 from interpulse.storage.segments.files import ReadOnlyFiles
 from interpulse.storage.segments.open import open_log_store
 
-__all__ = ["DataDirectory"]
-
 _METADATA: Final = "metadata.sqlite"
 _KEYS_PER_PAGE: Final = 500
 _READ_ENTRIES_MAX: Final = 2_000

@@ -27,8 +27,6 @@ from interpulse.storage.logs.journal import TOPIC_LEDGER, Journal, LedgerPurpose
 from interpulse.storage.logs.topic_records import TopicRecord, TopicRecords
 from interpulse.storage.managed_ledger.compacted_codec import PulsarCompacted
 
-__all__ = ["Copied", "CopyDiffers", "TopicCopies"]
-
 _TOPICS_PER_QUESTION: Final = 200
 _COMMIT_BYTES_MAX: Final = 500_000  # ZooKeeper takes 1 MiB
 _READ_ENTRIES_MAX: Final = 2_000

@@ -28,16 +28,6 @@ from interpulse.rules.tls import TLS_VERSIONS
 from interpulse.serving.settings import ConfigError, Setting, parsed, settings_of, shown
 from interpulse.serving.settings import setting as _setting
 
-__all__ = [
-    "HTTP_HEADER_BYTES_READ",
-    "RECONNECT",
-    "SHUTDOWN",
-    "BrokerConfig",
-    "ConfigError",
-    "dynamic_keys",
-    "settings_by_key",
-]
-
 _PARTITIONS_MAX: Final = 10_000
 _PORT_MAX: Final = 65_535
 HTTP_HEADER_BYTES_READ: Final = 256 * 1024

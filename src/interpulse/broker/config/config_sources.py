@@ -15,8 +15,6 @@ from interpulse.rules.entity_names import check_entity_name
 from interpulse.serving.settings import ConfigError
 from interpulse.serving.settings_sources import LoadedConfig, Program
 
-__all__ = ["load_config"]
-
 
 def _refused_alone(key: str, value: str) -> str:
     """Return the reason to refuse the stores of a cluster in a standalone broker."""

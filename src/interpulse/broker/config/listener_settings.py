@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.rules.listeners import plan_listeners
 
-__all__ = ["listener_problems"]
-
 
 def listener_problems(config: BrokerConfig) -> Iterator[str]:
     """Yield one sentence per contradiction."""

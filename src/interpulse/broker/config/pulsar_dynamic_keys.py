@@ -11,8 +11,6 @@ from typing import Final
 
 from interpulse.model.not_offered import NotOffered
 
-__all__ = ["READ_AT_START", "WITHOUT_EFFECT", "reason_without_effect"]
-
 READ_AT_START: Final = frozenset(
     {
         "brokerClientAuthenticationParameters",

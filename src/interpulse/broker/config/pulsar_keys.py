@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["AUTHENTICATION_KEYS", "BOOKIE_KEYS", "BROKER_KEYS", "FILE_KEYS", "PULSAR_KEYS", "TLS_KEYS"]
-
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())

@@ -9,8 +9,6 @@ from interpulse.rules.tls import TlsOffer, plan_offer
 from interpulse.serving.settings import words
 from interpulse.serving.tls import ServerTls
 
-__all__ = ["binary_tls", "tls_problems", "web_tls"]
-
 
 def binary_tls(config: BrokerConfig) -> ServerTls:
     """Return the TLS of ``brokerServicePortTls``. The settings must have no problems."""

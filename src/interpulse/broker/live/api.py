@@ -16,16 +16,6 @@ from interpulse.model.errors import PulsarError
 from interpulse.model.ids import MessageId, Position
 from interpulse.model.names import TopicName
 
-__all__ = [
-    "ConsumerSink",
-    "Delivery",
-    "LastMessage",
-    "LiveConsumer",
-    "LiveProducer",
-    "LiveTopic",
-    "ProducerSink",
-]
-
 
 class Delivery(NamedTuple):
     """An entry on its way to a consumer.

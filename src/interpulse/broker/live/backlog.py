@@ -8,8 +8,6 @@ from interpulse.broker.live.cursor import Cursor
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.storage.api import Log
 
-__all__ = ["after_skipping", "nth_waiting", "waiting"]
-
 
 def waiting(log: Log, cursor: Cursor | None) -> Iterator[Position]:
     """Yield every durable unacknowledged entry, oldest first; without a cursor, every durable entry."""

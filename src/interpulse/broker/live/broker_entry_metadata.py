@@ -17,8 +17,6 @@ from interpulse.storage.api import Log
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.entries import with_broker_metadata
 
-__all__ = ["BrokerEntryInterceptor", "TopicBrokerEntryMetadata"]
-
 
 class BrokerEntryInterceptor:
     """The source of broker entry metadata for one topic. Entries get it in the order in which they are appended."""

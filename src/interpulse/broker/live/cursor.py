@@ -24,8 +24,6 @@ from interpulse.model.ids import EARLIEST, Position
 from interpulse.storage.cursors.cursor_records import CursorRecord
 from interpulse.wire.ack_sets import mask_of, words_of
 
-__all__ = ["Cursor", "EntryNumbers", "Ledgers"]
-
 RANGES_PERSISTED_MAX = 10_000
 """Ranges to store. More are forgotten by a restart and delivered again (managedLedgerMaxUnackedRangesToPersist)."""
 

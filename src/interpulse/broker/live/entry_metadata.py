@@ -23,21 +23,6 @@ from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.hashing import sticky_slot, sticky_slots
 from interpulse.wire.ids import signed
 
-__all__ = [
-    "MARKER",
-    "ORDINARY",
-    "EntryMetadata",
-    "EntryMetadataCache",
-    "broker_entry_metadata_of",
-    "entry_metadata_in",
-    "entry_metadata_of",
-    "last_sequence_id_of",
-    "message_metadata_of",
-    "sticky_slot_of",
-    "sticky_slots_of",
-    "waiting_in",
-]
-
 _CACHED_MAX = 50_000
 _BROKER_METADATA_MARK = b"\x0e\x02"
 _NO_BROKER_METADATA = pb.BrokerEntryMetadata()

@@ -13,8 +13,6 @@ from interpulse.model.names import TopicName
 from interpulse.storage.api import MetadataStore
 from interpulse.storage.cursors.cursor_store import CursorStore
 
-__all__ = ["HostedTopic", "TopicHost"]
-
 
 class HostedTopic(Protocol):
     """The interface of a topic for its host."""

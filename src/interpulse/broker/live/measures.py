@@ -13,16 +13,6 @@ from interpulse.model.topics import SubscriptionMeasure, TopicMeasure
 from interpulse.storage.meters.histogram import Histogram
 from interpulse.storage.meters.write_meter import WAIT_MS, WrittenEntries
 
-__all__ = [
-    "NO_WAY",
-    "CompactionMeasure",
-    "ConsumerMeasure",
-    "LimitMeasure",
-    "Measured",
-    "ReplicationMeasure",
-    "summed",
-]
-
 
 class ConsumerMeasure(NamedTuple):
     """Metrics of one consumer."""

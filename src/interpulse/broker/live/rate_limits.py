@@ -10,8 +10,6 @@ from collections.abc import Iterable, Sequence
 
 from interpulse.broker.live.api import Delivery
 
-__all__ = ["ENTRIES_MAX", "PAUSE_MS_MIN", "RateLimit", "TokenBucket"]
-
 PAUSE_MS_MIN = 10
 """The shortest wait for tokens. None of them is lost, and fast rates need few timers."""
 

@@ -11,8 +11,6 @@ from collections.abc import Callable
 from itertools import count
 from weakref import WeakMethod
 
-__all__ = ["ReadBufferLimiter"]
-
 
 class ReadBufferLimiter:
     """The bound on entries that were read and not delivered."""

@@ -9,16 +9,6 @@ from typing import NamedTuple
 
 from interpulse.model.ids import MessageId
 
-__all__ = [
-    "AccessMode",
-    "InitialPosition",
-    "KeyRange",
-    "KeySharing",
-    "ProducerRequest",
-    "SubType",
-    "SubscribeRequest",
-]
-
 
 class SubType(IntEnum):
     """The type of a subscription, with the numbers of the binary protocol."""

@@ -14,8 +14,6 @@ from interpulse.model.policies.messaging_policies import (
 )
 from interpulse.model.policies.retention_policies import InactiveTopicPolicies, RetentionPolicies
 
-__all__ = ["TopicSettings"]
-
 
 @dataclass(frozen=True, slots=True)
 class TopicSettings:

@@ -17,8 +17,6 @@ from interpulse.broker.live.read_buffer_limiter import ReadBufferLimiter
 from interpulse.model.ids import Position
 from interpulse.storage.api import Log, LogEntry
 
-__all__ = ["KEPT_BYTES_MAX", "SharedReads"]
-
 KEPT_BYTES_MAX = 10 * 1024 * 1024
 """Bytes of all pieces of a topic; the newest one stays, at any size."""
 

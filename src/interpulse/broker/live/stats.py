@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["TrafficMeter", "sum_of"]
-
 
 class TrafficMeter:
     """A counter of messages, entries and bytes, with their rates in the last full period."""

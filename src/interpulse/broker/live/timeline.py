@@ -12,8 +12,6 @@ from interpulse.model.errors import PersistenceError
 from interpulse.model.ids import Position
 from interpulse.storage.api import LedgerRecord, Log
 
-__all__ = ["bytes_after", "first_published_since", "nth_position", "position_leaving", "publish_time_of"]
-
 
 async def first_published_since(log: Log, publish_time_ms: int) -> Position | None:
     """Return the first entry published at or after this time, None if there is none. Reads one entry per halving."""

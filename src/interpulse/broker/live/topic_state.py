@@ -24,8 +24,6 @@ from interpulse.storage.cursors.cursor_records import CursorRecord
 from interpulse.storage.cursors.cursor_store import CursorStore, RecordedCursors
 from interpulse.storage.logs.topic_records import decode_record
 
-__all__ = ["TopicCounters", "TopicStateStore"]
-
 _ChangeCursors = Callable[[Sequence[Change], Mapping[str, int | None]], Awaitable[None]]
 
 

@@ -27,8 +27,6 @@ from interpulse.storage.api import Change as StoreChange
 from interpulse.storage.api import CommitConflict, CommitTooLarge, Delete, MetadataStore, Put, Versioned
 from interpulse.storage.cas import retry_on_conflict
 
-__all__ = ["Committer", "Records"]
-
 A = TypeVar("A")
 _RECORDS_AT_ONCE: Final = 500
 

@@ -16,8 +16,6 @@ from interpulse.storage.logs.topic_records import JSON_RECORDS, TopicRecordCodec
 from interpulse.storage.managed_ledger.cursor_codec import PulsarCursors
 from interpulse.storage.managed_ledger.topic_codec import PulsarTopicRecords
 
-__all__ = ["ALONE", "IN_CLUSTER", "Layout"]
-
 
 @dataclass(frozen=True, slots=True)
 class Layout:

@@ -23,8 +23,6 @@ from interpulse.model.names import TopicName
 from interpulse.storage.api import CommitConflict, Delete, MetadataStore, Put, Versioned
 from interpulse.storage.metadata.guarded import LockLost
 
-__all__ = ["BundleLocks", "HeldBundle", "lock_key", "parsed_lock"]
-
 log = logging.getLogger(__name__)
 
 _ATTEMPTS_MAX: Final = 20

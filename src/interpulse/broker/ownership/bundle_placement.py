@@ -26,8 +26,6 @@ from interpulse.rules.placement import BrokersView, Take, decide_placement
 from interpulse.storage.api import MetadataStore, Versioned
 from interpulse.storage.metadata.session_bounded import until_session_lost
 
-__all__ = ["TAKEN_AT_ONCE", "BundlePlacement"]
-
 TAKEN_AT_ONCE: Final = 32
 _TAKE_SECONDS_MAX: Final = 20.0
 """A limit below the 30 s after which clients abandon a lookup."""

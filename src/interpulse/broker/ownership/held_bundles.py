@@ -20,8 +20,6 @@ from interpulse.storage.metadata.guarded import GuardedMetadata
 from interpulse.storage.metadata.session_bounded import session_lost
 from interpulse.storage.sessions import Session
 
-__all__ = ["HeldBundles"]
-
 
 class HeldBundles:
     """The held bundles and their topics; see the module for the invariants."""

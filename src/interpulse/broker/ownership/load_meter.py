@@ -18,8 +18,6 @@ from interpulse.model.brokers import BrokerLoad, BundleLoad
 from interpulse.model.names import TopicName
 from interpulse.model.topics import TopicMeasure
 
-__all__ = ["LoadMeter"]
-
 _AT_ONCE: Final = 200  # topics between two yields
 _MIB: Final = 1 << 20
 _MEMORY_IN_USE: Final = Path("/proc/self/statm")

@@ -28,8 +28,6 @@ from interpulse.model.names import NamespaceName, TopicName
 from interpulse.storage.api import MetadataStore, Versioned
 from interpulse.storage.sessions import SessionState
 
-__all__ = ["HeldTopics", "LockSettlement"]
-
 log = logging.getLogger(__name__)
 
 _RETRY_SECONDS: Final = 1.0

@@ -20,8 +20,6 @@ from interpulse.rules.bundles import bundle_hash
 from interpulse.rules.lookup import LookupTarget
 from interpulse.storage.api import Delete, MetadataStore, Put
 
-__all__ = ["OtherBrokers"]
-
 _NAMES_TRIED_MAX = 1_000_000
 _ASKED_AT_ONCE = 16
 

@@ -10,8 +10,6 @@ from interpulse.client.credentials import Credentials
 from interpulse.client.tls import TlsOptions
 from interpulse.model.errors import AuthenticationError, AuthorizationError, ServiceNotReady
 
-__all__ = ["OWN_CREDENTIALS", "OwnAccess", "OwnCredentialsRefused", "as_this_broker"]
-
 OWN_CREDENTIALS = (
     "brokerClientAuthenticationPlugin and brokerClientAuthenticationParameters have to be those of a super user, on "
     "every broker"

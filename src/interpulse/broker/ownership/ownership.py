@@ -12,8 +12,6 @@ from interpulse.model.errors import UnknownListener
 from interpulse.model.names import NamespaceName
 from interpulse.rules.lookup import LookupTarget, Owner
 
-__all__ = ["NO_LISTENERS", "NO_OPTIONS", "Bundle", "LookupOptions", "Ownership", "SoleOwner", "this_broker"]
-
 
 @dataclass(frozen=True, slots=True)
 class LookupOptions:

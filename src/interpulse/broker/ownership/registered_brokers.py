@@ -20,8 +20,6 @@ from interpulse.storage.api import CommitConflict, Delete, MetadataStore, Put, V
 from interpulse.storage.cas import retry_on_conflict
 from interpulse.storage.metadata.session_bounded import SessionLost
 
-__all__ = ["RegisteredBrokers"]
-
 log = logging.getLogger(__name__)
 
 _LOOK_SECONDS: Final = 5.0

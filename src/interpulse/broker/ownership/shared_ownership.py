@@ -34,8 +34,6 @@ from interpulse.storage.api import Change, CommitConflict, Delete, MetadataStore
 from interpulse.storage.metadata.guarded import GuardedMetadata
 from interpulse.storage.metadata.session_bounded import session_lost, with_waiting_reads
 
-__all__ = ["SharedOwnership"]
-
 log = logging.getLogger(__name__)
 
 _UNLOAD_SECONDS_MAX: Final = 60.0  # namespaceBundleUnloadingTimeoutMs

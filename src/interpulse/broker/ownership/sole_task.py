@@ -16,8 +16,6 @@ from interpulse.broker import metadata_paths as keys
 from interpulse.model.errors import MetadataError
 from interpulse.storage.api import CommitConflict, Delete, MetadataStore, Put
 
-__all__ = ["SoleTask"]
-
 log = logging.getLogger(__name__)
 
 _LOOK_SECONDS: Final = 1.0

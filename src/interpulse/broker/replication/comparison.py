@@ -21,8 +21,6 @@ from interpulse.replication.inventory import Connect, read_namespace, read_remot
 from interpulse.rules.comparison import namespace_missing
 from interpulse.rules.inventory import NamespaceInventory
 
-__all__ = ["LocalReading", "RemoteComparison"]
-
 
 class LocalReading:
     """A `NamespaceReading` of this cluster, without calls over the network."""

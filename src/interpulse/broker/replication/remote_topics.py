@@ -39,8 +39,6 @@ from interpulse.storage.api import MetadataStore
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
 
-__all__ = ["RemoteState", "RemoteTopics"]
-
 log = logging.getLogger(__name__)
 
 _STORE_RETRY_SECONDS: Final = 1.0

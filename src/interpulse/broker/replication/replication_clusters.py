@@ -20,8 +20,6 @@ from interpulse.rules.replication import (
     check_replication_clusters,
 )
 
-__all__ = ["ClusterComparison", "RegistryReplicationCursors", "ReplicationClusters", "ReplicationCursors"]
-
 
 class ReplicationCursors(Protocol):
     """The replication cursors of a namespace's topics."""

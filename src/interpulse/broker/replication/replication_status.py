@@ -27,8 +27,6 @@ from interpulse.rules.replication import effective_replication_clusters, remote_
 from interpulse.storage.api import MetadataStore, Put
 from interpulse.storage.cas import retry_on_conflict
 
-__all__ = ["REPLICATING", "STATES", "Record", "ReplicationStatus"]
-
 Record = dict[str, Any]
 _Reports = dict[TopicName, dict[str, list[Record]]]
 

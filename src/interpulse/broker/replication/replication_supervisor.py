@@ -32,8 +32,6 @@ from interpulse.rules.effective_policies import topic_level
 from interpulse.rules.replication import remote_clusters
 from interpulse.storage.api import MetadataStore, scan_pages
 
-__all__ = ["JobCommand", "JobState", "ReplicationJobView", "ReplicationSupervisor", "missing_for_replication"]
-
 log = logging.getLogger(__name__)
 
 _BACKOFF_FIRST_S: Final = 1.0

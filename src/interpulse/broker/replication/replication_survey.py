@@ -12,8 +12,6 @@ from interpulse.broker.replication.replication_supervisor import ReplicationJobV
 from interpulse.in_turns import in_turns
 from interpulse.model.names import NamespaceName, TopicName
 
-__all__ = ["ReplicationSurvey", "Survey"]
-
 
 @dataclass(slots=True)
 class Survey:

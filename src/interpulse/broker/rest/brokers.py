@@ -18,8 +18,6 @@ from interpulse.model.names import NamespaceName
 from interpulse.rules.isolation import assignment
 from interpulse.rules.placement import sent_to
 
-__all__ = ["ROUTES", "VERSION", "registered_brokers"]
-
 VERSION: Final = f"5.0.0+interpulse-{__version__}"
 """The line of Apache Pulsar whose REST API this is, and our own version."""
 

@@ -10,8 +10,6 @@ from interpulse.broker.rest.http.required_permissions import any_role, super_use
 from interpulse.model.clusters import ClusterData, FailureDomain
 from interpulse.model.errors import InvalidRequest
 
-__all__ = ["ROUTES"]
-
 
 async def list_clusters(call: Call) -> Answer:
     return answer_json(await call.context.clusters.list())

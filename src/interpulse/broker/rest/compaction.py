@@ -11,8 +11,6 @@ from interpulse.broker.rest.http.required_permissions import on_topic
 from interpulse.model.errors import Conflict, OperationNotAllowed, TopicNotFound
 from interpulse.model.permissions import TopicOperation
 
-__all__ = ["ROUTES"]
-
 
 async def compact(call: Call) -> Answer:
     """Start compacting the topic or all its partitions. Raise Conflict if one is being compacted already.

@@ -15,8 +15,6 @@ from interpulse.model.isolation import IsolationPolicy
 from interpulse.model.names import NamespaceName
 from interpulse.rules.isolation import broker_isolation, namespaces_to_unload
 
-__all__ = ["ROUTES"]
-
 
 async def list_policies(call: Call) -> Answer:
     found = await call.context.isolation_policies.list(call.param("cluster"))

@@ -15,8 +15,6 @@ from interpulse.model.permissions import NamespaceOperation, TopicOperation
 from interpulse.model.strings import are_strings
 from interpulse.rules.lookup import LookupFailure, LookupTarget
 
-__all__ = ["ROUTES"]
-
 _LISTENER_HEADER: Final = "X-Pulsar-ListenerName"
 
 

@@ -29,8 +29,6 @@ from interpulse.wire.compression import decompress
 from interpulse.wire.entries import parse_entry
 from interpulse.wire.errors import RemoteProtocolError
 
-__all__ = ["ROUTES"]
-
 
 async def peek(call: Call) -> Answer:
     """Return the n-th entry of a subscription's backlog, counted from 1."""

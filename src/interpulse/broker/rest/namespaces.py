@@ -31,8 +31,6 @@ from interpulse.rules.bundles import RANGE_EQUALLY_DIVIDE
 from interpulse.rules.new_namespace import check_new_policies
 from interpulse.rules.placement import sent_to
 
-__all__ = ["ROUTES"]
-
 _ALWAYS_SHOWN: Final = {
     "auth_policies": NO_PERMISSIONS.to_json(),
     "subscription_auth_mode": SUBSCRIPTION_AUTH_NONE,

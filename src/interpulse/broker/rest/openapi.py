@@ -17,8 +17,6 @@ from interpulse.broker.rest.http.call import Answer, Call, Route
 from interpulse.broker.rest.http.required_permissions import any_role, open_to_all
 from interpulse.broker.rest.http.routing import spelled_out
 
-__all__ = ["described", "document"]
-
 _PATH: Final = "/openapi.json"
 _VERBS: Final = {"GET": "Read", "POST": "Change", "PUT": "Create", "DELETE": "Remove"}
 _VARYING: Final = re.compile(r"{(\w+)}")

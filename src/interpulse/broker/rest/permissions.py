@@ -9,8 +9,6 @@ from interpulse.broker.rest.http.required_permissions import on_namespace, on_po
 from interpulse.model.errors import InvalidRequest
 from interpulse.model.permissions import NamespaceOperation
 
-__all__ = ["ROUTES"]
-
 
 async def get_of_namespace(call: Call) -> Answer:
     permissions = await call.context.grants.of_namespace(call.namespace)

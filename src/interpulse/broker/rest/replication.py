@@ -19,8 +19,6 @@ from interpulse.broker.topics.topic_settings import policies_in_force
 from interpulse.model.errors import InvalidRequest
 from interpulse.model.policies.topic_policies import TopicPolicies
 
-__all__ = ["ROUTES"]
-
 
 async def get_namespace_status(call: Call) -> Answer:
     """Return the replication status, generated while it is sent: some 40 MB for 100,000 topics."""

@@ -18,8 +18,6 @@ from interpulse.model.schemas import SchemaInfo, SchemaType, definition_from_tex
 from interpulse.model.topics import Requester
 from interpulse.rules.schemas import SchemaVersion, live_versions
 
-__all__ = ["ROUTES"]
-
 
 async def get_schema(call: Call) -> Answer:
     """Return the latest schema, or the one of the version in the path."""

@@ -53,8 +53,6 @@ from interpulse.serving.admission import ConnectionQuota, RequestRate
 from interpulse.serving.tls import ServerTls, TlsListener
 from interpulse.serving.web_connections import WebConnections
 
-__all__ = ["ROUTES", "MountedFrontEnd", "RestServer"]
-
 logger = logging.getLogger(__name__)
 
 _OFFERED: Final[tuple[Route, ...]] = (

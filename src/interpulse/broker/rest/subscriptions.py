@@ -27,8 +27,6 @@ from interpulse.model.names import TopicName
 from interpulse.model.permissions import TopicOperation
 from interpulse.model.topics import Requester
 
-__all__ = ["ROUTES"]
-
 
 async def list_subscriptions(call: Call) -> Answer:
     """List subscriptions without loading topics, because tools ask for all topics of a cluster."""

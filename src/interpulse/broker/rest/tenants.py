@@ -10,8 +10,6 @@ from interpulse.broker.rest.http.required_permissions import super_user, tenant_
 from interpulse.model.clusters import TenantInfo
 from interpulse.model.errors import PreconditionFailed
 
-__all__ = ["ROUTES"]
-
 
 async def list_tenants(call: Call) -> Answer:
     return answer_json(await call.context.tenants.list())

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Final
 
-from interpulse.broker.live.registry.topic_registry import AnyTopic
+from interpulse.broker.live.registry.topic_tasks import AnyTopic
 from interpulse.broker.live.topic.topic import Topic
 from interpulse.broker.live.topic.topic_stats import NO_REPLICATION, add_earliest_times
 from interpulse.broker.replication.replication_status import REPLICATING
@@ -20,8 +20,6 @@ from interpulse.model.names import TopicName
 from interpulse.model.permissions import TopicOperation
 from interpulse.model.topics import PartitionedTopicMetadata
 from interpulse.rules.topic_stats import summed
-
-__all__ = ["ROUTES"]
 
 
 async def get_stats(call: Call) -> Answer:

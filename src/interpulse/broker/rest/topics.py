@@ -20,8 +20,6 @@ from interpulse.model.topics import Requester
 from interpulse.rules.bundles import bundle_of, checked_bundle
 from interpulse.serving.web_pages import check_source_of_creation
 
-__all__ = ["ROUTES"]
-
 
 async def list_topics(call: Call) -> Answer:
     """List the topics of the namespace or ``bundle``; with ``properties``, only topics that have them all (PIP-452)."""

@@ -34,8 +34,6 @@ from interpulse.model.not_offered import NotOffered
 from interpulse.model.permissions import NamespaceOperation, TopicOperation
 from interpulse.rules.bundles import checked_bundle
 
-__all__ = ["ROUTES"]
-
 _ADMIN: Final = "/admin/v2"
 
 _OFFLOAD_STATUS: Final = {

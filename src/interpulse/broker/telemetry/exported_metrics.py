@@ -31,9 +31,6 @@ from interpulse.broker.telemetry.topic_metrics import (
 if TYPE_CHECKING:
     from opentelemetry.metrics import Meter, MeterProvider
 
-__all__ = ["BROKER_INSTRUMENTS", "ExportedMetrics", "broker_metrics"]
-
-
 _CONNECTIONS: Final = "pulsar.broker.connection.count"
 _CREATED: Final = "pulsar.broker.connection.create.operation.count"
 _LOOKUPS: Final = "pulsar.broker.request.topic.lookup.concurrent."

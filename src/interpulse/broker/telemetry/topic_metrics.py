@@ -13,8 +13,6 @@ from interpulse.broker.live.measures import Measured
 from interpulse.model.names import TopicName
 from interpulse.model.policies.messaging_policies import DESTINATION_STORAGE, MESSAGE_AGE
 
-__all__ = ["TOPIC_INSTRUMENTS", "Attributes", "Instrument", "MetricValues", "TopicMetrics"]
-
 Attributes = Mapping[str, str | int]
 MetricValues = Mapping[str, list[tuple[float, Attributes]]]
 """Values by metric name, each with its attributes."""

@@ -15,8 +15,6 @@ from interpulse.replication.connect import connect as connect_to
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
 
-__all__ = ["QUESTIONS_MAX", "ClusterLinks", "Connect"]
-
 T = TypeVar("T")
 Connect = Callable[[str, ClusterData], "AdminClient"]
 

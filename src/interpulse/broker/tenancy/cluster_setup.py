@@ -27,8 +27,6 @@ from interpulse.storage.zookeeper.client import ZooKeeperClient
 from interpulse.storage.zookeeper.errors import BadVersion, NodeExists, NoNode
 from interpulse.storage.zookeeper.servers import parse_servers
 
-__all__ = ["NewCluster", "set_up_cluster"]
-
 _BUNDLES: Final = 16
 _JAVA: Final = {
     "brokerClientTlsEnabledWithKeyStore": False,

@@ -28,8 +28,6 @@ from interpulse.rules.decision import Decision
 from interpulse.rules.entity_names import check_entity_name
 from interpulse.storage.api import MetadataStore, scan_pages
 
-__all__ = ["Clusters"]
-
 _HALF_PAIRS: Final = re.compile("[\ud800-\udfff]")  # valid in JSON, invalid in a key
 _KEYS_PER_PAGE: Final = 500
 _NO_POLICIES: Final = (b"", b"{}")

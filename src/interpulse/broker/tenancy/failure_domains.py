@@ -18,8 +18,6 @@ from interpulse.rules.clusters import DomainsView, decide_delete_failure_domain,
 from interpulse.rules.decision import Decision
 from interpulse.storage.api import MetadataStore
 
-__all__ = ["FailureDomains"]
-
 
 class FailureDomains:
     """Reads and changes the failure domains of clusters."""

@@ -14,8 +14,6 @@ from interpulse.rules.decision import Decision
 from interpulse.rules.isolation import IsolationView, decide_delete_isolation_policy, decide_set_isolation_policy
 from interpulse.storage.api import MetadataStore, Versioned
 
-__all__ = ["IsolationPolicyRecords"]
-
 
 class IsolationPolicyRecords:
     """Reads and changes isolation policies."""

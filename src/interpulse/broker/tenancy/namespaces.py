@@ -36,8 +36,6 @@ from interpulse.rules.topic_view import NamespaceStanding
 from interpulse.storage.api import Change as StoreChange
 from interpulse.storage.api import MetadataStore, Versioned
 
-__all__ = ["Namespaces", "bootstrap", "check_cluster"]
-
 A = TypeVar("A")
 _NOTHING: Final[Mapping[str, int | None]] = {}
 _ALWAYS_THERE: Final = (PUBLIC_DEFAULT, SYSTEM_NAMESPACE)

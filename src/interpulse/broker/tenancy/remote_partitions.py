@@ -15,8 +15,6 @@ from interpulse.model.topics import TopicKind
 from interpulse.replication.connect import connect
 from interpulse.replication.provision import partition_metadata
 
-__all__ = ["AdminRemotePartitions", "RemotePartitions"]
-
 logger = logging.getLogger(__name__)
 
 _FAILURE_REMEMBERED_MS: Final = 10_000

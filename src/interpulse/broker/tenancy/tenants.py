@@ -16,8 +16,6 @@ from interpulse.rules.entity_names import check_entity_name
 from interpulse.rules.tenants import TenantView, decide_create_tenant, decide_delete_tenant, decide_update_tenant
 from interpulse.storage.api import MetadataStore
 
-__all__ = ["Tenants"]
-
 
 class Tenants:
     """Reads and changes tenants. Changes return what they changed, previews what they would change."""

@@ -23,8 +23,6 @@ from interpulse.model.names import TopicName
 from interpulse.rules.decision import Decision
 from interpulse.storage.api import MetadataStore
 
-__all__ = ["AnswerBasis", "AnswerCache"]
-
 A = TypeVar("A")
 _NAMES_MAX: Final = 20_000
 """Some 500 bytes each."""

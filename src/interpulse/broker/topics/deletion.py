@@ -44,8 +44,6 @@ from interpulse.storage.api import Change, MetadataStore, scan_pages
 from interpulse.storage.cas import retry_on_conflict
 from interpulse.storage.metadata.session_bounded import with_waiting_reads
 
-__all__ = ["Deletion"]
-
 log = logging.getLogger(__name__)
 
 _DOMAINS: Final[tuple[Domain, ...]] = (PERSISTENT, NON_PERSISTENT)

@@ -32,8 +32,6 @@ from interpulse.rules.replication import effective_replication_clusters, remote_
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
 
-__all__ = ["AdminRemotes", "Expansion", "Remotes"]
-
 T = TypeVar("T")
 _NOT_LET_IN: Final = (401, 403)
 _ATTEMPTS_MAX: Final = 3

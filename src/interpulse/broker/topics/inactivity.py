@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 from interpulse.broker.config.broker_config import BrokerConfig
-from interpulse.broker.live.registry.topic_registry import AnyTopic, TopicRegistry
+from interpulse.broker.live.registry.topic_registry import TopicRegistry
+from interpulse.broker.live.registry.topic_tasks import AnyTopic
 from interpulse.broker.live.topic.non_persistent import NonPersistentTopic
 from interpulse.broker.periodic import run_periodically
 from interpulse.broker.topics.deletion import Deletion
@@ -22,8 +23,6 @@ from interpulse.model.errors import PreconditionFailed, PulsarError, TopicNotFou
 from interpulse.model.names import TopicName
 from interpulse.model.topics import Requester
 from interpulse.rules.inactivity import TopicActivity, is_active, is_expendable
-
-__all__ = ["InactiveTopics"]
 
 log = logging.getLogger(__name__)
 

@@ -27,8 +27,6 @@ from interpulse.storage.managed_ledger.schema_codec import (
     encode_schema,
 )
 
-__all__ = ["LedgerSchemas", "SchemaLedgers"]
-
 log = logging.getLogger(__name__)
 
 _SCHEMAS_KEPT: Final = 1000

@@ -41,8 +41,6 @@ from interpulse.storage.api import Change as StoreChange
 from interpulse.storage.api import CommitConflict, MetadataStore, scan_pages
 from interpulse.storage.logs.topic_records import decode_record
 
-__all__ = ["AssociatedMetadata", "PartitionedDeletion", "TopicLifecycle"]
-
 log = logging.getLogger(__name__)
 
 A = TypeVar("A")

@@ -13,8 +13,6 @@ from interpulse.storage.api import MetadataStore, Put, scan_pages
 from interpulse.storage.cursors.cursor_records import DEDUPLICATION_CURSOR
 from interpulse.storage.logs.topic_records import decode_record
 
-__all__ = ["StoredPartition", "new_cursors", "stored_partitions"]
-
 _KEYS_PER_PAGE = 1000
 
 

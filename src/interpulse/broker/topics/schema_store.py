@@ -20,8 +20,6 @@ from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.rules.schemas import SchemaVersion
 from interpulse.storage.api import Delete, MetadataStore, Put
 
-__all__ = ["History", "RecordedSchemas", "SchemaStore"]
-
 
 class History(NamedTuple):
     """The versions of a topic's schema, oldest first, and the version of the record that says so; None = no record."""

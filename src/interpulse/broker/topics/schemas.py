@@ -33,8 +33,6 @@ from interpulse.rules.schemas import (
 )
 from interpulse.storage.api import MetadataStore
 
-__all__ = ["PolicySource", "SchemaSettings", "Schemas"]
-
 
 class PolicySource(Protocol):
     """The source of a namespace's policies."""

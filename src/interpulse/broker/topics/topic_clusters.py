@@ -25,8 +25,6 @@ from interpulse.rules.replication import (
     remote_clusters,
 )
 
-__all__ = ["TopicClusters", "TopicCursors"]
-
 log = logging.getLogger(__name__)
 
 _ATTEMPTS_MAX: Final = 3

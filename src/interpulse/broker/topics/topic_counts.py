@@ -17,8 +17,6 @@ from interpulse.broker import metadata_paths as keys
 from interpulse.model.names import PERSISTENT, NamespaceName, TopicName
 from interpulse.storage.api import CommitConflict, MetadataStore, scan_pages
 
-__all__ = ["TopicCount", "TopicCounts"]
-
 _KEYS_PER_PAGE = 1000
 
 

@@ -15,8 +15,6 @@ from interpulse.storage.api import LedgerRecord, MetadataStore
 from interpulse.storage.cursors.cursor_records import DEDUPLICATION_CURSOR, CursorCodec
 from interpulse.storage.logs.topic_records import decode_record
 
-__all__ = ["internal_info"]
-
 
 async def internal_info(store: MetadataStore, name: TopicName, layout: Layout) -> dict[str, Any]:
     """Return the ledgers and cursors of one stored topic. Raise TopicNotFound."""

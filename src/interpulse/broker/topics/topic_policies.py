@@ -16,8 +16,6 @@ from interpulse.rules.effective_policies import topic_level
 from interpulse.storage.api import Delete, MetadataStore, Put
 from interpulse.storage.cas import retry_on_conflict
 
-__all__ = ["PolicyEvents", "TopicPolicyRecords", "stored_policies", "stored_record"]
-
 _NOTHING_SET = TopicPolicyRecord()
 
 

@@ -21,8 +21,6 @@ from interpulse.rules.effective_policies import effective_auto_creation, effecti
 from interpulse.rules.topic_view import Part, TopicView, metadata_names
 from interpulse.storage.api import MetadataStore
 
-__all__ = ["LifecycleSettings", "Reading", "TopicReader", "count_if_clear", "parsed_metadata"]
-
 _DEFAULT_AUTO_CREATION = AutoTopicCreation(allowed=True, topic_type=NON_PARTITIONED, default_partitions=1)
 
 

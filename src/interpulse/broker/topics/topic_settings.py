@@ -22,8 +22,6 @@ from interpulse.model.policies.topic_policies import TopicPolicies
 from interpulse.rules.effective_policies import effective_policies, namespace_level
 from interpulse.rules.replication import is_copied_by_default, remote_clusters
 
-__all__ = ["TopicSettingsReader", "broker_level", "policies_in_force", "topic_settings"]
-
 _Rate = TypeVar("_Rate", PublishRate, DispatchRate, SubscribeRate)
 _CHANGE_EVENTS_BYTES: Final = 1024 * 1024
 """The size from which topics of policy events are compacted; they are not trimmed before."""

@@ -10,8 +10,6 @@ from interpulse.terminal.lazy import LazyCommand, LazyGroup
 from interpulse.terminal.option_groups import option_group
 from interpulse.terminal.output import format_option
 
-__all__ = ["admin", "connection_options"]
-
 _COMMANDS = {
     "brokers": LazyCommand("interpulse.cli.admin.brokers:brokers", "Operations about brokers."),
     "clusters": LazyCommand("interpulse.cli.admin.clusters:clusters", "Operations about clusters."),

@@ -23,8 +23,6 @@ from interpulse.terminal.output import (
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
 
-__all__ = ["brokers"]
-
 _OWNERSHIP: Final = ("broker_assignment", "is_controlled", "is_active")
 
 

@@ -20,8 +20,6 @@ from interpulse.terminal.output import print_changes, print_json, print_lines
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
 
-__all__ = ["clusters"]
-
 
 @click.group(cls=CommandGroup)
 def clusters() -> None:

@@ -15,8 +15,6 @@ from interpulse.terminal.output import print_json
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
 
-__all__ = ["isolation_policies"]
-
 
 @click.group(cls=CommandGroup)
 def isolation_policies() -> None:

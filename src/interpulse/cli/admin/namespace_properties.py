@@ -15,8 +15,6 @@ from interpulse.terminal.output import print_json, print_pairs, print_text
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
 
-__all__ = ["PROPERTY_COMMANDS"]
-
 PROPERTY_COMMANDS: list[click.Command] = []
 """Every command of this module."""
 

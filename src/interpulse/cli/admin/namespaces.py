@@ -27,8 +27,6 @@ from interpulse.terminal.output import is_wide, print_changes, print_json, print
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
 
-__all__ = ["namespaces"]
-
 _MODES = {
     "persistent": "PERSISTENT",
     "non-persistent": "NON_PERSISTENT",

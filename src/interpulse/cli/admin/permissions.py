@@ -16,8 +16,6 @@ from interpulse.terminal.output import print_pairs, print_text
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
 
-__all__ = ["NAMESPACE_PERMISSION_COMMANDS", "TOPIC_PERMISSION_COMMANDS"]
-
 NAMESPACE_PERMISSION_COMMANDS: list[click.Command] = []
 """Every command about permissions of ``namespaces``."""
 

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from interpulse.model.clusters import ClusterData
     from interpulse.replication.adjust import Enabling
 
-__all__ = ["plan_as_text", "set_clusters_by_plan"]
-
 _EXIT_CODES: Final = {Outcome.READY: 0, Outcome.NEEDS_ADJUSTMENT: FAILED, Outcome.CONFLICT: CONFLICT}
 _NAMED_MAX: Final = 10
 """Topics without problems that are named. More would push the plan off the screen."""

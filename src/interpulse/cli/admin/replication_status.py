@@ -9,8 +9,6 @@ from typing import Any, Final
 from interpulse.cli.support.watched import show_watched
 from interpulse.terminal.output import print_value
 
-__all__ = ["show_status", "status_as_text"]
-
 Records = Sequence[Mapping[str, Any]]
 
 _TIMES: Final = ("since", "nextRetryAt")

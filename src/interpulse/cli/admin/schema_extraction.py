@@ -17,8 +17,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Any, Final, NamedTuple
 
-__all__ = ["NotExtractable", "avro_definition", "load_class"]
-
 _SIMPLE: Final[Mapping[object, object]] = {
     bool: "boolean",
     int: "long",

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
     from interpulse.client.admin.schemas import SchemaVersion
 
-__all__ = ["schemas"]
-
 _schema_file = click.option(
     "-f", "--filename", required=True, type=click.Path(dir_okay=False), help="JSON with type, schema, properties."
 )

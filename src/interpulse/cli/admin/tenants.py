@@ -16,8 +16,6 @@ from interpulse.terminal.output import print_changes, print_json, print_lines
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
 
-__all__ = ["tenants"]
-
 _admin_roles = click.option("-r", "--admin-roles", type=STRINGS, help="Roles that may administer the tenant.")
 _allowed_clusters = click.option("-c", "--allowed-clusters", type=STRINGS, help="Clusters of the tenant.")
 

@@ -13,8 +13,6 @@ from interpulse.terminal.output import print_wide
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
 
-__all__ = ["print_brokers", "print_partitioned_topics", "print_subscriptions", "print_topics"]
-
 _TOPICS: Final = ("topic", "partition", "partitions", "bundle")
 _SUBSCRIPTIONS: Final = ("subscription", "type", "backlog", "unacked", "consumers", "out/s", "durable")
 

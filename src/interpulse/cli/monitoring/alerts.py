@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-__all__ = ["ALERTS", "Alert", "rules"]
-
 _PAGE: Final = "critical"
 _TICKET: Final = "warning"
 

@@ -20,8 +20,6 @@ from interpulse.cli.support.command_groups import CommandGroup
 from interpulse.cli.support.running import NOT_ALLOWED, UNREACHABLE, UNUSABLE, CommandFailed
 from interpulse.terminal.formats import to_yaml
 
-__all__ = ["alerts", "dashboards"]
-
 _SCRAPING: Final = "scraping"
 _RULE_FILE: Final = "interpulse-alerts.yml"
 _TIMEOUT_SECONDS: Final = 30

@@ -6,8 +6,6 @@ from typing import Final
 
 from interpulse.cli.monitoring.panels import Dashboard, Panel, Query, Row, Variable
 
-__all__ = ["DASHBOARDS"]
-
 _BROKER: Final = 'cluster=~"$cluster",instance=~"$instance"'
 _TOPIC: Final = 'cluster=~"$cluster",namespace=~"$namespace",topic=~"$topic"'
 _REMOTE: Final = 'cluster=~"$cluster",remote=~"$remote"'

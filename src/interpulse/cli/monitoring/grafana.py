@@ -8,8 +8,6 @@ from typing import Any, Final
 
 from interpulse.cli.monitoring.panels import Dashboard, Panel, Row, Variable
 
-__all__ = ["dashboard_json"]
-
 _SCHEMA_VERSION: Final = 38  # of Grafana 10; later ones bring it up to date by themselves
 _WIDTH: Final = 24
 _CHART: Final = (8, 8)  # width and height in units of the grid

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-__all__ = ["Dashboard", "Panel", "Query", "Row", "Variable"]
-
 
 class Query(NamedTuple):
     """A PromQL expression, drawn as one line per series, and its legend."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["scrape_configuration"]
-
 
 def scrape_configuration(targets: Sequence[str], *, rule_file: str | None = None) -> dict[str, Any]:
     """Return a scrape configuration. ``targets`` are ``host:port`` of each broker's web service.

@@ -15,8 +15,6 @@ from interpulse.model.names import TopicName
 if TYPE_CHECKING:
     from interpulse.client.client import Client
 
-__all__ = ["KINDS", "ask_by_schedule"]
-
 KINDS: Final = ("metadata", "lookup", "batch")
 """Kinds of questions: partition count of a topic, broker of a topic, brokers of many topics in one request."""
 

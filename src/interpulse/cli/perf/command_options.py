@@ -12,8 +12,6 @@ from interpulse.cli.perf.asking import KINDS
 from interpulse.cli.support.params import MESSAGE_ID, STRINGS
 from interpulse.terminal.option_groups import option_group
 
-__all__ = ["ACCESS_MODES", "asking_options", "consuming_options", "reading_options", "sending_options"]
-
 _COMPRESSIONS: Final = ("NONE", "LZ4", "ZLIB", "ZSTD", "SNAPPY")
 ACCESS_MODES: Final = {
     "Shared": "shared",

@@ -34,8 +34,6 @@ from interpulse.model.names import TopicName
 if TYPE_CHECKING:
     from interpulse.client.client import Client
 
-__all__ = ["perf"]
-
 _OPERATION_MS: Final = 30_000
 _CLOSING_S: Final = 5.0
 

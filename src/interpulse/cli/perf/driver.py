@@ -12,8 +12,6 @@ from interpulse.cli.perf.measured_run import MeasuredRun
 from interpulse.cli.perf.schedule import Schedule
 from interpulse.cli.support.running import CommandFailed
 
-__all__ = ["LATENCY_MAX_US", "Driver", "Load", "Outstanding"]
-
 LATENCY_MAX_US: Final = 3_600_000_000
 _BEGUN_AT_ONCE: Final = 100
 """Due events to start before looking at answers."""

@@ -8,8 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["Generator", "GeneratorFigures"]
-
 _LOOK_EACH_S: Final = 0.1
 _LAG_MAX_S: Final = 0.1
 _LATE_MAX_S: Final = 0.1

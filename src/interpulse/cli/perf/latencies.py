@@ -11,8 +11,6 @@ import click
 from interpulse.cli.support.running import UNUSABLE, CommandFailed
 from interpulse.model.extras import pip_install
 
-__all__ = ["HistogramFile", "Latencies", "Percentiles"]
-
 _DIGITS: Final = 3
 """Significant digits: values are exact to a thousandth, and a histogram takes about 200 KB."""
 

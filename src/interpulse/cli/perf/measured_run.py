@@ -18,8 +18,6 @@ from interpulse.cli.perf.latencies import HistogramFile, Latencies
 from interpulse.cli.perf.report import Amounts, Wording, interval_line, summary_lines
 from interpulse.cli.support.running import CommandFailed
 
-__all__ = ["MeasuredRun", "RunOptions"]
-
 _PRINTED_MAX: Final = 5
 """Failures printed in full; further ones are only counted."""
 

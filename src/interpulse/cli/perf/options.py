@@ -18,17 +18,6 @@ from interpulse.cli.support.running import NOT_OFFERED, CommandFailed
 from interpulse.model.names import TopicName
 from interpulse.terminal.option_groups import option_group
 
-__all__ = [
-    "CONSUMING",
-    "PRODUCING",
-    "READING",
-    "common_options",
-    "not_offered",
-    "run_options",
-    "settings_of",
-    "topics_of",
-]
-
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 _ONE_LOOP: Final = "one event loop does all the work; start several processes for more"

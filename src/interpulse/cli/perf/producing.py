@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from interpulse.client.producing.producer import Producer
     from interpulse.model.ids import MessageId
 
-__all__ = ["Messages", "contents_of", "open_producers", "send_by_schedule"]
-
 
 @dataclass(frozen=True, slots=True)
 class Messages:

@@ -15,8 +15,6 @@ from interpulse.model.errors import AlreadyClosed
 if TYPE_CHECKING:
     from interpulse.client.messages import Message
 
-__all__ = ["LATENCY_MAX_MS", "Receiver", "receive_all"]
-
 LATENCY_MAX_MS: Final = 10 * 86_400_000
 _FUTURE_MS: Final = 5
 """Tolerated difference between the clocks of one machine."""

@@ -7,8 +7,6 @@ from typing import Any, Final
 
 from interpulse.cli.perf.latencies import Percentiles
 
-__all__ = ["LOOKUP", "PRODUCED", "READ", "RECEIVED", "Amounts", "Wording", "interval_line", "summary_lines"]
-
 _MBIT: Final = 1024 * 1024 / 8
 
 

@@ -11,8 +11,6 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["Schedule"]
-
 _ENDLESS: Final = 2**63
 
 

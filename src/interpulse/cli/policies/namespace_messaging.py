@@ -10,8 +10,6 @@ from interpulse.cli.policies.policy_commands import Calls, policy_commands, quot
 from interpulse.cli.support.params import NAMESPACE
 from interpulse.model.policies.catalogue import OF_NAMESPACES
 
-__all__ = ["MESSAGING_COMMANDS"]
-
 _CALLS: Final = Calls(
     get=lambda admin, namespace, name: admin.namespaces.policy(namespace, name),
     set=lambda admin, namespace, name, value: admin.namespaces.set_policy(namespace, name, value),

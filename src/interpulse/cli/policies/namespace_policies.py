@@ -18,8 +18,6 @@ from interpulse.terminal.output import print_json
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
 
-__all__ = ["POLICY_COMMANDS"]
-
 POLICY_COMMANDS: list[click.Command] = []
 """Every command of this module."""
 

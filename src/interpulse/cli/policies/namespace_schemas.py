@@ -16,8 +16,6 @@ from interpulse.terminal.output import print_json, print_text
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
 
-__all__ = ["SCHEMA_POLICY_COMMANDS"]
-
 _STRATEGIES = ("UNDEFINED", *SCHEMA_STRATEGIES)
 _OLD_STRATEGIES = {"FULL": "Full", "BACKWARD": "Backward", "FORWARD": "Forward", "NONE": "AlwaysCompatible"}
 SCHEMA_POLICY_COMMANDS: list[click.Command] = []

@@ -15,8 +15,6 @@ from interpulse.model.policies.messaging_policies import BacklogQuota, QuotaType
 from interpulse.terminal.option_groups import option_group
 from interpulse.terminal.output import print_json, print_text, print_value
 
-__all__ = ["Calls", "command", "policy_commands", "print_policy", "quota_commands"]
-
 Callback = Callable[..., Any]
 
 

@@ -35,8 +35,6 @@ from interpulse.model.policies.retention_policies import (
 from interpulse.rules.policy_checks import SCHEMA_STRATEGIES, SUBSCRIPTION_TYPES
 from interpulse.terminal.option_groups import option_group
 
-__all__ = ["BACKLOG_QUOTA", "CLUSTERS", "QUOTA_TYPE", "Form", "form_of"]
-
 Option = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 _STRATEGIES: Final = ("UNDEFINED", *SCHEMA_STRATEGIES)

@@ -7,8 +7,6 @@ from typing import Any
 
 import click
 
-__all__ = ["enabled", "one_of", "switch"]
-
 
 def switch(subject: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return a decorator that adds both options; see `one_of` and `enabled`."""

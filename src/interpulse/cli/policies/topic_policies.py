@@ -17,8 +17,6 @@ from interpulse.terminal.output import print_json
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
 
-__all__ = ["POLICY_COMMANDS", "topic_policies"]
-
 _topic = click.argument("target", metavar="TOPIC", type=TOPIC)
 _applied = click.option(
     "-ap", "-a", "--applied", is_flag=True, help="Print the value in force, namespace and broker included."

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from interpulse.broker.stores import OpenStores
     from interpulse.serving.settings_sources import LoadedConfig
 
-__all__ = ["run_broker"]
-
 _logger = logging.getLogger(__name__)
 
 _LAST_EXPORT_MS_MAX: Final = 2000
@@ -94,7 +92,8 @@ async def _serve(
     Raises CannotStart, also if the broker stops by itself.
     """
     import interpulse.serving.web_connections  # noqa: F401  # the HTTP library first: the heap ends 2 MB smaller
-    from interpulse.broker.app import BrokerApp, CannotServe
+    from interpulse.broker.app import BrokerApp
+    from interpulse.broker.assembly import CannotServe
     from interpulse.storage.api import DataDirectoryInUse, DataDirectoryUnusable
 
     provider = _meter_provider(config)

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from interpulse.proxy.config.proxy_config import ProxyConfig
     from interpulse.serving.settings_sources import LoadedConfig
 
-__all__ = ["proxy"]
-
 _logger = logging.getLogger(__name__)
 
 

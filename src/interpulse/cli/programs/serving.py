@@ -17,8 +17,6 @@ from interpulse.cli.support.running import UNUSABLE
 if TYPE_CHECKING:
     from interpulse.serving.settings_sources import LoadedConfig
 
-__all__ = ["CannotStart", "announce", "completed", "load_settings", "run", "stop_signal"]
-
 Config = TypeVar("Config")
 
 

@@ -7,8 +7,6 @@ import click
 from interpulse.cli.programs.broker_process import run_broker
 from interpulse.terminal.logs import LogFormat, log_options
 
-__all__ = ["standalone"]
-
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--cluster-name", help="Name of the broker's cluster.  [default: standalone]")

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from interpulse.broker.config.broker_config import BrokerConfig
     from interpulse.serving.settings_sources import LoadedConfig
 
-__all__ = ["with_trial_certificates"]
-
 _MADE: Final = "made for the trial"
 _SETTINGS: Final = (
     "brokerServicePortTls=6651",

@@ -8,8 +8,6 @@ import click
 
 from interpulse.wire.codec import chosen_name
 
-__all__ = ["codec_name"]
-
 
 def codec_name() -> str:
     """Return ``native`` or ``python``. Raise UsageError if the environment demands a missing codec."""

@@ -12,8 +12,6 @@ from interpulse.cli.support.pulsar_admin_tree import ABSENT_GROUPS, TREE, refusa
 from interpulse.cli.support.running import NOT_OFFERED, CommandFailed
 from interpulse.terminal.lazy import check_name
 
-__all__ = ["CommandGroup", "absent_group"]
-
 _POLICY = re.compile(r"(set|get|remove)-(.+)")
 _NAMES_MAX: Final = 26  # columns; a longer name has its sentence on the next line
 _SENTENCE_MAX: Final = 400

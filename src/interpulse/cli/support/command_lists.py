@@ -10,8 +10,6 @@ import click
 from interpulse.cli.support.params import NAMESPACE, TOPIC
 from interpulse.cli.support.running import admin_command
 
-__all__ = ["namespace_command", "topic_command"]
-
 Register = Callable[[Callable[..., Any]], click.Command]
 
 

@@ -14,8 +14,6 @@ from click.shell_completion import CompletionItem
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
 
-__all__ = ["complete_namespaces", "complete_tenants", "complete_topics"]
-
 _PATIENCE_S: Final = 1.5
 _SHOWN_MAX: Final = 200
 _NAMESPACES_LISTED_MAX: Final = 5

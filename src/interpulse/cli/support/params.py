@@ -15,23 +15,6 @@ from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, Namespace
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-__all__ = [
-    "BUNDLE",
-    "DOMAIN",
-    "MESSAGE_ID",
-    "MILLIS",
-    "NAMESPACE",
-    "NUMBERS",
-    "PAIRS",
-    "SIZE",
-    "STRINGS",
-    "TIME",
-    "TOPIC",
-    "domains_of",
-    "joined_pairs",
-    "preview_option",
-]
-
 preview_option = click.option("--preview", "previewed", is_flag=True, help="Print the changes, and change nothing.")
 
 _DOMAINS: Final[dict[str, Domain]] = {

@@ -13,8 +13,6 @@ from typing import Final
 
 from interpulse.model.not_offered import NotOffered
 
-__all__ = ["ABSENT_GROUPS", "TREE", "reason_for", "refusal"]
-
 _OLDER_NAME: Final = "this is an older name; use topics"
 
 ABSENT_GROUPS: Final[Mapping[str, str]] = {

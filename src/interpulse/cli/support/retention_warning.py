@@ -15,8 +15,6 @@ from interpulse.model.names import TopicName
 if TYPE_CHECKING:
     from interpulse.cli.support.connection.settings import ConnectionSettings
 
-__all__ = ["warn_if_not_retained", "web_service_option"]
-
 _WAITED_S: Final = 2.0
 
 web_service_option = click.option(

@@ -28,19 +28,6 @@ from interpulse.terminal.output import format_option
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
 
-__all__ = [
-    "CONFLICT",
-    "FAILED",
-    "NOT_ALLOWED",
-    "NOT_OFFERED",
-    "UNREACHABLE",
-    "UNUSABLE",
-    "CommandFailed",
-    "admin_command",
-    "failure",
-    "open_admin",
-]
-
 FAILED = 1
 UNUSABLE = 2
 CONFLICT = 3

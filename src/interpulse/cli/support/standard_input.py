@@ -10,8 +10,6 @@ from typing import Final
 
 from interpulse.cli.support.running import CommandFailed
 
-__all__ = ["lines_of_standard_input"]
-
 _LINE_MAX: Final = 64 * 1024 * 1024
 
 

@@ -11,8 +11,6 @@ import click
 
 from interpulse.model.errors import PulsarError
 
-__all__ = ["show_watched", "watch_option"]
-
 T = TypeVar("T")
 
 _PAUSE_S: Final = 2.0

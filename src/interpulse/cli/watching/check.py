@@ -26,8 +26,6 @@ from interpulse.terminal.formats import FORMATS, text_width
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
 
-__all__ = ["check"]
-
 _SHOWN_MAX: Final = 3
 
 

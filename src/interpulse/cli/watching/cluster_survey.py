@@ -15,8 +15,6 @@ from interpulse.model.names import NamespaceName
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
 
-__all__ = ["ClusterSurvey", "Observation", "namespaces_of"]
-
 _QUESTIONS_AT_ONCE: Final = 8
 _LISTED_EACH_ROUNDS: Final = 10
 

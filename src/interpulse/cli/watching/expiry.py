@@ -10,8 +10,6 @@ import ssl
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-__all__ = ["certificate_of_server", "token_end"]
-
 _TIMEOUT_S: Final = 10.0
 
 

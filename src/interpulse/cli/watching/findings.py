@@ -8,20 +8,6 @@ from typing import Any, Final
 
 from interpulse.cli.watching.metrics_text import Metrics
 
-__all__ = [
-    "METRICS",
-    "Finding",
-    "Level",
-    "Limits",
-    "backlog_age",
-    "disk",
-    "loop_lag",
-    "replication",
-    "running_out",
-    "unreported",
-    "worst",
-]
-
 _GB: Final = 1e9
 _DAY_S: Final = 86_400
 

@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-__all__ = ["TABLES", "Column", "Table", "shown", "sorted_rows"]
-
 Row = dict[str, Any]
 _MB: Final = 1e6
 

@@ -18,8 +18,6 @@ from rich.text import Text
 from interpulse.cli.watching.rows import Table, shown, sorted_rows
 from interpulse.terminal.formats import to_cell
 
-__all__ = ["Screen", "attended"]
-
 _LINES_AROUND: Final = 4
 _TEXT_MIN: Final = 20
 _STATES: Final = {"HELD": "red", "DISCONNECTED": "red", "PROVISIONING": "yellow"}

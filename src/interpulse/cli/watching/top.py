@@ -25,8 +25,6 @@ from interpulse.terminal.formats import FORMATS, to_table
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
 
-__all__ = ["top"]
-
 T = TypeVar("T")
 
 

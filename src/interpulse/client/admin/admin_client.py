@@ -30,8 +30,6 @@ from interpulse.client.transport.http_session import HttpSession
 from interpulse.model.adjustments import AdminRequest
 from interpulse.model.clusters import shown_address
 
-__all__ = ["AdminClient"]
-
 
 class AdminClient(AsyncCloses):
     """Administration of one cluster.

@@ -8,8 +8,6 @@ from urllib.parse import quote
 from interpulse.client.json_readers import each, ignored, names, record, string
 from interpulse.client.transport.http_session import HttpSession
 
-__all__ = ["BrokersAdmin"]
-
 Names = list[str]
 
 _CONFIGURATION = "/admin/v2/brokers/configuration"

@@ -13,8 +13,6 @@ from interpulse.model.clusters import ClusterData, FailureDomain
 from interpulse.model.errors import InvalidRequest
 from interpulse.model.isolation import BrokerIsolation, IsolationPolicy
 
-__all__ = ["ClustersAdmin", "path_segment"]
-
 Names = list[str]
 Isolations = list[BrokerIsolation]
 

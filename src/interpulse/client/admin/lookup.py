@@ -11,8 +11,6 @@ from interpulse.client.transport.http_session import HttpSession
 from interpulse.model.errors import PulsarError
 from interpulse.model.names import TopicName
 
-__all__ = ["LookupAdmin"]
-
 
 class LookupAdmin:
     """Lookups of topics. They never create a topic."""

@@ -17,8 +17,6 @@ from interpulse.wire.entries import ParsedEntry
 from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.ids import unsigned
 
-__all__ = ["is_committed", "is_marker", "messages_in_answer"]
-
 _EXACT_KEY: Final = "X-Interpulse-Base64-partition-key"
 """Header with the exact key. Interpulse adds it for keys beyond ASCII, where Pulsar's header has question marks."""
 

@@ -34,8 +34,6 @@ from interpulse.model.policies.namespace_policies import NamespacePolicies
 from interpulse.model.policies.retention_policies import AutoTopicCreation, InactiveTopicPolicies, RetentionPolicies
 from interpulse.model.policies.topic_policies import TopicPolicies
 
-__all__ = ["NamespacesAdmin", "TopicMode"]
-
 T = TypeVar("T")
 Names = list[str]
 Records = list[dict[str, Any]]

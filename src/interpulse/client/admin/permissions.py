@@ -11,8 +11,6 @@ from interpulse.client.json_readers import each, names, optional, string
 from interpulse.client.transport.http_session import HttpSession
 from interpulse.model.names import NamespaceName, TopicName
 
-__all__ = ["PermissionsAdmin"]
-
 Grants = dict[str, list[str]]
 """Roles or subscriptions with their sorted grants."""
 

@@ -8,8 +8,6 @@ from interpulse.client.json_readers import Read, UnexpectedJson, each, made_by, 
 from interpulse.model.policies.catalogue import TOPIC_CLUSTERS, PolicyAtLevel
 from interpulse.model.policies.messaging_policies import BacklogQuota
 
-__all__ = ["QUOTAS", "read_policy"]
-
 QUOTAS: Final = each(made_by(BacklogQuota.from_json))
 """Reader for backlog quotas by type."""
 

@@ -16,8 +16,6 @@ from interpulse.client.transport.http_errors import Kind
 from interpulse.client.transport.http_session import HttpSession
 from interpulse.model.errors import NotSupported
 
-__all__ = ["Changes", "make_change"]
-
 Changes = list[dict[str, Any]]
 
 

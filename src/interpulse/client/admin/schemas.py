@@ -10,8 +10,6 @@ from interpulse.client.transport.http_session import HttpSession
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo, SchemaType, definition_from_text, definition_to_text
 
-__all__ = ["SchemaCompatibility", "SchemaVersion", "SchemasAdmin"]
-
 
 class SchemaVersion(NamedTuple):
     """One entry of a topic's schema history."""

@@ -8,8 +8,6 @@ from interpulse.client.json_readers import made_by, names
 from interpulse.client.transport.http_session import HttpSession
 from interpulse.model.clusters import TenantInfo
 
-__all__ = ["TenantsAdmin"]
-
 Names = list[str]
 
 

@@ -12,8 +12,6 @@ from interpulse.model.names import TopicName
 from interpulse.model.policies.catalogue import TOPIC_CALLS
 from interpulse.model.policies.messaging_policies import BacklogQuota, QuotaType
 
-__all__ = ["TopicPoliciesAdmin"]
-
 
 class TopicPoliciesAdmin:
     """Policies of a topic and all its partitions. Raise PreconditionFailed for a single partition."""

@@ -9,17 +9,6 @@ from urllib.parse import quote
 from interpulse.model.ids import LATEST, MessageId
 from interpulse.model.names import TopicName, encode_local_name
 
-__all__ = [
-    "LATEST_ID",
-    "begin_position",
-    "encoded_subscription",
-    "message_id_of",
-    "reset_position",
-    "stats_query",
-    "subscription_path",
-    "topic_path",
-]
-
 LATEST_ID: Final = MessageId(LATEST.ledger, LATEST.entry)
 """Position after the last message."""
 

@@ -39,8 +39,6 @@ from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, Namespace
 from interpulse.model.policies.retention_policies import InactiveTopicPolicies
 from interpulse.model.topics import PartitionedTopicMetadata
 
-__all__ = ["ExaminePosition", "TopicsAdmin"]
-
 Names = list[str]
 Records = list[dict[str, Any]]
 Messages = list[Message]

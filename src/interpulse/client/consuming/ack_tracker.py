@@ -11,8 +11,6 @@ from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.ack_sets import words_of
 from interpulse.wire.ids import message_id_to_wire
 
-__all__ = ["AckTracker"]
-
 
 class AckTracker:
     """Pending acknowledgements of one consumer.

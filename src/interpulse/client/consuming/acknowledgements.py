@@ -24,8 +24,6 @@ from interpulse.wire.ids import message_id_to_wire
 if TYPE_CHECKING:
     from interpulse.client.telemetry.processing import Processing
 
-__all__ = ["Acknowledgements"]
-
 _log = logging.getLogger(__name__)
 _ACK_GROUP_MAX: Final = 1000
 _ACK_GROUP_DELAY_S: Final = 0.1

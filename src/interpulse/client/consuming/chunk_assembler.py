@@ -11,8 +11,6 @@ from interpulse.model.errors import CryptoError
 from interpulse.model.ids import Position
 from interpulse.wire.entries import ParsedEntry
 
-__all__ = ["Assembled", "ChunkAssembler"]
-
 _log = logging.getLogger(__name__)
 
 

@@ -23,8 +23,6 @@ from interpulse.model.errors import AlreadyClosed, InvalidRequest, PulsarError, 
 from interpulse.model.ids import EARLIEST, LATEST, MessageId
 from interpulse.model.names import TopicName
 
-__all__ = ["Consumer"]
-
 
 class Consumer(AsyncCloses):
     """Consumer of one or more topics, made by :meth:`Client.subscribe`.

@@ -19,16 +19,6 @@ from interpulse.client.encryption.key_reader import CryptoKeyReader
 from interpulse.client.lookup.lookup import TopicMode
 from interpulse.model.schemas import SchemaInfo
 
-__all__ = [
-    "ConsumerConfig",
-    "CryptoFailureAction",
-    "DeadLetterPolicy",
-    "InitialPosition",
-    "KeySharedPolicy",
-    "RedeliveryBackoff",
-    "SubscriptionType",
-]
-
 SubscriptionType = Literal["exclusive", "shared", "failover", "key-shared"]
 InitialPosition = Literal["latest", "earliest"]
 CryptoFailureAction = Literal["fail", "discard", "consume"]

@@ -20,8 +20,6 @@ from interpulse.model.ids import Position
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo, SchemaType
 
-__all__ = ["LETTER_PROPERTIES", "DeadLetterCandidates", "DeadLetterProducer"]
-
 REAL_TOPIC: Final = "REAL_TOPIC"
 REAL_SUBSCRIPTION: Final = "REAL_SUBSCRIPTION"
 ORIGIN_MESSAGE_ID: Final = "ORIGIN_MESSAGE_ID"

@@ -36,8 +36,6 @@ from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.frames import MessageRun
 from interpulse.wire.ids import message_id_from_wire, position_from_wire
 
-__all__ = ["Entry", "EntryReader", "EntryRun", "entries_of"]
-
 _log = logging.getLogger(__name__)
 _FIRST_PERMITS: Final = 32
 _PERMITS_MAX: Final = 20_000

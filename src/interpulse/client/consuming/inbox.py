@@ -10,8 +10,6 @@ from typing import Protocol
 from interpulse.client.messages import Message
 from interpulse.model.errors import OperationTimeout, PulsarError
 
-__all__ = ["Inbox", "Source"]
-
 
 class Source(Protocol):
     """Consumer that put a message in."""

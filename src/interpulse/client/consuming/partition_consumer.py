@@ -31,8 +31,6 @@ from interpulse.wire.ids import message_id_from_wire, position_from_wire
 if TYPE_CHECKING:
     from interpulse.client.telemetry.processing import Processing
 
-__all__ = ["LastMessage", "PartitionConsumer"]
-
 _log = logging.getLogger(__name__)
 _KINDS: Final[dict[str, pb.CommandSubscribe.SubType.ValueType]] = {
     "exclusive": pb.CommandSubscribe.Exclusive,

@@ -15,8 +15,6 @@ from interpulse.model.errors import AlreadyClosed, InvalidRequest, PulsarError
 from interpulse.model.ids import EARLIEST, LATEST, MessageId, Position
 from interpulse.model.names import TopicName
 
-__all__ = ["PartitionConsumers", "SeekTarget"]
-
 SeekTarget = MessageId | Position | int | Callable[[str], MessageId | Position | int]
 """Message, EARLIEST, LATEST, publish time in ms since the epoch, or a function.
 

@@ -20,8 +20,6 @@ from interpulse.model.ids import EARLIEST, LATEST, MessageId, Position
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo
 
-__all__ = ["Reader", "ReaderConfig"]
-
 
 @dataclass(frozen=True, slots=True)
 class ReaderConfig:

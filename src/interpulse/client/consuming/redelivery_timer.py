@@ -7,8 +7,6 @@ from collections.abc import Callable
 
 from interpulse.model.ids import MessageId, Position
 
-__all__ = ["RedeliveryTimer"]
-
 
 class RedeliveryTimer:
     """Holds messages for their delay, then returns all entries that are due together.

@@ -19,8 +19,6 @@ from interpulse.model.errors import AlreadyClosed
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo
 
-__all__ = ["TableView", "TableViewConfig"]
-
 _log = logging.getLogger(__name__)
 
 _ASKED_AGAIN_S: Final = 1.0

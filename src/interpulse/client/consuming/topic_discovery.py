@@ -17,8 +17,6 @@ from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.hashing import topics_hash
 
-__all__ = ["TopicDiscovery"]
-
 _log = logging.getLogger(__name__)
 
 

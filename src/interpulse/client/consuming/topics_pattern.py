@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from interpulse.model.errors import InvalidTopicName
 from interpulse.model.names import NamespaceName, TopicName
 
-__all__ = ["TopicsPattern"]
-
 
 @dataclass(frozen=True, slots=True)
 class TopicsPattern:

@@ -16,8 +16,6 @@ from interpulse.wire.ack_sets import mask_of, of_batch
 from interpulse.wire.entries import ParsedEntry, parse_entry
 from interpulse.wire.errors import RemoteProtocolError
 
-__all__ = ["Start", "Unpacker", "permits_for"]
-
 
 class Start(NamedTuple):
     """Start of reading: at a message if ``included``, otherwise after it."""

@@ -16,8 +16,6 @@ from cryptography.x509 import load_pem_x509_certificate
 
 from interpulse.model.errors import CryptoError
 
-__all__ = ["DATA_KEY_BYTES", "TAG_BYTES", "DataKey", "unwrapped", "wrapped"]
-
 DATA_KEY_BYTES: Final = 32
 TAG_BYTES: Final = 16
 _OAEP: Final = padding.OAEP(padding.MGF1(hashes.SHA1()), hashes.SHA1(), None)

@@ -14,8 +14,6 @@ from interpulse.wire.entries import ParsedEntry
 if TYPE_CHECKING:
     from interpulse.client.encryption.data_keys import DataKey
 
-__all__ = ["Decryptor"]
-
 _LIFETIME_S: Final = 4 * 3600.0
 _KNOWN_MAX: Final = 1000
 

@@ -15,8 +15,6 @@ from interpulse.wire import pulsar_api_pb2 as pb
 if TYPE_CHECKING:
     from interpulse.client.encryption.data_keys import DataKey
 
-__all__ = ["Encryptor", "ProducerCryptoFailureAction"]
-
 _log = logging.getLogger(__name__)
 
 ProducerCryptoFailureAction = Literal["fail", "send"]

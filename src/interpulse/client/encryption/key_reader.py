@@ -12,8 +12,6 @@ from urllib.parse import unquote, urlsplit
 
 from interpulse.model.errors import CryptoError
 
-__all__ = ["CryptoKeyReader", "DefaultCryptoKeyReader", "EncryptionKeyInfo"]
-
 KeyPlace = str | Path
 
 

@@ -16,8 +16,6 @@ from interpulse.model.received_errors import error_for_wire_code
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 
-__all__ = ["BatchLookups", "lookup_singly"]
-
 Found = TypeVar("Found")
 Name = TypeVar("Name", bound=Hashable)
 Answers = dict[TopicName, BrokerAddress | PulsarError]

@@ -20,8 +20,6 @@ from interpulse.model.names import NamespaceName, TopicName
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 
-__all__ = ["BinaryLookup"]
-
 Answer = TypeVar("Answer")
 
 

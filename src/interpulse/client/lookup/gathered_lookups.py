@@ -14,8 +14,6 @@ from interpulse.client.config import BrokerAddress
 from interpulse.model.errors import AlreadyClosed, PulsarError
 from interpulse.model.names import TopicName
 
-__all__ = ["GatheredLookups"]
-
 Answer = BrokerAddress | PulsarError
 _Waiting = dict[TopicName, asyncio.Future[Answer]]
 

@@ -14,8 +14,6 @@ from interpulse.model.received_errors import error_for_wire_code
 if TYPE_CHECKING:  # imports an HTTP library
     from interpulse.client.transport.http_session import HttpSession
 
-__all__ = ["Addresses", "lookup_over_http"]
-
 Addresses = dict[str, Any]
 """``brokerUrl``, ``httpUrl`` and the other addresses of one broker."""
 

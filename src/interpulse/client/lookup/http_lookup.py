@@ -17,8 +17,6 @@ from interpulse.model.errors import NotFound, PulsarError, TopicNotFound, Unknow
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.topics import PartitionedTopicMetadata
 
-__all__ = ["HttpLookup"]
-
 Answer = TypeVar("Answer")
 
 _METADATA = made_by(PartitionedTopicMetadata.from_json)

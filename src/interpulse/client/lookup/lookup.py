@@ -15,8 +15,6 @@ from interpulse.client.transport.connection import Connection
 from interpulse.model.errors import PulsarError
 from interpulse.model.names import NamespaceName, TopicName
 
-__all__ = ["Lookup", "TopicList", "TopicMode"]
-
 TopicMode = Literal["PERSISTENT", "NON_PERSISTENT", "ALL"]
 
 

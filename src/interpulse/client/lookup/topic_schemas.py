@@ -11,8 +11,6 @@ from interpulse.model.schemas import SchemaInfo
 from interpulse.wire import commands
 from interpulse.wire.schemas import schema_from_wire
 
-__all__ = ["VersionedSchema", "fetch_schema", "store_schema"]
-
 
 class VersionedSchema(NamedTuple):
     """Schema with its version in the topic, in the form that messages carry."""

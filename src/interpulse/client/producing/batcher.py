@@ -14,9 +14,6 @@ from interpulse.wire.compression import compress
 from interpulse.wire.entries import build_entry
 from interpulse.wire.ids import unsigned
 
-__all__ = ["Batcher", "EntryBuilder", "key_text"]
-
-
 _CHUNK_OVERHEAD = 1024
 """Room for checksum, sizes and chunk fields that are not set yet when an entry is measured.
 

@@ -16,8 +16,6 @@ from interpulse.model.schemas import SchemaInfo
 from interpulse.wire.entries import build_entry
 from interpulse.wire.frames import FRAME_OVERHEAD
 
-__all__ = ["EntrySender"]
-
 _COMMAND_ROOM: Final = 64
 """Upper bound for the size of a SEND command with its length."""
 

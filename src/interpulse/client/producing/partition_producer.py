@@ -31,8 +31,6 @@ from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo
 from interpulse.wire import pulsar_api_pb2 as pb
 
-__all__ = ["AccessMode", "Compression", "PartitionProducer", "ProducerConfig"]
-
 AccessMode = Literal["shared", "exclusive", "wait-for-exclusive", "exclusive-with-fencing"]
 Compression = Literal["none", "lz4", "zlib", "zstd", "snappy"]
 

@@ -15,8 +15,6 @@ from interpulse.model.errors import AlreadyClosed
 from interpulse.model.ids import MessageId
 from interpulse.model.names import TopicName
 
-__all__ = ["Producer"]
-
 
 class Producer(AsyncCloses):
     """Producer for one topic, made by :meth:`Client.create_producer`.

@@ -9,8 +9,6 @@ from typing import Final, Literal
 
 from interpulse.wire.hashing import java_string_hash, murmur3_hash
 
-__all__ = ["HashingScheme", "Router", "RoutingMode"]
-
 HashingScheme = Literal["java-string", "murmur3"]
 RoutingMode = Literal["round-robin", "single"]
 

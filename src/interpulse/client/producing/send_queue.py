@@ -38,8 +38,6 @@ from interpulse.wire.codec import codec
 from interpulse.wire.frames import ReceiptRun
 from interpulse.wire.ids import position_from_wire
 
-__all__ = ["Permit", "ProducerRequest", "SendQueue"]
-
 _log = logging.getLogger(__name__)
 
 

@@ -10,8 +10,6 @@ from typing import Final, NamedTuple
 from interpulse.model.errors import PulsarError
 from interpulse.model.ids import Position
 
-__all__ = ["Outgoing", "Receipt", "UnconfirmedEntries"]
-
 _NO_POSITION: Final = Position(-1, -1)
 
 

@@ -38,8 +38,6 @@ from interpulse.model.policies.topic_policies import TopicPolicies
 from interpulse.model.schemas import SchemaInfo
 from interpulse.model.topics import PartitionedTopicMetadata
 
-__all__ = ["AdminClient"]
-
 Names = list[str]
 
 Isolations = list[BrokerIsolation]

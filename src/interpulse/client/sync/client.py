@@ -29,8 +29,6 @@ from interpulse.model.errors import AlreadyClosed, PulsarError
 from interpulse.model.ids import EARLIEST, MessageId, Position
 from interpulse.model.schemas import SchemaInfo
 
-__all__ = ["Client", "Consumer", "Producer", "Reader", "TableView"]
-
 Result = TypeVar("Result")
 
 

@@ -9,8 +9,6 @@ from interpulse.client.closing import Closes
 from interpulse.client.consuming.table_view import TableView as AsyncTableView
 from interpulse.client.portal import Portal
 
-__all__ = ["TableView"]
-
 
 class TableView(Closes):
     """Latest value of every key of a topic. It reads like a dictionary."""

@@ -14,19 +14,6 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 
 from interpulse.model.names import TopicName
 
-__all__ = [
-    "ACKNOWLEDGMENT_TYPE",
-    "ERROR_TYPE",
-    "MESSAGE_COUNT",
-    "MESSAGE_ID",
-    "AcknowledgmentType",
-    "attributes_of",
-    "context_of",
-    "is_traced",
-    "link_to_creation",
-    "traceparent_of",
-]
-
 AcknowledgmentType = Literal["acknowledge", "cumulative_acknowledge", "negative_acknowledge", "ack_timeout"]
 
 ACKNOWLEDGMENT_TYPE: Final = "messaging.pulsar.acknowledgment.type"

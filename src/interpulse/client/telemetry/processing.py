@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from opentelemetry.metrics import Counter, Histogram
     from opentelemetry.trace import Span, Tracer
 
-__all__ = ["OPEN_MAX", "Processing"]
-
 OPEN_MAX: Final = 10_000
 """Maximum number of open messages per topic or partition. The oldest is dropped for another one."""
 

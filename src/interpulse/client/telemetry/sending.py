@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from opentelemetry.metrics import Counter, Histogram
     from opentelemetry.trace import Span, Tracer
 
-__all__ = ["Sending", "Sends"]
-
 
 class Sends(Protocol):
     """Producer of one topic or partition."""

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from opentelemetry.metrics import Meter, MeterProvider
     from opentelemetry.trace import TracerProvider
 
-__all__ = ["Telemetry"]
-
 _SCOPE: Final = "interpulse.client"
 _SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0)
 """Histogram bounds that the conventions recommend."""

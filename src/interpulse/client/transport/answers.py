@@ -9,8 +9,6 @@ from interpulse.model.errors import PulsarError
 from interpulse.model.received_errors import error_for_wire_code
 from interpulse.wire import pulsar_api_pb2 as pb
 
-__all__ = ["ANSWERS", "failure_of"]
-
 ANSWERS: Final[dict[int, str]] = {
     pb.BaseCommand.SUCCESS: "success",
     pb.BaseCommand.ERROR: "error",

@@ -10,8 +10,6 @@ from typing import Final, TypeVar
 
 from interpulse.model.errors import OperationTimeout, PulsarError
 
-__all__ = ["Backoff", "retry"]
-
 Answer = TypeVar("Answer")
 _HELD_S: Final = 1.0
 

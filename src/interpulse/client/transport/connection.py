@@ -30,8 +30,6 @@ from interpulse.wire.client import ClientProtocol
 from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.frames import Frame, MessageRun, ReceiptRun, Run
 
-__all__ = ["Connection", "SpokenFor"]
-
 _log = logging.getLogger(__name__)
 _LINGER_S: Final = 1.0
 _WRITE_BYTES_MAX: Final = 1024 * 1024

@@ -9,8 +9,6 @@ from interpulse.client.transport.connection import Connection, SpokenFor
 from interpulse.client.transport.issued_tokens import IssuedTokens
 from interpulse.model.errors import AlreadyClosed
 
-__all__ = ["ConnectionPool"]
-
 
 class ConnectionPool:
     """Connections shared by all producers, consumers and lookups of one client."""

@@ -16,8 +16,6 @@ from interpulse.model import errors
 from interpulse.model.errors import PulsarError
 from interpulse.model.received_errors import error_for_http_status
 
-__all__ = ["HttpAnswer", "Kind", "error_for_response"]
-
 Kind = Literal["topic", "subscription", "message", "schema", "namespace", "tenant", "cluster", "policy", "broker"]
 
 _NOT_FOUND: dict[str, type[PulsarError]] = {

@@ -36,8 +36,6 @@ from interpulse.model.errors import (
     UnknownError,
 )
 
-__all__ = ["HttpSession", "parse_web_urls"]
-
 T = TypeVar("T")
 
 JSON: Final = "application/json"

@@ -12,8 +12,6 @@ from interpulse.client.credentials import Credentials
 from interpulse.client.tls import TlsOptions
 from interpulse.model.errors import AuthenticationError, PulsarError
 
-__all__ = ["IssuedTokens", "http_header_now", "secret_now"]
-
 _DISCOVERY: Final = "/.well-known/openid-configuration"
 _EARLY_SECONDS: Final = 30.0
 _EARLY_SHARE: Final = 0.1

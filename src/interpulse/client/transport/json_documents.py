@@ -11,8 +11,6 @@ import aiohttp
 from interpulse.client.tls import KeptContext, TlsOptions
 from interpulse.model.errors import NotConnected, UnknownError
 
-__all__ = ["JsonDocuments"]
-
 _BYTES_MAX: Final = 1024 * 1024
 
 

@@ -11,8 +11,6 @@ from interpulse.model.errors import NotConnected, OperationTimeout, PulsarError
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import MessageRun, ReceiptRun
 
-__all__ = ["ConsumerListener", "ProducerListener", "RegisteredHandlers", "TopicListListener"]
-
 _log = logging.getLogger(__name__)
 
 

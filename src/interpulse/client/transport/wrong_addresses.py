@@ -11,8 +11,6 @@ from urllib.parse import urlsplit
 
 from interpulse.model.clusters import shown_address
 
-__all__ = ["check_path", "no_handshake", "no_http"]
-
 _WITHOUT_TLS: Final = {"https": ("http", "web services", 8443), "pulsar+ssl": ("pulsar", "brokers", 6651)}
 _OTHER_BYTES: Final = frozenset({"WRONG_VERSION_NUMBER", "PACKET_LENGTH_TOO_LONG", "RECORD_LAYER_FAILURE"})
 """OpenSSL's names for an answer that is not TLS, depending on its bytes."""

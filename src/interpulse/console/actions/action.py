@@ -9,8 +9,6 @@ from typing import Any
 
 from interpulse.model.errors import InvalidRequest
 
-__all__ = ["Action", "AdminCall", "Field"]
-
 Values = Mapping[str, str]
 
 

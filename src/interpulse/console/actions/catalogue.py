@@ -7,8 +7,6 @@ from typing import Final
 from interpulse.console.actions import cluster_actions, repair_actions, subscription_actions, topic_actions
 from interpulse.console.actions.action import Action
 
-__all__ = ["ACTIONS"]
-
 _ALL: Final = (
     *topic_actions.ACTIONS,
     *subscription_actions.ACTIONS,

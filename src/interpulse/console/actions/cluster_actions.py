@@ -9,8 +9,6 @@ from interpulse.console.actions.action import Action, AdminCall, Field
 from interpulse.console.actions.fields import TOPIC, namespace_of, topic_of
 from interpulse.console.web.addresses import admin_path, namespace_path, page_url
 
-__all__ = ["ACTIONS"]
-
 _ADJUST: Final = "--adjust-namespace-level-policies-automatically"
 
 

@@ -10,8 +10,6 @@ from interpulse.model.errors import InvalidRequest
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.numbers import INT_MAX
 
-__all__ = ["AGES", "SUBSCRIPTION", "TOPIC", "namespace_of", "partitions_of", "seconds_of", "topic_of", "whole"]
-
 TOPIC: Final = Field("topic", "Topic", hint="persistent://tenant/namespace/name")
 SUBSCRIPTION: Final = Field("subscription", "Subscription")
 AGES: Final = {"5m": 300, "1h": 3_600, "6h": 21_600, "1d": 86_400, "7d": 604_800}

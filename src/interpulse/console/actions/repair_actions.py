@@ -9,8 +9,6 @@ from interpulse.console.actions.action import Action, AdminCall, Field
 from interpulse.console.actions.fields import TOPIC, partitions_of, topic_of
 from interpulse.console.web.addresses import page_url, topic_path
 
-__all__ = ["ACTIONS"]
-
 _PARTITIONS: Final = Field("partitions", "Partitions")
 
 

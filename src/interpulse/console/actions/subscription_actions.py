@@ -13,8 +13,6 @@ from interpulse.model.errors import InvalidRequest
 from interpulse.model.ids import Position
 from interpulse.model.numbers import INT_MAX
 
-__all__ = ["ACTIONS"]
-
 _TIME: Final = Field("time", "Time", choices=tuple(AGES))
 
 

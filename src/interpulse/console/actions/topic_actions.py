@@ -9,8 +9,6 @@ from interpulse.console.actions.action import Action, AdminCall, Field
 from interpulse.console.actions.fields import TOPIC, partitions_of, topic_of
 from interpulse.console.web.addresses import page_url, topic_path
 
-__all__ = ["ACTIONS"]
-
 
 def _back_to_topic(values: Mapping[str, str]) -> str:
     return page_url("topic", name=values["topic"])

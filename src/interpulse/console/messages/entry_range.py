@@ -12,8 +12,6 @@ from typing import Any
 
 from interpulse.model.ids import Position
 
-__all__ = ["EntryRange"]
-
 
 class EntryRange:
     """Ledgers in their order, each with the number of its entries."""

@@ -9,8 +9,6 @@ from interpulse.client.messages import Message
 from interpulse.console.visit import Visit
 from interpulse.model.errors import InvalidRequest
 
-__all__ = ["MessageFilter"]
-
 _PATTERN_MAX: Final = 1_000
 _MEMORY_BYTES_MAX: Final = 8 * 1024 * 1024
 

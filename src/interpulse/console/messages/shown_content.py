@@ -10,8 +10,6 @@ from interpulse.client.contents import TypedValue, read_content
 from interpulse.model.errors import NotSupported
 from interpulse.model.schemas import SchemaInfo
 
-__all__ = ["NO_CONTENT", "VIEWS", "ShownContent", "hex_dump", "show_content"]
-
 VIEWS: Final = ("decoded", "raw", "hex")
 _ROW: Final = 16
 

@@ -19,8 +19,6 @@ from interpulse.model.names import TopicName
 from interpulse.model.numbers import LONG_MAX
 from interpulse.model.schemas import SchemaInfo
 
-__all__ = ["Found", "ShownMessage", "TopicMessages", "message_id"]
-
 _ENTRIES_MAX: Final = 1_000
 """The number of entries that one page reads in a search."""
 _BYTES_MAX: Final = 16 * 1024 * 1024

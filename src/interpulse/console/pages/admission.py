@@ -12,8 +12,6 @@ from interpulse.model.names import TopicName
 from interpulse.model.permissions import TopicOperation
 from interpulse.rules.effective_policies import effective_policies, namespace_level, topic_level
 
-__all__ = ["AdmissionModel", "admissions", "build"]
-
 _OPERATIONS = {
     "Lookup": TopicOperation.LOOKUP,
     "Partition metadata": TopicOperation.LOOKUP,

@@ -8,8 +8,6 @@ from typing import Final
 from interpulse.console.broker_facts import BrokerFacts
 from interpulse.console.visit import Visit
 
-__all__ = ["BrokerModel", "build"]
-
 _ORIGINS: Final = ("", "changed", "dynamic", "start", "default")
 _QUANTILES: Final = (0.5, 0.99, 1.0)
 

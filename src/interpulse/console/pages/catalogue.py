@@ -24,8 +24,6 @@ from interpulse.console.pages.remote import topic as remote_topic
 from interpulse.console.visit import Visit
 from interpulse.console.web.response import Download, EventStream
 
-__all__ = ["DOWNLOADS", "HOME", "PAGES", "REMOTE_PAGES", "STREAMS", "Page"]
-
 
 @dataclass(frozen=True, slots=True)
 class Page:

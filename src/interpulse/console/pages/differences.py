@@ -14,8 +14,6 @@ from interpulse.model.adjustments import AdjustmentPlan, ClusterPlan, Difference
 from interpulse.model.names import NamespaceName
 from interpulse.replication.change_forms import reason_of, remedy_of, request_of
 
-__all__ = ["DifferencesModel", "build"]
-
 _Found = tuple[str, Difference]
 """A cluster, and one of its differences."""
 

@@ -22,8 +22,6 @@ from interpulse.model.names import NON_PERSISTENT, PERSISTENT, NamespaceName, To
 from interpulse.replication.topic_doctor import Contents, TopicDoctor
 from interpulse.rules.topic_diagnosis import Deletion, Finding
 
-__all__ = ["DoctorModel", "build"]
-
 _FINDINGS_MAX: Final = 200
 _CONTENTS_MAX: Final = 20
 

@@ -12,8 +12,6 @@ from interpulse.console.visit import Visit
 from interpulse.console.web.response import Download, EventStream
 from interpulse.model.errors import NotFound
 
-__all__ = ["MessageModel", "build", "content"]
-
 _CHARACTERS: Final = 20_000
 _BATCH_SHOWN: Final = 100
 

@@ -25,9 +25,6 @@ from interpulse.model.ids import MessageId, Position
 from interpulse.model.names import TopicName
 from interpulse.model.numbers import LONG_MAX
 
-__all__ = ["MessagesModel", "build", "export", "read_time", "tail"]
-
-
 COUNT: Final = 25
 _EXPORTED_MAX: Final = 1_000_000
 _FORMATS: Final = ("ndjson", "csv")

@@ -17,8 +17,6 @@ from interpulse.console.web.addresses import admin_path
 from interpulse.model.errors import NamespaceNotFound, PulsarError
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, NamespaceName
 
-__all__ = ["OverviewModel", "build"]
-
 _WORST: Final = 5
 _FOUND_MAX: Final = 2_000
 _PLACES_MAX: Final = 200

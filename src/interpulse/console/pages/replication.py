@@ -21,8 +21,6 @@ from interpulse.console.pages.parts.visible_namespaces import VisibleNamespaces,
 from interpulse.console.visit import Visit
 from interpulse.model.names import TopicName
 
-__all__ = ["ReplicationModel", "build"]
-
 _ROWS_MAX: Final = 2_000
 """The most urgent rows. The filter finds others."""
 _WRITERS_MAX: Final = 200

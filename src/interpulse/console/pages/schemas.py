@@ -12,8 +12,6 @@ from interpulse.console.visit import Visit
 from interpulse.model.errors import AuthenticationError, AuthorizationError, PulsarError, TopicNotFound
 from interpulse.model.schemas import SchemaInfo, SchemaType, definition_to_text
 
-__all__ = ["SchemasModel", "build"]
-
 TRIAL_TYPES: Final = ("AVRO", "JSON", "PROTOBUF", "STRING", "INT32", "INT64", "DOUBLE", "BOOLEAN")
 _VERSIONS_MAX: Final = 100
 

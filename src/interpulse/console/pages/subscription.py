@@ -10,8 +10,6 @@ from interpulse.console.visit import Visit
 from interpulse.model.errors import InvalidRequest, NotFound, PulsarError
 from interpulse.model.names import TopicName
 
-__all__ = ["SubscriptionModel", "build"]
-
 
 @dataclass(frozen=True, slots=True)
 class Consumer:

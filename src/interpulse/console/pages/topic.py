@@ -31,8 +31,6 @@ from interpulse.model.names import TopicName
 from interpulse.model.topics import TopicKind
 from interpulse.rules.effective_policies import namespace_level
 
-__all__ = ["TopicModel", "build", "rates"]
-
 _SUBSCRIPTIONS_MAX: Final = 200
 _PRODUCERS_MAX: Final = 50
 _CHECKED_EVERY_MS: Final = 10_000

@@ -10,18 +10,6 @@ from interpulse.client.admin.topic_requests import encoded_subscription
 from interpulse.model.errors import InvalidRequest
 from interpulse.model.names import NamespaceName, TopicName
 
-__all__ = [
-    "ROOT",
-    "action_url",
-    "admin_path",
-    "namespace_path",
-    "page_url",
-    "read_query",
-    "safe_next",
-    "subscription_path",
-    "topic_path",
-]
-
 ROOT: Final = "/console"
 _ACTIONS: Final = f"{ROOT}/actions"
 _FIELDS_MAX: Final = 50

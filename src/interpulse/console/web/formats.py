@@ -6,8 +6,6 @@ import re
 from datetime import UTC, datetime
 from typing import Final
 
-__all__ = ["ago", "count", "duration", "plain", "rate", "size", "time_text"]
-
 _NONE: Final = "\u2013"
 _SHOWN_MAX: Final = 2_000
 _UNSEEN: Final = re.compile(

@@ -12,8 +12,6 @@ from markupsafe import Markup, escape
 from interpulse.console.web import formats
 from interpulse.console.web.addresses import action_url, page_url
 
-__all__ = ["TEMPLATES", "Renderer"]
-
 TEMPLATES: Final = Path(__file__).parent.parent / "templates"
 
 

@@ -9,20 +9,6 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import Enum
 from typing import Any, Final
 
-__all__ = [
-    "Cookie",
-    "Download",
-    "EventStream",
-    "Response",
-    "as_plain",
-    "event",
-    "event_of_all",
-    "html",
-    "json_document",
-    "redirect",
-    "to_json",
-]
-
 EventStream = AsyncGenerator[bytes, None]
 """Server-sent events, ready to be written."""
 

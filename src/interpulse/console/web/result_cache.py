@@ -10,8 +10,6 @@ from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
-__all__ = ["CachedResult", "ResultCache"]
-
 T = TypeVar("T")
 
 _FRESH_SECONDS: Final = 2.0

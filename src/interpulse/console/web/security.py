@@ -7,8 +7,6 @@ from typing import Final
 
 from interpulse.serving.web_pages import KnownHosts, check_origin
 
-__all__ = ["HEADERS", "check_source"]
-
 _POLICY: Final = (
     "default-src 'none'",
     "script-src 'self'",

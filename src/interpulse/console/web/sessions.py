@@ -10,9 +10,6 @@ from typing import Final
 
 from interpulse.model.errors import Forbidden
 
-__all__ = ["COOKIE", "SESSION_SECONDS", "FormTokens", "Sessions"]
-
-
 COOKIE: Final = "interpulse-console"
 SESSION_SECONDS: Final = 12 * 3600
 """A working day; a token that ends before ends the session with it."""

@@ -9,8 +9,6 @@ from typing import Final
 from interpulse.console.web.addresses import ROOT
 from interpulse.console.web.response import Response
 
-__all__ = ["DIRECTORY", "StaticFiles"]
-
 DIRECTORY: Final = Path(__file__).parent.parent / "static"
 _TYPES: Final = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 _DIGITS: Final = 12

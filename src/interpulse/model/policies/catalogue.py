@@ -37,14 +37,6 @@ from interpulse.model.policies.policy_kinds import (
 )
 from interpulse.model.policies.retention_policies import AutoTopicCreation, InactiveTopicPolicies, RetentionPolicies
 
-__all__ = ["AUTH_MODE", "BACKLOG_QUOTA", "BACKLOG_QUOTAS", "BYTES", "CATALOGUE", "CLUSTERS", "COUNT"]
-__all__ += ["DELAYED_DELIVERY", "DISPATCH_RATE", "FLAG", "INACTIVE_TOPICS", "INTERVAL", "MESSAGE_SIZE"]
-__all__ += ["MINUTES", "NAMESPACE", "NAMESPACE_CALLS", "OF_NAMESPACES", "OF_TOPICS", "PERMISSIONS"]
-__all__ += ["PERSISTENCE", "PROPERTIES", "PUBLISH_RATE", "RETENTION", "SECONDS", "STRATEGY", "SUBSCRIBE_RATE"]
-__all__ += ["SUBSCRIPTION_CREATION", "TOPIC", "TOPIC_CALLS", "TOPIC_CLUSTERS", "TOPIC_CREATION", "TOPIC_GROUPS"]
-__all__ += ["TOPIC_STRATEGY", "TYPES", "Command", "Document", "Group", "Level", "Policy", "PolicyAtLevel"]
-__all__ += ["read_document", "write_document"]
-
 COUNT: Final = number()
 SECONDS: Final = number()
 """Time to live of messages."""

@@ -13,23 +13,6 @@ from typing import Any, Final, Literal
 from interpulse.model.numbers import INT_MAX, LONG_MAX
 from interpulse.model.policies.policy_kinds import integer, real, truth
 
-__all__ = [
-    "CONSUMER_BACKLOG_EVICTION",
-    "DESTINATION_STORAGE",
-    "MESSAGE_AGE",
-    "PRODUCER_EXCEPTION",
-    "PRODUCER_REQUEST_HOLD",
-    "QUOTA_POLICIES",
-    "QUOTA_TYPES",
-    "BacklogQuota",
-    "DelayedDelivery",
-    "DispatchRate",
-    "Persistence",
-    "PublishRate",
-    "QuotaType",
-    "SubscribeRate",
-]
-
 DESTINATION_STORAGE: Final = "destination_storage"
 MESSAGE_AGE: Final = "message_age"
 QuotaType = Literal["destination_storage", "message_age"]

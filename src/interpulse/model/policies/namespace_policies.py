@@ -27,8 +27,6 @@ from interpulse.model.policies.retention_policies import (
     RetentionPolicies,
 )
 
-__all__ = ["NamespacePolicies"]
-
 
 @dataclass(frozen=True, slots=True)
 class NamespacePolicies:

@@ -13,9 +13,6 @@ from typing import Any, Protocol, Self
 from interpulse.model.numbers import INT_MAX, is_integer
 from interpulse.model.strings import are_strings, is_string_map
 
-__all__ = ["Kind", "by_name", "flag", "flag_in_object", "integer", "names", "number", "override", "pairs", "real"]
-__all__ += ["record", "text", "texts", "truth"]
-
 
 class Record(Protocol):
     """Policy that is an object in JSON."""

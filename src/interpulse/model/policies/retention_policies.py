@@ -6,17 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-__all__ = [
-    "DELETE_WHEN_CAUGHT_UP",
-    "DELETE_WHEN_NO_SUBSCRIPTIONS",
-    "NON_PARTITIONED",
-    "PARTITIONED",
-    "AutoTopicCreation",
-    "InactiveTopicPolicies",
-    "RetentionPolicies",
-    "TopicType",
-]
-
 TopicType = Literal["partitioned", "non-partitioned"]
 PARTITIONED: TopicType = "partitioned"
 NON_PARTITIONED: TopicType = "non-partitioned"

@@ -23,8 +23,6 @@ from interpulse.model.policies.messaging_policies import (
 )
 from interpulse.model.policies.retention_policies import InactiveTopicPolicies, RetentionPolicies
 
-__all__ = ["TopicPolicies", "TopicPolicyRecord"]
-
 _GLOBAL: Final = "global"
 _POSITIONS: Final = "told"  # codespell:ignore told
 _LEVELS: Final = {False: "here", True: "everywhere"}

@@ -14,8 +14,6 @@ from interpulse.proxy.config.pulsar_keys import PROTECTING_KEYS, PULSAR_KEYS
 from interpulse.serving.settings import ConfigError, Setting, setting
 from interpulse.serving.settings_sources import LoadedConfig, Program
 
-__all__ = ["ProxyConfig", "load_config", "proxy_settings"]
-
 _PORT_MAX: Final = 65_535
 _BINARY_SCHEME: Final = {False: "pulsar://", True: "pulsar+ssl://"}
 _WEB_SCHEME: Final = {False: "http://", True: "https://"}

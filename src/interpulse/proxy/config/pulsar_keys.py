@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["PROTECTING_KEYS", "PULSAR_KEYS"]
-
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())

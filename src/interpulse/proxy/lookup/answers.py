@@ -14,8 +14,6 @@ from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import encode_command
 
-__all__ = ["Answers"]
-
 
 class Answers:
     """The answers to clients, a bounded number at once."""

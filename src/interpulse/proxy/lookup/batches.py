@@ -16,8 +16,6 @@ from interpulse.proxy.lookup.questions import REDIRECTS_MAX, UNREACHABLE, Questi
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 
-__all__ = ["answer_batch"]
-
 _SINGLE_MAX: Final = 64
 """The most parallel single lookups for a batch that a broker does not support."""
 

@@ -21,8 +21,6 @@ from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.frames import Frame
 from interpulse.wire.server import ServerProtocol
 
-__all__ = ["LookupSession"]
-
 _logger = logging.getLogger(__name__)
 
 _REQUESTS_MAX: Final = 1000

@@ -23,8 +23,6 @@ from interpulse.proxy.targets import TargetRules
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 
-__all__ = ["REDIRECTS_MAX", "UNREACHABLE", "Questions", "ask"]
-
 _logger = logging.getLogger(__name__)
 
 REDIRECTS_MAX: Final = 10

@@ -19,8 +19,6 @@ from typing import Final
 from interpulse.rules.schema_compatibility.avro_aliases import AliasConflict, with_aliases_of
 from interpulse.rules.schema_compatibility.avro_types import AvroField, AvroType, has_usable_default
 
-__all__ = ["are_alike", "find_branch", "find_unreadable", "promotes"]
-
 _PROMOTIONS: Final = {
     "int": frozenset({"long", "float", "double"}),
     "long": frozenset({"float", "double"}),

@@ -6,8 +6,6 @@ from dataclasses import replace
 
 from interpulse.rules.schema_compatibility.avro_types import AvroField, AvroType
 
-__all__ = ["AliasConflict", "with_aliases_of"]
-
 
 class AliasConflict(ValueError):
     """Conflict of the reader's aliases: they give two fields of the writer one name."""

@@ -19,8 +19,6 @@ from typing import Any, Final, NoReturn, TypeAlias
 from interpulse.model.errors import InvalidSchemaDefinition
 from interpulse.model.strings import are_strings
 
-__all__ = ["AvroField", "AvroType", "avro_identity", "has_usable_default", "parse_avro"]
-
 _PRIMITIVES: Final = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
 _NAME: Final = re.compile(r"(?:[^\W\d]|\$)(?:\w|\$)*")
 _ORDERS: Final = frozenset({"ascending", "descending", "ignore"})

@@ -10,8 +10,6 @@ from interpulse.rules.schema_compatibility.avro_types import parse_avro
 from interpulse.rules.schema_compatibility.key_value import key_value_parts
 from interpulse.rules.schema_compatibility.protobuf_native import root_message
 
-__all__ = ["AVRO_DEFINED", "check_definition"]
-
 AVRO_DEFINED: Final = frozenset({SchemaType.AVRO, SchemaType.JSON, SchemaType.PROTOBUF})
 """Types whose definitions are in Avro's language."""
 

@@ -9,8 +9,6 @@ from typing import Final, NamedTuple
 from interpulse.model.errors import InvalidSchemaDefinition
 from interpulse.model.schemas import SchemaInfo, SchemaType, split_key_value
 
-__all__ = ["KeyValueParts", "key_value_parts"]
-
 _BYTES: Final = "BYTES"
 
 

@@ -15,8 +15,6 @@ from interpulse.model.errors import InvalidSchemaDefinition
 if TYPE_CHECKING:
     from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
-__all__ = ["root_message"]
-
 _FILES: Final = "fileDescriptorSet"
 _ROOT_FILE: Final = "rootFileDescriptorName"
 _ROOT: Final = "rootMessageTypeName"

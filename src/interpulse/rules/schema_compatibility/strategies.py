@@ -12,8 +12,6 @@ from interpulse.rules.schema_compatibility.avro_types import parse_avro
 from interpulse.rules.schema_compatibility.key_value import key_value_parts
 from interpulse.rules.schema_compatibility.protobuf_native import root_message
 
-__all__ = ["ALWAYS_COMPATIBLE", "ALWAYS_INCOMPATIBLE", "STRATEGIES", "TRANSITIVE", "find_conflict"]
-
 ALWAYS_COMPATIBLE: Final = "ALWAYS_COMPATIBLE"
 ALWAYS_INCOMPATIBLE: Final = "ALWAYS_INCOMPATIBLE"
 _NEW_READS_OLD: Final = frozenset({"BACKWARD", "BACKWARD_TRANSITIVE", "FULL", "FULL_TRANSITIVE"})

@@ -21,8 +21,6 @@ from interpulse.terminal.progress import Progress
 if TYPE_CHECKING:
     from interpulse.spark.audit.launch import Audit, AuditOptions
 
-__all__ = ["audit"]
-
 _ROWS_MAX = 50
 
 

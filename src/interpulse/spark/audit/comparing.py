@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-__all__ = ["COMPARED", "DIFFERENCE_COLUMNS", "Confirm", "JudgeNamespaces", "JudgeTopics", "compare_inventories"]
-
 DIFFERENCE_COLUMNS: Final = (
     "severity STRING, kind STRING, namespace STRING, topic STRING, field STRING, source_name STRING, "
     "source_value STRING, target_value STRING, source_origin STRING, target_origin STRING, remedy STRING, "

@@ -11,8 +11,6 @@ from typing import Any, Final, TextIO
 from interpulse.spark.arrow_frames import arrow_schema
 from interpulse.spark.audit.comparing import DIFFERENCE_COLUMNS
 
-__all__ = ["FORMATS", "RunError", "read_findings", "with_values", "write_findings"]
-
 _IN_JSON: Final = ("source_value", "target_value", "request")
 Row = dict[str, Any]
 

@@ -27,17 +27,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = [
-    "INVENTORY_COLUMNS",
-    "ReadNamespaces",
-    "inventory_rows",
-    "read_inventory",
-    "renamed",
-    "state_of",
-    "topic_row_of",
-    "write_inventory",
-]
-
 INVENTORY_COLUMNS: Final = (
     "cluster STRING, tenant STRING, namespace STRING, domain STRING, topic STRING, mapped STRING, kind STRING, "
     "partitions INT, partition_indexes ARRAY<INT>, exact BOOLEAN, system BOOLEAN, schema_type STRING, "

@@ -27,8 +27,6 @@ from interpulse.spark.topic_map import TopicMap
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Audit", "AuditError", "AuditOptions", "Summary", "audit_session"]
-
 OnStage = Callable[[str, int, int], None]
 """Callback with the stage, and the finished and total number of its namespaces, else of its tasks."""
 

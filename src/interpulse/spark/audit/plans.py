@@ -23,8 +23,6 @@ from interpulse.spark.audit.findings import read_findings
 from interpulse.spark.job.pipeline_config import PipelineConfig
 from interpulse.spark.state_files import write_atomically
 
-__all__ = ["PlanError", "apply_plan", "load_plan", "make_plan", "plan_of_run", "write_plan"]
-
 VERSION: Final = 1
 _ORDER: Final = {str(kind): number for number, kind in enumerate(DifferenceKind)}
 _CONCERNED: Final = ("kind", "namespace", "source_name", "topic", "field", "source_value", "target_value", "request")

@@ -19,8 +19,6 @@ from typing import Final
 
 from interpulse.model.extras import pip_install
 
-__all__ = ["ArchiveFailed", "archive_path", "java_options", "make_archive"]
-
 _QUICK_JAVA: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Compiler and collector options.
 

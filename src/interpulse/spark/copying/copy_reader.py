@@ -22,8 +22,6 @@ from interpulse.spark.writing.writer import earlier_attempts, stream_task
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["CopyPartition", "CopyReader"]
-
 
 class CopyPartition(RangesPartition):
     """The work of one task, and the starting states of its lanes."""

@@ -17,8 +17,6 @@ from interpulse.spark.processes.workers import configure_worker
 if TYPE_CHECKING:
     from interpulse.spark.writing.write_options import WriteOptions
 
-__all__ = ["COPY_FORMAT", "CopyDataSource", "copy_options"]
-
 COPY_FORMAT: Final = "interpulse-copy"
 _SOURCE: Final = "source."
 _TARGET: Final = "target."

@@ -18,8 +18,6 @@ from interpulse.spark.writing.sink import open_lanes
 from interpulse.spark.writing.write_options import WriteOptions
 from interpulse.wire.commands.cursor_promise import REPLICATION_CURSORS
 
-__all__ = ["copy_ranges"]
-
 
 def copy_ranges(
     source: ReadOptions,

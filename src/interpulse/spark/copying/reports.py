@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-__all__ = ["ReportCommit", "report_batch", "reports_in"]
-
 
 def report_batch(reports: Sequence[LaneReport | ResolvedOutage]) -> pa.RecordBatch:
     """Return a row for each report, and for each kind of failure that healed."""

@@ -16,8 +16,6 @@ from interpulse.model.ids import EARLIEST, Position
 from interpulse.spark.lanes import unpack_sequence
 from interpulse.wire.commands.cursor_promise import VALID_S
 
-__all__ = ["CursorMoved", "SourceMarks"]
-
 Ask = Callable[[], Awaitable[Position]]
 
 

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from interpulse.spark.job.inspection.finding import Finding
     from interpulse.spark.job.pipeline_config import PipelineConfig
 
-__all__ = ["VERBS", "command"]
-
 P = ParamSpec("P")
 
 

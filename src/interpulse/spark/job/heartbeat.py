@@ -23,8 +23,6 @@ from interpulse.spark.job.routes.route import Emit, Route
 from interpulse.spark.job.routes.route_topics import RouteTopics
 from interpulse.spark.writing.target.broker_target import last_position
 
-__all__ = ["HeartbeatArrivals", "send_heartbeats"]
-
 log = logging.getLogger(__name__)
 
 _RUN: Final = secrets.token_hex(8)

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from interpulse.spark.job.inspection.takeover import Takeover
     from interpulse.spark.job.pipeline_config import PipelineConfig
 
-__all__ = ["EXIT_CANNOT_RUN", "replicate"]
-
 EXIT_CANNOT_RUN: Final = 2
 
 

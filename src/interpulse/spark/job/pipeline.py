@@ -28,8 +28,6 @@ from interpulse.spark.state_files import HeldRange
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Pipeline"]
-
 
 class Pipeline:
     """Replication to one remote cluster. Call ``update`` repeatedly with the present selection.

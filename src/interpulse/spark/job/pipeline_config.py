@@ -27,25 +27,6 @@ from interpulse.spark.options.access import Access
 from interpulse.spark.options.option_values import parse_duration_ms, parse_pattern, parse_service_url, parse_size
 from interpulse.spark.topic_map import TopicMap, parse_topic_map
 
-__all__ = [
-    "FORWARD_ORIGIN",
-    "ON_MISMATCH_EXPAND",
-    "ON_MISMATCH_FAIL",
-    "ClusterAddress",
-    "HeartbeatSettings",
-    "Limits",
-    "MetricsSettings",
-    "PipelineConfig",
-    "PipelineConfigError",
-    "ProvisionRules",
-    "Selection",
-    "SparkSettings",
-    "SubscriptionSettings",
-    "check_cluster_name",
-    "load_pipeline_config",
-    "parse_pipeline_config",
-]
-
 FORWARD_ORIGIN: Final = "origin"
 ON_MISMATCH_EXPAND: Final = "expand"
 ON_MISMATCH_FAIL: Final = "fail"

@@ -39,8 +39,6 @@ from interpulse.spark.session import start_session
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["ReplicationJob"]
-
 log = logging.getLogger(__name__)
 
 _STOP_S: Final = 3.0

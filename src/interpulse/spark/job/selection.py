@@ -20,8 +20,6 @@ from interpulse.replication.connect import broker_url, credentials_of, tls_of, w
 from interpulse.rules.replication import remote_clusters
 from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, PipelineConfigError, Selection
 
-__all__ = ["RemoteSelection", "check_start", "partitions_of", "select"]
-
 log = logging.getLogger(__name__)
 
 _REQUESTS_MAX = 16

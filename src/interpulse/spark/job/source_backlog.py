@@ -15,8 +15,6 @@ from interpulse.model.ids import EARLIEST, Position
 from interpulse.model.names import TopicName
 from interpulse.spark.job.pipeline_config import ClusterAddress
 
-__all__ = ["Backlog", "SourceBacklog", "cursor_position", "entries_after", "last_entry", "ledger_counts"]
-
 _READ_S: Final = 5.0
 _READ_BYTES: Final = 64 * 1024
 

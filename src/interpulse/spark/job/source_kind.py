@@ -7,8 +7,6 @@ from interpulse.model.errors import AuthorizationError, NotFound
 from interpulse.spark.job.pipeline_config import PipelineConfig
 from interpulse.wire.commands.cursor_promise import REPLICATION_CURSORS
 
-__all__ = ["cursor_name", "is_interpulse"]
-
 
 async def is_interpulse(admin: AdminClient) -> bool:
     """Return True if the cluster keeps replication cursors and status records, as ours do.

@@ -14,8 +14,6 @@ from interpulse.model.names import TopicName
 from interpulse.spark.offsets import CutPosition, parse_offsets, parse_times, point_of
 from interpulse.spark.reading.read_options import SUBSCRIPTION
 
-__all__ = ["Begin", "Start", "first_message", "parse_start"]
-
 _WORDS: Final[Mapping[str, Position | None]] = {SUBSCRIPTION: None, "earliest": EARLIEST, "latest": LATEST}
 Begin = Position | int | None
 """Start behind a position, at the first message published at or after a time (ms since 1970), or at the cursor."""

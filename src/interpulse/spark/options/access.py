@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from interpulse.client.credentials import Credentials
 from interpulse.client.tls import TlsOptions
 
-__all__ = ["Access"]
-
 
 @dataclass(frozen=True)
 class Access:

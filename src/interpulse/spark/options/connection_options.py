@@ -19,19 +19,6 @@ from interpulse.spark.options.option_values import (
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
 
-__all__ = [
-    "ClusterOptions",
-    "access_as_options",
-    "access_options",
-    "admin_access_options",
-    "admin_client",
-    "admin_url_option",
-    "operation_timeout_option",
-    "outage_timeout_option",
-    "parse_cluster_options",
-    "service_url_option",
-]
-
 
 def _parse_seconds(text: str) -> int:
     return parse_positive(text) * 1000

@@ -9,8 +9,6 @@ from importlib.util import find_spec
 from interpulse.client.encryption.key_reader import DefaultCryptoKeyReader
 from interpulse.model.extras import pip_install
 
-__all__ = ["KeyFiles", "parse_key_files", "private_key_reader", "public_key_reader"]
-
 KeyFiles = tuple[tuple[str, str], ...]
 """Names of keys and their files. The name "" covers all keys."""
 

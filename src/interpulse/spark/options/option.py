@@ -16,18 +16,6 @@ from typing import Any, NamedTuple, TypeVar
 from interpulse.model.ids import LATEST
 from interpulse.spark.options.replaced_options import replacement_of
 
-__all__ = [
-    "Option",
-    "OptionError",
-    "Purpose",
-    "build_options",
-    "documented_options",
-    "option",
-    "option_group",
-    "option_name",
-    "read_values",
-]
-
 _RESERVED = frozenset({"path", "checkpointlocation", "queryname", "provider", "owner"})
 _OF_TABLES = "option."
 """Keys that Spark adds: those of streams, and those of a table that ``CREATE TABLE .. USING`` makes."""

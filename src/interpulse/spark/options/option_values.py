@@ -10,29 +10,6 @@ from interpulse.client.config import ServiceUrl
 from interpulse.client.transport.http_session import parse_web_urls
 from interpulse.model.names import NamespaceName, TopicName
 
-__all__ = [
-    "one_of",
-    "parse_assignment",
-    "parse_creation",
-    "parse_duration_ms",
-    "parse_flag",
-    "parse_hashing_scheme",
-    "parse_names",
-    "parse_namespaces",
-    "parse_pattern",
-    "parse_positive",
-    "parse_positive_duration_ms",
-    "parse_positive_size",
-    "parse_routing_mode",
-    "parse_service_url",
-    "parse_size",
-    "parse_topic",
-    "parse_topics",
-    "parse_waiting",
-    "parse_web_url",
-    "parse_whole",
-]
-
 
 def parse_duration_ms(text: str) -> int:
     """Read ``500`` or ``500ms``, ``30s``, ``15m``, ``1h``: milliseconds."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-__all__ = ["replacement_of"]
-
 _OPERATION: Final = "give operationTimeoutMs"
 _TASKS: Final = "set fetchBufferBytes, the memory of one task"
 _LOOP: Final = "leave it out, a worker needs one thread for all connections"

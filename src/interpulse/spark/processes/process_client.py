@@ -26,8 +26,6 @@ from interpulse.spark.options.access import Access
 from interpulse.spark.processes.workers import settle_memory
 from interpulse.wire.checksum import crc32c, crc32c_slowly
 
-__all__ = ["Patience", "healed_here", "patiently", "process_portal", "relaxed_collector", "session_for"]
-
 log = logging.getLogger(__name__)
 
 Result = TypeVar("Result")

@@ -9,8 +9,6 @@ from typing import ParamSpec, TypeVar
 from interpulse.model.errors import PulsarError
 from interpulse.spark.options.option import OptionError
 
-__all__ = ["strip_traceback", "strip_traceback_while_reading"]
-
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
 

@@ -13,8 +13,6 @@ import os
 import sys
 from typing import Final
 
-__all__ = ["main"]
-
 _OF_TASKS: Final = "pyspark.worker"
 """Module that Spark passes to the daemon of tasks. Planning has daemons of its own, which fork once or twice."""
 _NEEDED: Final = (

@@ -17,8 +17,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-__all__ = ["WORKER_DAEMON", "configure_worker", "passed_to_workers", "settle_memory"]
-
 _VARIABLE: Final = "INTERPULSE_WORKER_LOG"
 WORKER_DAEMON: Final = "interpulse.spark.processes.worker_daemon"
 """Module of the worker daemon of our own sessions."""

@@ -15,8 +15,6 @@ from interpulse.spark.reading.ranges.splitting import SplitHints, split_ranges
 from interpulse.spark.reading.ranges.times import check_not_late, times_of
 from interpulse.spark.reading.read_options import ReadOptions
 
-__all__ = ["plan_batch"]
-
 log = logging.getLogger(__name__)
 
 

@@ -8,8 +8,6 @@ from interpulse.model.ids import Position
 from interpulse.spark.offsets import CutPosition, TopicRange
 from interpulse.spark.rows.columns import Message
 
-__all__ = ["admission"]
-
 
 def admission(ranges: Iterable[TopicRange]) -> Callable[[Message], bool] | None:
     """Return the predicate that selects the messages to read, or None if all are. Both ends are inclusive.

@@ -45,8 +45,6 @@ from interpulse.spark.rows.decryption import Decryption
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["fetch_batches", "read_ranges", "reading_session"]
-
 log = logging.getLogger(__name__)
 
 _CHUNKS_WAITING: Final = 8

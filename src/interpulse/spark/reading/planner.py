@@ -31,18 +31,6 @@ from interpulse.spark.reading.read_options import SUBSCRIPTION, ReadOptions
 from interpulse.spark.reading.selected_names import is_named
 from interpulse.spark.reading.throttle import Rate, Throttle
 
-__all__ = [
-    "Beginning",
-    "Following",
-    "HeldBack",
-    "SourceView",
-    "StreamPlanner",
-    "TopicEnd",
-    "WrittenBatch",
-    "check_not_late",
-    "times_of",
-]
-
 log = logging.getLogger(__name__)
 
 _REMEDY = "start the cluster, or see to its address and the network; the stream goes on by itself"

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from interpulse.spark.rows.row_builder import RowBuilder
     from interpulse.spark.schemas.payload_decoder import SchemaOfVersion
 
-__all__ = ["ReadColumns", "columns_of_query", "schema_of_query"]
-
 
 @dataclass(frozen=True)
 class ReadColumns:

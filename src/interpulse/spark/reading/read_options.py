@@ -35,8 +35,6 @@ from interpulse.spark.options.option_values import (
 )
 from interpulse.spark.reading.task_rules import tasks_problems
 
-__all__ = ["SUBSCRIPTION", "ReadOptions", "parse_read_options"]
-
 _TASKS_MAX = 16
 
 SUBSCRIPTION = "subscription"

@@ -33,8 +33,6 @@ from interpulse.spark.reading.read_options import ReadOptions
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["NarrowingBatchReader", "PlannedStream", "PulsarBatchReader", "PulsarStreamReader", "RangesPartition"]
-
 _WARMED_MAX = 4
 _NO_LIMIT = LONG_MAX
 """Read limit of a stream without limits. It is never ReadAllAvailable, which Spark passes with Trigger.Once only."""

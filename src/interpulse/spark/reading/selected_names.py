@@ -8,8 +8,6 @@ from functools import lru_cache
 from interpulse.model.names import TopicName
 from interpulse.spark.reading.read_options import ReadOptions
 
-__all__ = ["is_named"]
-
 
 def is_named(options: ReadOptions, topic: TopicName | str) -> bool:
     """Return True if the options name a topic or the partitioned topic of a partition, whether it exists or not."""

@@ -20,8 +20,6 @@ from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import MessageRun
 from interpulse.wire.ids import message_id_to_wire, position_from_wire
 
-__all__ = ["SourceCursor"]
-
 _BUSY_TIMEOUT_MS: Final = 30_000
 
 

@@ -35,8 +35,6 @@ from interpulse.spark.reading.throttle import Rate
 from interpulse.spark.reading.topic_selection import CONCURRENT_MAX, selected_topics
 from interpulse.spark.state_files import HELD_FILE, LAST_COMMIT_FILE, HeldRange, load_held, load_summaries
 
-__all__ = ["BrokerSourceView"]
-
 log = logging.getLogger(__name__)
 
 _PATIENCE_S: Final = 2.0

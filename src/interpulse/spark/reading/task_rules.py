@@ -7,8 +7,6 @@ from typing import Any, Final
 
 from interpulse.spark.options.option import Purpose
 
-__all__ = ["tasks_problems"]
-
 _SPLITTING: Final = {
     "min_partitions": "minPartitions",
     "max_bytes_per_partition": "maxBytesPerPartition",

@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-__all__ = ["Rate", "Throttle"]
-
 
 class Rate(NamedTuple):
     """A limit per period; 0 or less is none. A ``relative`` limit is added to the publish rate."""

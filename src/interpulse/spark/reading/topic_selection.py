@@ -17,8 +17,6 @@ from interpulse.spark.processes.process_client import process_portal, session_fo
 from interpulse.spark.reading.read_options import ReadOptions
 from interpulse.spark.reading.selected_names import is_named
 
-__all__ = ["CONCURRENT_MAX", "schemas_of_topics", "selected_topics"]
-
 log = logging.getLogger(__name__)
 
 CONCURRENT_MAX: Final = 1000

@@ -30,19 +30,6 @@ from interpulse.spark.options.option import OptionError
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.ids import signed, unsigned
 
-__all__ = [
-    "ENTRY_WRITE_COLUMNS",
-    "Column",
-    "Layout",
-    "Message",
-    "check_schema",
-    "key_of",
-    "key_of_metadata",
-    "micros_of",
-    "read_schema",
-    "value_of",
-]
-
 _LONG, _INT, _BINARY, _TEXT, _TIME, _FLAG = (
     LongType(),
     IntegerType(),

@@ -10,8 +10,6 @@ from interpulse.model.errors import CryptoError
 from interpulse.model.ids import Position
 from interpulse.wire.entries import ParsedEntry
 
-__all__ = ["Decryption"]
-
 _log = logging.getLogger(__name__)
 
 

@@ -21,8 +21,6 @@ from interpulse.wire.ids import unsigned
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["VARYING_COLUMNS", "MessageBlock", "block_of", "payloads_of", "repeated"]
-
 _unpack_size: Final = Struct(">I").unpack_from
 _parse: Final = pb.SingleMessageMetadata.FromString
 

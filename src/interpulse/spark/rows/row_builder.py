@@ -34,8 +34,6 @@ from interpulse.wire.entries import ParsedEntry
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["PayloadColumns", "RowBuilder", "SourceEntry"]
-
 
 class SourceEntry(Protocol):
     """One stored entry, such as the client's ``Entry``."""

@@ -24,8 +24,6 @@ from interpulse.spark.schemas.varints import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["ReadRecords", "WriteRecords", "record_reader", "record_writer"]
-
 ReadRecords: TypeAlias = "Callable[[pa.Array], list[pa.Array]]"
 """Function from BINARY payloads without nulls to columns."""
 WriteRecords: TypeAlias = "Callable[[pa.RecordBatch], pa.Array]"

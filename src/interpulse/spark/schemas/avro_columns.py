@@ -32,8 +32,6 @@ from pyspark.sql.types import (
 
 from interpulse.spark.options.option import OptionError
 
-__all__ = ["avro_type", "is_logical", "parse_definition"]
-
 _KINDS: Final[dict[str, DataType]] = {
     "null": NullType(),
     "boolean": BooleanType(),

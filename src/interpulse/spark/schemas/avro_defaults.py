@@ -12,8 +12,6 @@ from interpulse.rules.schema_compatibility.avro_types import AvroField, AvroType
 from interpulse.spark.schemas.avro_leaves import below
 from interpulse.spark.schemas.avro_wire import members_of
 
-__all__ = ["default_of"]
-
 _NUMBERS: Final = {"int": 31, "long": 63}
 
 

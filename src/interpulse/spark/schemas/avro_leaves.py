@@ -11,8 +11,6 @@ from typing import Any, Final, TypeAlias
 from interpulse.rules.schema_compatibility.avro_types import AvroType
 from interpulse.spark.schemas.avro_columns import is_logical
 
-__all__ = ["DAYS", "MICROS", "Shape", "Unfit", "below", "in_column", "logical_of", "reading_leaf", "writing_leaf"]
-
 Shape: TypeAlias = Callable[[Any], Any]
 """Conversion of one value. Raises ValueError for a value that does not fit. None stands for no conversion."""
 

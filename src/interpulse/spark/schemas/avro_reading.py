@@ -18,8 +18,6 @@ from interpulse.spark.schemas.avro_defaults import default_of
 from interpulse.spark.schemas.avro_leaves import Shape, Unfit, below, reading_leaf
 from interpulse.spark.schemas.avro_wire import VALUE, WireForm, members_of, tree_of, wide_member
 
-__all__ = ["avro_decoder", "reading_shape"]
-
 _DOUBLE_BITS: Final = 53
 
 

@@ -15,8 +15,6 @@ from interpulse.model.errors import InvalidSchemaDefinition
 from interpulse.rules.schema_compatibility.avro_types import AvroType, parse_avro
 from interpulse.spark.options.option import OptionError
 
-__all__ = ["VALUE", "WireForm", "members_of", "tree_of", "wide_member"]
-
 VALUE: Final = "value"
 """Field of a top-level type that is no record."""
 _WIDE: Final = {frozenset({"int", "long"}): "long", frozenset({"float", "double"}): "double"}

@@ -12,8 +12,6 @@ from interpulse.spark.schemas.avro_defaults import default_of
 from interpulse.spark.schemas.avro_leaves import Shape, below, logical_of, writing_leaf
 from interpulse.spark.schemas.avro_wire import VALUE, WireForm, members_of, tree_of, wide_member
 
-__all__ = ["avro_encoder"]
-
 
 def avro_encoder(definition: bytes) -> Callable[[Any], bytes]:
     """Return the function that makes payloads of values.

@@ -21,8 +21,6 @@ from interpulse.spark.schemas.json_payloads.definition import non_null_branches,
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["BulkDecode", "bulk_decoder"]
-
 BulkDecode: TypeAlias = "Callable[[pa.Array], list[pa.Array] | None]"
 """Function from BINARY payloads without nulls to columns. After None or any exception, read them one by one."""
 

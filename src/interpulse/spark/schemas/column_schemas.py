@@ -12,8 +12,6 @@ from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.spark.options.option import OptionError
 from interpulse.spark.schemas.primitives import PRIMITIVES
 
-__all__ = ["schema_of_columns"]
-
 _AVRO: Final[dict[str, Any]] = {
     "boolean": "boolean",
     "tinyint": "int",

@@ -16,8 +16,6 @@ from interpulse.spark.schemas.avro_columns import avro_type, parse_definition
 from interpulse.spark.schemas.json_payloads.definition import parse_json_definition
 from interpulse.spark.schemas.primitives import PRIMITIVES
 
-__all__ = ["check_same_schemas", "is_record", "payload_fields", "schema_identity"]
-
 _RAW_TYPES: Final = frozenset(
     {
         SchemaType.NONE,

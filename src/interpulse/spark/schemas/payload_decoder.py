@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
-__all__ = ["Payload", "PayloadDecoder", "PayloadRun", "SchemaOfVersion", "UnreadablePayload"]
-
 SchemaOfVersion: TypeAlias = Callable[[str, bytes], SchemaInfo | None]
 """Function from topic and schema version, as in message metadata, to the schema; None if the topic lacks it."""
 

@@ -22,8 +22,6 @@ from interpulse.spark.schemas.primitives import PRIMITIVES
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["EncodedRow", "RowEncoder"]
-
 _WIDER: Final = {
     "tinyint": {"smallint", "int", "bigint"},
     "smallint": {"int", "bigint"},

@@ -25,8 +25,6 @@ from pyspark.sql.types import (
 
 from interpulse.model.schemas import SchemaType
 
-__all__ = ["PRIMITIVES", "Primitive"]
-
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _EPOCH_LOCAL: Final = datetime(1970, 1, 1)
 _EPOCH_DAY: Final = date(1970, 1, 1)

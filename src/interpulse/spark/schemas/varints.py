@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["OddBytes", "byte_strings", "read_varints", "varints", "zigzag", "zigzag_undone"]
-
 _DIGIT: Final = 1 << 14
 """Numbers are split into digits of two bytes."""
 _EMPTY: Final = 2 * _DIGIT

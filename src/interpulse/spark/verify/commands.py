@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from interpulse.spark.job.pipeline_config import SparkSettings
     from interpulse.spark.verify.comparisons import Comparison, Side
 
-__all__ = ["command"]
-
 
 @click.command("verify")
 @click.option("--config", "config_path", metavar="FILE", help="Compare what this file of `replicate` copies.")

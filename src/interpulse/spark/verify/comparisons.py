@@ -17,8 +17,6 @@ from interpulse.spark.options.access import Access
 from interpulse.spark.options.connection_options import access_as_options
 from interpulse.spark.processes.process_client import process_portal, session_for
 
-__all__ = ["CONTENT", "POSITION", "Comparison", "Side", "TopicPair", "VerifyError", "comparisons_of"]
-
 POSITION: Final = "position"
 CONTENT: Final = "content"
 _TIMEOUT_MS: Final = 30_000

@@ -19,16 +19,6 @@ from interpulse.wire import pulsar_api_pb2 as pb
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = [
-    "DIGEST_COLUMNS",
-    "ContentDigests",
-    "Digest",
-    "PositionDigests",
-    "is_unmarked",
-    "key_for_people",
-    "position_of",
-]
-
 DIGEST_COLUMNS: Final = (
     "topic STRING, key BINARY, identity BINARY, content BINARY, position BIGINT, place STRING, "
     "partition INT, ledger BIGINT, entry BIGINT, batch INT, overtaken BOOLEAN, skipped STRING"

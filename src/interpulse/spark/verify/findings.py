@@ -13,8 +13,6 @@ from interpulse.spark.verify.judging import Problem
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["FINDING_COLUMNS", "Findings"]
-
 FINDING_COLUMNS: Final = (
     "problem STRING, topic STRING, key STRING, source_place STRING, target_place STRING, detail STRING"
 )

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["JUDGED_COLUMNS", "SOURCE", "TARGET", "Problem", "judge"]
-
 SOURCE: Final = 0
 TARGET: Final = 1
 

@@ -16,8 +16,6 @@ from interpulse.spark.verify.comparisons import Comparison, comparisons_of
 if TYPE_CHECKING:
     from interpulse.spark.verify.verification import Report
 
-__all__ = ["compare", "planned"]
-
 
 def planned(config: PipelineConfig, topics: Sequence[str], *, match: str, last_ms: int | None) -> list[Comparison]:
     """Return the comparisons of a pipeline; see `comparisons_of`."""

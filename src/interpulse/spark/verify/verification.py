@@ -27,8 +27,6 @@ from interpulse.spark.verify.judging import JUDGED_COLUMNS, SOURCE, TARGET, Prob
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Report", "TopicResult", "verify"]
-
 _GROUP_MIN: Final = 16
 _EXAMPLES_MAX: Final = 20
 

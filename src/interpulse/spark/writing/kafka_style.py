@@ -11,8 +11,6 @@ from interpulse.model.errors import InvalidRequest
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["with_own_names", "with_own_types"]
-
 _OWN_NAMES: Final = {
     "key": "__key",
     "value": "value",

@@ -22,8 +22,6 @@ from interpulse.spark.lanes import (
 from interpulse.spark.writing.lane_report import LaneReport
 from interpulse.wire.entries import ParsedEntry
 
-__all__ = ["HolesFound", "Lane", "LaneInUse", "LaneSender", "StoredEntry", "Target"]
-
 
 class HolesFound(NotAllowed):
     """Entries that the target's broker takes for repeats although they are not stored."""

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.spark.lanes import NO_SEQUENCE, UNTOUCHED, LaneState
 
-__all__ = ["LaneReport"]
-
 
 @dataclass
 class LaneReport:

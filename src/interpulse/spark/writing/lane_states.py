@@ -8,8 +8,6 @@ from typing import NamedTuple
 from interpulse.spark.lanes import LaneState, topic_of_key
 from interpulse.spark.state_files import LaneFiles
 
-__all__ = ["LaneStates", "read_lane_states"]
-
 
 class LaneStates(NamedTuple):
     """The lanes after the two newest batches, by batch id, and their states before the first batch.

@@ -29,8 +29,6 @@ from interpulse.spark.writing.lane_report import LaneReport
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.entries import build_entry
 
-__all__ = ["EntryRows", "LaneWriter"]
-
 _parse = pb.MessageMetadata.FromString
 _WHOLE_CLUSTER = (NotConnected, OperationTimeout, AlreadyClosed)  # errors of the whole cluster, not of one topic
 

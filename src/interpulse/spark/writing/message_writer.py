@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
-__all__ = ["MessageWriter", "Publisher", "Publishers"]
-
 _TEXT_SCHEMAS: Final = (SchemaType.STRING, SchemaType.JSON)
 
 

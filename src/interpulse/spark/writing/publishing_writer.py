@@ -29,8 +29,6 @@ from interpulse.wire.entries import build_entry
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["PlainPublishers", "PublishingWriter"]
-
 
 @dataclass
 class _Publisher:

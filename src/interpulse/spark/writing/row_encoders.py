@@ -11,8 +11,6 @@ from interpulse.spark.processes.process_client import patiently
 from interpulse.spark.schemas.column_schemas import schema_of_columns
 from interpulse.spark.schemas.payload_encoder import RowEncoder
 
-__all__ = ["RowEncoders"]
-
 
 class RowEncoders:
     """Encoders by topic. The schema of a topic is requested for its first row, and cached for the task."""

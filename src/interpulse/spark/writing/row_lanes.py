@@ -32,8 +32,6 @@ from interpulse.spark.writing.lane_report import LaneReport
 from interpulse.spark.writing.sink_rows import OutgoingMessage, stored_messages
 from interpulse.spark.writing.write_options import WriteOptions
 
-__all__ = ["RowLanes", "RowsDiffer"]
-
 
 class RowsDiffer(NotAllowed):
     """A repeated micro-batch that lacks rows which its first attempt has stored."""

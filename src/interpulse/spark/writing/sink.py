@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
-__all__ = ["open_lanes", "write_rows"]
-
 _NO_STREAM: Final = StreamTask("")
 
 

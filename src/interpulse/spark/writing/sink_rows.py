@@ -37,18 +37,6 @@ from interpulse.wire.ids import signed, unsigned
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = [
-    "ROW_COLUMNS",
-    "OutgoingMessage",
-    "build_messages",
-    "build_packed",
-    "check_write_schema",
-    "entry_rows",
-    "outgoing_messages",
-    "record_columns",
-    "stored_messages",
-]
-
 log = logging.getLogger(__name__)
 
 _BINARY, _TEXT, _LONG, _INT, _TIME = BinaryType(), StringType(), LongType(), IntegerType(), TimestampType()

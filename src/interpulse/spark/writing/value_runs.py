@@ -18,8 +18,6 @@ from interpulse.spark.writing.sink_rows import ROW_COLUMNS
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["ROWS_MIN", "PackedRun", "is_plain", "only_topic", "plain_values"]
-
 ROWS_MIN: Final = 16
 """Smallest number of rows that is packed together.
 

@@ -36,8 +36,6 @@ from interpulse.spark.options.option_values import (
 )
 from interpulse.spark.topic_map import TopicMap, parse_topic_map
 
-__all__ = ["WriteOptions", "parse_write_options"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class WriteOptions:

@@ -29,17 +29,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
-__all__ = [
-    "PulsarBatchWriter",
-    "PulsarStreamWriter",
-    "WrittenMessage",
-    "commit_batch",
-    "earlier_attempts",
-    "log_abort",
-    "reports_of",
-    "stream_task",
-]
-
 log = logging.getLogger(__name__)
 
 _HEALED_REMEDY: Final = "nothing, unless it comes again and again: then look at the log of the place"

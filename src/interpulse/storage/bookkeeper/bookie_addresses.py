@@ -8,8 +8,6 @@ from google.protobuf.message import DecodeError
 
 from interpulse.storage.bookkeeper import bookkeeper_pb2 as pb
 
-__all__ = ["Address", "parse_address", "registered_address"]
-
 _PROTOCOL = "bookie-rpc"
 
 

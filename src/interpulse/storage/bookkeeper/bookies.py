@@ -14,8 +14,6 @@ from interpulse.storage.bookkeeper.connection import BookieConnection, Connectio
 from interpulse.storage.bookkeeper.errors import BookieAway, BookKeeperError, NotEnoughBookies
 from interpulse.storage.bookkeeper.metadata_store import LedgerMetadataStore
 
-__all__ = ["Bookies"]
-
 log = logging.getLogger(__name__)
 
 _AVOIDED_S: Final = 30.0  # after a failure, if enough other bookies are available

@@ -22,8 +22,6 @@ from interpulse.storage.bookkeeper.reader import LedgerReader, ReadableLedger, a
 from interpulse.storage.bookkeeper.recovery import recover
 from interpulse.storage.bookkeeper.writer import LedgerListener, LedgerWriter, WriterConfig
 
-__all__ = ["BookKeeperClient", "BookKeeperConfig"]
-
 log = logging.getLogger(__name__)
 
 

@@ -20,8 +20,6 @@ from interpulse.storage.bookkeeper.bookie_addresses import Address
 from interpulse.storage.bookkeeper.errors import BrokenConnection, Code
 from interpulse.storage.bookkeeper.protocol import Added, ClientProtocol
 
-__all__ = ["BookieConnection", "ConnectionConfig", "Reply"]
-
 OnAdded = Callable[[int, int, int], None]
 """Called with the first of some consecutive entries, their count, and a code."""
 

@@ -11,25 +11,6 @@ from typing import Any, Final
 
 from interpulse.model.errors import PersistenceError
 
-__all__ = [
-    "BookKeeperError",
-    "BookieAway",
-    "BrokenConnection",
-    "Code",
-    "EntryDamaged",
-    "EntryTooLarge",
-    "EntryUnreachable",
-    "LedgerChanged",
-    "LedgerFailed",
-    "LedgerFenced",
-    "LedgerUnusable",
-    "NoLedger",
-    "NotEnoughBookies",
-    "RecoveryStopped",
-    "WrongDigest",
-    "meaning",
-]
-
 
 class Code(IntEnum):
     """The answers of a bookie that this client distinguishes."""

@@ -41,8 +41,6 @@ from interpulse.storage.logs.journal import (
 )
 from interpulse.storage.logs.tail_cache import within
 
-__all__ = ["BookKeeperJournal"]
-
 log = logging.getLogger(__name__)
 
 _ON_ITS_WAY_ENTRIES: Final = 5_000  # of one log in flight

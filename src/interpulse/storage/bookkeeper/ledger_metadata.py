@@ -18,16 +18,6 @@ from interpulse.storage.bookkeeper import bookkeeper_pb2 as pb
 from interpulse.storage.bookkeeper.errors import LedgerUnusable
 from interpulse.storage.bookkeeper.packets import DigestType
 
-__all__ = [
-    "NO_ENTRY_YET",
-    "LedgerMetadata",
-    "LedgerState",
-    "Quorum",
-    "Segment",
-    "decode_metadata",
-    "encode_metadata",
-]
-
 NO_ENTRY_YET: Final = -1
 
 _MAGIC: Final = b"BookieMetadataFormatVersion\t"

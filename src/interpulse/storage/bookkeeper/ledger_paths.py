@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["AVAILABLE", "ID_PREFIX", "LAYOUT", "LEDGERS", "LEDGER_ID_MAX", "READ_ONLY", "id_of", "path_of"]
-
 LEDGERS: Final = "/ledgers"
 AVAILABLE: Final = f"{LEDGERS}/available"
 READ_ONLY: Final = f"{AVAILABLE}/readonly"

@@ -15,8 +15,6 @@ from interpulse.storage.bookkeeper.packets import DigestType
 from interpulse.storage.logs.journal import LedgerPurpose, LedgerUse
 from interpulse.wire import pulsar_api_pb2 as pb
 
-__all__ = ["LogQuorums", "custom_metadata", "digest_for"]
-
 _FOR_ALL: Final = {"application": b"pulsar"}
 
 

@@ -32,8 +32,6 @@ from interpulse.storage.zookeeper.errors import (
 )
 from interpulse.storage.zookeeper.records import Created, Listing, Node, Stat
 
-__all__ = ["LedgerMetadataStore", "Nodes", "StoredLedger"]
-
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")

@@ -18,8 +18,6 @@ from typing import Final, NamedTuple
 from interpulse.storage.bookkeeper.errors import WrongDigest
 from interpulse.wire.checksum import crc32c
 
-__all__ = ["PACKET_OVERHEAD_MAX", "Digest", "DigestType", "Packet", "digest_of"]
-
 _HEAD: Final = Struct(">qqqq")
 _U32: Final = Struct(">I")
 _U64: Final = Struct(">Q")

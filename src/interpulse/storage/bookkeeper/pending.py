@@ -17,9 +17,6 @@ from typing import Final
 
 from interpulse.storage.bookkeeper.ledger_metadata import NO_ENTRY_YET, Quorum
 
-__all__ = ["PendingEntries"]
-
-
 _NONE: Final[frozenset[int]] = frozenset()
 
 

@@ -22,18 +22,6 @@ from typing import Any, Final, NamedTuple
 
 from interpulse.storage.bookkeeper.errors import BrokenConnection, Code
 
-__all__ = [
-    "FRAME_BYTES_MAX",
-    "FRAME_OVERHEAD",
-    "LAST_ENTRY",
-    "Added",
-    "Answer",
-    "ClientProtocol",
-    "Frames",
-    "add_frame",
-    "add_frames",
-]
-
 LAST_ENTRY: Final = -1
 """The entry id that reads the last entry of the ledger on the bookie."""
 

@@ -27,8 +27,6 @@ from interpulse.storage.bookkeeper.ledger_metadata import NO_ENTRY_YET, LedgerMe
 from interpulse.storage.bookkeeper.packets import Digest, Packet, digest_of
 from interpulse.storage.bookkeeper.protocol import LAST_ENTRY
 
-__all__ = ["NOT_THERE", "LedgerReader", "Readable", "ReadableLedger", "ask_last_confirmed"]
-
 log = logging.getLogger(__name__)
 
 _NEXT_AFTER_S: Final = 1.0  # without an answer: the next bookie is asked as well

@@ -34,8 +34,6 @@ from interpulse.storage.bookkeeper.packets import Packet, digest_of
 from interpulse.storage.bookkeeper.protocol import add_frame
 from interpulse.storage.bookkeeper.reader import NOT_THERE, LedgerReader, ReadableLedger, ask_last_confirmed
 
-__all__ = ["recover"]
-
 log = logging.getLogger(__name__)
 
 _WINDOW_MAX: Final = 128  # entries read and written back in parallel

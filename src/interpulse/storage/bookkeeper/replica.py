@@ -13,8 +13,6 @@ from interpulse.storage.bookkeeper.connection import BookieConnection
 from interpulse.storage.bookkeeper.errors import BookieAway, Code, meaning
 from interpulse.storage.bookkeeper.pending import PendingEntries
 
-__all__ = ["Replica", "ReplicaConfig", "ReplicaOwner"]
-
 _PAUSE_S: Final = 0.05  # between attempts to reconnect
 _REFUSED_PAUSE_S: Final = (0.01, 1.0)  # before entries are sent again to a bookie that was too busy
 _FATAL: Final = (Code.FENCED, Code.UNAUTHORIZED, Code.BAD_REQUEST, Code.BAD_VERSION)

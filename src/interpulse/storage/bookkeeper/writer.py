@@ -37,8 +37,6 @@ from interpulse.storage.bookkeeper.protocol import FRAME_OVERHEAD, add_frame, ad
 from interpulse.storage.bookkeeper.replica import Replica, ReplicaConfig
 from interpulse.storage.zookeeper.errors import NotConnected, Refused, ZooKeeperError
 
-__all__ = ["LedgerListener", "LedgerWriter", "WriterConfig"]
-
 log = logging.getLogger(__name__)
 
 _TURNS: Final = count()  # orders the waiters for the same entry

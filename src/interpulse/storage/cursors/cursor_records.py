@@ -9,18 +9,6 @@ from typing import Any, Final, Protocol
 
 from interpulse.model.ids import EARLIEST, Position
 
-__all__ = [
-    "COMPACTED_LEDGER",
-    "COMPACTION_CURSOR",
-    "DEDUPLICATION_CURSOR",
-    "JSON_CURSORS",
-    "UNREADABLE",
-    "CursorCodec",
-    "CursorRecord",
-    "JsonCursors",
-    "numbers_are_whole",
-]
-
 DEDUPLICATION_CURSOR: Final = "pulsar.dedup"
 """The cursor that holds the sequence ids of a topic's producers."""
 

@@ -10,8 +10,6 @@ from interpulse.storage.api import Change, Delete, MetadataStore, MetadataUnavai
 from interpulse.storage.cursors.cursor_records import JSON_CURSORS, UNREADABLE, CursorCodec, CursorRecord
 from interpulse.storage.logs.topic_records import record_key
 
-__all__ = ["CursorStore", "RecordedCursors", "TopicCursors", "cursor_key", "read_cursor_names"]
-
 _CURSORS_PER_PAGE: Final = 100
 
 

@@ -13,8 +13,6 @@ from dataclasses import replace
 from interpulse.model.ids import Position
 from interpulse.storage.cursors.cursor_records import CursorRecord
 
-__all__ = ["is_continued", "merged"]
-
 _Range = tuple[int, int, int]
 
 

@@ -21,8 +21,6 @@ from interpulse.storage.api import CompactedLedger, CompactedPointer, LogDamaged
 from interpulse.storage.logs.journal import Journal, LedgerGone, LedgerPurpose, LedgerUse, LedgerWriter
 from interpulse.storage.logs.topic_records import TopicRecord, TopicRecords
 
-__all__ = ["POSITIONS_IN_FRONT", "CompactedForm", "CompactedLog", "CompactedStore"]
-
 R = TypeVar("R")
 
 _POSITION: Final = Struct("<qq")

@@ -12,19 +12,6 @@ from interpulse.model.ids import Position
 from interpulse.storage.api import Change, LedgerRecord
 from interpulse.storage.meters.histogram import Histogram
 
-__all__ = [
-    "TOPIC_LEDGER",
-    "Journal",
-    "JournalClient",
-    "JournalStatistics",
-    "LedgerGone",
-    "LedgerPurpose",
-    "LedgerUse",
-    "LedgerWriter",
-    "Run",
-    "Sealed",
-]
-
 
 class Run(NamedTuple):
     """Consecutive entries of one ledger."""

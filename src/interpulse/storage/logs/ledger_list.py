@@ -12,8 +12,6 @@ from collections.abc import Iterable, Sequence
 from interpulse.model.ids import Position
 from interpulse.storage.api import LedgerRecord
 
-__all__ = ["LedgerList"]
-
 
 class LedgerList:
     """Durable entry counts per ledger, oldest first, and steps between their positions."""

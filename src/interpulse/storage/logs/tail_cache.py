@@ -14,8 +14,6 @@ from interpulse.model.ids import Position
 from interpulse.storage.api import LogEntry
 from interpulse.storage.logs.journal import Run
 
-__all__ = ["LogTail", "TailCache", "as_log_entries", "within"]
-
 _ENTRY_OVERHEAD = 40  # bytes of a Python bytes object beyond its content
 
 

@@ -43,8 +43,6 @@ from interpulse.storage.logs.tail_cache import LogTail, TailCache, as_log_entrie
 from interpulse.storage.logs.topic_records import TopicRecord, check_newest, with_ledgers
 from interpulse.storage.meters.write_meter import WriteMeter, WrittenEntries
 
-__all__ = ["LogConfig", "LogOwner", "TopicLog"]
-
 _log = logging.getLogger(__name__)
 
 _AGAIN_S: Final = 1.0  # between attempts at work that can wait, such as the end of a full ledger

@@ -30,8 +30,6 @@ from interpulse.storage.logs.topic_records import (
 )
 from interpulse.storage.meters.write_meter import WriteMeter
 
-__all__ = ["TopicLogStore"]
-
 
 class TopicLogStore:
     """All logs over one journal. See `interpulse.storage.api.LogStore`."""

@@ -30,17 +30,6 @@ from interpulse.storage.api import (
 )
 from interpulse.storage.cas import retry_on_conflict
 
-__all__ = [
-    "JSON_RECORDS",
-    "TopicRecord",
-    "TopicRecordCodec",
-    "TopicRecords",
-    "check_newest",
-    "decode_record",
-    "record_key",
-    "with_ledgers",
-]
-
 _UNREADABLE = (ValueError, KeyError, TypeError, AttributeError)
 _to_json = json.JSONEncoder(separators=(",", ":")).encode
 _RECORDS_AT_ONCE = 100  # records deleted in one turn of the event loop

@@ -14,8 +14,6 @@ from interpulse.model.ids import Position
 from interpulse.storage.api import LogEntry
 from interpulse.wire import pulsar_api_pb2 as pb
 
-__all__ = ["PulsarCompacted"]
-
 _SIZE: Final = Struct(">I")
 _NO_PARTITION: Final = -1
 

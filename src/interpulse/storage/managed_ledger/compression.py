@@ -12,8 +12,6 @@ from google.protobuf.message import DecodeError, Message
 
 from interpulse.storage.managed_ledger import managed_ledger_pb2 as pb
 
-__all__ = ["COMPRESSED_ABOVE", "compressed", "packed", "parsed", "unpacked"]
-
 M = TypeVar("M", bound=Message)
 
 COMPRESSED_ABOVE: Final = 16 * 1024

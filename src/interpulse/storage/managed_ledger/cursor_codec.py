@@ -16,16 +16,6 @@ from interpulse.storage.cursors.cursor_records import CursorRecord, numbers_are_
 from interpulse.storage.managed_ledger import managed_ledger_pb2 as pb
 from interpulse.storage.managed_ledger.compression import packed, parsed, unpacked
 
-__all__ = [
-    "IN_RECORD",
-    "PulsarCursors",
-    "StoredCursor",
-    "decode_entry",
-    "decode_record",
-    "encode_entry",
-    "encode_record",
-]
-
 IN_RECORD: Final = -1
 """The ledger id of a cursor without a ledger: its state is in its record."""
 

@@ -48,8 +48,6 @@ from interpulse.storage.managed_ledger.cursor_codec import (
     encode_record,
 )
 
-__all__ = ["CursorLedger", "CursorLedgers", "LedgerCursors", "RecoveredLedger"]
-
 log = logging.getLogger(__name__)
 
 _ENTRIES_MAX: Final = 50_000  # managedLedgerCursorMaxEntriesPerLedger

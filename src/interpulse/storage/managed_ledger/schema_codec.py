@@ -15,8 +15,6 @@ from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.storage.managed_ledger import managed_ledger_pb2 as pb
 from interpulse.storage.managed_ledger.compression import parsed
 
-__all__ = ["StoredSchema", "VersionEntry", "decode_locator", "decode_schema", "encode_locator", "encode_schema"]
-
 _NUMBERS: Final[Mapping[SchemaType, int]] = {
     SchemaType.NONE: 1,
     SchemaType.STRING: 2,

@@ -22,8 +22,6 @@ from interpulse.storage.managed_ledger.compression import packed, parsed, unpack
 from interpulse.storage.managed_ledger.cursor_codec import decode_record
 from interpulse.storage.managed_ledger.schema_codec import decode_locator
 
-__all__ = ["PulsarTopicRecords"]
-
 _SCHEMAS: Final = "/schemas/"
 _COUNTERS: Final = {"topicEpoch": "pulsar.topic.epoch", "lastIndex": "index"}
 

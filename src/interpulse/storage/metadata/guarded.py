@@ -15,8 +15,6 @@ from interpulse.storage.api import Change, CommitConflict, MetadataStore, Metada
 from interpulse.storage.logs.topic_records import record_key
 from interpulse.storage.sessions import Session
 
-__all__ = ["GuardedMetadata", "LockLost", "LockVersion"]
-
 _PARTS: Final = record_key("tenant/namespace/persistent/topic").count("/") + 1
 _ROOT: Final = record_key("")
 

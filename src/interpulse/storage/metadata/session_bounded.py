@@ -17,8 +17,6 @@ from interpulse.model.errors import ServiceNotReady
 from interpulse.storage.api import Change, MetadataStore, MetadataUnavailable, Versioned
 from interpulse.storage.sessions import Session, SessionState
 
-__all__ = ["SessionBoundedMetadata", "SessionLost", "session_lost", "until_session_lost", "with_waiting_reads"]
-
 T = TypeVar("T")
 
 _waiting: Final[ContextVar[bool]] = ContextVar("_waiting", default=False)

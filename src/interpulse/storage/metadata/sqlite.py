@@ -34,8 +34,6 @@ from interpulse.storage.metadata.watches import Watches
 from interpulse.storage.meters.metadata_meter import MetadataMeter
 from interpulse.storage.sessions import LastingSession
 
-__all__ = ["SqliteMetadataStore"]
-
 _FORMAT = 1
 _GROUP_MAX = 1000  # commits in one transaction; bounds the wait of the first one
 _KEYS_PER_QUERY = 500  # below the limit of bound variables of every SQLite

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-__all__ = ["Watches"]
-
 
 class Watches:
     """Callbacks by key prefix, called in the order in which they were added."""

@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from functools import partial
 from operator import add
 
-__all__ = ["Histogram"]
-
 
 class Histogram:
     """The number of values per bucket; the last bucket holds the values above all bounds."""

@@ -9,8 +9,6 @@ from typing import Final
 
 from interpulse.storage.meters.histogram import Histogram
 
-__all__ = ["OPERATIONS", "OPERATION_MS", "MetadataMeter"]
-
 OPERATION_MS: Final = (1.0, 3.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0, 2000.0, 5000.0)
 OPERATIONS: Final = ("get", "put", "del")
 

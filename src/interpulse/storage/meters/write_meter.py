@@ -9,8 +9,6 @@ from typing import Final
 
 from interpulse.storage.meters.histogram import Histogram
 
-__all__ = ["ENTRY_BYTES", "WAIT_MS", "WriteMeter", "WrittenEntries"]
-
 WAIT_MS: Final = (0.5, 1, 5, 10, 20, 50, 100, 200, 1000)
 ENTRY_BYTES: Final = (128, 512, 1024, 2048, 4096, 16_384, 102_400, 1_048_576)
 PERIOD_S: Final = 60.0

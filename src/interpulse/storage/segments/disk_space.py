@@ -22,8 +22,6 @@ from typing import Final
 from interpulse.model.errors import NoRoomLeft
 from interpulse.storage.segments.files import Files
 
-__all__ = ["DiskSpace"]
-
 _log = logging.getLogger(__name__)
 
 _PROBE_BYTES: Final = 1024 * 1024

@@ -10,8 +10,6 @@ import os
 from pathlib import Path
 from typing import Protocol
 
-__all__ = ["AppendFile", "DiskFiles", "Files", "ReadFile", "ReadOnlyFiles"]
-
 # Linux writes and syncs in one call, so the thread waits for the interpreter once less.
 _WRITE_THROUGH: int | None = getattr(os, "RWF_DSYNC", None)
 _NOT_SUPPORTED = (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)

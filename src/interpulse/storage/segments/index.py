@@ -18,8 +18,6 @@ from crc32c import crc32c
 
 from interpulse.storage.segments.records import RECORD_HEAD
 
-__all__ = ["INDEX_HEAD", "IndexContent", "LedgerRows", "Row", "encode_chunk", "pack_index_head", "parse_index"]
-
 _MAGIC = b"IPIDX\x01\0\0"
 _FILE_HEAD = Struct("<8sQ")  # magic with version, segment number
 _CHUNK = Struct("<4sIIQI")  # magic, checksum of the rest, rows, bytes of the segment covered so far, flags

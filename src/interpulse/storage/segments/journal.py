@@ -35,8 +35,6 @@ from interpulse.storage.segments.records import SEGMENT_HEAD, encode_record, loc
 from interpulse.storage.segments.segment_set import Segment, SegmentSet, segment_path
 from interpulse.storage.segments.writer import GroupWrite, LogWriter
 
-__all__ = ["SegmentJournal"]
-
 _log = logging.getLogger(__name__)
 
 _GROUP_BYTES_MAX = 8 * 1024 * 1024  # bounds the wait of the next group; one log's run may exceed it

@@ -15,8 +15,6 @@ from interpulse.storage.api import Change, Delete, MetadataStore, MetadataUnavai
 from interpulse.storage.cas import advance_counter
 from interpulse.storage.logs.topic_records import JSON_RECORDS, decode_record, record_key
 
-__all__ = ["LEDGER_COUNTER_KEY", "LedgerIds", "ledger_key", "living_ledgers", "owner_changes"]
-
 LEDGER_COUNTER_KEY = "/ledgers/id-counter"
 _BLOCK = 1000  # one commit per thousand ledgers; a restart skips at most one block
 

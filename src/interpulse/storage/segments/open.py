@@ -19,8 +19,6 @@ from interpulse.storage.segments.reader import SegmentReader
 from interpulse.storage.segments.recovery import recover_segments
 from interpulse.storage.segments.segment_set import Segment, SegmentSet
 
-__all__ = ["open_log_store"]
-
 _log = logging.getLogger(__name__)
 
 

@@ -25,8 +25,6 @@ from interpulse.storage.segments.records import (
 )
 from interpulse.storage.segments.segment_set import Extent, Segment
 
-__all__ = ["SegmentReader", "UnreadableRecord"]
-
 _OPEN_FILES_MAX = 128
 T = TypeVar("T")
 

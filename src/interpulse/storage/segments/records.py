@@ -17,22 +17,6 @@ from crc32c import crc32c
 
 from interpulse.storage.logs.journal import Run
 
-__all__ = [
-    "RECORD_HEAD",
-    "SEGMENT_HEAD",
-    "DamagedRecord",
-    "RecordHead",
-    "check_body",
-    "encode_record",
-    "find_record",
-    "location",
-    "pack_segment_head",
-    "parse_entries",
-    "parse_record_head",
-    "segment_head_version",
-    "split_run",
-]
-
 VERSION = 1
 _SEGMENT_MAGIC = b"IPSEG"
 _RECORD_MAGIC = b"\xd1IPr"  # not text, so that it is rare in entries

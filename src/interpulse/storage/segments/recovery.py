@@ -35,8 +35,6 @@ from interpulse.storage.segments.records import (
 )
 from interpulse.storage.segments.segment_set import Segment, index_path, segment_path
 
-__all__ = ["recover_segments"]
-
 _log = logging.getLogger(__name__)
 
 

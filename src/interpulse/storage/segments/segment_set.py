@@ -13,8 +13,6 @@ from pathlib import Path
 from interpulse.storage.segments.index import LedgerRows, Row
 from interpulse.storage.segments.records import SEGMENT_HEAD
 
-__all__ = ["Extent", "Segment", "SegmentSet", "index_path", "segment_path"]
-
 
 def segment_path(directory: Path, number: int) -> Path:
     """Return the path of the records of segment ``number``."""

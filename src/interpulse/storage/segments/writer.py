@@ -20,8 +20,6 @@ from interpulse.storage.segments.index import encode_chunk, pack_index_head
 from interpulse.storage.segments.records import pack_segment_head
 from interpulse.storage.segments.segment_set import index_path, segment_path
 
-__all__ = ["GroupWrite", "LogWriter"]
-
 _log = logging.getLogger(__name__)
 
 

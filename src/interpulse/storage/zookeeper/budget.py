@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 
-__all__ = ["Budget"]
-
 
 class Budget:
     """A number of bytes to take and give back. Callers that exceed it wait in turn."""

@@ -42,8 +42,6 @@ from interpulse.storage.zookeeper.records import (
 from interpulse.storage.zookeeper.servers import parse_servers
 from interpulse.storage.zookeeper.session import Session, SessionEvent
 
-__all__ = ["ZooKeeperClient"]
-
 _NO_NODE = -101
 _NOT_TO_BLAME = (0, -2)  # codes of steps before and after the refused one
 

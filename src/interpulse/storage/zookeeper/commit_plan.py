@@ -27,8 +27,6 @@ from interpulse.storage.zookeeper.records import (
     Step,
 )
 
-__all__ = ["Planned", "last_changes", "plan_commit"]
-
 
 class Planned(NamedTuple):
     """One step. ``expected`` is True if its refusal means that an expectation of the commit does not hold."""

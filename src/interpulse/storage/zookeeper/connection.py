@@ -12,8 +12,6 @@ from interpulse.storage.zookeeper.protocol import ClientProtocol, Pong, Reply, W
 from interpulse.storage.zookeeper.records import ConnectRequest, ConnectResponse, Operation
 from interpulse.storage.zookeeper.servers import Server
 
-__all__ = ["Connection"]
-
 OnWatchEvent = Callable[[WatchEvent], None]
 
 _PING_SHARE: Final = 1 / 3  # of the time-out: the longest silence of this client before a ping

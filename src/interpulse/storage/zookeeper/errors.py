@@ -10,22 +10,6 @@ from typing import Any, Final
 
 from interpulse.storage.api import MetadataUnavailable
 
-__all__ = [
-    "BadVersion",
-    "BrokenConnection",
-    "NoNode",
-    "NodeExists",
-    "NotConnected",
-    "NotEmpty",
-    "OutcomeUnknown",
-    "Refused",
-    "SessionExpired",
-    "StepsRefused",
-    "Unusable",
-    "ZooKeeperError",
-    "refusal",
-]
-
 
 class ZooKeeperError(MetadataUnavailable):
     """ZooKeeper cannot do what it was asked to do."""

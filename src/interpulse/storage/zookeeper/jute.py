@@ -10,21 +10,6 @@ import struct
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-__all__ = [
-    "BOOL",
-    "BUFFER",
-    "INT",
-    "LONG",
-    "NOTHING",
-    "STRING",
-    "Field",
-    "Malformed",
-    "Source",
-    "fixed",
-    "record",
-    "vector",
-]
-
 T = TypeVar("T")
 
 _INT = struct.Struct(">i")

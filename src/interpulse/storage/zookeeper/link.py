@@ -46,8 +46,6 @@ from interpulse.storage.zookeeper.records import (
 from interpulse.storage.zookeeper.servers import Server, Servers
 from interpulse.storage.zookeeper.session import Session, SessionEvent, boot_clock
 
-__all__ = ["REQUEST_BYTES_MAX", "Link", "LinkConfig"]
-
 log = logging.getLogger(__name__)
 
 Q = TypeVar("Q")

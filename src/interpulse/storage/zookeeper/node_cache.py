@@ -14,8 +14,6 @@ from typing import Final, NamedTuple
 from interpulse.storage.api import Versioned
 from interpulse.storage.zookeeper.records import Node, Stat
 
-__all__ = ["NOT_CACHED", "CachedNode", "NodeCache", "cached_node"]
-
 _VALUE_BYTES_REMEMBERED: Final = 4096  # larger values are read each time
 _KEY_LENGTH_REMEMBERED: Final = 1000
 _NAMES_MAX: Final = 200_000  # in all cached lists

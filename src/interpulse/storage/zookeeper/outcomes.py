@@ -19,8 +19,6 @@ from interpulse.storage.zookeeper.errors import NoNode, SessionExpired, StepsRef
 from interpulse.storage.zookeeper.records import CREATE, EPHEMERAL, SET, Create, Set, Step
 from interpulse.storage.zookeeper.session import Session
 
-__all__ = ["Mark", "Marks"]
-
 _ABOVE: Final = "/interpulse/commits"
 _MARKS: Final = 64  # commits in flight at once; others wait
 _NO_NODE, _NODE_EXISTS = -101, -110

@@ -6,8 +6,6 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from heapq import heappop, heappush
 
-__all__ = ["keys_after"]
-
 
 def keys_after(names: Sequence[str], beginning: str, after: str) -> Iterator[str]:
     """Yield the sorted names with this beginning that follow ``after``.

@@ -33,8 +33,6 @@ from interpulse.storage.zookeeper.records import (
     SetWatches,
 )
 
-__all__ = ["ClientProtocol", "Frames", "Pong", "Reply", "WatchEvent", "WatchesSet", "framed"]
-
 _NOTIFICATION_XID: Final = -1
 _PING_XID: Final = -2
 _WATCHES_XID: Final = -8

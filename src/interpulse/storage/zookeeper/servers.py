@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-__all__ = ["Server", "Servers", "parse_servers"]
-
 _PORT: Final = 2181
 
 

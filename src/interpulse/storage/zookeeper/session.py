@@ -13,8 +13,6 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Final
 
-__all__ = ["Session", "SessionEvent", "boot_clock"]
-
 _RELIED_ON: Final = 0.8  # of the time-out; pings every third of it leave more than a third of slack
 _CLOCK: Final = getattr(time, "CLOCK_BOOTTIME", None)
 

@@ -36,8 +36,6 @@ from interpulse.storage.zookeeper.records import CREATE, DELETE, Created, Node, 
 from interpulse.storage.zookeeper.session import SessionEvent
 from interpulse.storage.zookeeper.store_session import StoreSession
 
-__all__ = ["WATCHED", "KeysBelow", "ZooKeeperMetadataStore"]
-
 WATCHED: Final = (
     "/admin",
     "/interpulse/destinations",

@@ -9,8 +9,6 @@ from interpulse.storage.sessions import SessionState, SessionWatches
 from interpulse.storage.zookeeper.client import ZooKeeperClient
 from interpulse.storage.zookeeper.session import SessionEvent
 
-__all__ = ["StoreSession"]
-
 _STATES: Final = {
     SessionEvent.DISCONNECTED: SessionState.SUSPENDED,
     SessionEvent.SUSPECT: SessionState.LOST,

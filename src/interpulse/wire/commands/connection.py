@@ -10,20 +10,6 @@ from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.commands.encoding import encode, error_code
 from interpulse.wire.ids import unsigned
 
-__all__ = [
-    "PING",
-    "PONG",
-    "OriginalClient",
-    "auth_challenge",
-    "auth_response",
-    "connect",
-    "connected",
-    "error",
-    "error_of",
-    "success",
-    "transactions_refused",
-]
-
 PING: Final = encode(pb.CommandPing())
 PONG: Final = encode(pb.CommandPong())
 

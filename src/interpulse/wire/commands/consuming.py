@@ -12,27 +12,6 @@ from interpulse.wire.commands.encoding import SMALL_VARINTS, encode, error_code,
 from interpulse.wire.ids import UINT64_NONE, message_id_to_wire, unsigned
 from interpulse.wire.schemas import schema_to_wire
 
-__all__ = [
-    "MessageHeadEncoder",
-    "ack",
-    "ack_one",
-    "ack_response",
-    "active_consumer_change",
-    "close_consumer",
-    "consumer_stats",
-    "flow",
-    "get_last_message_id",
-    "get_last_message_id_response",
-    "message",
-    "message_head",
-    "reached_end_of_topic",
-    "redeliver_unacknowledged",
-    "seek",
-    "subscribe",
-    "topic_migrated",
-    "unsubscribe",
-]
-
 
 def subscribe(
     request_id: int,

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["CURSOR_PROPERTY", "HELD_S", "REPLICATION_CURSORS", "VALID_S"]
-
 CURSOR_PROPERTY: Final = "interpulse.replicationCursor"
 REPLICATION_CURSORS: Final = "pulsar.repl."
 """The prefix of replication cursors, for which a job asks for promises."""

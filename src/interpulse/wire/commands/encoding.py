@@ -10,18 +10,6 @@ from google.protobuf.message import Message
 
 from interpulse.wire import pulsar_api_pb2 as pb
 
-__all__ = [
-    "SMALL_VARINTS",
-    "AnswerTemplate",
-    "encode",
-    "envelope",
-    "error_code",
-    "frame",
-    "pack_sizes",
-    "pairs",
-    "varint",
-]
-
 pack_sizes: Final = Struct(">II").pack
 _SMALL: Final = 1 << 10
 SMALL_VARINTS: Final = [bytes((n,)) if n < 128 else bytes((n & 127 | 128, n >> 7)) for n in range(_SMALL)]

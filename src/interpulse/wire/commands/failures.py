@@ -9,8 +9,6 @@ from interpulse.model.errors import PulsarError
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 
-__all__ = ["error_response", "request_id_of", "requester_of"]
-
 _CONTENT_FIELDS: Final = {
     field.number: field.name for field in pb.BaseCommand.DESCRIPTOR.fields if field.message_type is not None
 }

@@ -10,16 +10,6 @@ from interpulse.wire.commands.encoding import SMALL_VARINTS, encode, error_code,
 from interpulse.wire.ids import UINT64_NONE, unsigned
 from interpulse.wire.schemas import schema_to_wire
 
-__all__ = [
-    "close_producer",
-    "producer",
-    "producer_success",
-    "send",
-    "send_error",
-    "send_head",
-    "send_receipt",
-]
-
 
 def producer(
     request_id: int,

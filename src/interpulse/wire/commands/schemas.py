@@ -7,15 +7,6 @@ from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.commands.encoding import encode, error_code
 from interpulse.wire.schemas import schema_to_wire
 
-__all__ = [
-    "get_or_create_schema",
-    "get_or_create_schema_error",
-    "get_or_create_schema_response",
-    "get_schema",
-    "get_schema_error",
-    "get_schema_response",
-]
-
 
 def get_schema(request_id: int, topic: str, version: bytes | None = None) -> bytes:
     """Ask for a schema. ``version`` None is the latest."""

@@ -8,26 +8,6 @@ from functools import lru_cache
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.commands.encoding import AnswerTemplate, encode, envelope, error_code, pairs, varint
 
-__all__ = [
-    "batch_lookup",
-    "batch_lookup_error",
-    "batch_lookup_response",
-    "get_topics_of_namespace",
-    "get_topics_of_namespace_response",
-    "lookup",
-    "lookup_answer",
-    "lookup_error",
-    "lookup_response",
-    "partitioned_metadata",
-    "partitioned_metadata_answer",
-    "partitioned_metadata_error",
-    "partitioned_metadata_response",
-    "watch_topic_list",
-    "watch_topic_list_close",
-    "watch_topic_list_success",
-    "watch_topic_update",
-]
-
 
 def partitioned_metadata(request_id: int, topic: str, *, create: bool = True) -> bytes:
     """Ask for the partition count.

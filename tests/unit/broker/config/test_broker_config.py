@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from interpulse.broker.config.broker_config import BrokerConfig, ConfigError, dynamic_keys, settings_by_key
+from interpulse.broker.config.broker_config import BrokerConfig, dynamic_keys, settings_by_key
 from interpulse.broker.config.config_sources import load_config
 from interpulse.broker.config.pulsar_keys import AUTHENTICATION_KEYS, BROKER_KEYS, FILE_KEYS, PULSAR_KEYS
+from interpulse.serving.settings import ConfigError
 
 OURS = {
     "autoTopicCreationLookupTimeoutMs",

@@ -13,8 +13,6 @@ from interpulse.model.errors import PulsarError
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import Frame, Received
 
-__all__ = ["CommandConnection", "Handlers"]
-
 
 class CommandConnection(SinkConnection, SessionConnection, WatchingConnection, Protocol):
     """One client's connection, as handlers see it."""

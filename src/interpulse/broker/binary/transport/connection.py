@@ -36,8 +36,6 @@ from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.frames import Frame, Received
 from interpulse.wire.server import ServerProtocol
 
-__all__ = ["ClientConnection"]
-
 _logger = logging.getLogger(__name__)
 
 # The connection stops reading above this: its client sends requests and does not read the answers.

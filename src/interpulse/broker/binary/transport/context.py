@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from interpulse.broker.topics.schemas import Schemas
     from interpulse.serving.admission import LookupPermits
 
-__all__ = ["BinaryContext", "ConnectionLimits"]
-
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:

@@ -10,8 +10,6 @@ import asyncio
 from collections.abc import Iterable
 from typing import Final
 
-__all__ = ["Output"]
-
 # From this size on, copying a piece costs more than a write of its own.
 _PIECE_BYTES_LARGE: Final = 32 * 1024
 _JOINED_BYTES_MAX: Final = 256 * 1024

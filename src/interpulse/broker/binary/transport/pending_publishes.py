@@ -10,8 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence, Sized
 
-__all__ = ["PendingPublishes", "ProducerPublishes", "PublishBuffer"]
-
 
 class PublishBuffer:
     """The bytes of all pending entries of a broker (``maxMessagePublishBufferSizeInMB``).

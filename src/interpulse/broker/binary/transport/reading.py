@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-__all__ = ["OUTPUT", "PUBLISHES", "RATE", "REQUESTS", "Reading"]
-
 PUBLISHES: Final = "publishes"
 """Reason: too many entries have no answer yet."""
 REQUESTS: Final = "requests"

@@ -23,8 +23,6 @@ from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.permissions import NamespaceOperation, Principal, TopicOperation
 from interpulse.wire import pulsar_api_pb2 as pb
 
-__all__ = ["Session", "SessionConnection", "admit", "renew"]
-
 _logger = logging.getLogger(__name__)
 
 

@@ -16,9 +16,6 @@ from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.codec import codec
 from interpulse.wire.entries import without_broker_metadata
 
-__all__ = ["BinaryConsumerSink", "BinaryProducerSink", "OpenConsumer", "OpenProducer", "SinkConnection"]
-
-
 _CLIENT_READY_S: Final = 1.0  # a real broker waits as long, by activeConsumerFailoverDelayTimeMillis
 
 

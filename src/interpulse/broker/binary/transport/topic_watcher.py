@@ -13,8 +13,6 @@ from interpulse.model.names import NamespaceName
 from interpulse.wire import commands
 from interpulse.wire.hashing import topics_hash
 
-__all__ = ["TopicWatcher", "WatchingConnection"]
-
 
 class WatchingConnection(Protocol):
     """The interface of the connection for its watchers."""

@@ -20,8 +20,6 @@ from interpulse.broker.live.compaction.compaction_entries import (
 )
 from interpulse.storage.api import LogEntry
 
-__all__ = ["Choice", "KeyShare", "Look", "survivors"]
-
 _ALL_BITS: Final = 64  # bits of a digest that select its share
 
 

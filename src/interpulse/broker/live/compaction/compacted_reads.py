@@ -14,8 +14,6 @@ from interpulse.model.errors import NotAllowed
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.storage.api import CompactedLedger, Log, LogEntry
 
-__all__ = ["check_allowed", "first_since", "horizon_ahead", "last_kept", "read_on"]
-
 _TYPES = (SubType.EXCLUSIVE, SubType.FAILOVER)
 
 

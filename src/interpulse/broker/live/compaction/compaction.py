@@ -31,8 +31,6 @@ from interpulse.storage.cursors.cursor_records import COMPACTION_CURSOR
 from interpulse.storage.meters.histogram import Histogram
 from interpulse.storage.meters.write_meter import WAIT_MS
 
-__all__ = ["Compaction", "CompactionOwner", "CompactionStatus", "entries_upto"]
-
 log = logging.getLogger(__name__)
 
 KEYS_MAX: Final = 250_000

@@ -21,8 +21,6 @@ from interpulse.wire.compression import compress, decompress
 from interpulse.wire.entries import build_entry, parse_entry
 from interpulse.wire.errors import RemoteProtocolError
 
-__all__ = ["Chunk", "EntryView", "MessageView", "Treatment", "last_index_left", "survivor_of", "view_of"]
-
 _KEY_BYTES: Final = 16  # bytes of a digest: keys may be long, and there may be millions of them
 _BROKER_METADATA_MARK: Final = b"\x0e\x02"
 _REMOVED: Final = pb.SingleMessageMetadata(compacted_out=True)

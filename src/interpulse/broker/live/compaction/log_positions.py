@@ -12,8 +12,6 @@ from interpulse.model.errors import NotFound, PersistenceError
 from interpulse.model.ids import EARLIEST, MessageId, Position
 from interpulse.storage.api import Log, LogEntry
 
-__all__ = ["LogPositions"]
-
 
 class LogPositions:
     """Positions in the log of one topic."""

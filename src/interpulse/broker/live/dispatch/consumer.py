@@ -17,8 +17,6 @@ from interpulse.model.errors import ConsumerNotFound
 from interpulse.model.ids import MessageId, Position
 from interpulse.rules.unacked import consumer_blocked
 
-__all__ = ["Consumer", "ConsumerOwner"]
-
 _position, _entry, _message_count = itemgetter(0), itemgetter(1), itemgetter(4)
 
 

@@ -12,14 +12,6 @@ from typing import Protocol, TypeVar
 from interpulse.broker.live.api import Delivery
 from interpulse.wire.hashing import murmur3_hash
 
-__all__ = [
-    "Receiver",
-    "choose_active",
-    "covered_by",
-    "message_total",
-    "share_out",
-]
-
 TURN_ENTRIES_MAX = 20
 """Entries that a receiver gets before the next one's turn (dispatcherMaxRoundRobinBatchSize)."""
 

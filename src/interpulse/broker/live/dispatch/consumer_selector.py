@@ -14,8 +14,6 @@ from interpulse.broker.live.api import Delivery
 from interpulse.broker.live.dispatch.consumer import Consumer
 from interpulse.model.ids import Position
 
-__all__ = ["Assignments", "ConsumerSelector", "Selection"]
-
 Assignments = list[tuple[Consumer, list[Delivery]]]
 
 

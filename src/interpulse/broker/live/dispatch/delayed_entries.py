@@ -15,8 +15,6 @@ from interpulse.broker.live.entry_metadata import message_metadata_of
 from interpulse.model.errors import NotAllowed, PersistenceError
 from interpulse.model.ids import Position
 
-__all__ = ["DELAYED_MAX", "DelayedEntries", "check_delay", "deliver_at_of"]
-
 DELAYED_MAX = 500_000
 """Delayed entries of a subscription above which it reads no new entries."""
 

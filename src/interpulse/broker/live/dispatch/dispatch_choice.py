@@ -22,8 +22,6 @@ from interpulse.broker.live.settings import TopicSettings
 from interpulse.model.errors import ConsumerBusy
 from interpulse.model.names import TopicName
 
-__all__ = ["Dispatch", "DispatchOwner", "check_fitting", "delays_of", "fits", "in_the_way", "make_way", "new_dispatch"]
-
 Dispatch = SingleActiveDispatch | SharedDispatch
 
 

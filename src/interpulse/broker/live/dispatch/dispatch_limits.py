@@ -14,8 +14,6 @@ from interpulse.broker.live.dispatch.consumer_choice import message_total
 from interpulse.broker.live.rate_limits import PAUSE_MS_MIN, RateLimit
 from interpulse.model.policies.messaging_policies import DispatchRate
 
-__all__ = ["NOT_THROTTLED", "DispatchGate", "DispatchLimit", "limit_of"]
-
 NOT_THROTTLED: Final = {
     f"dispatchThrottled{kind}EventsBy{owner}Limit": 0
     for owner in ("Subscription", "Topic")

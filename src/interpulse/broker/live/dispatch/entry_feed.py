@@ -27,8 +27,6 @@ from interpulse.model.ids import Position
 from interpulse.storage.api import CompactedLedger, Log, LogEntry, NotReadableNow
 from interpulse.wire.ack_sets import words_of
 
-__all__ = ["READ_BYTES_MAX", "READ_ENTRIES_MAX", "EntryFeed", "FeedSource", "read_patiently"]
-
 log = logging.getLogger(__name__)
 
 READ_ENTRIES_MAX = 1000

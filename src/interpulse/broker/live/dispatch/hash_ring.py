@@ -11,8 +11,6 @@ from interpulse.broker.live.requests import KeyRange, KeySharing
 from interpulse.model.errors import ConsumerAssignError
 from interpulse.wire.hashing import STICKY_SLOTS, murmur3_hash
 
-__all__ = ["HashRing", "check_ranges", "overlapping", "sticky_sharing", "within"]
-
 _POINTS_PER_CONSUMER = 100
 """Points of a consumer on the ring (subscriptionKeySharedConsistentHashingReplicaPoints)."""
 

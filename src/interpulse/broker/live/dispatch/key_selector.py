@@ -30,8 +30,6 @@ from interpulse.broker.live.dispatch.sticky_keys import StickyKeys
 from interpulse.broker.live.entry_metadata import sticky_slots_of
 from interpulse.model.ids import Position
 
-__all__ = ["KeySelector"]
-
 _position, _entry = itemgetter(0), itemgetter(1)
 T = TypeVar("T")
 

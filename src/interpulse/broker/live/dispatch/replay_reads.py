@@ -20,8 +20,6 @@ from interpulse.model.errors import PulsarError
 from interpulse.model.ids import Position
 from interpulse.storage.api import LogEntry
 
-__all__ = ["ReplayReads"]
-
 KEPT_BYTES_MAX = READ_BYTES_MAX
 """Bytes of cached entries; the oldest ones are dropped first."""
 

@@ -7,8 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from interpulse.model.ids import Position
 
-__all__ = ["Replays"]
-
 
 class Replays:
     """A sorted set of positions: most come in order, and most leave from the front."""

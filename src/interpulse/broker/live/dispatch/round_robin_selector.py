@@ -16,8 +16,6 @@ from interpulse.broker.live.dispatch.replays import Replays
 from interpulse.broker.live.entry_metadata import EntryMetadataCache
 from interpulse.model.ids import Position
 
-__all__ = ["RoundRobinSelector"]
-
 _position = itemgetter(0)
 
 _UNFINISHED_CHUNKS_MAX = 1_000

@@ -11,8 +11,6 @@ from collections.abc import Iterable, Sequence
 
 from interpulse.model.ids import Position
 
-__all__ = ["SeenSlots"]
-
 PAGES_MAX = 512
 """Pages above which a clean-up is due, or twice the pages needed at the last one if that is more."""
 

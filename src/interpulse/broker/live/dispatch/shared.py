@@ -27,8 +27,6 @@ from interpulse.model.ids import Position
 from interpulse.rules.unacked import subscription_blocked
 from interpulse.wire.ack_sets import words_of
 
-__all__ = ["SharedDispatch"]
-
 _new = tuple.__new__
 _position = itemgetter(0)
 

@@ -17,8 +17,6 @@ from interpulse.broker.live.requests import KeyRange, SubType
 from interpulse.model.errors import ConsumerBusy
 from interpulse.model.ids import Position
 
-__all__ = ["SingleActiveDispatch"]
-
 
 class SingleActiveDispatch:
     """The dispatch to the active consumer. A new one starts after the mark-delete position."""

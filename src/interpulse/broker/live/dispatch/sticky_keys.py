@@ -10,8 +10,6 @@ from interpulse.broker.live.dispatch.consumer import Consumer
 from interpulse.broker.live.dispatch.hash_ring import HashRing, check_ranges
 from interpulse.broker.live.requests import KeyRange
 
-__all__ = ["StickyKeys"]
-
 
 class StickyKeys:
     """The hash ring of joining and leaving consumers."""

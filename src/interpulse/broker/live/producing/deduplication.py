@@ -32,8 +32,6 @@ from typing import Final
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.storage.cursors.cursor_records import CursorRecord
 
-__all__ = ["Deduplication", "DeduplicationSnapshot", "SequenceState", "Verdict", "source_number"]
-
 NAMES_PERSISTED_MAX = 10_000
 """Limit for stored names; the ones inactive for longest are left out (brokerDeduplicationMaxNumberOfProducers)."""
 

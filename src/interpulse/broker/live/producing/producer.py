@@ -27,8 +27,6 @@ from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.codec import codec
 from interpulse.wire.ids import signed
 
-__all__ = ["PendingPublish", "Producer", "ProducerOwner"]
-
 _DUPLICATE = EARLIEST
 """The position in the receipt of a duplicate."""
 

@@ -18,8 +18,6 @@ from interpulse.model.errors import NotAllowed, ProducerBusy, ProducerFenced, Pu
 from interpulse.model.numbers import LONG_MAX
 from interpulse.rules.limits import check_producers
 
-__all__ = ["ProducerSet"]
-
 _EPOCH_MAX = LONG_MAX
 """The largest epoch of a request: a higher one would leave no number for the next owner."""
 

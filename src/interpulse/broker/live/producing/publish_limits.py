@@ -14,8 +14,6 @@ from interpulse.model.errors import MetadataError, NotAllowed
 from interpulse.model.names import TopicName
 from interpulse.model.policies.messaging_policies import PublishRate
 
-__all__ = ["PublishLimits", "check_encrypted"]
-
 
 class PublishLimits:
     """The limits of one topic; `of` makes new ones whenever the settings of the topic change."""

@@ -16,8 +16,6 @@ from interpulse.rules.replication import replicator_name
 from interpulse.storage.api import Log, LogEntry
 from interpulse.storage.cursors.cursor_records import DEDUPLICATION_CURSOR, CursorRecord
 
-__all__ = ["SequenceKeeper"]
-
 _REPLAY_ENTRIES = 1000
 _REPLAY_BYTES = 5 * 1024 * 1024
 

@@ -15,8 +15,6 @@ from interpulse.model.ids import EARLIEST, LATEST, MessageId, Position
 from interpulse.storage.api import LogEntry
 from interpulse.wire.ack_sets import words_of
 
-__all__ = ["analyze", "behind", "bytes_behind", "clear", "peek", "reset", "skip", "truncate"]
-
 log = logging.getLogger(__name__)
 
 _SCANNED_AT_ONCE: Final = 100

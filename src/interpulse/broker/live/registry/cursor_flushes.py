@@ -11,8 +11,6 @@ from interpulse.broker.live.registry.background_tasks import BackgroundTasks
 from interpulse.broker.live.registry.topic_tasks import TOPICS_AT_ONCE
 from interpulse.model.errors import PulsarError
 
-__all__ = ["CursorFlushes"]
-
 log = logging.getLogger(__name__)
 
 

@@ -9,8 +9,6 @@ from interpulse.broker.live.topic.topic import Topic
 from interpulse.model.errors import Conflict
 from interpulse.model.ids import Position
 
-__all__ = ["expire_everywhere", "expire_older", "expire_upto"]
-
 Expiry = Callable[[], Awaitable[None]]
 
 

@@ -14,8 +14,6 @@ from interpulse.model.errors import PulsarError, ServiceNotReady
 from interpulse.model.names import TopicName
 from interpulse.storage.api import CommitConflict
 
-__all__ = ["KeyedExecutor"]
-
 log = logging.getLogger(__name__)
 
 R = TypeVar("R")

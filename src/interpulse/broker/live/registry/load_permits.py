@@ -7,8 +7,6 @@ from collections import deque
 from collections.abc import Callable
 from types import TracebackType
 
-__all__ = ["LoadPermits"]
-
 
 class LoadPermits:
     """The permits of loads: each runs inside ``async with permits:``. Waiting ones continue in order."""

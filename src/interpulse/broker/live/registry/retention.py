@@ -14,8 +14,6 @@ from interpulse.model.ids import Position
 from interpulse.model.policies.retention_policies import RetentionPolicies
 from interpulse.storage.api import LedgerRecord
 
-__all__ = ["trim_before"]
-
 _MEGABYTE = 1024 * 1024
 
 

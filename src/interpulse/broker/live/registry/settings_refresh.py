@@ -12,8 +12,6 @@ from interpulse.broker.live.settings import TopicSettings
 from interpulse.model.errors import PulsarError
 from interpulse.model.names import NamespaceName, TopicName
 
-__all__ = ["SettingsRefresh"]
-
 log = logging.getLogger(__name__)
 
 

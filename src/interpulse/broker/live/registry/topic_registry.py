@@ -47,16 +47,6 @@ from interpulse.storage.api import Change, Delete, Log, LogListener, LogNotFound
 from interpulse.storage.cas import advance_counter
 from interpulse.storage.cursors.cursor_store import CursorStore, RecordedCursors, read_cursor_names
 
-__all__ = [
-    "AnyTopic",
-    "DeleteCheck",
-    "OpenRule",
-    "RegistrySettings",
-    "TopicOwnership",
-    "TopicRegistry",
-    "TopicStores",
-]
-
 
 class TopicOwnership(Protocol):
     """The interface of this broker's bundles for the registry."""

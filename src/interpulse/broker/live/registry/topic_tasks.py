@@ -15,8 +15,6 @@ from interpulse.in_turns import Turn
 from interpulse.model.errors import NoRoomLeft, PulsarError
 from interpulse.model.names import TopicName
 
-__all__ = ["TOPICS_AT_ONCE", "AnyTopic", "TaskPeriods", "TopicTasks", "loaded_in_turns", "topics_in_turns"]
-
 log = logging.getLogger(__name__)
 
 AnyTopic = Topic | NonPersistentTopic

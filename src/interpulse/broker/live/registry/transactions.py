@@ -8,8 +8,6 @@ from interpulse.model.names import TopicName
 from interpulse.storage.api import MetadataStore
 from interpulse.storage.cursors.cursor_store import read_cursor_names
 
-__all__ = ["refuse_transactions"]
-
 
 async def refuse_transactions(metadata: MetadataStore, topic: TopicName) -> None:
     """Raise NotAllowed for a topic with transactions, before it is changed.

@@ -9,8 +9,6 @@ from interpulse.broker.live.topic.topic import Topic
 from interpulse.model.ids import EARLIEST, LATEST, Position
 from interpulse.storage.api import LedgerRecord
 
-__all__ = ["expire", "expire_subscriptions", "free_disk_space", "maintain", "trim"]
-
 log = logging.getLogger(__name__)
 
 

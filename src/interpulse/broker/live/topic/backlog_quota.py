@@ -30,8 +30,6 @@ from interpulse.rules.backlog_quota import age_kept_ms, bytes_kept, described, e
 from interpulse.storage.api import Log
 from interpulse.storage.cursors.cursor_records import COMPACTION_CURSOR
 
-__all__ = ["BacklogKeeper", "BacklogOwner"]
-
 log = logging.getLogger(__name__)
 
 

@@ -12,8 +12,6 @@ from interpulse.model.ids import Position
 from interpulse.storage.api import CompactedLedger
 from interpulse.storage.cursors.cursor_records import COMPACTED_LEDGER, COMPACTION_CURSOR, CursorRecord
 
-__all__ = ["CompactionPointer"]
-
 
 class CompactionPointer:
     """The pointer; see `interpulse.storage.api.CompactedPointer`."""

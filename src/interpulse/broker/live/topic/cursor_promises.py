@@ -8,8 +8,6 @@ from collections.abc import Callable
 
 from interpulse.wire.commands.cursor_promise import HELD_S
 
-__all__ = ["CursorPromises"]
-
 
 class CursorPromises:
     """The promises of one replication cursor. The first is assumed: the topic's previous broker may have given it."""

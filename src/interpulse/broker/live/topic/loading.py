@@ -14,8 +14,6 @@ from interpulse.model.names import TopicName
 from interpulse.storage.api import Log, LogListener
 from interpulse.storage.cursors.cursor_records import COMPACTION_CURSOR, DEDUPLICATION_CURSOR, CursorRecord
 
-__all__ = ["load_topic"]
-
 
 class _LogListener:
     """The listener of a log from its opening on. Its topic, which needs the log, is set a little later."""

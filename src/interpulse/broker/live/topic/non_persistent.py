@@ -41,8 +41,6 @@ from interpulse.model.ids import EARLIEST, MessageId, Position
 from interpulse.model.names import TopicName
 from interpulse.model.topics import SubscriptionMeasure
 
-__all__ = ["NonPersistentSubscription", "NonPersistentTopic"]
-
 _NOWHERE = Position(0, 0)
 
 

@@ -10,8 +10,6 @@ from interpulse.broker.live.requests import SubType
 from interpulse.broker.live.stats import TrafficMeter
 from interpulse.broker.live.topic.publish_stats import PublishedTopic, publish_stats
 
-__all__ = ["ShownSubscription", "ShownTopic", "internal_stats", "stats", "subscription_stats"]
-
 _NOTHING_STORED: Final[dict[str, Any]] = {
     "averageMsgSize": 0.0,
     "msgChunkPublished": False,

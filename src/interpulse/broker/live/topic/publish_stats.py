@@ -10,8 +10,6 @@ from interpulse.broker.live.stats import TrafficMeter, sum_of
 from interpulse.broker.live.topic.topic_limits import TopicLimits
 from interpulse.model.topics import TopicMeasure
 
-__all__ = ["PublishedTopic", "producers_by_name", "publish_measure", "publish_stats", "published_by_all"]
-
 
 class PublishedTopic(Protocol):
     """The interface of a topic for these statistics."""

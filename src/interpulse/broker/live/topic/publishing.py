@@ -27,8 +27,6 @@ from interpulse.model.ids import EARLIEST, Position
 from interpulse.model.names import TopicName
 from interpulse.storage.api import Log, LogTerminated
 
-__all__ = ["PublishedTo", "Publishing", "deliveries_of"]
-
 _new = tuple.__new__
 _position_of, _producer_of = attrgetter("position"), attrgetter("producer")
 

@@ -10,8 +10,6 @@ from interpulse.broker.live.requests import SubscribeRequest
 from interpulse.model.errors import NotAllowed
 from interpulse.model.policies.messaging_policies import SubscribeRate
 
-__all__ = ["SubscribeLimits"]
-
 _REMEMBERED_MAX = 10_000
 """Limit for remembered consumers; above it, idle ones are forgotten, else the first half."""
 

@@ -34,8 +34,6 @@ from interpulse.model.ids import MessageId, Position
 from interpulse.storage.cursors.cursor_records import CursorRecord
 from interpulse.wire.ack_sets import mask_of
 
-__all__ = ["Subscription", "SubscriptionOwner"]
-
 _NO_NUMBERS: Final[Mapping[str, int]] = {}
 
 

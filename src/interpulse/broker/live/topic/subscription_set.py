@@ -22,8 +22,6 @@ from interpulse.model.ids import EARLIEST, MessageId, Position
 from interpulse.rules.limits import check_consumers_of_topic, check_subscriptions
 from interpulse.storage.cursors.cursor_records import COMPACTION_CURSOR, DEDUPLICATION_CURSOR, CursorRecord
 
-__all__ = ["SubscriptionSet", "stored_subscription_names"]
-
 _NAME_LENGTH_MAX = 1_000
 """Limit for names: with a topic's name it must fit into the line of an HTTP request, encoded."""
 

@@ -14,8 +14,6 @@ from interpulse.broker.live.topic.subscription import Subscription
 from interpulse.model.ids import Position
 from interpulse.model.topics import SubscriptionMeasure
 
-__all__ = ["delayed_bytes", "internal_stats", "measure", "sent", "stats"]
-
 _NO_DRAINING = {"drainingHashesCount": 0, "drainingHashesClearedTotal": 0, "drainingHashesUnackedMessages": 0}
 
 

@@ -49,8 +49,6 @@ from interpulse.model.names import TopicName
 from interpulse.storage.api import FenceCause, Log, LogFenced, MetadataFull, StorageFull
 from interpulse.storage.cursors.cursor_records import COMPACTION_CURSOR, DEDUPLICATION_CURSOR
 
-__all__ = ["Topic"]
-
 log = logging.getLogger(__name__)
 
 _new = tuple.__new__

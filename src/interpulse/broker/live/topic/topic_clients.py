@@ -10,8 +10,6 @@ from interpulse.broker.live.producing.producer_set import ProducerSet
 from interpulse.model.errors import PreconditionFailed, PulsarError, ServiceNotReady
 from interpulse.model.names import TopicName
 
-__all__ = ["ConsumedSubscription", "TopicClients"]
-
 
 class ConsumedSubscription(Protocol):
     """The interface of a subscription for disconnecting consumers."""

@@ -21,8 +21,6 @@ from interpulse.rules.limits import (
     check_subscription_type,
 )
 
-__all__ = ["TopicLimits"]
-
 
 class TopicLimits:
     """The limits of one topic. Without limits until the first `use`."""

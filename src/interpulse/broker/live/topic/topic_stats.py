@@ -29,8 +29,6 @@ from interpulse.model.topics import SubscriptionMeasure
 from interpulse.storage.api import CompactedLedger, Log
 from interpulse.storage.cursors.cursor_records import COMPACTED_LEDGER, COMPACTION_CURSOR, DEDUPLICATION_CURSOR
 
-__all__ = ["NO_REPLICATION", "ShownTopic", "add_earliest_times", "internal_stats", "measure", "stats"]
-
 _NEVER_IN_TOPICS = dict.fromkeys(
     (
         "abortedTxnCount",

@@ -18,8 +18,6 @@ from interpulse.model.permissions import Principal
 from interpulse.rules.listeners import plan_listeners
 from interpulse.serving.web_pages import KnownHosts
 
-__all__ = ["IGNORED_FIELDS_HEADER", "AdminCalls", "SentCall", "known_hosts", "no_body"]
-
 logger = logging.getLogger(__name__)
 
 _READING: Final = ("GET", "HEAD", "OPTIONS")

@@ -22,16 +22,6 @@ from interpulse.model.errors import NotFound, PreconditionFailed
 from interpulse.model.names import TopicName, encode_local_name
 from interpulse.rules.lookup import LookupTarget
 
-__all__ = [
-    "answers_of_partitions",
-    "at_owner",
-    "by_partition",
-    "joined_lists",
-    "joined_objects",
-    "or_at_peer",
-    "redirect_to",
-]
-
 _ASKED_AT_ONCE: Final = 16
 
 Join = Callable[[Mapping[TopicName, Any]], Answer]

@@ -12,8 +12,6 @@ from interpulse.broker.rest.http.routing import MethodNotAllowed, Router
 from interpulse.model.errors import NotFound
 from interpulse.serving.web_pages import KnownHosts, check_origin
 
-__all__ = ["AuthorizationFilter"]
-
 _ORIGINAL_PRINCIPAL = "X-Original-Principal"
 
 

@@ -33,31 +33,6 @@ from interpulse.model.policies import catalogue as kinds
 from interpulse.model.policies.catalogue import OF_NAMESPACES, PolicyAtLevel
 from interpulse.model.policies.policy_kinds import Kind as PolicyKind
 
-__all__ = [
-    "AUTO_SUBSCRIPTION_CREATION",
-    "AUTO_TOPIC_CREATION",
-    "BACKLOG_QUOTA",
-    "BATCH_LOOKUP",
-    "CLUSTER",
-    "DELAYED_DELIVERY",
-    "DISPATCH_RATE",
-    "FAILURE_DOMAIN",
-    "INACTIVE_TOPICS",
-    "ISOLATION_POLICY",
-    "MESSAGE_POSITION",
-    "NAMESPACE_POLICIES",
-    "NEW_SUBSCRIPTION",
-    "PARTITIONED_TOPIC",
-    "PERSISTENCE",
-    "POLICY_BODIES",
-    "PUBLISH_RATE",
-    "RESET_POSITION",
-    "RETENTION",
-    "SCHEMA",
-    "SUBSCRIBE_RATE",
-    "TENANT",
-]
-
 _OWN_STATE: Final = "the broker keeps it by itself"
 
 TENANT: Final = Body("a tenant", {"adminRoles": STRINGS, "allowedClusters": STRINGS})

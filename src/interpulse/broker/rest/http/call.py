@@ -33,24 +33,6 @@ from interpulse.model.names import PERSISTENT, NamespaceName, TopicName
 from interpulse.model.numbers import LONG_MAX, read_integer
 from interpulse.model.permissions import Principal
 
-__all__ = [
-    "DONE",
-    "NAMESPACE_PATH",
-    "TOPIC_PATH",
-    "UNSET",
-    "Answer",
-    "Call",
-    "Handler",
-    "RequiredPermission",
-    "Route",
-    "answer_changes",
-    "answer_json",
-    "answer_many",
-    "answer_pages",
-    "answer_text",
-    "not_negative",
-]
-
 _JSON: Final = "application/json"
 _BODY: Final = "The body"
 _BAD_ESCAPE: Final = re.compile(r"%(?![0-9a-fA-F]{2})")

@@ -34,8 +34,6 @@ from interpulse.serving.address_events import FailedAuthentications
 if TYPE_CHECKING:
     from interpulse.broker.ownership.other_brokers import OtherBrokers
 
-__all__ = ["RestContext"]
-
 
 @dataclass(frozen=True, slots=True)
 class RestContext:

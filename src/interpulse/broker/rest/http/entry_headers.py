@@ -18,8 +18,6 @@ from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.entries import ParsedEntry
 from interpulse.wire.ids import signed
 
-__all__ = ["entry_headers"]
-
 Headers = dict[str, str | tuple[str, ...]]
 
 

@@ -17,31 +17,6 @@ from typing import Any, Final, TypeVar
 from interpulse.model.errors import InvalidRequest
 from interpulse.model.numbers import INT_MAX, LONG_MAX, read_integer
 
-__all__ = [
-    "ANY",
-    "FLAG",
-    "INTEGER",
-    "LONG",
-    "LONGS",
-    "NUMBER",
-    "OBJECT",
-    "STRING",
-    "STRINGS",
-    "STRINGS_BY_NAME",
-    "STRINGS_BY_NAME_TWICE",
-    "STRING_MAP",
-    "WORD",
-    "Body",
-    "Kind",
-    "Objects",
-    "SpelledNumber",
-    "Unoffered",
-    "checked_fields",
-    "checked_value",
-    "each",
-    "one",
-]
-
 _SHOWN_MAX: Final = 100
 T = TypeVar("T")
 

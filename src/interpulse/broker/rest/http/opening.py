@@ -4,23 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 
-from interpulse.broker.live.registry.topic_registry import AnyTopic
+from interpulse.broker.live.registry.topic_tasks import AnyTopic
 from interpulse.broker.live.topic.topic import Topic
 from interpulse.broker.rest.http.call import Call
 from interpulse.in_turns import sorted_in_turns
 from interpulse.model.errors import OperationNotAllowed
 from interpulse.model.names import PERSISTENT, Domain, TopicName
 from interpulse.model.topics import Requester, TopicKind
-
-__all__ = [
-    "each_name",
-    "existing_partitions",
-    "listed_topics",
-    "open_each",
-    "open_persistent",
-    "open_single",
-    "open_topic",
-]
 
 
 async def open_topic(call: Call, name: TopicName) -> AnyTopic:

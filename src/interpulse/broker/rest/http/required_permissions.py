@@ -11,17 +11,6 @@ from interpulse.broker.rest.http.call import Call, RequiredPermission
 from interpulse.model.errors import AuthorizationError, TenantNotFound, Unauthorized
 from interpulse.model.permissions import NamespaceOperation, Principal, TopicOperation
 
-__all__ = [
-    "any_role",
-    "on_namespace",
-    "on_policy",
-    "on_topic",
-    "open_to_all",
-    "super_user",
-    "tenant_admin",
-    "tenant_itself",
-]
-
 
 async def open_to_all(authorization: Authorization, principal: Principal, call: Call) -> None:
     """Allow every caller, even without credentials."""

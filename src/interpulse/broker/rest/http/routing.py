@@ -14,8 +14,6 @@ from interpulse.broker.rest.http.call import Route
 from interpulse.model.errors import NotFound
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT
 
-__all__ = ["MethodNotAllowed", "Router", "spelled_out"]
-
 
 class MethodNotAllowed(Exception):
     """The path exists, but not with this method."""

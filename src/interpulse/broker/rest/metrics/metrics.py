@@ -12,8 +12,6 @@ from interpulse.broker.rest.metrics.metrics_replication import write_replication
 from interpulse.broker.rest.metrics.metrics_topics import write_topics
 from interpulse.serving.exposition import CONTENT_TYPE, Exposition
 
-__all__ = ["ROUTES"]
-
 
 async def get_metrics(call: Call) -> Answer:
     context, page = call.context, Exposition()

@@ -21,8 +21,6 @@ from interpulse.storage.meters.histogram import Histogram
 from interpulse.storage.meters.metadata_meter import MetadataMeter
 from interpulse.storage.segments.disk_space import DiskSpace
 
-__all__ = ["write_broker"]
-
 _QUANTILES: Final = (0.5, 0.75, 0.95, 0.99, 0.999, 1.0)
 _PUBLISH_QUANTILES: Final = (0.0, 0.5, 0.95, 0.99, 0.999, 0.9999, 1.0)
 

@@ -8,8 +8,6 @@ from interpulse.serving.exposition import Exposition
 from interpulse.storage.meters.histogram import Histogram
 from interpulse.storage.meters.write_meter import WrittenEntries
 
-__all__ = ["Buckets", "WriteFamilies", "wait_buckets"]
-
 _WAITS: Final = ("le_0_5", "le_1", "le_5", "le_10", "le_20", "le_50", "le_100", "le_200", "le_1000")
 _SIZES: Final = ("le_128", "le_512", "le_1_kb", "le_2_kb", "le_4_kb", "le_16_kb", "le_100_kb", "le_1_mb")
 _OVERFLOWS: Final = ("overflow", "le_overflow")

@@ -8,8 +8,6 @@ from interpulse.broker.live.measures import LimitMeasure
 from interpulse.model.policies.messaging_policies import DESTINATION_STORAGE, MESSAGE_AGE
 from interpulse.serving.exposition import Exposition, Kind, labelled
 
-__all__ = ["QUOTA_TYPES", "write_limits"]
-
 Row = tuple[str, Kind, str]
 
 _OF_TOPIC: Final[tuple[Row, ...]] = (

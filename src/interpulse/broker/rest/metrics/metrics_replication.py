@@ -13,8 +13,6 @@ from interpulse.broker.replication.replication_supervisor import JobState
 from interpulse.broker.replication.replication_survey import ReplicationSurvey, Survey
 from interpulse.serving.exposition import Exposition, labelled
 
-__all__ = ["write_replication"]
-
 _TOPICS: Final = "Topics and partitions by the state of their replication."
 
 

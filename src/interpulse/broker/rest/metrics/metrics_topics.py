@@ -22,8 +22,6 @@ from interpulse.model.topics import SubscriptionMeasure, TopicMeasure
 from interpulse.serving.exposition import Exposition, Kind, labelled
 from interpulse.storage.meters.write_meter import WrittenEntries
 
-__all__ = ["SERIES_OWNERS_MAX", "write_topics"]
-
 SERIES_OWNERS_MAX: Final = 20_000
 """Topics and subscriptions that are shown one by one; a page of more takes seconds to make."""
 

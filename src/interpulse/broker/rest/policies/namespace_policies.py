@@ -16,8 +16,6 @@ from interpulse.rules.effective_policies import LEGACY_STRATEGIES, LEGACY_STRATE
 from interpulse.rules.policy_changes import namespace_with_policy, namespace_with_quota
 from interpulse.rules.policy_checks import check_backlog_quota, check_schema_switch, check_strategy
 
-__all__ = ["ROUTES"]
-
 _AUTO_UPDATE: Final = "allow_auto_update_schema"
 
 

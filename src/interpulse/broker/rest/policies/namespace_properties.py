@@ -9,8 +9,6 @@ from interpulse.broker.rest.http.call import DONE, NAMESPACE_PATH, UNSET, Answer
 from interpulse.broker.rest.http.required_permissions import on_policy
 from interpulse.model.policies.namespace_policies import NamespacePolicies
 
-__all__ = ["ROUTES"]
-
 
 async def get_all(call: Call) -> Answer:
     return answer_json(dict(await _properties(call)))

@@ -16,8 +16,6 @@ from interpulse.model.policies.policy_kinds import Kind
 from interpulse.rules.checks_by_kind import Limits, check_value
 from interpulse.rules.policy_checks import check_quota_type
 
-__all__ = ["answer_policy", "policy_handler", "policy_limits", "policy_value", "quota_type"]
-
 
 def policy_limits(call: Call) -> Limits:
     """Return the broker's settings that limit policies."""

@@ -9,8 +9,6 @@ from interpulse.broker.rest.http.required_permissions import on_policy
 from interpulse.rules.effective_policies import topic_level
 from interpulse.rules.replication import effective_replication_clusters
 
-__all__ = ["ROUTES"]
-
 
 async def get_clusters(call: Call) -> Answer:
     """Return the clusters set for the topic, or with ``applied`` the ones in force."""

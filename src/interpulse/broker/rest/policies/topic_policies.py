@@ -17,8 +17,6 @@ from interpulse.rules.effective_policies import namespace_level, topic_level
 from interpulse.rules.policy_changes import topic_with_policy, topic_with_quota
 from interpulse.rules.policy_checks import check_backlog_quota
 
-__all__ = ["ROUTES"]
-
 
 async def get_policy(entry: PolicyAtLevel, call: Call) -> Answer:
     """Return the topic's own policy, or with ``applied`` the policy in force."""

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from interpulse.client.client import Client
     from interpulse.client.consuming.reader import Reader
 
-__all__ = ["ChangeEvents"]
-
 log = logging.getLogger(__name__)
 
 _READ_SECONDS_MAX: Final = 30.0

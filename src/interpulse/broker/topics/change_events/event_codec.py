@@ -18,8 +18,6 @@ from interpulse.model.errors import MetadataError, NotAllowed
 from interpulse.model.names import TopicName
 from interpulse.model.policies.topic_policies import TopicPolicies
 
-__all__ = ["decode_policies", "encode_policies", "event_key", "parse_event_key"]
-
 _EVERYWHERE: Final = "__G__"
 _NEVER_NULL: Final[Mapping[str, Any]] = {
     "backLogQuotaMap": {},

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from interpulse.client.consuming.reader import Reader
     from interpulse.client.messages import Message
 
-__all__ = ["Levels", "read_levels"]
-
 log = logging.getLogger(__name__)
 
 _MESSAGE_MS_MAX: Final = 5_000

@@ -11,8 +11,6 @@ from typing import Any, Final, TypeAlias
 
 from interpulse.model.schemas import SchemaInfo, SchemaType
 
-__all__ = ["EVENT_SCHEMA", "POLICY_FIELDS"]
-
 _Type: TypeAlias = str | dict[str, Any]
 
 _EVENTS: Final = "org.apache.pulsar.common.events"

@@ -8,7 +8,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from interpulse.broker.live.registry import backlog_operations
-from interpulse.broker.live.registry.topic_registry import AnyTopic, TopicRegistry
+from interpulse.broker.live.registry.topic_registry import TopicRegistry
+from interpulse.broker.live.registry.topic_tasks import AnyTopic
 from interpulse.broker.live.topic.subscription import Subscription
 from interpulse.broker.live.topic.topic import Topic
 from interpulse.broker.ownership.ownership import Bundle
@@ -29,8 +30,6 @@ from interpulse.storage.api import Change
 
 if TYPE_CHECKING:
     from interpulse.broker.ownership.other_brokers import OtherBrokers
-
-__all__ = ["Bundles"]
 
 _LOADS_MAX: Final = 32
 

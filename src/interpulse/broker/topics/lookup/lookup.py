@@ -46,8 +46,6 @@ from interpulse.rules.lookup import (
 )
 from interpulse.rules.topic_view import NamespaceStanding
 
-__all__ = ["BatchLimits", "BatchLookup", "Lookups"]
-
 # Topics checked in one turn of the event loop; other clients run between turns.
 _EXISTENCE_AT_ONCE: Final = 64
 _NAMES_MAX: Final = 20_000  # some 300 bytes each; beyond that the cache is cleared

@@ -12,8 +12,6 @@ from typing import Final
 from interpulse.model.errors import InvalidTopicName
 from interpulse.model.names import TopicName
 
-__all__ = ["TopicPattern", "without_domain"]
-
 _MEMORY_BYTES_MAX: Final = 8 * 1024 * 1024
 
 

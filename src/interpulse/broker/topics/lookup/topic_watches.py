@@ -21,8 +21,6 @@ from interpulse.model.names import PERSISTENT, NamespaceName, TopicName
 from interpulse.storage.api import MetadataStore
 from interpulse.storage.metadata.session_bounded import with_waiting_reads
 
-__all__ = ["TopicWatch", "TopicWatches"]
-
 log = logging.getLogger(__name__)
 Spawn = Callable[[Coroutine[Any, Any, None]], None]
 _SLASHES_IN_RECORD_KEY = 5  # /managed-ledgers/tenant/namespace/domain/topic; keys of cursors have one more

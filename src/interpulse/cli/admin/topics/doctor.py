@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
     from interpulse.replication.topic_doctor import Attempt, Contents, Examination, TopicDoctor, Treatment
 
-__all__ = ["doctor"]
-
 _KINDS: Final = [kind.value for kind in Disagreement]
 _SHOWN_MAX: Final = 5
 """The number of deletions, and of topics that a deletion would lose, that are shown."""

@@ -16,8 +16,6 @@ from interpulse.terminal.output import print_lines, print_pairs, print_value
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
 
-__all__ = ["LOOKUP_COMMANDS"]
-
 _topic = click.argument("topic", type=TOPIC)
 _sort_by_broker = click.option("-s", "--sort-by-broker", is_flag=True, help="List the topics of each broker.")
 

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from interpulse.client.admin.topics import ExaminePosition
     from interpulse.client.messages import Message
 
-__all__ = ["MESSAGE_COMMANDS", "describe_message", "hex_dump"]
-
 MESSAGE_COMMANDS: list[click.Command] = []
 """Every command of this module."""
 

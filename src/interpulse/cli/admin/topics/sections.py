@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-__all__ = ["SECTIONS"]
-
 SECTIONS: Final[Mapping[str, str]] = {
     "Create, change and delete": "create create-partitioned-topic update-partitioned-topic create-missed-partitions "
     "update-properties get-properties remove-properties delete delete-partitioned-topic",

@@ -15,8 +15,6 @@ from interpulse.model.names import Domain, NamespaceName, TopicName
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
 
-__all__ = ["matching_topics", "topic_named", "topics_of_file"]
-
 _FORM = re.compile(r"(persistent|non-persistent)://([^/]+/[^/]+)/.+")
 
 

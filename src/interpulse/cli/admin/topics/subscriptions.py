@@ -19,8 +19,6 @@ from interpulse.terminal.output import is_wide, print_json, print_lines, print_v
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
 
-__all__ = ["SUBSCRIPTION_COMMANDS"]
-
 SUBSCRIPTION_COMMANDS: list[click.Command] = []
 """Every command of this module."""
 

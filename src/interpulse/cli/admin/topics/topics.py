@@ -30,8 +30,6 @@ from interpulse.terminal.output import is_wide, print_json, print_lines, print_p
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
 
-__all__ = ["topics"]
-
 _topic = click.argument("topic", type=TOPIC)
 _force = click.option("-f", "--force", is_flag=True, help="Close producers and consumers first.")
 _schema_too = click.option(

@@ -16,8 +16,6 @@ from interpulse.terminal.output import print_text, print_value
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
 
-__all__ = ["UPKEEP_COMMANDS"]
-
 UPKEEP_COMMANDS: list[click.Command] = []
 """Every command of this module."""
 

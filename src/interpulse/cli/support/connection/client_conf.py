@@ -14,8 +14,6 @@ import click
 
 from interpulse.terminal.lazy import nearest_name
 
-__all__ = ["OBEYED", "VARIABLE", "read_client_conf"]
-
 VARIABLE: Final = "PULSAR_CLIENT_CONF"
 """Environment variable that names the file."""
 

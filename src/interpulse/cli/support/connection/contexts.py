@@ -19,8 +19,6 @@ import click
 
 from interpulse.terminal.lazy import nearest_name
 
-__all__ = ["CONTEXT_KEYS", "CONTEXT_VARIABLE", "Contexts", "chosen_context", "contexts_path", "holds_secret"]
-
 CONTEXT_VARIABLE: Final = "INTERPULSE_CONTEXT"
 """Environment variable that chooses a context."""
 

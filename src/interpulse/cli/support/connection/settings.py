@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from interpulse.client.credentials import Credentials
     from interpulse.client.tls import TlsOptions
 
-__all__ = ["ConnectionSettings"]
-
 _LOCAL = (None, "pulsar://localhost:6650", "pulsar://127.0.0.1:6650")
 _OF_A_CLUSTER = (
     "webServiceUrl",

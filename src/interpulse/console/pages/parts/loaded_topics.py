@@ -9,8 +9,6 @@ from interpulse.console.broker_facts import BrokerFacts, LoadedTopic
 from interpulse.console.pages.parts.paging import TopRows
 from interpulse.console.pages.parts.visible_namespaces import VisibleNamespaces
 
-__all__ = ["LoadedTopics", "WorstRow", "WorstSubscription", "look_at_loaded"]
-
 _WORST: Final = 5
 
 

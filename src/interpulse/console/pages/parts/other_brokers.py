@@ -12,8 +12,6 @@ from interpulse.console.web.addresses import page_url
 from interpulse.model.brokers import ListenerAddresses, address_for
 from interpulse.model.errors import PulsarError
 
-__all__ = ["Answers", "BrokerLink", "Silent", "answers_of", "links_to_others"]
-
 T = TypeVar("T")
 
 _SECONDS_MAX: Final = 5.0

@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
-__all__ = ["PAGES_MAX", "PAGE_ROWS", "PageOf", "TopRows", "page_of"]
-
 T = TypeVar("T")
 
 PAGE_ROWS: Final = 50

@@ -10,8 +10,6 @@ from typing import Any, Final
 from interpulse.model.policies.topic_policies import TopicPolicies, TopicPolicyRecord
 from interpulse.rules.effective_policies import effective_policies, topic_level
 
-__all__ = ["PolicyRow", "policy_rows"]
-
 TOPIC: Final = "topic"
 EVERYWHERE: Final = "topic, on all its clusters"
 NAMESPACE: Final = "namespace"

@@ -8,8 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-__all__ = ["Batch", "CatchUp", "Remedy", "Row", "Summary", "batch_of", "catch_up", "order", "remedy_of", "row_of"]
-
 REPLICATING: Final = "REPLICATING"
 _URGENCY: Final = {"HELD": 0, "DISCONNECTED": 1, "PROVISIONING": 2, REPLICATING: 3, "DISABLED": 4, "NOT_APPLICABLE": 5}
 _EXPANSION: Final = re.compile(r"\(topics update-partitioned-topic (.+) -p (\d{1,9}), here\)")

@@ -12,8 +12,6 @@ from interpulse.rules.decision import AskRemotes, Decision
 from interpulse.rules.topic_view import NamespaceStanding, TopicView, existence
 from interpulse.rules.topics import decide_lookup, decide_open, decide_partitions
 
-__all__ = ["AutoCreation", "Ground", "Way", "ground", "ways"]
-
 GOOD: Final = "good"
 WARN: Final = "warn"
 BAD: Final = "bad"

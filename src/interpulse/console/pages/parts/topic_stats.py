@@ -15,8 +15,6 @@ from interpulse.model.errors import NotFound, PulsarError
 from interpulse.model.names import TopicName
 from interpulse.rules.lookup import LookupTarget
 
-__all__ = ["PartStats", "stats_elsewhere"]
-
 _PARTS_MAX: Final = 2_000
 
 

@@ -10,8 +10,6 @@ from interpulse.console.broker_facts import BrokerFacts, LoadedTopic
 from interpulse.in_turns import Turn
 from interpulse.model.names import TopicName
 
-__all__ = ["Sample", "SubscriptionRow", "TopicTotals", "loaded_parts", "totals_of"]
-
 
 @dataclass(slots=True)
 class SubscriptionRow:

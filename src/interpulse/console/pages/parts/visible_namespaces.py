@@ -8,8 +8,6 @@ from interpulse.console.visit import Visit
 from interpulse.console.web.addresses import admin_path, namespace_path
 from interpulse.model.names import PERSISTENT, NamespaceName
 
-__all__ = ["VisibleNamespaces", "to_list_topics", "to_see_replication"]
-
 
 class VisibleNamespaces:
     """Answers True for namespaces whose ``path`` the visitor may read. Each namespace is checked once."""

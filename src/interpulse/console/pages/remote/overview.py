@@ -9,8 +9,6 @@ from interpulse.console.visit import Visit
 from interpulse.model.errors import PulsarError
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, NamespaceName
 
-__all__ = ["RemoteOverviewModel", "build"]
-
 
 @dataclass(frozen=True, slots=True)
 class RemoteOverviewModel:

@@ -8,8 +8,6 @@ from typing import Any, Final
 
 from interpulse.console.visit import Visit
 
-__all__ = ["RemoteTopicModel", "build"]
-
 _ROWS_MAX: Final = 500
 
 

@@ -12,8 +12,6 @@ from pathlib import Path
 from interpulse.model.ids import Position
 from interpulse.spark.offsets import StreamOffset
 
-__all__ = ["committed_positions"]
-
 
 def committed_positions(checkpoint: Path) -> Mapping[str, Position]:
     """Return the end of the newest completed micro-batch by topic-partition; empty if there is none.

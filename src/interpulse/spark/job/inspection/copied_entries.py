@@ -13,8 +13,6 @@ from interpulse.replication.copy import source_positions
 from interpulse.spark.writing.target.broker_target import last_position
 from interpulse.wire import pulsar_api_pb2 as pb
 
-__all__ = ["CopiedEntry", "copied_entries", "last_copied"]
-
 _TAILS: Final = (100, 10_000, None)
 """Numbers of last entries to look at, None for all: others may have published behind the last copy."""
 _BUFFER_BYTES: Final = 1 << 20

@@ -16,8 +16,6 @@ from interpulse.spark.job.source_backlog import cursor_position, entries_after
 from interpulse.spark.job.source_kind import cursor_name
 from interpulse.wire.commands.cursor_promise import REPLICATION_CURSORS
 
-__all__ = ["CONNECTED", "KEPT", "LEFT", "Cursor", "find_cursors", "remove_cursors"]
-
 CONNECTED: Final = "connected"
 KEPT: Final = "kept"
 LEFT: Final = "left"

@@ -25,8 +25,6 @@ from interpulse.spark.job.pipeline_config import (
 )
 from interpulse.spark.job.selection import RemoteSelection, check_start, partitions_of
 
-__all__ = ["plan_at_target", "print_begins", "print_plan"]
-
 _UNREACHABLE = (NotConnected, OperationTimeout)
 
 

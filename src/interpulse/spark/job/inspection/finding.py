@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-__all__ = ["Finding"]
-
 
 class Finding(IntEnum):
     """Exit codes of commands that inspect without copying, from good to bad."""

@@ -22,8 +22,6 @@ from interpulse.spark.job.source_backlog import Backlog, SourceBacklog, cursor_p
 from interpulse.spark.job.source_kind import cursor_name
 from interpulse.spark.job.start import first_message
 
-__all__ = ["Inspection", "Standing", "at_once"]
-
 _ASKED_AT_ONCE: Final = 16
 _TARGET_S: Final = 10.0
 T = TypeVar("T")

@@ -9,8 +9,6 @@ from interpulse.spark.job.inspection.finding import Finding
 from interpulse.spark.job.inspection.inspection import Inspection, Standing
 from interpulse.spark.job.pipeline_config import PipelineConfig
 
-__all__ = ["lag_as_lines", "lag_as_text", "lag_fields", "lag_sum", "measure_lag"]
-
 _SHOWN: Final = 50
 
 

@@ -17,8 +17,6 @@ from interpulse.spark.job.pipeline_config import PipelineConfig, PipelineConfigE
 from interpulse.spark.job.routes.route import Route
 from interpulse.spark.job.source_backlog import cursor_position, last_entry
 
-__all__ = ["Begin", "Takeover", "find_begins", "move_cursors", "open_cursors"]
-
 _LOOK_S: Final = 0.1
 _LOOKS: Final = 300
 

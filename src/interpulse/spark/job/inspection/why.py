@@ -18,8 +18,6 @@ from interpulse.spark.job.routes.route import Route
 from interpulse.spark.job.selection import RemoteSelection, partitions_of
 from interpulse.spark.state_files import HeldRange
 
-__all__ = ["explain"]
-
 
 async def explain(config: PipelineConfig, topic: TopicName) -> tuple[Finding, list[str]]:
     """Return the lines of the answer, for every cluster that the topic is copied to.

@@ -14,8 +14,6 @@ from interpulse.spark.job.reports.report import Records
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
 
-__all__ = ["BatchSpans"]
-
 _EXPORT_MS_MAX: Final = 2000
 
 

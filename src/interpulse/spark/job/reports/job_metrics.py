@@ -12,8 +12,6 @@ from interpulse.clock import now_ms
 from interpulse.model.names import TopicName
 from interpulse.spark.job.reports.report import Records
 
-__all__ = ["JobMetrics"]
-
 _PREFIX: Final = "interpulse_spark"
 _WORST: Final = 50
 _PHASES_S: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)

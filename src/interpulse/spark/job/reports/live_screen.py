@@ -16,8 +16,6 @@ from rich.text import Text
 
 from interpulse.spark.job.reports.report import Records
 
-__all__ = ["LiveScreen", "screen"]
-
 _TOPICS_SHOWN: Final = 10
 _STYLES: Final = {"REPLICATING": "green", "PROVISIONING": "yellow", "HELD": "red", "DISCONNECTED": "red"}
 

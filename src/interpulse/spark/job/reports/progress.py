@@ -21,8 +21,6 @@ from pyspark.sql.streaming.listener import (
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.spark.offsets import StreamOffset, entries_between
 
-__all__ = ["BatchProgress", "ProgressListener", "TopicLag", "read_progress"]
-
 
 @dataclass(frozen=True)
 class TopicLag:

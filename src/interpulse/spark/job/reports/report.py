@@ -7,8 +7,6 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-__all__ = ["JsonLines", "Records", "Report"]
-
 Records = Sequence[Mapping[str, Any]]
 """Status records of topic-partitions, as in the admin API."""
 

@@ -9,8 +9,6 @@ from typing import Any
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.spark.job.selection import partitions_of
 
-__all__ = ["UnusableRemote"]
-
 
 @dataclass(frozen=True)
 class UnusableRemote:

@@ -14,8 +14,6 @@ from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.policies.messaging_policies import DispatchRate
 from interpulse.spark.reading.throttle import Rate
 
-__all__ = ["DispatchRates"]
-
 log = logging.getLogger(__name__)
 
 _ASK_SINGLY_EVERY_S: Final = 10.0

@@ -23,8 +23,6 @@ from interpulse.model.policies.messaging_policies import QuotaType
 from interpulse.model.policies.topic_policies import TopicPolicies
 from interpulse.spark.state_files import write_atomically
 
-__all__ = ["GlobalPolicies"]
-
 log = logging.getLogger(__name__)
 
 _PAUSE_S: Final = 30.0

@@ -12,8 +12,6 @@ from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig
 from interpulse.spark.lanes import lane_name, merged_lane_name, replicator_lane_name
 from interpulse.spark.state_files import LaneFiles
 
-__all__ = ["Emit", "Route"]
-
 Emit = Callable[[dict[str, Any]], None]
 """Function that takes an event, which the job prints as a line of JSON."""
 

@@ -13,8 +13,6 @@ from interpulse.spark.job.reports.progress import BatchProgress
 from interpulse.spark.job.routes.route import Route
 from interpulse.spark.job.source_backlog import Backlog, SourceBacklog, cursor_position
 
-__all__ = ["RouteLag"]
-
 _SILENCE_S: Final = 3.0
 _ASKED_IN_A_TURN: Final = 200
 _ASKED_AT_ONCE: Final = 16

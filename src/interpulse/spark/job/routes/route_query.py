@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-__all__ = ["QueryFailure", "RouteQuery", "sink_options", "source_options"]
-
 log = logging.getLogger(__name__)
 
 _BACKOFF_FIRST_S: Final = 1.0

@@ -9,8 +9,6 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-__all__ = ["CopyRate", "RouteRates"]
-
 _WINDOW_S: Final = 10.0
 
 

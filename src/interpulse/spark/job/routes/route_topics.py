@@ -49,8 +49,6 @@ from interpulse.spark.writing.target.broker_target import lane_start
 from interpulse.spark.writing.target.target_topics import check_deduplicating, ensure_deduplication
 from interpulse.wire.commands.cursor_promise import REPLICATION_CURSORS
 
-__all__ = ["JobEnds", "RouteTopics", "TopicState"]
-
 _HELD_FIRST_S: Final = 0.1
 _HELD_MAX_S: Final = 60.0
 _VERIFY_EVERY_S: Final = 10.0

@@ -18,8 +18,6 @@ from interpulse.client.session import Session
 from interpulse.model.errors import PulsarError
 from interpulse.model.names import TopicName
 
-__all__ = ["TargetPresence"]
-
 log = logging.getLogger(__name__)
 
 _OPEN_MS: Final = 5_000

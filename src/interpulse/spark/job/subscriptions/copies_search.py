@@ -10,8 +10,6 @@ from interpulse.model.ids import EARLIEST, Position
 from interpulse.spark.job.inspection.copied_entries import CopiedEntry
 from interpulse.spark.job.source_backlog import last_entry, ledger_counts
 
-__all__ = ["Found", "LogPlaces", "Probe", "last_copy_upto"]
-
 Probe = Callable[[Position, Position], Awaitable[CopiedEntry | None]]
 """Function that returns the first copy in ``(after, upto]``, or None: others may have published there as well."""
 

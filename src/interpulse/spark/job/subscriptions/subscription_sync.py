@@ -23,8 +23,6 @@ from interpulse.spark.job.routes.route import Emit, Route
 from interpulse.spark.job.source_backlog import cursor_position
 from interpulse.spark.job.subscriptions.copies_search import LogPlaces, last_copy_upto
 
-__all__ = ["SubscriptionSync", "synchronized"]
-
 log = logging.getLogger(__name__)
 
 _AT_ONCE: Final = 8

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.spark.offsets import entries_between
 
-__all__ = ["EndsSeen", "deleted_topic_loss", "trimmed_ledger_loss"]
-
 
 @dataclass
 class EndsSeen:

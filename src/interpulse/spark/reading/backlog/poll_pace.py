@@ -5,8 +5,6 @@ from __future__ import annotations
 import random
 from typing import Final
 
-__all__ = ["PollPace"]
-
 _STRETCH_MAX: Final = 8
 _REST_SECONDS_MAX: Final = 300.0
 """Longest rest, after which the topic-partition is asked anyway. Rests are spread over the second half of it."""

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 
 from interpulse.spark.reading.read_options import ReadOptions
 
-__all__ = ["waits_for_more"]
-
 
 def waits_for_more(
     options: ReadOptions, unread: Mapping[str, int], bytes_per_entry: Mapping[str, int], oldest_ms: float

@@ -14,8 +14,6 @@ from interpulse.model.ids import Position
 from interpulse.model.names import TopicName
 from interpulse.spark.reading.ranges.splitting import Ledger
 
-__all__ = ["ledger_is_there", "ledger_tables"]
-
 _CONCURRENT_MAX: Final = 16
 
 

@@ -30,8 +30,6 @@ from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.hashing import java_string_hash, murmur3_hash
 from interpulse.wire.ids import message_id_from_wire
 
-__all__ = ["CLOCK_SLACK_MS", "Interval", "Narrowing", "narrowed_by"]
-
 CLOCK_SLACK_MS: Final = 300_000
 """Tolerance of publish times, which come from producers' clocks: a message may follow one with a later time."""
 

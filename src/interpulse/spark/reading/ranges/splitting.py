@@ -10,8 +10,6 @@ from typing import Final, NamedTuple
 from interpulse.model.ids import Position
 from interpulse.spark.offsets import TopicRange, entries_between
 
-__all__ = ["Ledger", "SplitHints", "split_ranges"]
-
 _USUAL_BYTES: Final = 1024
 
 

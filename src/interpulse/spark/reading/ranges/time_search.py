@@ -11,8 +11,6 @@ from interpulse.client.session import Session
 from interpulse.model.ids import Position
 from interpulse.model.names import TopicName
 
-__all__ = ["positions_before"]
-
 _CONCURRENT_MAX: Final = 64
 
 

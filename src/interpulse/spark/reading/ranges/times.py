@@ -7,8 +7,6 @@ from collections.abc import Collection, Mapping
 from interpulse.spark.offsets import check_points_named, point_of
 from interpulse.spark.options.option import OptionError
 
-__all__ = ["check_not_late", "times_of"]
-
 
 def times_of(times: int | Mapping[str, int] | None, topics: Collection[str]) -> dict[str, int]:
     """Return the times of topic-partitions. Raise OptionError for topics that are not read."""

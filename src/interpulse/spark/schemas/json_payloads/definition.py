@@ -9,16 +9,6 @@ from typing import Any, Final
 from interpulse.spark.options.option import OptionError
 from interpulse.spark.schemas.avro_columns import parse_definition
 
-__all__ = [
-    "JAVA_MILLIS",
-    "JAVA_SECONDS",
-    "is_of_java",
-    "is_pairs",
-    "non_null_branches",
-    "parse_json_definition",
-    "resolved_types",
-]
-
 JAVA_MILLIS: Final = frozenset({"java.util.Date", "java.sql.Date", "java.sql.Timestamp"})
 """Java classes that are empty records in Avro and that Jackson writes as milliseconds since 1970."""
 JAVA_SECONDS: Final = frozenset({"java.time.OffsetDateTime", "java.time.ZonedDateTime"})

@@ -14,8 +14,6 @@ from interpulse.spark.schemas.json_payloads.definition import (
 )
 from interpulse.spark.schemas.json_payloads.values import Fraction, JsonMisfit, ReadValue, kind_name, value_reader
 
-__all__ = ["json_reader"]
-
 _JSON: Final = json.JSONDecoder(parse_float=Fraction)
 
 

@@ -19,8 +19,6 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from interpulse.spark.schemas.json_payloads.definition import JAVA_MILLIS, JAVA_SECONDS
 
-__all__ = ["Fraction", "JsonMisfit", "ReadValue", "kind_name", "value_reader"]
-
 ReadValue: TypeAlias = Callable[[Any], Any]
 """Makes what Arrow takes of a value of JSON that is not null. Raises JsonMisfit."""
 

@@ -20,8 +20,6 @@ from interpulse.spark.schemas.json_payloads.definition import (
 )
 from interpulse.spark.schemas.json_payloads.values import JsonMisfit, kind_name
 
-__all__ = ["json_writer"]
-
 _Write: TypeAlias = Callable[[Any], str]
 """Function that writes the JSON of a value other than null. Raises JsonMisfit."""
 

@@ -25,9 +25,6 @@ from interpulse.spark.writing.target.target_schemas import TargetSchemas
 from interpulse.spark.writing.target.target_topics import TargetTopics, check_takes_entries, is_deduplicating
 from interpulse.wire.ids import signed
 
-__all__ = ["BrokerTarget", "SenderLane", "lane_start", "last_position"]
-
-
 _TAIL: Final = 100
 """The entries to look back for the first one of an earlier attempt, if the topic does not de-duplicate."""
 

@@ -8,8 +8,6 @@ from interpulse.model.errors import MetadataError
 from interpulse.model.names import TopicName
 from interpulse.spark.topic_map import TopicMap
 
-__all__ = ["TargetSchemas"]
-
 
 class TargetSchemas:
     """Registers each schema on the target for its first entry, and caches the target's version."""

@@ -20,8 +20,6 @@ from interpulse.model.names import NamespaceName, TopicName
 from interpulse.replication.provision import TopicHeld
 from interpulse.spark.processes.process_client import patiently
 
-__all__ = ["TargetTopics", "check_deduplicating", "check_takes_entries", "ensure_deduplication", "is_deduplicating"]
-
 _DEDUPLICATING: Final = (None, "enabled", "initialized", "recovering")
 
 

@@ -17,9 +17,9 @@ from interpulse.broker.access.setup import Access, build_access
 from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.config.dynamic_config import DynamicConfig
 from interpulse.broker.inconsistencies import InconsistencyCounters
+from interpulse.broker.live.api import TopicSettings as LiveSettings
 from interpulse.broker.live.registry.topic_registry import RegistrySettings, TopicRegistry, TopicStores
 from interpulse.broker.live.registry.topic_tasks import TaskPeriods
-from interpulse.broker.live.settings import TopicSettings as LiveSettings
 from interpulse.broker.ownership.own_access import OwnAccess
 from interpulse.broker.ownership.ownership import Ownership, this_broker
 from interpulse.broker.replication.remote_topics import RemoteTopics

@@ -8,9 +8,8 @@ from typing import Any
 from interpulse.broker.binary.schemas import requested_schema
 from interpulse.broker.binary.transport.command_connection import CommandConnection
 from interpulse.broker.binary.transport.sinks import BinaryConsumerSink, OpenConsumer
-from interpulse.broker.live.api import LiveTopic
-from interpulse.broker.live.dispatch.hash_ring import sticky_sharing
-from interpulse.broker.live.requests import InitialPosition, KeyRange, KeySharing, SubscribeRequest, SubType
+from interpulse.broker.live.api import InitialPosition, KeyRange, KeySharing, LiveTopic, SubscribeRequest, SubType
+from interpulse.broker.live.dispatch.sticky_keys import sticky_sharing
 from interpulse.model.errors import ConsumerNotFound, MetadataError, PulsarError, ServiceNotReady
 from interpulse.model.ids import MessageId, Position
 from interpulse.model.names import TopicName

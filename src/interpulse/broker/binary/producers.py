@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from interpulse.broker.binary.schemas import requested_schema
 from interpulse.broker.binary.transport.command_connection import CommandConnection
 from interpulse.broker.binary.transport.sinks import BinaryProducerSink, OpenProducer
-from interpulse.broker.live.requests import AccessMode, InitialPosition, ProducerRequest
+from interpulse.broker.live.api import AccessMode, InitialPosition, ProducerRequest
 from interpulse.model.errors import AlreadyExists, ChecksumError, NoRoomLeft, NotAllowed, ServiceNotReady
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import version_to_bytes

@@ -1,20 +1,198 @@
-"""The interface between the front ends and the live objects.
+"""The interface between the front ends and the live objects: requests, settings, deliveries and sinks.
 
-The front ends call :class:`LiveTopic`, :class:`LiveProducer` and :class:`LiveConsumer`; the live objects answer through
-the two sinks that a front end passes when it opens a producer or a consumer. Everything happens in the event loop.
-Calls into a sink are plain calls: a sink collects output and never blocks, never raises and never calls back into the
-topic.
+Front ends have checked the permissions of their requests. The live objects answer through the two sinks that a front
+end passes when it opens a producer or a consumer. Everything happens in the event loop. Calls into a sink are plain
+calls: a sink collects output and never blocks, never raises and never calls back into the topic.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import Any, NamedTuple, Protocol
 
-from interpulse.broker.live.requests import InitialPosition, ProducerRequest, SubscribeRequest
 from interpulse.model.errors import PulsarError
 from interpulse.model.ids import MessageId, Position
 from interpulse.model.names import TopicName
+from interpulse.model.policies.messaging_policies import (
+    BacklogQuota,
+    DelayedDelivery,
+    DispatchRate,
+    PublishRate,
+    SubscribeRate,
+)
+from interpulse.model.policies.retention_policies import InactiveTopicPolicies, RetentionPolicies
+
+
+class SubType(IntEnum):
+    """The type of a subscription, with the numbers of the binary protocol."""
+
+    EXCLUSIVE = 0
+    SHARED = 1
+    FAILOVER = 2
+    KEY_SHARED = 3
+
+    @property
+    def label(self) -> str:
+        """Pulsar's spelling in statistics and messages."""
+        return _SUB_TYPE_LABELS[self]
+
+
+_SUB_TYPE_LABELS = ("Exclusive", "Shared", "Failover", "Key_Shared")
+
+
+class AccessMode(IntEnum):
+    """The access mode of a producer; the numbers of the binary protocol."""
+
+    SHARED = 0
+    EXCLUSIVE = 1
+    WAIT_FOR_EXCLUSIVE = 2
+    EXCLUSIVE_WITH_FENCING = 3
+
+
+class InitialPosition(IntEnum):
+    """The start of a new durable subscription; the numbers of the binary protocol."""
+
+    LATEST = 0
+    EARLIEST = 1
+
+
+class KeyRange(NamedTuple):
+    """A range of sticky key slots, both ends included."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class KeySharing:
+    """The keys of a Key_Shared consumer: its own ranges (sticky), or a share of all without ranges."""
+
+    sticky_ranges: tuple[KeyRange, ...] = ()
+    out_of_order_allowed: bool = False
+
+    @property
+    def mode(self) -> str:
+        """Pulsar's spelling in statistics and messages."""
+        return "STICKY" if self.sticky_ranges else "AUTO_SPLIT"
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerRequest:
+    """A PRODUCER command, already checked for access and schema.
+
+    ``name`` None or "" asks for a generated one. A client that reconnects sends the generated name back with
+    ``user_provided_name`` False and a higher ``epoch``.
+    """
+
+    producer_id: int
+    name: str | None = None
+    user_provided_name: bool = True
+    epoch: int = 0
+    access_mode: AccessMode = AccessMode.SHARED
+    topic_epoch: int | None = None
+    encrypted: bool = False
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    address: str = ""
+    client_version: str = ""
+    remote: bool = False
+    """True for the replicator of another cluster."""
+
+    by_source_position: bool = False
+    """True if the client expects source positions in the receipts of entries that name one (feature flag 6)."""
+
+    remote_cluster: str | None = None
+    """The cluster in a replicator's name: such a producer counts for no limit, and is listed separately."""
+
+
+@dataclass(frozen=True, slots=True)
+class SubscribeRequest:
+    """A SUBSCRIBE command, already checked for access and schema.
+
+    ``start_message_id`` is what the client sent, with negative numbers as such (``MessageId(-1, -1)`` = earliest,
+    both 2^63-1 = latest); it counts for non-durable subscriptions only.
+    """
+
+    consumer_id: int
+    subscription: str
+    sub_type: SubType = SubType.EXCLUSIVE
+    consumer_name: str = ""
+    priority_level: int = 0
+    durable: bool = True
+    start_message_id: MessageId | None = None
+    start_rollback_seconds: int = 0
+    initial_position: InitialPosition = InitialPosition.LATEST
+    read_compacted: bool = False
+    replicate_state: bool = False
+    properties: Mapping[str, str] = field(default_factory=dict)
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    key_sharing: KeySharing = field(default_factory=KeySharing)
+    epoch: int = 0
+    address: str = ""
+    client_version: str = ""
+    auto_consume: bool = False
+    """True for the schema AUTO_CONSUME: the consumer reads messages by the topic's schemas."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSettings:
+    """The effective policies of one topic; replaced as a whole when a policy changes.
+
+    A rate without limit is None and a count without limit 0, so that a topic can skip the work.
+    """
+
+    deduplication_enabled: bool = False
+    deduplication_entries_interval: int = 1000
+    deduplication_snapshot_seconds: int = 0
+    """Seconds that an entry may wait for a snapshot; 0 = until enough entries wait."""
+
+    retention: RetentionPolicies = field(default_factory=RetentionPolicies)
+    message_ttl_seconds: int = 0
+    subscription_expiration_minutes: int = 0
+    """Time without a consumer after which a durable subscription is deleted; 0 = never."""
+
+    auto_subscription_creation_allowed: bool = True
+    deduplication_inactivity_minutes: int = 360
+    remote_clusters: tuple[str, ...] = ()
+    replication_cursors_opened: bool = True
+    """True to retain everything for remote clusters from the start; else from the job's first request on."""
+
+    inactive_topics: InactiveTopicPolicies = field(default_factory=InactiveTopicPolicies)
+    publish_rate: PublishRate | None = None
+    dispatch_rate: DispatchRate | None = None
+    """The rate of the whole topic."""
+
+    subscription_dispatch_rate: DispatchRate | None = None
+    """The rate of each subscription."""
+
+    subscribe_rate: SubscribeRate | None = None
+    backlog_quotas: Mapping[str, BacklogQuota] = field(default_factory=dict)
+    """Quotas in force, by type: `DESTINATION_STORAGE` or `MESSAGE_AGE`."""
+
+    backlog_ages_shown: bool = False
+    """True to look up the age of each subscription's backlog together with the quotas."""
+
+    max_producers: int = 0
+    max_consumers: int = 0
+    max_consumers_per_subscription: int = 0
+    max_subscriptions: int = 0
+    max_unacked_per_consumer: int = 0
+    max_unacked_per_subscription: int = 0
+    delayed_delivery: DelayedDelivery | None = None
+    """The delays that messages may ask for. None: messages are delivered immediately."""
+
+    compaction_threshold_bytes: int = 0
+    """New bytes that start a compaction automatically; 0 = never."""
+    compaction_keeps_keyless: bool = False
+    """True if messages without a key survive compaction."""
+
+    encryption_required: bool = False
+    subscription_types_enabled: frozenset[str] | None = None
+    """Enabled labels of `SubType`; None = all."""
+
+    max_message_size: int = 0
+    """Bytes, below the broker's own maximum; 0 = only that one applies."""
 
 
 class Delivery(NamedTuple):

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
-from interpulse.broker.live.read_buffer_limiter import ReadBufferLimiter
+from interpulse.broker.live.shared_reads import ReadBufferLimiter
 from interpulse.broker.metadata.layout import Layout
 from interpulse.model.broker_entry_metadata import BrokerEntryFields
 from interpulse.model.names import TopicName

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Final, Literal, NamedTuple
 
-from interpulse.broker.live.measures import Measured
+from interpulse.broker.live.metrics import Measured
 from interpulse.model.names import TopicName
 from interpulse.model.policies.messaging_policies import DESTINATION_STORAGE, MESSAGE_AGE
 

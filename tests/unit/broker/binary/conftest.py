@@ -12,10 +12,9 @@ from interpulse.broker.access.setup import Access
 from interpulse.broker.binary.handlers import HANDLERS
 from interpulse.broker.binary.transport.connection import ClientConnection
 from interpulse.broker.binary.transport.context import ConnectionLimits
-from interpulse.broker.binary.transport.pending_publishes import PublishBuffer
+from interpulse.broker.binary.transport.reading import PublishBuffer
 from interpulse.broker.inconsistencies import InconsistencyCounters
-from interpulse.broker.live.api import LastMessage
-from interpulse.broker.live.requests import ProducerRequest, SubscribeRequest
+from interpulse.broker.live.api import LastMessage, ProducerRequest, SubscribeRequest
 from interpulse.broker.ownership.ownership import SoleOwner
 from interpulse.broker.topics.lookup.lookup import BatchLimits, Lookups
 from interpulse.broker.topics.lookup.topic_patterns import TopicPattern

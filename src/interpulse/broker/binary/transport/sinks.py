@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from interpulse.broker.binary.transport.output import Output
-from interpulse.broker.binary.transport.pending_publishes import PendingPublishes, ProducerPublishes
+from interpulse.broker.binary.transport.reading import PendingPublishes, ProducerPublishes
 from interpulse.broker.live.api import Delivery, LiveConsumer, LiveProducer, LiveTopic
 from interpulse.model.errors import PulsarError
 from interpulse.wire import commands

@@ -6,19 +6,17 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from interpulse.broker.live.api import SubscribeRequest, SubType, TopicSettings
 from interpulse.broker.live.cursor import Cursor
-from interpulse.broker.live.dispatch.consumer import Consumer
-from interpulse.broker.live.dispatch.consumer_choice import choose_active
+from interpulse.broker.live.dispatch.consumer import Consumer, choose_active
 from interpulse.broker.live.dispatch.consumer_selector import ConsumerSelector
 from interpulse.broker.live.dispatch.delayed_entries import DelayedEntries
 from interpulse.broker.live.dispatch.entry_feed import FeedSource
-from interpulse.broker.live.dispatch.hash_ring import overlapping
 from interpulse.broker.live.dispatch.key_selector import KeySelector
 from interpulse.broker.live.dispatch.round_robin_selector import RoundRobinSelector
 from interpulse.broker.live.dispatch.shared import SharedDispatch
 from interpulse.broker.live.dispatch.single_active import SingleActiveDispatch
-from interpulse.broker.live.requests import SubscribeRequest, SubType
-from interpulse.broker.live.settings import TopicSettings
+from interpulse.broker.live.dispatch.sticky_keys import overlapping
 from interpulse.model.errors import ConsumerBusy
 from interpulse.model.names import TopicName
 

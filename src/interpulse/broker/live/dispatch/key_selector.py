@@ -21,12 +21,9 @@ from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple, TypeVar
 
 from interpulse.broker.live.api import Delivery
-from interpulse.broker.live.dispatch.consumer import Consumer
-from interpulse.broker.live.dispatch.consumer_choice import covered_by
-from interpulse.broker.live.dispatch.consumer_selector import Assignments, Selection
-from interpulse.broker.live.dispatch.replays import Replays
-from interpulse.broker.live.dispatch.seen_slots import SeenSlots
-from interpulse.broker.live.dispatch.sticky_keys import StickyKeys
+from interpulse.broker.live.dispatch.consumer import Consumer, covered_by
+from interpulse.broker.live.dispatch.consumer_selector import Assignments, Replays, Selection
+from interpulse.broker.live.dispatch.sticky_keys import SeenSlots, StickyKeys
 from interpulse.broker.live.entry_metadata import sticky_slots_of
 from interpulse.model.ids import Position
 

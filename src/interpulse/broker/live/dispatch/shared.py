@@ -13,7 +13,7 @@ from itertools import chain, repeat
 from operator import itemgetter
 from typing import Any
 
-from interpulse.broker.live.api import Delivery
+from interpulse.broker.live.api import Delivery, SubType
 from interpulse.broker.live.cursor import Cursor
 from interpulse.broker.live.dispatch.consumer import Consumer
 from interpulse.broker.live.dispatch.consumer_selector import Assignments, ConsumerSelector
@@ -22,7 +22,6 @@ from interpulse.broker.live.dispatch.dispatch_limits import DispatchGate
 from interpulse.broker.live.dispatch.entry_feed import READ_ENTRIES_MAX, EntryFeed, FeedSource
 from interpulse.broker.live.dispatch.replay_reads import ReplayReads
 from interpulse.broker.live.entry_metadata import waiting_in
-from interpulse.broker.live.requests import SubType
 from interpulse.model.ids import Position
 from interpulse.rules.unacked import subscription_blocked
 from interpulse.wire.ack_sets import words_of

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from interpulse.broker.live.api import Delivery
+from interpulse.broker.live.api import Delivery, KeyRange, SubType
 from interpulse.broker.live.cursor import Cursor
-from interpulse.broker.live.dispatch.consumer import Consumer
-from interpulse.broker.live.dispatch.consumer_choice import covered_by
+from interpulse.broker.live.dispatch.consumer import Consumer, covered_by
 from interpulse.broker.live.dispatch.delayed_entries import DelayedEntries
 from interpulse.broker.live.dispatch.dispatch_limits import DispatchGate
 from interpulse.broker.live.dispatch.entry_feed import EntryFeed, FeedSource
-from interpulse.broker.live.dispatch.hash_ring import check_ranges
-from interpulse.broker.live.requests import KeyRange, SubType
+from interpulse.broker.live.dispatch.sticky_keys import check_ranges
 from interpulse.model.errors import ConsumerBusy
 from interpulse.model.ids import Position
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import repeat
 from typing import Any, Final, NamedTuple, Protocol
 
-from interpulse.broker.live.api import ProducerSink
+from interpulse.broker.live.api import AccessMode, ProducerRequest, ProducerSink
 from interpulse.broker.live.broker_entry_metadata import BrokerEntryInterceptor
 from interpulse.broker.live.entry_metadata import (
     MARKER,
@@ -15,10 +15,9 @@ from interpulse.broker.live.entry_metadata import (
     last_sequence_id_of,
     message_metadata_of,
 )
+from interpulse.broker.live.metrics import TrafficMeter
 from interpulse.broker.live.producing.deduplication import Deduplication, SequenceState, Verdict, source_number
 from interpulse.broker.live.producing.publish_limits import PublishLimits
-from interpulse.broker.live.requests import AccessMode, ProducerRequest
-from interpulse.broker.live.stats import TrafficMeter
 from interpulse.clock import iso_time
 from interpulse.model.errors import PersistenceError, ProducerFenced, PulsarError
 from interpulse.model.ids import EARLIEST, Position

@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
-from interpulse.broker.live.api import ProducerSink
+from interpulse.broker.live.api import AccessMode, ProducerRequest, ProducerSink
 from interpulse.broker.live.producing.producer import Producer, ProducerOwner
-from interpulse.broker.live.requests import AccessMode, ProducerRequest
 from interpulse.model.errors import NotAllowed, ProducerBusy, ProducerFenced, PulsarError
 from interpulse.model.numbers import LONG_MAX
 from interpulse.rules.limits import check_producers

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Container
 from typing import Protocol
 
+from interpulse.broker.live.api import TopicSettings
 from interpulse.broker.live.entry_metadata import entry_metadata_in, last_sequence_id_of, message_metadata_of
 from interpulse.broker.live.producing.deduplication import Deduplication, DeduplicationSnapshot
-from interpulse.broker.live.settings import TopicSettings
 from interpulse.broker.live.topic_state import TopicStateStore
 from interpulse.model.errors import PersistenceError
 from interpulse.model.ids import Position

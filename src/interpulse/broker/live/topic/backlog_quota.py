@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, Protocol
 
 from interpulse.broker.live.compaction.log_positions import LogPositions
+from interpulse.broker.live.log_search import bytes_after, position_leaving, publish_time_of
 from interpulse.broker.live.producing.producer_set import ProducerSet
-from interpulse.broker.live.timeline import bytes_after, position_leaving, publish_time_of
 from interpulse.broker.live.topic.subscription import Subscription
-from interpulse.broker.live.topic.topic_limits import TopicLimits
+from interpulse.broker.live.topic.topic_clients import TopicLimits
 from interpulse.model.errors import NotFound
 from interpulse.model.ids import Position
 from interpulse.model.names import TopicName

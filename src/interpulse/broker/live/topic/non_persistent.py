@@ -9,26 +9,31 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from interpulse.broker.live.api import ConsumerSink, Delivery, LastMessage, ProducerSink
-from interpulse.broker.live.compaction.compacted_reads import check_allowed
-from interpulse.broker.live.dispatch.consumer import Consumer
-from interpulse.broker.live.dispatch.consumer_choice import choose_active, share_out
+from interpulse.broker.live.api import (
+    ConsumerSink,
+    Delivery,
+    InitialPosition,
+    LastMessage,
+    ProducerRequest,
+    ProducerSink,
+    SubscribeRequest,
+    SubType,
+    TopicSettings,
+)
+from interpulse.broker.live.compaction.log_positions import check_allowed
+from interpulse.broker.live.dispatch.consumer import Consumer, choose_active, share_out
 from interpulse.broker.live.dispatch.dispatch_choice import make_way
 from interpulse.broker.live.dispatch.sticky_keys import StickyKeys
 from interpulse.broker.live.entry_metadata import EntryMetadata, sticky_slot_of
 from interpulse.broker.live.host import TopicHost
-from interpulse.broker.live.measures import LimitMeasure, Measured, summed
+from interpulse.broker.live.metrics import LimitMeasure, Measured, TrafficMeter, sum_of, summed
 from interpulse.broker.live.producing.deduplication import Deduplication, SequenceState
 from interpulse.broker.live.producing.producer import PendingPublish, Producer
 from interpulse.broker.live.producing.producer_set import ProducerSet
 from interpulse.broker.live.producing.publish_limits import PublishLimits, check_encrypted
-from interpulse.broker.live.requests import InitialPosition, ProducerRequest, SubscribeRequest, SubType
-from interpulse.broker.live.settings import TopicSettings
-from interpulse.broker.live.stats import TrafficMeter, sum_of
 from interpulse.broker.live.topic import non_persistent_stats
 from interpulse.broker.live.topic.publish_stats import publish_measure
-from interpulse.broker.live.topic.topic_clients import TopicClients
-from interpulse.broker.live.topic.topic_limits import TopicLimits
+from interpulse.broker.live.topic.topic_clients import TopicClients, TopicLimits
 from interpulse.model.errors import (
     ConsumerBusy,
     MetadataError,

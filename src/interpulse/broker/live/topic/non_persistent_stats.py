@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol
 
+from interpulse.broker.live.api import SubType
 from interpulse.broker.live.dispatch.consumer import Consumer
-from interpulse.broker.live.requests import SubType
-from interpulse.broker.live.stats import TrafficMeter
+from interpulse.broker.live.metrics import TrafficMeter
 from interpulse.broker.live.topic.publish_stats import PublishedTopic, publish_stats
 
 _NOTHING_STORED: Final[dict[str, Any]] = {

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from interpulse.broker.live.metrics import TrafficMeter, sum_of
 from interpulse.broker.live.producing.producer import Producer
 from interpulse.broker.live.producing.producer_set import ProducerSet
-from interpulse.broker.live.stats import TrafficMeter, sum_of
-from interpulse.broker.live.topic.topic_limits import TopicLimits
+from interpulse.broker.live.topic.topic_clients import TopicLimits
 from interpulse.model.topics import TopicMeasure
 
 

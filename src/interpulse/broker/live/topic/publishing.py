@@ -15,12 +15,12 @@ from typing import Protocol
 from interpulse.broker.live.api import Delivery
 from interpulse.broker.live.broker_entry_metadata import BrokerEntryInterceptor, TopicBrokerEntryMetadata
 from interpulse.broker.live.entry_metadata import EntryMetadata, EntryMetadataCache
+from interpulse.broker.live.metrics import TrafficMeter
 from interpulse.broker.live.producing.deduplication import Deduplication, SequenceState
 from interpulse.broker.live.producing.producer import PendingPublish, Producer
 from interpulse.broker.live.producing.producer_set import ProducerSet
 from interpulse.broker.live.producing.publish_limits import PublishLimits
 from interpulse.broker.live.producing.sequence_keeper import SequenceKeeper
-from interpulse.broker.live.stats import TrafficMeter
 from interpulse.broker.live.topic.topic_clients import TopicClients
 from interpulse.model.errors import PulsarError, TopicTerminated
 from interpulse.model.ids import EARLIEST, Position

@@ -7,10 +7,11 @@ it, the holder checks `deleted` first.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol
 
-from interpulse.broker.live.api import ConsumerSink, Delivery
+from interpulse.broker.live.api import ConsumerSink, Delivery, SubscribeRequest, SubType
 from interpulse.broker.live.compaction.log_positions import LogPositions
 from interpulse.broker.live.cursor import Cursor
 from interpulse.broker.live.dispatch.consumer import Consumer
@@ -24,15 +25,41 @@ from interpulse.broker.live.dispatch.dispatch_choice import (
 )
 from interpulse.broker.live.dispatch.dispatch_limits import DispatchGate
 from interpulse.broker.live.dispatch.shared import SharedDispatch
-from interpulse.broker.live.requests import SubscribeRequest, SubType
-from interpulse.broker.live.stats import TrafficMeter
-from interpulse.broker.live.timeline import bytes_after
-from interpulse.broker.live.topic.cursor_promises import CursorPromises
-from interpulse.broker.live.topic.topic_limits import TopicLimits
+from interpulse.broker.live.log_search import bytes_after
+from interpulse.broker.live.metrics import TrafficMeter
+from interpulse.broker.live.topic.topic_clients import TopicLimits
 from interpulse.model.errors import MetadataError, NotAllowed, PreconditionFailed
 from interpulse.model.ids import MessageId, Position
 from interpulse.storage.cursors.cursor_records import CursorRecord
 from interpulse.wire.ack_sets import mask_of
+from interpulse.wire.commands.cursor_promise import HELD_S
+
+
+class CursorPromises:
+    """The promises of one replication cursor. The first is assumed: the topic's previous broker may have given it."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._now = clock
+        self._until = clock() + HELD_S
+        self._settled_at = 0.0
+
+    def give(self) -> None:
+        """Note that a task receives the mark-delete position."""
+        self._until = self._now() + HELD_S
+
+    def cursor_moved(self) -> None:
+        """Note that the cursor moved. Tasks may send the entries that it passed until the current promises end."""
+        self._settled_at = self._until
+
+    @property
+    def seconds_left(self) -> float:
+        """The time until no task sends entries that the cursor has passed."""
+        return max(0.0, self._settled_at - self._now())
+
+    async def settled(self) -> None:
+        """Return when no task sends entries that the cursor passed before this call."""
+        await asyncio.sleep(self.seconds_left)
+
 
 _NO_NUMBERS: Final[Mapping[str, int]] = {}
 

@@ -13,30 +13,33 @@ from operator import attrgetter
 from typing import Any
 from weakref import proxy
 
-from interpulse.broker.live.api import ConsumerSink, LastMessage, ProducerSink
+from interpulse.broker.live.api import (
+    ConsumerSink,
+    InitialPosition,
+    LastMessage,
+    ProducerRequest,
+    ProducerSink,
+    SubscribeRequest,
+    TopicSettings,
+)
 from interpulse.broker.live.broker_entry_metadata import TopicBrokerEntryMetadata
-from interpulse.broker.live.compaction import compacted_reads
 from interpulse.broker.live.compaction.compaction import Compaction
-from interpulse.broker.live.compaction.log_positions import LogPositions
+from interpulse.broker.live.compaction.log_positions import LogPositions, check_allowed
 from interpulse.broker.live.dispatch.consumer import Consumer
 from interpulse.broker.live.entry_metadata import EntryMetadataCache
 from interpulse.broker.live.host import TopicHost
-from interpulse.broker.live.measures import Measured
+from interpulse.broker.live.metrics import Measured, TrafficMeter
 from interpulse.broker.live.producing.producer import Producer
 from interpulse.broker.live.producing.producer_set import ProducerSet
 from interpulse.broker.live.producing.publish_limits import check_encrypted
 from interpulse.broker.live.producing.sequence_keeper import SequenceKeeper
-from interpulse.broker.live.requests import InitialPosition, ProducerRequest, SubscribeRequest
-from interpulse.broker.live.settings import TopicSettings
 from interpulse.broker.live.shared_reads import SharedReads
-from interpulse.broker.live.stats import TrafficMeter
 from interpulse.broker.live.topic import topic_stats
 from interpulse.broker.live.topic.backlog_quota import BacklogKeeper
 from interpulse.broker.live.topic.publishing import Publishing, deliveries_of
 from interpulse.broker.live.topic.subscription import Subscription
 from interpulse.broker.live.topic.subscription_set import SubscriptionSet
-from interpulse.broker.live.topic.topic_clients import TopicClients
-from interpulse.broker.live.topic.topic_limits import TopicLimits
+from interpulse.broker.live.topic.topic_clients import TopicClients, TopicLimits
 from interpulse.broker.live.topic_state import TopicCounters, TopicStateStore
 from interpulse.model.errors import (
     PersistenceError,
@@ -208,7 +211,7 @@ class Topic:
     # --- subscribing
 
     async def subscribe(self, request: SubscribeRequest, sink: ConsumerSink) -> Consumer:
-        compacted_reads.check_allowed(request, is_persistent=True)
+        check_allowed(request, is_persistent=True)
         creation_allowed = self.settings.auto_subscription_creation_allowed
         return await self.subscription_set.subscribe(request, sink, creation_allowed=creation_allowed)
 

@@ -7,10 +7,9 @@ from typing import Any, Protocol
 
 from interpulse.broker.live.compaction.compaction import Compaction
 from interpulse.broker.live.compaction.log_positions import LogPositions
-from interpulse.broker.live.measures import NO_WAY, LimitMeasure, Measured, ReplicationMeasure, summed
+from interpulse.broker.live.log_search import bytes_after, publish_time_of
+from interpulse.broker.live.metrics import NO_WAY, LimitMeasure, Measured, ReplicationMeasure, sum_of, summed
 from interpulse.broker.live.producing.producer import Producer
-from interpulse.broker.live.stats import sum_of
-from interpulse.broker.live.timeline import bytes_after, publish_time_of
 from interpulse.broker.live.topic import subscription_stats
 from interpulse.broker.live.topic.backlog_quota import BacklogKeeper
 from interpulse.broker.live.topic.publish_stats import (

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from interpulse.broker.live.requests import AccessMode, ProducerRequest
+from interpulse.broker.live.api import AccessMode, ProducerRequest
 from interpulse.model.errors import NotAllowed, ProducerBusy, ProducerFenced
 
 EXCLUSIVE, WAIT, FENCING = AccessMode.EXCLUSIVE, AccessMode.WAIT_FOR_EXCLUSIVE, AccessMode.EXCLUSIVE_WITH_FENCING

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from interpulse.broker.live.requests import AccessMode, KeyRange, KeySharing
+from interpulse.broker.live.api import AccessMode, KeyRange, KeySharing
 from interpulse.model.errors import (
     ConsumerAssignError,
     ConsumerBusy,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from interpulse.broker.live.settings import TopicSettings
+from interpulse.broker.live.api import TopicSettings
 from interpulse.broker.live.topic.non_persistent import NonPersistentTopic
 from interpulse.broker.live.topic.publish_stats import publish_measure, publish_stats
 from interpulse.model.names import TopicName

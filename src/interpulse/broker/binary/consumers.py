@@ -8,8 +8,9 @@ from typing import Any
 from interpulse.broker.binary.schemas import requested_schema
 from interpulse.broker.binary.transport.command_connection import CommandConnection
 from interpulse.broker.binary.transport.sinks import BinaryConsumerSink, OpenConsumer
-from interpulse.broker.live.api import InitialPosition, KeyRange, KeySharing, LiveTopic, SubscribeRequest, SubType
+from interpulse.broker.live.api import InitialPosition, KeyRange, KeySharing, SubscribeRequest, SubType
 from interpulse.broker.live.dispatch.sticky_keys import sticky_sharing
+from interpulse.broker.live.registry.topic_tasks import AnyTopic
 from interpulse.model.errors import ConsumerNotFound, MetadataError, PulsarError, ServiceNotReady
 from interpulse.model.ids import MessageId, Position
 from interpulse.model.names import TopicName
@@ -203,7 +204,7 @@ async def _open(connection: CommandConnection, request: pb.CommandSubscribe) -> 
     sink.subscribed(request.consumer_id)
 
 
-def _is_active(live: LiveTopic, replicator_prefix: str) -> bool:
+def _is_active(live: AnyTopic, replicator_prefix: str) -> bool:
     """Return True if the topic holds messages, or has clients that define their schema.
 
     Replicators and consumers with AUTO_CONSUME do not define it.
@@ -213,7 +214,7 @@ def _is_active(live: LiveTopic, replicator_prefix: str) -> bool:
         return True
     if any(not publisher["producerName"].startswith(replicator_prefix) for publisher in stats["publishers"]):
         return True
-    return live.has_consumers_without_auto_consume
+    return live.clients.has_consumers_without_auto_consume
 
 
 def _live_request(

@@ -173,6 +173,7 @@ class FakeTopic:
         self.early_active: bool | None = None
         self.broker_entry_metadata_possible = False
         self.has_consumers_without_auto_consume = False
+        self.clients = self
 
     async def add_producer(self, request: ProducerRequest, sink: Any) -> FakeProducer:
         if self.gate is not None:

@@ -147,7 +147,7 @@ class ConsumerOwner(Protocol):
 
 
 class Consumer:
-    """A consumer; see `interpulse.broker.live.api.LiveConsumer`."""
+    """An open consumer. All calls after :meth:`close` are ignored."""
 
     def __init__(self, owner: ConsumerOwner, request: SubscribeRequest, sink: ConsumerSink) -> None:
         self.request = request
@@ -155,6 +155,7 @@ class Consumer:
         self.consumer_id = request.consumer_id
         self.name = request.consumer_name
         self.epoch = request.epoch
+        """The epoch in MESSAGE commands, by which the client drops messages sent before a full redelivery."""
         self.permits = 0
         """The number of messages that it may get now."""
         self.blocked = False
@@ -196,6 +197,7 @@ class Consumer:
     # --- calls of the front end
 
     def flow(self, permits: int) -> None:
+        """Grant ``permits`` more messages."""
         if self.closed:
             return
         self._granted += permits
@@ -205,22 +207,26 @@ class Consumer:
         self._owner.flow_granted()
 
     def resume(self) -> None:
+        """Continue deliveries: the sink is writable again."""
         if not self.closed:
             self._owner.flow_granted()
 
     def acknowledge(self, *positions: Position, ack_set: Sequence[int] = ()) -> None:
+        """Acknowledge entries, or those messages of a single batch whose bit is 0 in ``ack_set``."""
         if not self.closed:
             self._last_acknowledged_ms = self._now_ms()
             self.acknowledged.messages += len(positions)
             self._owner.acknowledge(self, positions, ack_set)
 
     def acknowledge_cumulative(self, position: Position, ack_set: Sequence[int] = ()) -> None:
+        """Acknowledge everything up to this entry; raises NotAllowed on Shared and Key_Shared."""
         if not self.closed:
             self._last_acknowledged_ms = self._now_ms()
             self.acknowledged.messages += 1
             self._owner.acknowledge_upto(position, ack_set)
 
     def redeliver(self, positions: Sequence[Position] = (), epoch: int | None = None) -> None:
+        """Send these entries again. Without entries, or for an unshared type, send everything unacknowledged."""
         if self.closed:
             return
         if epoch is not None:
@@ -236,10 +242,12 @@ class Consumer:
         await self._owner.seek_to_time(publish_time_ms)
 
     async def unsubscribe(self, force: bool = False) -> None:
+        """Delete the subscription; raises MetadataError if others are connected and it is not forced."""
         self._check_open()
         await self._owner.unsubscribe(self, force=force)
 
     def close(self) -> None:
+        """Close the consumer after its client left. Others get the entries that it has not acknowledged."""
         if not self.closed:
             self.closed = True
             self._owner.remove(self)
@@ -308,7 +316,7 @@ class Consumer:
         self.permits = 0 if self.blocked else min(self._granted, limit - self.unacknowledged)
 
     def close_by_broker(self) -> None:
-        """Have the client reconnect."""
+        """Close the consumer, and have the client subscribe again."""
         if not self.closed:
             self.close()
             self.sink.consumer_closed(self.consumer_id)
@@ -320,6 +328,7 @@ class Consumer:
     # --- statistics
 
     def stats(self) -> dict[str, Any]:
+        """Return Pulsar's ConsumerStats as JSON; also the source of CONSUMER_STATS_RESPONSE."""
         request = self.request
         return {
             "msgRateOut": self.out.message_rate,

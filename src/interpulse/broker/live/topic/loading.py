@@ -121,6 +121,7 @@ async def load_topic(
 
 async def _restore(topic: Topic, host: TopicHost, state: TopicStateStore) -> None:
     await topic.broker_entry_metadata.begin(host.broker_entry_fields, topic.now_ms)
+    topic.publishing.broker_entry_interceptor = topic.broker_entry_metadata.interceptor
     stored = await state.read_cursors()
     snapshot = stored.pop(DEDUPLICATION_CURSOR, None)
     if host.layout.shared:

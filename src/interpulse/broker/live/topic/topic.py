@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Coroutine, Mapping
-from operator import attrgetter
 from typing import Any
 from weakref import proxy
 
@@ -28,7 +27,7 @@ from interpulse.broker.live.compaction.log_positions import LogPositions, check_
 from interpulse.broker.live.dispatch.consumer import Consumer
 from interpulse.broker.live.entry_metadata import EntryMetadataCache
 from interpulse.broker.live.host import TopicHost
-from interpulse.broker.live.metrics import Measured, TrafficMeter
+from interpulse.broker.live.metrics import Measured
 from interpulse.broker.live.producing.producer import Producer
 from interpulse.broker.live.producing.producer_set import ProducerSet
 from interpulse.broker.live.producing.publish_limits import check_encrypted
@@ -54,12 +53,9 @@ from interpulse.storage.cursors.cursor_records import COMPACTION_CURSOR, DEDUPLI
 
 log = logging.getLogger(__name__)
 
-_new = tuple.__new__
-_position_of, _producer_of = attrgetter("position"), attrgetter("producer")
-
 
 class Topic:
-    """A persistent topic; see `interpulse.broker.live.api.LiveTopic`. Only `load_topic` creates it."""
+    """A persistent topic. Only `load_topic` creates it."""
 
     __slots__ = (
         "__dict__",  # stays empty: a dictionary of all attributes takes 2 kB per topic; tests replace methods
@@ -126,15 +122,7 @@ class Topic:
         self._host = host
         self._state = state
         self._terminating = 0  # running calls
-        self.publishing = Publishing(
-            seen,
-            topic_log,
-            self.clients,
-            self.producers,
-            self.sequences,
-            self.entry_metadata,
-            self.broker_entry_metadata,
-        )
+        self.publishing = Publishing(seen)
         self.compaction = Compaction(seen, host.compaction_permits)
         self._use_limits()
 
@@ -180,6 +168,7 @@ class Topic:
     # --- producing
 
     async def add_producer(self, request: ProducerRequest, sink: ProducerSink) -> Producer:
+        """Open a producer; raises ProducerBusy, ProducerFenced, TopicTerminated, ServiceNotReady."""
         self.check_open()
         if self.log.terminated:
             raise TopicTerminated(f"Topic {self.name} was already terminated")
@@ -194,15 +183,12 @@ class Topic:
         return producer
 
     @property
-    def published(self) -> TrafficMeter:
-        return self.publishing.published
-
-    @property
     def entries_added(self) -> int:
         return self.publishing.entries_added
 
     @property
     def broker_entry_metadata_possible(self) -> bool:
+        """True if entries may begin with broker entry metadata, which not every client understands."""
         return self.broker_entry_metadata.possible
 
     async def last_message(self, *, read_compacted: bool = False) -> LastMessage:
@@ -211,6 +197,7 @@ class Topic:
     # --- subscribing
 
     async def subscribe(self, request: SubscribeRequest, sink: ConsumerSink) -> Consumer:
+        """Open a consumer; raises ConsumerBusy, SubscriptionNotFound, NotAllowed, ServiceNotReady."""
         check_allowed(request, is_persistent=True)
         creation_allowed = self.settings.auto_subscription_creation_allowed
         return await self.subscription_set.subscribe(request, sink, creation_allowed=creation_allowed)
@@ -224,10 +211,15 @@ class Topic:
         properties: Mapping[str, str] | None = None,
         replicate_state: bool = False,
     ) -> None:
+        """Create a durable subscription without a consumer; raises AlreadyExists."""
         self.check_open()
         await self.subscription_set.create(subscription, position, initial, properties, replicate_state=replicate_state)
 
     async def delete_subscription(self, subscription: str, *, force: bool = False) -> None:
+        """Delete a subscription.
+
+        Raises SubscriptionNotFound, or PreconditionFailed if consumers are connected and it is not forced.
+        """
         await self.subscription(subscription).delete(force=force)
 
     def subscription(self, name: str) -> Subscription:
@@ -235,6 +227,7 @@ class Topic:
         return self.subscription_set.get(name)
 
     def subscription_names(self) -> list[str]:
+        """Return all names but those of replication cursors, sorted."""
         return sorted(name for name in self.subscriptions if self.remote_of(name) is None)
 
     def backlog_names(self) -> list[str]:
@@ -248,6 +241,11 @@ class Topic:
         return self.subscription(subscription).cursor.mark_delete
 
     def promised_position(self, cursor: str) -> Position | None:
+        """Return the mark-delete position for a task that copies from this replication cursor.
+
+        It comes with the promise of `wire/commands/cursor_promise.py`. None if it is no replication cursor; raises
+        SubscriptionNotFound.
+        """
         if self.remote_of(cursor) is None:
             return None
         source = self.subscription(cursor)
@@ -263,10 +261,6 @@ class Topic:
     @property
     def consumer_count(self) -> int:
         return self.subscription_set.consumer_count
-
-    @property
-    def has_consumers_without_auto_consume(self) -> bool:
-        return self.clients.has_consumers_without_auto_consume
 
     def cursor_changed(self, subscription: Subscription) -> None:
         self._host.cursors_changed(self)
@@ -349,8 +343,7 @@ class Topic:
 
     def tick(self, seconds: float) -> None:
         """Compute the rates of the last period."""
-        for producer in self.producers.by_name.values():
-            producer.tick(seconds)
+        self.producers.tick(seconds)
         for subscription in self.subscriptions.values():
             subscription.tick(seconds)
         self.compaction.tick(seconds)

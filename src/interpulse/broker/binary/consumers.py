@@ -115,7 +115,7 @@ async def on_seek(connection: CommandConnection, request: pb.CommandSeek) -> Non
 
 async def on_get_last_message_id(connection: CommandConnection, request: pb.CommandGetLastMessageId) -> None:
     opened = _opened(connection, request.consumer_id)
-    last = await opened.topic.last_message(read_compacted=opened.consumer.read_compacted)
+    last = await opened.topic.last_message(read_compacted=opened.consumer.request.read_compacted)
     mark_delete = _mark_delete(opened)
     last_id = MessageId(*last.position, opened.topic.name.partition_index, last.batch_index)
     connection.output.send(commands.get_last_message_id_response(request.request_id, last_id, mark_delete))
@@ -123,7 +123,7 @@ async def on_get_last_message_id(connection: CommandConnection, request: pb.Comm
 
 def _mark_delete(opened: OpenConsumer) -> Position:
     """Return the position of the replication cursor that the consumer names, else that of its subscription."""
-    cursor = opened.consumer.metadata.get(CURSOR_PROPERTY)
+    cursor = opened.consumer.request.metadata.get(CURSOR_PROPERTY)
     promised = None if cursor is None else opened.topic.promised_position(cursor)
     return opened.topic.mark_delete_position(opened.consumer.subscription_name) if promised is None else promised
 

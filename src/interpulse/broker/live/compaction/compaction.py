@@ -56,16 +56,10 @@ class CompactionOwner(Protocol):
     """The interface of the topic for its compaction."""
 
     log: Log
+    name: TopicName
+    now_ms: Callable[[], int]
+    positions: LogPositions
     settings: TopicSettings
-
-    @property
-    def name(self) -> TopicName: ...
-
-    @property
-    def now_ms(self) -> Callable[[], int]: ...
-
-    @property
-    def positions(self) -> LogPositions: ...
 
     async def keep_for_compaction(self) -> None:
         """Create the cursor of compaction if it is missing."""

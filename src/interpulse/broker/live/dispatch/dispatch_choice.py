@@ -9,7 +9,6 @@ from typing import Protocol
 from interpulse.broker.live.api import SubscribeRequest, SubType, TopicSettings
 from interpulse.broker.live.cursor import Cursor
 from interpulse.broker.live.dispatch.consumer import Consumer, choose_active
-from interpulse.broker.live.dispatch.consumer_selector import ConsumerSelector
 from interpulse.broker.live.dispatch.delayed_entries import DelayedEntries
 from interpulse.broker.live.dispatch.entry_feed import FeedSource
 from interpulse.broker.live.dispatch.key_selector import KeySelector
@@ -26,14 +25,9 @@ Dispatch = SingleActiveDispatch | SharedDispatch
 class DispatchOwner(FeedSource, Protocol):
     """The interface of the topic for a dispatch."""
 
-    @property
-    def name(self) -> TopicName: ...
-
-    @property
-    def now_ms(self) -> Callable[[], int]: ...
-
-    @property
-    def settings(self) -> TopicSettings: ...
+    name: TopicName
+    now_ms: Callable[[], int]
+    settings: TopicSettings
 
 
 def new_dispatch(request: SubscribeRequest, owner: DispatchOwner, cursor: Cursor, wake: Callable[[], None]) -> Dispatch:
@@ -43,7 +37,7 @@ def new_dispatch(request: SubscribeRequest, owner: DispatchOwner, cursor: Cursor
         return SingleActiveDispatch(
             sub_type, owner, cursor, wake, lambda consumers: choose_active(consumers, str(name), name.partition_index)
         )
-    selector: ConsumerSelector = RoundRobinSelector(lambda: owner.entry_metadata)
+    selector: RoundRobinSelector | KeySelector = RoundRobinSelector(lambda: owner.entry_metadata)
     if sub_type is SubType.KEY_SHARED:
         selector = KeySelector(ordered=not request.key_sharing.out_of_order_allowed)
     dispatch = SharedDispatch(sub_type, owner, cursor, selector, owner.now_ms, wake)

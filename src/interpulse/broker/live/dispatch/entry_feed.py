@@ -44,14 +44,9 @@ _position, _entry = itemgetter(0), itemgetter(1)
 class FeedSource(Protocol):
     """The interface of the topic for its feeds."""
 
-    @property
-    def log(self) -> Log: ...
-
-    @property
-    def entry_metadata(self) -> EntryMetadataCache: ...
-
-    @property
-    def reads(self) -> SharedReads: ...
+    log: Log
+    entry_metadata: EntryMetadataCache
+    reads: SharedReads
 
     def read_failed(self, error: PulsarError) -> None:
         """Fail the topic: entries cannot be read until it is loaded again."""

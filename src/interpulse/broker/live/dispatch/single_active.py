@@ -147,7 +147,7 @@ class SingleActiveDispatch:
             for consumer in self.consumers:
                 consumer.sink.active_changed(consumer.consumer_id, consumer is chosen)
         if chosen is not None:
-            self.feed.read_compacted = chosen.read_compacted
+            self.feed.read_compacted = chosen.request.read_compacted
             self.feed.key_ranges = self._ranges_of(chosen)
         self.feed.rewind(self._cursor.mark_delete)
         self.pump()

@@ -67,11 +67,8 @@ _NO_NUMBERS: Final[Mapping[str, int]] = {}
 class SubscriptionOwner(DispatchOwner, Protocol):
     """The interface of the topic for its subscriptions."""
 
-    @property
-    def limits(self) -> TopicLimits: ...
-
-    @property
-    def positions(self) -> LogPositions: ...
+    limits: TopicLimits
+    positions: LogPositions
 
     @property
     def consumer_count(self) -> int:
@@ -80,8 +77,8 @@ class SubscriptionOwner(DispatchOwner, Protocol):
     def remote_of(self, subscription: str) -> str | None:
         """Return the remote cluster of a replication cursor, else None."""
 
-    def cursor_changed(self, subscription: Subscription) -> None:
-        """Schedule the storing of the cursor."""
+    def cursors_changed(self) -> None:
+        """Schedule the storing of cursors, and of sequence ids that are due."""
 
     async def store_cursor(self, subscription: Subscription) -> None:
         """Store the cursor now."""
@@ -207,7 +204,7 @@ class Subscription:
         """Store the time of the last consumer where subscriptions expire, for use after a restart."""
         if self.durable and self._owner.limits.settings.subscription_expiration_minutes:
             self.cursor.changes += 1
-            self._owner.cursor_changed(self)
+            self._owner.cursors_changed()
 
     def close_consumers(self) -> None:
         """Close all consumers; their clients reconnect."""
@@ -306,7 +303,7 @@ class Subscription:
     def _changed(self) -> None:
         self.last_acknowledged_ms = self.now_ms()
         if self.durable:
-            self._owner.cursor_changed(self)
+            self._owner.cursors_changed()
 
     # --- moving the cursor
 
@@ -328,7 +325,7 @@ class Subscription:
 
     @property
     def _reads_compacted(self) -> bool:
-        return any(consumer.read_compacted for consumer in self.consumers)
+        return any(consumer.request.read_compacted for consumer in self.consumers)
 
     async def _reset(self, mark_delete: Position) -> None:
         self.cursor.reset(mark_delete)
@@ -420,7 +417,7 @@ class Subscription:
         """Replace the properties; stored with the cursor."""
         self.properties = dict(properties)
         self.cursor.changes += 1
-        self._owner.cursor_changed(self)
+        self._owner.cursors_changed()
 
     # --- statistics
 

@@ -245,7 +245,7 @@ class SubscriptionSet:
             self.forget(subscription)
             raise
         if subscription.dirty:  # it moved meanwhile, and a flush skips a cursor that was never stored
-            self._owner.cursor_changed(subscription)
+            self._owner.cursors_changed()
 
     # --- going
 

@@ -117,7 +117,11 @@ class Topic:
         self.backlog_keeper = BacklogKeeper(seen)
         self.broker_entry_metadata = TopicBrokerEntryMetadata(topic_log, state, counters.last_index)
         self.sequences = SequenceKeeper(
-            topic_log, state, seen, replicator_prefix=host.replicator_prefix, cluster=host.cluster
+            topic_log,
+            state,
+            lambda: seen.cursors_changed(),
+            replicator_prefix=host.replicator_prefix,
+            cluster=host.cluster,
         )
         self._host = host
         self._state = state
@@ -262,11 +266,7 @@ class Topic:
     def consumer_count(self) -> int:
         return self.subscription_set.consumer_count
 
-    def cursor_changed(self, subscription: Subscription) -> None:
-        self._host.cursors_changed(self)
-
-    def snapshot_is_due(self) -> None:
-        """Schedule the storing of the sequence ids."""
+    def cursors_changed(self) -> None:
         self._host.cursors_changed(self)
 
     async def store_cursor(self, subscription: Subscription) -> None:

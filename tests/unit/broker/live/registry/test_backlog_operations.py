@@ -177,7 +177,7 @@ async def test_truncate_when_cursors_were_not_stored_then_a_crash_brings_nothing
     await topic.create_subscription("s")
     await bench.publish(topic, *range(5))
     topic.subscription("s").cursor.acknowledge(Position(1, 3))
-    topic.cursor_changed(topic.subscription("s"))
+    topic.cursors_changed()
     await bench.registry.flush()
     monkeypatch.setattr(topic.subscription("s"), "skip_to", _crash)
     with pytest.raises(_Crash):

@@ -344,7 +344,7 @@ async def test_unload_when_cursors_cannot_be_stored_then_the_old_topic_never_wri
     assert again is not topic
     seen: list[str] = []
     bench.metadata.watch("/managed-ledgers", seen.append)
-    topic.cursor_changed(subscription)
+    topic.cursors_changed()
     await bench.registry.flush()
     with pytest.raises(ServiceNotReady):
         await topic.store_cursor(subscription)
@@ -439,7 +439,7 @@ async def test_cursor_that_waits_for_its_store_then_those_of_other_topics_are_st
     seen: list[str] = []
     bench.metadata.watch("/managed-ledgers", seen.append)
     for _ in range(3):
-        slow.cursor_changed(slow.subscription("s"))
+        slow.cursors_changed()
         await bench.registry.flush(within_seconds=0.0)
         await bench.settle()
     assert (len(asked), seen) == (1, [f"/managed-ledgers/{other.name.log_name}/s"])

@@ -122,7 +122,6 @@ async def on_get_last_message_id(connection: CommandConnection, request: pb.Comm
 
 
 def _mark_delete(opened: OpenConsumer) -> Position:
-    """Return the position of the replication cursor that the consumer names, else that of its subscription."""
     cursor = opened.consumer.request.metadata.get(CURSOR_PROPERTY)
     promised = None if cursor is None else opened.topic.promised_position(cursor)
     return opened.topic.mark_delete_position(opened.consumer.subscription_name) if promised is None else promised

@@ -265,7 +265,6 @@ def work_on(connection: CommandConnection, command: pb.BaseCommand) -> Coroutine
 async def _noted(
     connection: CommandConnection, command: pb.BaseCommand, request: Any, work: Coroutine[Any, Any, None]
 ) -> None:
-    """Run the work and write its outcome to the audit log."""
     name = pb.BaseCommand.Type.Name(command.type)
     subject = request.topic if command.type == _TYPES.GET_OR_CREATE_SCHEMA else _read(connection, request.consumer_id)
     code, reason = int(pb.UnknownError), "the broker failed, or the client went away"

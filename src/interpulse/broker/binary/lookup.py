@@ -77,7 +77,6 @@ def _answer(target: LookupTarget) -> commands.AnswerTemplate:
 
 
 async def on_batch_lookup(connection: CommandConnection, request: pb.CommandBatchLookupTopic) -> None:
-    """Answer a batch of lookups (PIP-35). Failures of single topics are part of the answer."""
     batch = BatchLookup(
         request.topics,
         _options(request),

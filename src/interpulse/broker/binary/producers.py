@@ -126,7 +126,6 @@ async def _open(connection: CommandConnection, request: pb.CommandProducer) -> O
 
 
 async def _create_initial_subscription(topic: AnyTopic, subscription: str) -> None:
-    """Create a subscription that retains the messages of this producer until its first consumer connects."""
     if subscription in topic.subscription_names():
         return
     if not topic.settings.auto_subscription_creation_allowed:

@@ -69,7 +69,6 @@ class BinaryServer:
 
     @property
     def connections(self) -> ConnectionCounts:
-        """The number of open connections, and of all connections since the broker started."""
         made = Counter(connection.let_in for connection in self._connections) + self._gone
         throttled = sum(connection.throttled for connection in self._connections)
         return ConnectionCounts(
@@ -122,7 +121,6 @@ class BinaryServer:
         return len(connections)
 
     def resume_sending(self) -> None:
-        """Resume deliveries after a pause; see `BinaryContext.serving`."""
         for connection in list(self._connections):
             connection.resume_sending()
 

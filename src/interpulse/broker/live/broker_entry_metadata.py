@@ -72,7 +72,6 @@ class TopicBrokerEntryMetadata:
             await self._remember(await self._last_index())
 
     async def _last_index(self) -> int:
-        """Return the index of the newest durable message; -1 if there is none."""
         remembered = -1 if self._remembered is None else self._remembered
         newest = await self._log.read(self._log.last_position, entries_max=1, bytes_max=1)
         newest_metadata = broker_entry_metadata_of(newest[0].entry) if newest else pb.BrokerEntryMetadata()

@@ -67,7 +67,6 @@ class EntryNumbers:
         return bool(self._starts or self._loose)
 
     def ranges(self) -> Iterator[tuple[int, int]]:
-        """Return the ranges: disjoint, not adjacent and sorted."""
         loose = self._loose
         starts = sorted(number for number in loose if number - 1 not in loose)
         ends = sorted(number for number in loose if number + 1 not in loose)
@@ -275,13 +274,11 @@ class Cursor:
         return self._batches.get(position, 0)
 
     def ranges(self) -> Iterator[tuple[int, int, int]]:
-        """Return the acknowledged ranges after the mark-delete position as (ledger, first, last), in order."""
         for ledger in sorted(self._ranges):
             for start, end in self._ranges[ledger].ranges():
                 yield ledger, start, end
 
     def backlog(self, last: Position) -> int:
-        """Return the number of unacknowledged entries up to ``last``."""
         acked = self._acked_beyond - self._acked_of_gone() if self._ranges else 0
         return max(0, self._ledgers.entries_between(self.mark_delete, last) - acked)
 
@@ -310,7 +307,6 @@ class Cursor:
         return True
 
     def acknowledge_all(self, positions: Collection[Position]) -> None:
-        """Acknowledge these entries."""
         if self._batches or self._compacted_waiting is not None:
             for position in positions:
                 self.acknowledge(position)
@@ -353,7 +349,6 @@ class Cursor:
         return True
 
     def reset(self, mark_delete: Position) -> None:
-        """Forget all acknowledgements, and move to ``mark_delete``."""
         self.mark_delete = mark_delete
         self._ranges.clear()
         self._batches.clear()
@@ -411,7 +406,6 @@ class Cursor:
         return True
 
     def _absorb(self) -> None:
-        """Move the mark-delete position over the ranges that follow it without a gap."""
         while self._ranges:
             following = self._ledgers.next_position(self.mark_delete)
             if following is None:

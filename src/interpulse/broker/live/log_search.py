@@ -137,7 +137,6 @@ def trim_before(
 
 
 def _expendable(retention: RetentionPolicies, age_ms: int, retained_bytes: int) -> bool:
-    """Return True if the oldest ledger may be trimmed: it is too old, or the size is exceeded."""
     too_old = 0 <= retention.time_minutes * 60_000 <= age_ms
     too_large = 0 <= retention.size_mb * _MEGABYTE < retained_bytes
     return too_old or too_large

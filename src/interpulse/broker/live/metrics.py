@@ -48,7 +48,6 @@ class TrafficMeter:
 
 
 def sum_of(*meters: TrafficMeter) -> TrafficMeter:
-    """Return the sum of counts and rates."""
     total = TrafficMeter()
     for meter in meters:
         total.absorb(meter)

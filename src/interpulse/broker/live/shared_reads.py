@@ -140,7 +140,6 @@ class SharedReads:
         self._used = False
 
     def _shared(self) -> bool:
-        """Return True if another subscription may want the entries."""
         return len(self._readers) > 1
 
     async def _read(self, start: Position, entries_max: int, bytes_max: int) -> list[LogEntry]:
@@ -155,7 +154,6 @@ class SharedReads:
         return list(entries)
 
     def _keep(self, piece: _Piece) -> int:
-        """Cache a piece, and return its number."""
         self._used = True
         number = self.limiter.hold(piece.size, self._let_go)
         self._pieces[number] = piece
@@ -165,7 +163,6 @@ class SharedReads:
         return number
 
     def _drop(self, number: int) -> int:
-        """Drop a piece, and return its size."""
         self.limiter.free(number)
         piece = self._pieces.pop(number, None)
         return piece.size if piece is not None else 0

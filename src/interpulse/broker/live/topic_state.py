@@ -58,7 +58,6 @@ class TopicStateStore:
         return keys.topic_record(self._topic)
 
     async def read_cursors(self) -> dict[str, CursorRecord]:
-        """Return every stored cursor by name."""
         return await self._cursors.load()
 
     async def write_cursor(self, name: str, cursor: CursorRecord) -> None:
@@ -79,7 +78,6 @@ class TopicStateStore:
                 await self._cursors.flush(cursors, last=last)
 
     async def delete_cursor(self, name: str) -> None:
-        """Delete one cursor."""
         await self._change_subscriptions(lambda also, expect: self._cursors.delete(name, also=also, expect=expect))
 
     async def read_counters(self) -> TopicCounters:

@@ -143,7 +143,6 @@ class ClientConnection(asyncio.Protocol):
         self.resume_sending()
 
     def resume_sending(self) -> None:
-        """Resume deliveries to the client."""
         for open_consumer in list(self.consumers.values()):
             open_consumer.consumer.resume()
         for watcher in self.topic_watchers.values():
@@ -225,7 +224,6 @@ class ClientConnection(asyncio.Protocol):
         self.close()
 
     def close_with_error(self, error: PulsarError, reason: str) -> None:
-        """Send ``error`` to a connected client and close the connection; ``reason`` is for the log."""
         self.output.send(commands.error_of(-1, error))
         self.drop(reason)
 
@@ -328,7 +326,6 @@ class ClientConnection(asyncio.Protocol):
     # Inside.
 
     def _handle(self, frames: list[Received]) -> None:
-        """Start these commands in order, up to the limit of requests."""
         if self._throttle_timer is not None:
             self._unhandled = frames
             return
@@ -398,7 +395,6 @@ class ClientConnection(asyncio.Protocol):
         self.output.send(error_response(command, error))
 
     def _hold_above_limits(self) -> None:
-        """Stop reading while the client is above a limit."""
         if self.lost:
             return
         if self.pending_publishes.full:

@@ -35,11 +35,9 @@ class Output:
 
     @property
     def bytes_collected(self) -> int:
-        """Bytes that wait for the end of this turn."""
         return self._bytes_collected
 
     def send(self, frame: bytes) -> None:
-        """Write this frame after everything sent before."""
         if not self._pieces:
             self._loop.call_soon(self.flush)
         self._pieces.append(frame)
@@ -68,7 +66,6 @@ class Output:
 
 
 def _join_small(pieces: list[bytes]) -> list[bytes]:
-    """Join runs of small pieces; leave large ones as they are."""
     joined: list[bytes] = []
     run: list[bytes] = []
     for piece in pieces:

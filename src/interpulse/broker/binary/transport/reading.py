@@ -32,7 +32,6 @@ class PublishBuffer:
 
     @property
     def has_room(self) -> bool:
-        """True if paused connections may resume."""
         return self.bytes <= self._bytes_max // 2 or not self._bytes_max
 
     def subtract(self, size: int) -> None:
@@ -80,7 +79,6 @@ class PendingPublishes:
 
     @property
     def has_room(self) -> bool:
-        """True if a paused connection may read again: half the entries are answered, and bytes are below the limit."""
         if self.count > self._count_max // 2 or self.bytes >= self._bytes_max:
             return False
         if not self.count or self._buffer.has_room:
@@ -89,13 +87,11 @@ class PendingPublishes:
         return False
 
     def add(self, count: int, size: int) -> None:
-        """Count received entries of ``size`` bytes in all."""
         self.count += count
         self.bytes += size
         self._buffer.bytes += size
 
     def of_producer(self) -> ProducerPublishes:
-        """Return the counts of a new producer."""
         return ProducerPublishes(self)
 
     def subtract(self, count: int, size: int) -> None:
@@ -121,7 +117,6 @@ class ProducerPublishes:
         self._drained: asyncio.Future[None] | None = None
 
     def add(self, entries: Sequence[Sized]) -> None:
-        """Count received entries."""
         count = len(entries)
         if count == 1:  # saves a third of a microsecond
             size = len(entries[0])
@@ -133,7 +128,6 @@ class ProducerPublishes:
         self._total.add(count, size)
 
     def answered(self, count: int = 1) -> None:
-        """Subtract the ``count`` oldest entries, which were answered."""
         size = sum(self._sizes[:count])
         del self._sizes[:count]
         self._total.subtract(count, size)
@@ -146,7 +140,6 @@ class ProducerPublishes:
         self.answered(len(self._sizes))
 
     async def drained(self) -> None:
-        """Wait until no entry is pending."""
         if self._sizes:
             self._drained = self._drained or asyncio.get_running_loop().create_future()
             await self._drained

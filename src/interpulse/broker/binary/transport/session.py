@@ -138,7 +138,6 @@ class Session:
         return True
 
     def close(self) -> None:
-        """Stop watching the credentials: the connection is lost."""
         self._credentials.close()
 
 

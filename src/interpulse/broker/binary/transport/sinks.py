@@ -143,7 +143,6 @@ class BinaryConsumerSink:
         self._connection.loop.call_later(_CLIENT_READY_S, _send_notices_of, self._connection, consumer_id)
 
     def send_notices(self) -> None:
-        """Send the waiting notices; later ones are sent immediately."""
         self.known = True
         for frame in self._waiting:
             self._connection.output.send(frame)

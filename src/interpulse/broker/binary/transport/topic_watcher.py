@@ -58,7 +58,6 @@ class TopicWatcher:
         self._announced = True
 
     def send_changes(self) -> None:
-        """Send the changes, if the client reads."""
         watch = self._watch
         if watch is None or not self._announced or not watch.has_changes or not self._connection.writable:
             return

@@ -75,7 +75,6 @@ _OPAQUE: Final = EntryView(Treatment.KEPT)
 
 
 def view_of(entry: bytes) -> EntryView:
-    """Parse an entry for compaction."""
     try:
         metadata = message_metadata_of(entry)
     except PersistenceError:
@@ -211,7 +210,6 @@ class Choice:
 
     @property
     def count(self) -> int:
-        """The number of surviving messages."""
         return int.from_bytes(self._bits, "little").bit_count()
 
     def next_look(self) -> Look:
@@ -233,7 +231,6 @@ class Look:
         self._chunks: dict[str, tuple[str, list[int]]] = {}
 
     def see(self, views: Iterable[EntryView]) -> None:
-        """Process the next entries."""
         for view in views:
             if view.treatment is not Treatment.DROPPED:
                 self.present += sum(not message.is_gone for message in view.messages)

@@ -107,7 +107,6 @@ class Compaction:
             await asyncio.wait([self._task])
 
     async def forget(self) -> None:
-        """Delete the compacted ledger."""
         await self.stop()
         await self._topic.log.compacted.drop()
 
@@ -141,7 +140,6 @@ class Compaction:
         )
 
     def tick(self, seconds: float) -> None:
-        """Compute the rates of the last period."""
         self._read.tick(seconds)
         self._written.tick(seconds)
 
@@ -194,7 +192,6 @@ class Compaction:
         return look
 
     async def _survivors(self, horizon: Position, choice: Choice, messages: int) -> AsyncIterator[list[LogEntry]]:
-        """Yield the surviving entries, in pieces of one write."""
         number, size = 0, 0
         gathered: list[LogEntry] = []
         async for part in entries_upto(self._topic.log, horizon):
@@ -212,7 +209,6 @@ class Compaction:
 
     @contextmanager
     def _waited_for(self, entries: Sequence[LogEntry]) -> Iterator[None]:
-        """Time the write of these entries."""
         began = time.monotonic()
         yield
         self.waits_ms.add((time.monotonic() - began) * 1000, len(entries))

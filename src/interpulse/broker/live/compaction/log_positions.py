@@ -107,7 +107,6 @@ class LogPositions:
         return await last_kept(self._log) if read_compacted else LastMessage(EARLIEST, -1)
 
     def _previous(self, position: Position) -> Position | None:
-        """Return the entry before another one, possibly in an earlier ledger."""
         if position.entry > 0:
             return Position(position.ledger, position.entry - 1)
         for ledger in reversed(self._log.ledgers):

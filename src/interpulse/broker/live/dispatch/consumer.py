@@ -82,7 +82,6 @@ class Consumer:
     # --- calls of the front end
 
     def flow(self, permits: int) -> None:
-        """Grant ``permits`` more messages."""
         if self.closed:
             return
         self._granted += permits
@@ -140,7 +139,6 @@ class Consumer:
     # --- calls of the dispatcher
 
     def deliver(self, batch: Sequence[Delivery]) -> None:
-        """Send entries and charge their permits."""
         messages = message_total(batch)
         self._granted -= messages
         self._count_permits()
@@ -242,7 +240,6 @@ class Consumer:
         }
 
     def measure(self) -> ConsumerMeasure:
-        """Return the metrics."""
         return ConsumerMeasure(
             self.redelivered.message_rate,
             self.acknowledged.message_rate,
@@ -254,7 +251,6 @@ class Consumer:
         )
 
     def tick(self, seconds: float) -> None:
-        """Compute the rates of the last period."""
         for meter in (self.out, self.redelivered, self.acknowledged):
             meter.tick(seconds)
 

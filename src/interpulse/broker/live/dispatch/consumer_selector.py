@@ -35,7 +35,6 @@ class Replays:
         return index < len(self._positions) and self._positions[index] == position
 
     def first(self, count: int) -> list[Position]:
-        """Return the oldest replays, at most this many; they stay."""
         return self._positions[:count]
 
     def add(self, position: Position) -> None:
@@ -75,7 +74,6 @@ class Replays:
         positions[start:end] = [position for position in positions[start:end] if position not in leaving]
 
     def pop_upto(self, position: Position) -> list[Position]:
-        """Remove and return everything up to and including this position."""
         end = bisect_right(self._positions, position)
         taken = self._positions[:end]
         del self._positions[:end]

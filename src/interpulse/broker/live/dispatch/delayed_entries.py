@@ -77,12 +77,10 @@ class DelayedEntries:
 
     @property
     def memory_bytes(self) -> int:
-        """Return the approximate memory in use."""
         return len(self._heap) * _BYTES_PER_ENTRY
 
     @property
     def full(self) -> bool:
-        """True if no more entries may be added."""
         return len(self._heap) >= DELAYED_MAX
 
     def add(self, position: Position, deliver_at_ms: int) -> None:
@@ -105,7 +103,6 @@ class DelayedEntries:
         return due
 
     def forget_upto(self, position: Position) -> None:
-        """Drop entries up to here."""
         self._heap = [packed for packed in self._heap if _position(packed) > position]
         heapify(self._heap)
 

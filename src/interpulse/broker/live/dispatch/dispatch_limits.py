@@ -49,7 +49,6 @@ class TokenBucket:
         self._level -= tokens * self._period_ms
 
     def wait_ms(self, now_ms: int) -> int:
-        """Return the wait for a token; 0 = there is one."""
         self._fill(now_ms)
         return max(0, -((self._level - self._period_ms) // self._rate))
 
@@ -84,7 +83,6 @@ class RateLimit:
             self._bytes.spend(size, now_ms)
 
     def wait_ms(self, now_ms: int) -> int:
-        """Return the wait; 0 = none."""
         return max((bucket.wait_ms(now_ms) for bucket in self._buckets()), default=0)
 
     def room(self, now_ms: int) -> int:
@@ -114,7 +112,6 @@ class RateLimit:
         )
 
     def set_rates(self, messages: int, size: int, now_ms: int) -> None:
-        """Change the rates of the limit."""
         if self._messages is not None:
             self._messages.set_rate(messages, now_ms)
         if self._bytes is not None:
@@ -154,7 +151,6 @@ class DispatchLimit:
         self._turns.pop(gate, None)
 
     def follow(self, publish_messages: float, publish_bytes: float, now_ms: int) -> None:
-        """Follow the publish rates per second."""
         rate = self.rate
         if rate.relative_to_publish_rate:
             seconds = rate.period_seconds
@@ -218,7 +214,6 @@ class DispatchGate:
             self.topic_limit.end_turn(self)
 
     def stats(self) -> Mapping[str, int]:
-        """Return the number of blocked dispatches, by rate."""
         return self._throttled
 
     def _count_throttled(self, now: int) -> None:

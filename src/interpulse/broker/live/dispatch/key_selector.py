@@ -75,7 +75,6 @@ class KeySelector:
 
     @property
     def waiting(self) -> int:
-        """The number of replays."""
         return self._waiting + len(self._unseen)
 
     def entries_wanted(self, ready: Sequence[Consumer]) -> int:
@@ -145,7 +144,7 @@ class KeySelector:
             self._release(slots)
 
     def acknowledged(self, position: Position, *, held: bool) -> bool:
-        """Drop an entry that one consumer ``held``, or that may be a replay. Return True if a replay may be sent now."""
+        """Drop an entry that one consumer ``held``, or that may be a replay. Return True if a replay may be sent."""
         slot = self._slots.of(position)
         if not slot:
             self._unseen.discard(position)

@@ -65,7 +65,6 @@ class ReplayReads:
         return self._reading
 
     def keep(self, held: Sequence[Delivery]) -> None:
-        """Cache new replays."""
         if held:
             self._add(held)
             while self._bytes > KEPT_BYTES_MAX:

@@ -78,7 +78,6 @@ class SharedDispatch:
 
     @property
     def replaying(self) -> int:
-        """The number of replays."""
         return self.selector.waiting
 
     @property
@@ -202,11 +201,9 @@ class SharedDispatch:
             self._wake()
 
     def stats(self) -> dict[str, Any]:
-        """Return the dispatch's fields for the statistics of the subscription."""
         return self.selector.stats()
 
     def consumer_stats(self, consumer: Consumer) -> dict[str, Any]:
-        """Return the dispatch's fields for the statistics of a consumer."""
         return self.selector.consumer_stats(consumer)
 
     # --- delays
@@ -327,7 +324,6 @@ class SharedDispatch:
     # --- replays
 
     def _pump_replays(self, ready: Sequence[Consumer]) -> bool:
-        """Send replays; return False if none can be sent now."""
         if self._replays.reading:
             return False
         taken = self._replays.take(self.selector.next_replays(ready, READ_ENTRIES_MAX))
@@ -343,7 +339,6 @@ class SharedDispatch:
         return selection.entry_count > 0
 
     def _forget_replays(self, gone: Collection[Position]) -> None:
-        """Forget replays that the log has dropped."""
         for position in gone:
             self.selector.acknowledged(position, held=False)
 

@@ -90,7 +90,6 @@ class SingleActiveDispatch:
             self.pump()
 
     def pump(self) -> None:
-        """Send as many entries as permits allow."""
         active, gate = self.active, self.gate
         while active is not None and active.permits > 0 and active.sink.writable:
             room = active.permits if gate is None else min(active.permits, gate.room())
@@ -112,7 +111,6 @@ class SingleActiveDispatch:
             self.rewind()
 
     def rewind(self) -> None:
-        """Restart after the mark-delete position."""
         self.feed.rewind(self._cursor.mark_delete)
         self.pump()
 
@@ -131,11 +129,9 @@ class SingleActiveDispatch:
         """Process acknowledgements of whole entries."""
 
     def stats(self) -> dict[str, Any]:
-        """Return the dispatch's fields for the statistics of the subscription."""
         return {"activeConsumerName": self.active.name} if self.active is not None else {}
 
     def consumer_stats(self, consumer: Consumer) -> dict[str, Any]:
-        """Return the dispatch's fields for the statistics of a consumer."""
         return {}
 
     def _choose_again(self) -> None:

@@ -73,18 +73,15 @@ def _append_range(ranges: list[KeyRange], following: KeyRange) -> None:
 
 @lru_cache(maxsize=2_000)
 def _points_of(sharer: str) -> tuple[tuple[int, str], ...]:
-    """Return the points of a consumer on the ring, in order."""
     hashes = (murmur3_hash(f"{sharer}#{point}".encode()) for point in range(_POINTS_PER_CONSUMER))
     return tuple(sorted((point % STICKY_SLOTS, sharer) for point in hashes))
 
 
 def overlapping(one: KeyRange, other: KeyRange) -> bool:
-    """Return True if two ranges share a slot."""
     return one.start <= other.end and other.start <= one.end
 
 
 def within(ranges: Iterable[KeyRange], slot: int) -> bool:
-    """Return True if a slot is in one of the ranges."""
     return any(start <= slot <= end for start, end in ranges)
 
 
@@ -208,7 +205,6 @@ class StickyKeys:
 
     @property
     def mode(self) -> str:
-        """The mode in Pulsar's spelling, for statistics."""
         return next((consumer.request.key_sharing.mode for consumer in self._consumers.values()), "AUTO_SPLIT")
 
     def join(self, consumer: Consumer) -> None:
@@ -230,7 +226,6 @@ class StickyKeys:
         return next(self.owners([slot]))
 
     def owners(self, slots: Iterable[int]) -> Iterator[Consumer | None]:
-        """Return the owners of many slots."""
         if self._ring is None:
             self._build()
         return map(self._owners.__getitem__, map(bisect_left, repeat(self._arc_ends), slots))

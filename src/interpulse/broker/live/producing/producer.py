@@ -203,7 +203,6 @@ class Producer:
             self.sink.throttle(wait_ms)
 
     def answered(self, publishes: Iterable[PendingPublish]) -> None:
-        """Answer these publishes, which are durable."""
         receipts: list[tuple[int, int, int, int]] = []
         for position, _, sequence_ids, entries, highest_sequence_id, _, sequence, last, error in publishes:
             self.pending_count -= len(sequence_ids)
@@ -284,7 +283,6 @@ class Producer:
         return self._own_sequence(deduplication), max(signed(sequence_id), signed(highest_sequence_id))
 
     def _is_new_run(self, deduplication: Deduplication, sequence_ids: Sequence[int], entries: Sequence[bytes]) -> bool:
-        """Return True if one state counts for all these entries, and judges each of them new."""
         if not self.request.remote:
             return self._own_sequence(deduplication).is_new(sequence_ids)
         names = codec().last_sequences(entries)

@@ -105,7 +105,6 @@ class ProducerSet:
 
     @property
     def published_by_all(self) -> TrafficMeter:
-        """The traffic of open and closed producers."""
         return sum_of(self.published, *(producer.published for producer in self.by_name.values()))
 
     def stats(self, throttled_count: int, created_ms: int) -> dict[str, Any]:
@@ -125,7 +124,6 @@ class ProducerSet:
         }
 
     def measure(self) -> TopicMeasure:
-        """Return the metrics of producers."""
         published = self.published_by_all if self.by_name else self.published
         return TopicMeasure(
             producers=len(self.by_name),
@@ -136,7 +134,6 @@ class ProducerSet:
         )
 
     def tick(self, seconds: float) -> None:
-        """Compute the rates of the last period."""
         for producer in self.by_name.values():
             producer.published.tick(seconds)
 

@@ -70,12 +70,10 @@ class SequenceKeeper:
         await self._state.delete_cursor(DEDUPLICATION_CURSOR)
 
     def follow(self, settings: TopicSettings) -> None:
-        """Use the snapshot intervals of the policies."""
         self.entries_interval = settings.deduplication_entries_interval
         self.snapshot_ms = settings.deduplication_snapshot_seconds * 1000
 
     def count(self, entries: int) -> None:
-        """Count durable entries."""
         self._entries_since += entries
         if self._entries_since >= self.entries_interval:
             self.request_snapshot()

@@ -62,7 +62,6 @@ class KeyedExecutor:
 
     @property
     def names(self) -> KeysView[TopicName]:
-        """The names with pending work, a live view."""
         return self._last.keys()
 
     async def idle(self, name: TopicName) -> None:
@@ -123,11 +122,9 @@ class LoadPermits:
 
     @property
     def taken(self) -> int:
-        """The number of running loads."""
         return self._taken
 
     async def __aenter__(self) -> None:
-        """Wait for a permit, and take it."""
         if self._taken < self._limit() and not self._waiting:
             self._taken += 1
             return
@@ -143,7 +140,6 @@ class LoadPermits:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Return the permit, also after an error."""
         self._give_back()
 
     def _give_back(self) -> None:

@@ -184,15 +184,12 @@ class TopicRegistry:
 
     @property
     def names(self) -> KeysView[TopicName]:
-        """The names of all loaded topics, a live view."""
         return self._topics.keys()
 
     def get(self, name: TopicName) -> AnyTopic | None:
-        """Return the topic if it is loaded."""
         return self._topics.get(name)
 
     def topics(self) -> list[AnyTopic]:
-        """Return all loaded topics."""
         return list(self._topics.values())
 
     async def open(self, name: TopicName, *, by: Requester = Requester.CLIENT, create: bool = True) -> AnyTopic:
@@ -378,7 +375,6 @@ class TopicRegistry:
         log.info("topic unloaded topic=%s", topic.name)
 
     def _gone(self, topic: HostedTopic) -> None:
-        """Forget a closed topic."""
         self._flushes.forget(topic)
         if self._ownership is not None:
             self._ownership.forget(topic.name)

@@ -79,7 +79,6 @@ class TopicTasks:
             spawn(run_periodically("backlog quotas", lambda: seconds, self.check_backlogs))
 
     async def maintain(self) -> None:
-        """Expire and trim every topic."""
         await self._look_after("upkeep", upkeep.maintain)
 
     async def expire_subscriptions(self) -> None:
@@ -185,7 +184,6 @@ class SettingsRefresh:
         return next(iter(failures), None)
 
     async def _apply_settings(self, topic: AnyTopic) -> PulsarError | None:
-        """Return the failure, None if the settings are in force."""
         try:
             settings = await self.of(topic.name)
             if self._topics.get(topic.name) is topic:  # it may be closed by now
@@ -208,7 +206,6 @@ class CursorFlushes:
         """Topics whose last attempt failed. The log gets one line for each."""
 
     def note_change(self, topic: HostedTopic) -> None:
-        """Store the cursors of this topic with the next `flush_all`."""
         self._changed.add(topic)
 
     def note_failure(self, topic: HostedTopic) -> None:
@@ -216,12 +213,10 @@ class CursorFlushes:
         self._unstored.discard(topic)
 
     def forget(self, topic: HostedTopic) -> None:
-        """Note that the topic is closed."""
         self._changed.discard(topic)
         self._unstored.discard(topic)
 
     def has_changes(self, topic: HostedTopic) -> bool:
-        """Return True if cursors of the topic wait to be stored."""
         return topic in self._changed
 
     async def flush_all(self, *, within_seconds: float | None = None) -> None:

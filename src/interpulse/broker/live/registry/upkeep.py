@@ -95,7 +95,6 @@ async def free_disk_space(topic: Topic) -> None:
 
 
 def _needed_from(topic: Topic) -> Position:
-    """Return the position up to which everything is acknowledged."""
     if topic.log.compacted.committing:
         return EARLIEST  # if the commit fails, compaction has not passed the cursor's current position
     needed = [subscription.cursor.mark_delete for subscription in topic.subscriptions.values() if subscription.durable]

@@ -132,7 +132,6 @@ class BacklogKeeper:
         return exceeded(quotas, size, self._age_ms(self._oldest) if self._oldest else 0)
 
     def _behind(self) -> Iterator[Subscription]:
-        """Return the durable subscriptions with a backlog, without compaction."""
         last = self._owner.positions.durable
         for name, subscription in self._owner.subscriptions.items():
             if subscription.durable and name != COMPACTION_CURSOR and subscription.cursor.backlog(last):

@@ -31,7 +31,6 @@ class CompactionPointer:
     """The pointer; see `interpulse.storage.api.CompactedPointer`."""
 
     def __init__(self, subscriptions: SubscriptionSet, state: TopicStateStore, stored: CursorRecord | None) -> None:
-        """Start from ``stored``, the cursor as it was read."""
         self._subscriptions = subscriptions
         self._state = state
         ledger_id = None if stored is None else stored.numbers.get(COMPACTED_LEDGER)

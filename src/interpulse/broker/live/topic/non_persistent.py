@@ -206,7 +206,6 @@ class NonPersistentSubscription:
             consumer.tick(seconds)
 
     def stats(self) -> dict[str, Any]:
-        """Return ``NonPersistentSubscriptionStats``."""
         out = self.out
         return _NOTHING_WAITS | {
             "msgRateOut": out.message_rate,
@@ -220,7 +219,6 @@ class NonPersistentSubscription:
         }
 
     def measure(self) -> SubscriptionMeasure:
-        """Return the metrics."""
         out = self.out
         return SubscriptionMeasure(
             backlog=0,
@@ -335,7 +333,6 @@ class NonPersistentTopic:
 
     @property
     def consumer_count(self) -> int:
-        """The number of consumers on all subscriptions."""
         return sum(len(subscription.consumers) for subscription in self.subscriptions.values())
 
     def forget(self, subscription: NonPersistentSubscription) -> None:
@@ -409,7 +406,6 @@ class NonPersistentTopic:
     # --- statistics
 
     def stats(self) -> dict[str, Any]:
-        """Return ``NonPersistentTopicStats``: counters since the topic was loaded, rates of the last period."""
         shown = {name: self.subscriptions[name].stats() for name in sorted(self.subscriptions)}
         return _NOTHING_STORED | {
             **self.producers.stats(self.limits.publish_throttled, self.created_ms),
@@ -424,7 +420,6 @@ class NonPersistentTopic:
         }
 
     def measure(self) -> Measured:
-        """Return the metrics."""
         subscriptions = {name: subscription.measure() for name, subscription in self.subscriptions.items()}
         limits = LimitMeasure(self.limits.publish_throttled) if self.limits.publish else None
         return Measured(summed(self.producers.measure(), subscriptions), subscriptions, {}, limits)

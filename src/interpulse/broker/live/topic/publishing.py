@@ -80,7 +80,6 @@ class Publishing:
 
     @property
     def pending_count(self) -> int:
-        """The number of publishes that wait for the log."""
         return sum(len(publish.sequence_ids) for publish in self._pending)
 
     @property
@@ -132,11 +131,9 @@ class Publishing:
             publish.producer.failed(publish, refusal)
 
     def forget(self) -> None:
-        """Drop all pending answers."""
         self._pending.clear()
 
     def remove_producer(self, producer: Producer) -> None:
-        """Remove a closed producer."""
         now_ms = self._topic.active_ms = self.now_ms()
         self._topic.producers.remove(producer)
         if self.deduplication is not None:

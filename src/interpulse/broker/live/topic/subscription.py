@@ -146,7 +146,6 @@ class Subscription:
 
     @property
     def sub_type(self) -> SubType | None:
-        """The type of the subscription; None before the first consumer."""
         return self.dispatch.sub_type if self.dispatch else None
 
     async def add(self, request: SubscribeRequest, sink: ConsumerSink) -> Consumer:
@@ -167,7 +166,6 @@ class Subscription:
         return consumer
 
     def use_limits(self) -> None:
-        """Apply the limits of new policies."""
         for consumer in self.consumers:
             consumer.hold_at_most(self._owner.limits.settings.max_unacked_per_consumer)
         if self.dispatch is not None:
@@ -188,7 +186,6 @@ class Subscription:
             dispatch.unacknowledged_max = limits.settings.max_unacked_per_subscription
 
     def remove(self, consumer: Consumer) -> None:
-        """Remove a closed consumer."""
         assert self.dispatch is not None
         self.dispatch.remove(consumer)
         self.out.absorb(consumer.out)
@@ -230,7 +227,6 @@ class Subscription:
         self.pump()
 
     def pump(self) -> None:
-        """Send all entries that permits and limits allow."""
         if self.dispatch is None:
             return
         self.dispatch.pump()
@@ -245,7 +241,6 @@ class Subscription:
         self.dispatch.redeliver(consumer, positions)
 
     def policies_changed(self) -> None:
-        """Apply the new settings of the topic."""
         if isinstance(self.dispatch, SharedDispatch):
             self.dispatch.honour_delays(delays_of(self._owner, self.pump))
 
@@ -422,7 +417,6 @@ class Subscription:
     # --- statistics
 
     def tick(self, seconds: float) -> None:
-        """Compute the rates of the last period."""
         self.expired.tick(seconds)
         self.replicated.tick(seconds)
         for consumer in self.consumers:

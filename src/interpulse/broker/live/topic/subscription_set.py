@@ -194,7 +194,6 @@ class SubscriptionSet:
             check_subscriptions(str(self._owner.name), len(self.of_clients()), limit)
 
     def of_clients(self) -> list[Subscription]:
-        """Return all subscriptions but those of the broker and of replication."""
         return [
             subscription
             for name, subscription in self.by_name.items()
@@ -209,7 +208,6 @@ class SubscriptionSet:
         )
 
     def _start(self, position: MessageId | None, initial: InitialPosition, *, compacted: bool = False) -> Position:
-        """Return the first position of a new cursor."""
         last = self._owner.positions.durable
         if position is not None and position.position <= last:
             return self._owner.positions.before(position, compacted=compacted)
@@ -250,7 +248,6 @@ class SubscriptionSet:
     # --- going
 
     def get(self, name: str) -> Subscription:
-        """Return a subscription; raise SubscriptionNotFound."""
         subscription = self.by_name.get(name)
         if subscription is None:
             raise SubscriptionNotFound(f"Subscription {name} not found for topic {self._owner.name}")

@@ -129,7 +129,6 @@ def sent(subscription: Subscription) -> TrafficMeter:
 
 
 def delayed_bytes(subscription: Subscription) -> int:
-    """Return the memory of delayed entries."""
     delayed = _delayed(subscription)
     return delayed.memory_bytes if delayed is not None else 0
 
@@ -143,7 +142,6 @@ def _acknowledged(subscription: Subscription) -> TrafficMeter:
 
 
 def _delayed(subscription: Subscription) -> DelayedEntries | None:
-    """Return the number of delayed entries; None where delays are off."""
     return subscription.dispatch.delayed if subscription.dispatch is not None else None
 
 

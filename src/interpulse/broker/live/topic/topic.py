@@ -192,7 +192,6 @@ class Topic:
 
     @property
     def broker_entry_metadata_possible(self) -> bool:
-        """True if entries may begin with broker entry metadata, which not every client understands."""
         return self.broker_entry_metadata.possible
 
     async def last_message(self, *, read_compacted: bool = False) -> LastMessage:
@@ -227,7 +226,6 @@ class Topic:
         await self.subscription(subscription).delete(force=force)
 
     def subscription(self, name: str) -> Subscription:
-        """Return a subscription; raise SubscriptionNotFound."""
         return self.subscription_set.get(name)
 
     def subscription_names(self) -> list[str]:
@@ -279,7 +277,6 @@ class Topic:
         self.active_ms = self.now_ms()
 
     async def drop_subscription(self, subscription: Subscription) -> None:
-        """Remove a deleted subscription."""
         if subscription.name == COMPACTION_CURSOR:
             await self.compaction.forget()
         await self.subscription_set.drop(subscription)
@@ -342,7 +339,6 @@ class Topic:
             subscription.use_limits()
 
     def tick(self, seconds: float) -> None:
-        """Compute the rates of the last period."""
         self.producers.tick(seconds)
         for subscription in self.subscriptions.values():
             subscription.tick(seconds)
@@ -416,7 +412,6 @@ class Topic:
         self.clients.refuse_elsewhere()
 
     async def depart(self) -> None:
-        """Close the log after `forsake`."""
         await self.compaction.stop()
         await self.log.abandon()
         await self._state.close()
@@ -437,7 +432,6 @@ class Topic:
         return topic_stats.internal_stats(self)
 
     def measure(self) -> Measured:
-        """Return the metrics."""
         return topic_stats.measure(self)
 
 

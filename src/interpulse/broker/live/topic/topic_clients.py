@@ -89,7 +89,6 @@ class TopicClients:
         self.disconnect()
 
     def disconnect(self) -> None:
-        """Disconnect all clients; they look the topic up again."""
         self._producers.close_by_broker()
         for subscription in list(self._subscriptions.values()):
             subscription.close_consumers()
@@ -107,7 +106,6 @@ class SubscribeLimits:
         self._buckets: dict[tuple[str, str, int], TokenBucket] = {}
 
     def check(self, request: SubscribeRequest, now_ms: int) -> None:
-        """Raise NotAllowed if this consumer subscribed too often."""
         rate = self.rate
         host = request.address.rpartition(":")[0]
         consumer = host, request.consumer_name, request.consumer_id
@@ -171,7 +169,6 @@ class TopicLimits:
 
     @property
     def publish_throttled(self) -> int:
-        """The number of times that the publish rate throttled a client."""
         return self.publish.throttled_count if self.publish is not None else 0
 
     def check_subscribe(self, request: SubscribeRequest) -> None:
@@ -195,6 +192,5 @@ class TopicLimits:
         return DispatchGate(self.dispatch, own, self._now_ms, self._call_later, wake)
 
     def follow(self, publish_messages: float, publish_bytes: float) -> None:
-        """Follow the publish rates per second of the last period."""
         if self.dispatch is not None:
             self.dispatch.follow(publish_messages, publish_bytes, self._now_ms())

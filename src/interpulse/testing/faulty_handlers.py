@@ -37,7 +37,7 @@ _INLINE_FIELDS: Final[dict[int, str]] = {
     _TYPES.FLOW: "flow",
     _TYPES.REDELIVER_UNACKNOWLEDGED_MESSAGES: "redeliverUnacknowledgedMessages",
 }
-COMMANDS: Final[dict[int, str]] = _INLINE_FIELDS | {kind: name for kind, (name, _) in AWAITING.items()}
+COMMANDS: Final[dict[int, str]] = _INLINE_FIELDS | {kind: name for kind, (name, *_) in AWAITING.items()}
 """Client commands that a fault may affect, with the field that holds each."""
 REFUSABLE: Final = COMMANDS.keys() - {_TYPES.FLOW, _TYPES.REDELIVER_UNACKNOWLEDGED_MESSAGES}
 """Commands that can be refused. The others have no answer that could carry the error."""

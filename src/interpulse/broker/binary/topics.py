@@ -9,7 +9,7 @@ from typing import Final
 
 from interpulse.broker.binary.lookup import answer_from_cache
 from interpulse.broker.binary.transport.command_connection import CommandConnection
-from interpulse.broker.binary.transport.topic_watcher import TopicWatcher
+from interpulse.broker.binary.transport.sinks import TopicWatcher
 from interpulse.broker.topics.lookup.topic_patterns import TopicPattern, without_domain
 from interpulse.model.errors import InvalidTopicName, NamespaceNotFound, NotAllowed, NotFound
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, NamespaceName, TopicName

@@ -14,11 +14,11 @@ mark-delete position does not move on into the log, which has nothing between th
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from heapq import merge
 from itertools import islice
 from operator import itemgetter
-from typing import Protocol
+from typing import Any, Protocol
 
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.storage.cursors.cursor_records import CursorRecord
@@ -223,25 +223,11 @@ class Cursor:
         cursor._absorb()
         return cursor
 
-    def record(
-        self,
-        properties: Mapping[str, str],
-        *,
-        replicate_state: bool = False,
-        by_policy: bool = False,
-        last_active_ms: int | None = None,
-        numbers: Mapping[str, int] = {},
-    ) -> CursorRecord:
-        return CursorRecord(
-            self.mark_delete,
-            tuple(islice(self.ranges(), RANGES_PERSISTED_MAX)),
-            tuple((position, words_of(mask)) for position, mask in self._batches.items()),
-            properties,
-            replicate_state,
-            by_policy,
-            last_active_ms,
-            numbers,
-        )
+    def record(self, **settings: Any) -> CursorRecord:
+        """Return the record to store; ``settings`` are its fields that are no acknowledgements."""
+        ranges = tuple(islice(self.ranges(), RANGES_PERSISTED_MAX))
+        batches = tuple((position, words_of(mask)) for position, mask in self._batches.items())
+        return CursorRecord(self.mark_delete, ranges, batches, **settings)
 
     # --- questions
 

@@ -27,11 +27,7 @@ class ReadBufferLimiter:
         self._numbers = count()
         self._held: dict[int, tuple[int, WeakMethod[Callable[[int], None]]]] = {}
         """Size and callback of each registration, oldest first."""
-        self._bytes = 0
-
-    @property
-    def bytes_held(self) -> int:
-        return self._bytes
+        self.bytes_held = 0
 
     def hold(self, size: int, let_go: Callable[[int], None]) -> int:
         """Register ``size`` bytes, and return their number. The method ``let_go(number)`` is called to free them.
@@ -40,8 +36,8 @@ class ReadBufferLimiter:
         """
         number = next(self._numbers)
         self._held[number] = size, WeakMethod(let_go)
-        self._bytes += size
-        while self._bytes > self._bytes_max and len(self._held) > 1:
+        self.bytes_held += size
+        while self.bytes_held > self._bytes_max and len(self._held) > 1:
             oldest = next(iter(self._held))
             _, owners_method = self._held[oldest]
             self.free(oldest)
@@ -54,13 +50,13 @@ class ReadBufferLimiter:
         held = self._held.get(number)
         if held is not None:
             self._held[number] = size, held[1]
-            self._bytes += size - held[0]
+            self.bytes_held += size - held[0]
 
     def free(self, number: int) -> None:
         """End a registration; does nothing if it was freed."""
         held = self._held.pop(number, None)
         if held is not None:
-            self._bytes -= held[0]
+            self.bytes_held -= held[0]
 
 
 KEPT_BYTES_MAX = 10 * 1024 * 1024

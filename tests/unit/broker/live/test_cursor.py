@@ -110,7 +110,7 @@ def test_cursor_when_stored_and_restored_then_nothing_is_forgotten(walk: list[tu
     for name, *arguments in walk:
         getattr(cursor, name)(*arguments)
         getattr(model, name)(*arguments)
-    raw = JSON_CURSORS.encode("sub", cursor.record({"a": "b"}, replicate_state=True))
+    raw = JSON_CURSORS.encode("sub", cursor.record(properties={"a": "b"}, replicate_state=True))
     record = JSON_CURSORS.decode("sub", raw)
     assert record.properties == {"a": "b"}
     assert record.replicate_state
@@ -418,8 +418,8 @@ def test_record_when_stored_then_bytes_are_as_documented_and_load_again(record: 
 
 def test_record_of_a_restored_cursor_is_the_one_it_came_from() -> None:
     cursor = Cursor.restore(FixedLedgers(), FULL_RECORD)
-    assert cursor.record({"a": "b"}, replicate_state=True, by_policy=True, last_active_ms=7) == FULL_RECORD
-    assert cursor.record({}) == replace(
+    assert cursor.record(properties={"a": "b"}, replicate_state=True, by_policy=True, last_active_ms=7) == FULL_RECORD
+    assert cursor.record() == replace(
         FULL_RECORD, properties={}, replicate_state=False, by_policy=False, last_active_ms=None
     )
 

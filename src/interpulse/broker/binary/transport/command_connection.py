@@ -7,14 +7,12 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from interpulse.broker.binary.transport.session import SessionConnection
-from interpulse.broker.binary.transport.sinks import SinkConnection
-from interpulse.broker.binary.transport.topic_watcher import WatchingConnection
 from interpulse.model.errors import PulsarError
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import Frame, Received
 
 
-class CommandConnection(SinkConnection, SessionConnection, WatchingConnection, Protocol):
+class CommandConnection(SessionConnection, Protocol):
     """One client's connection, as handlers see it."""
 
     address: str

@@ -24,8 +24,7 @@ from interpulse.broker.binary.transport.context import BinaryContext, Connection
 from interpulse.broker.binary.transport.output import Output
 from interpulse.broker.binary.transport.reading import OUTPUT, PUBLISHES, RATE, REQUESTS, PendingPublishes, Reading
 from interpulse.broker.binary.transport.session import Session
-from interpulse.broker.binary.transport.sinks import OpenConsumer, OpenProducer
-from interpulse.broker.binary.transport.topic_watcher import TopicWatcher
+from interpulse.broker.binary.transport.sinks import OpenConsumer, OpenProducer, TopicWatcher
 from interpulse.eager_start import start_eagerly
 from interpulse.model.errors import PulsarError, UnknownError
 from interpulse.wire import commands

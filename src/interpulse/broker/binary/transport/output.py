@@ -21,41 +21,38 @@ class Output:
     ``bytes_waiting`` counts the frames of this turn and those that the transport has not sent yet.
     """
 
-    __slots__ = ("_bytes_collected", "_loop", "_pieces", "_transport")
+    __slots__ = ("_loop", "_pieces", "_transport", "bytes_collected")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, transport: asyncio.WriteTransport) -> None:
         self._loop = loop
         self._transport = transport
         self._pieces: list[bytes] = []
-        self._bytes_collected = 0
+        self.bytes_collected = 0
+        """Bytes that wait for the end of this turn."""
 
     @property
     def bytes_waiting(self) -> int:
-        return self._bytes_collected + self._transport.get_write_buffer_size()
-
-    @property
-    def bytes_collected(self) -> int:
-        return self._bytes_collected
+        return self.bytes_collected + self._transport.get_write_buffer_size()
 
     def send(self, frame: bytes) -> None:
         if not self._pieces:
             self._loop.call_soon(self.flush)
         self._pieces.append(frame)
-        self._bytes_collected += len(frame)
+        self.bytes_collected += len(frame)
 
     def send_pieces(self, pieces: Iterable[bytes], size: int) -> None:
         """Write these pieces, ``size`` bytes in all, without joining large ones."""
         if not self._pieces:
             self._loop.call_soon(self.flush)
         self._pieces.extend(pieces)
-        self._bytes_collected += size
+        self.bytes_collected += size
 
     def flush(self) -> None:
         """Hand the collected frames to the transport now."""
         pieces = self._pieces
         if not pieces:
             return
-        size, self._bytes_collected = self._bytes_collected, 0
+        size, self.bytes_collected = self.bytes_collected, 0
         self._pieces = []
         if self._transport.is_closing():
             return

@@ -7,9 +7,9 @@ often than that, so that thousands of close times do not become as many turns of
 
 from __future__ import annotations
 
+from asyncio import TimerHandle
 from collections.abc import Callable
 from heapq import heapify, heappop, heappush
-from typing import Protocol
 
 from interpulse.broker.live.entry_metadata import message_metadata_of
 from interpulse.model.errors import NotAllowed, PersistenceError
@@ -27,13 +27,7 @@ _NUMBER = (1 << _NUMBER_BITS) - 1
 _BYTES_PER_ENTRY = 60
 
 
-class Handle(Protocol):
-    """A timer of the event loop."""
-
-    def cancel(self) -> None: ...
-
-
-CallLater = Callable[[float, Callable[[], None]], Handle]
+CallLater = Callable[[float, Callable[[], None]], TimerHandle]
 
 
 def deliver_at_of(entry: bytes) -> int:
@@ -68,7 +62,7 @@ class DelayedEntries:
         self._on_due = on_due
         self._heap: list[int] = []
         """Time, ledger and entry in one number each, which takes a third of the memory of a tuple."""
-        self._handle: Handle | None = None
+        self._handle: TimerHandle | None = None
         self._wake_ms = 0
         self._woken_ms = 0
 

@@ -63,21 +63,17 @@ def fits(request: SubscribeRequest, first: SubscribeRequest) -> bool:
     return not _difference(request, first)
 
 
-def check_fitting(request: SubscribeRequest, first: SubscribeRequest) -> None:
-    """Raise ConsumerBusy if a consumer does not fit the connected ones."""
-    difference = _difference(request, first)
-    if difference:
-        raise ConsumerBusy(f"Subscription is of different type. Active subscription {difference}.")
-
-
 async def make_way(request: SubscribeRequest, consumers: Sequence[Consumer]) -> None:
-    """Close consumers in the way whose client is gone; raise ConsumerBusy as `check_fitting` does.
+    """Close consumers in the way whose client is gone; raise ConsumerBusy for one that does not fit the others.
 
-    A client may reconnect before its broken connection is detected.
+    A client may reconnect before its broken connection is detected. An Exclusive consumer, and one whose key ranges are
+    taken, can join only after others leave.
     """
-    if consumers:
-        check_fitting(request, consumers[0].request)
-    if in_the_way(request, consumers):
+    if consumers and (difference := _difference(request, consumers[0].request)):
+        raise ConsumerBusy(f"Subscription is of different type. Active subscription {difference}.")
+    taken = [sticky_range for other in consumers for sticky_range in other.request.key_sharing.sticky_ranges]
+    wanted = request.key_sharing.sticky_ranges if request.sub_type is SubType.KEY_SHARED else ()
+    if request.sub_type is SubType.EXCLUSIVE or any(overlapping(mine, other) for mine in wanted for other in taken):
         for consumer in list(consumers):
             if not await consumer.sink.is_alive():
                 consumer.close()
@@ -103,15 +99,3 @@ def _difference(request: SubscribeRequest, first: SubscribeRequest) -> str:
     if theirs.out_of_order_allowed:
         return "allows out of order delivery while the connecting consumer does not allow it"
     return "does not allow out of order delivery while the connecting consumer allows it"
-
-
-def in_the_way(request: SubscribeRequest, consumers: Sequence[Consumer]) -> bool:
-    """Return True if a consumer can join only after one of these leaves.
-
-    That is so for an Exclusive consumer, and for one whose key ranges are taken.
-    """
-    if request.sub_type is SubType.EXCLUSIVE:
-        return bool(consumers)
-    wanted = request.key_sharing.sticky_ranges if request.sub_type is SubType.KEY_SHARED else ()
-    taken = [sticky_range for other in consumers for sticky_range in other.request.key_sharing.sticky_ranges]
-    return any(overlapping(mine, theirs) for mine in wanted for theirs in taken)

@@ -72,15 +72,11 @@ class EntryFeed:
         """The number of the entries ahead in the read buffer limiter."""
         self._reads_ahead = True
         """False after the limiter freed the entries ahead: from then on only wanted entries are read."""
-        self._reading = False
+        self.reading = False
+        """True during a read; the dispatcher is called back."""
         self._round = 0
         """The number of rewinds, by which an earlier read is recognised."""
         self._skipped_upto: Position | None = None
-
-    @property
-    def reading(self) -> bool:
-        """True during a read; the dispatcher is called back."""
-        return self._reading
 
     def peek(self, messages_max: int) -> list[Delivery]:
         """Return the next deliveries, in order, with about ``messages`` messages.
@@ -136,7 +132,7 @@ class EntryFeed:
     def _raw(self, entries_max: int) -> list[LogEntry]:
         if self._ahead:
             return self._ahead[:entries_max]
-        if self._reading:
+        if self.reading:
             return []
         start = Position(self.after.ledger, self.after.entry + 1)
         log = self._source.log
@@ -147,7 +143,7 @@ class EntryFeed:
             cached = self._source.reads.read_cached(start, entries_max=entries_max, bytes_max=READ_BYTES_MAX)
             if cached is not None:
                 return cached
-        self._reading = True
+        self.reading = True
         wanted = READ_ENTRIES_MAX if self._reads_ahead else entries_max
         self._source.spawn(self._read(start, self._round, compacted, wanted))
         return []
@@ -166,7 +162,7 @@ class EntryFeed:
             self._source.read_failed(error)
             return
         finally:
-            self._reading = False
+            self.reading = False
         if round_ == self._round:
             self._source.entry_metadata.learn(entries)
             self._look_ahead(entries)

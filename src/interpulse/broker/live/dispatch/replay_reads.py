@@ -55,14 +55,9 @@ class ReplayReads:
         self._limiter = source.reads.limiter
         self._held = -1
         """The number of the cached entries in the read buffer limiter."""
-        self._reading = False
+        self.reading = False
         self._round = 0
         """The number of resets, by which an earlier read is recognised."""
-
-    @property
-    def reading(self) -> bool:
-        """True during a read."""
-        return self._reading
 
     def keep(self, held: Sequence[Delivery]) -> None:
         if held:
@@ -71,12 +66,8 @@ class ReplayReads:
                 self._bytes -= len(self._kept.pop(next(iter(self._kept))).entry)
             self._hold()
 
-    def forget(self, positions: Iterable[Position]) -> None:
-        """Drop entries that are no longer replays, or have changed. Unknown ones are ignored."""
-        self._take_out(positions)
-
     def forget_upto(self, position: Position) -> None:
-        self.forget([kept for kept in self._kept if kept <= position])
+        self.take_out([cached for cached in self._kept if cached <= position])
 
     def forget_all(self) -> None:
         self._limiter.free(self._held)
@@ -88,7 +79,7 @@ class ReplayReads:
 
         They leave the cache; return unsent ones with `keep`.
         """
-        at_hand = self._take_out(wanted)
+        at_hand = self.take_out(wanted)
         if len(at_hand) == len(wanted):
             return at_hand
         taken = set(map(_position, at_hand))
@@ -111,8 +102,10 @@ class ReplayReads:
                 deliveries = deliveries[:end]
         if uncached and not deliveries:
             needed = set(wanted)
-            self.forget([kept for kept in self._kept if kept not in needed])  # for consumers that take nothing now
-            self._reading = True
+            self.take_out(
+                [cached for cached in self._kept if cached not in needed]
+            )  # for consumers that take nothing now
+            self.reading = True
             self._source.spawn(self._read(uncached, self._round))
         return deliveries
 
@@ -135,7 +128,7 @@ class ReplayReads:
             self._source.read_failed(error)
             return
         finally:
-            self._reading = False
+            self.reading = False
         if round_ == self._round:
             for run, entries in reads:
                 self._gone(run, entries)
@@ -159,7 +152,7 @@ class ReplayReads:
             else []
         )
 
-    def _take_out(self, positions: Iterable[Position]) -> list[Delivery]:
+    def take_out(self, positions: Iterable[Position]) -> list[Delivery]:
         """Remove and return those of these entries that are cached."""
         if not self._kept:
             return []

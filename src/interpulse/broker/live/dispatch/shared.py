@@ -180,7 +180,7 @@ class SharedDispatch:
             self._redeliveries.pop(position, None)  # a consumer that acknowledges part of a batch can process it
         playable = not messages_left and self.selector.acknowledged(position, held=holder is not None)
         if holder is None:
-            self._replays.forget([position])
+            self._replays.take_out([position])
         if playable or self.blocked or (was_blocked and holder is not None and not holder.blocked):
             self._wake()
 

@@ -117,16 +117,13 @@ class LoadPermits:
     def __init__(self, limit: Callable[[], int]) -> None:
         """``limit`` is called each time: it is a dynamic setting."""
         self._limit = limit
-        self._taken = 0
+        self.taken = 0
+        """The number of running loads."""
         self._waiting: deque[asyncio.Future[None]] = deque()
 
-    @property
-    def taken(self) -> int:
-        return self._taken
-
     async def __aenter__(self) -> None:
-        if self._taken < self._limit() and not self._waiting:
-            self._taken += 1
+        if self.taken < self._limit() and not self._waiting:
+            self.taken += 1
             return
         turn = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
@@ -143,9 +140,9 @@ class LoadPermits:
         self._give_back()
 
     def _give_back(self) -> None:
-        self._taken -= 1
-        while self._waiting and self._taken < self._limit():
+        self.taken -= 1
+        while self._waiting and self.taken < self._limit():
             turn = self._waiting.popleft()
             if not turn.done():  # the waiting task may be cancelled
-                self._taken += 1
+                self.taken += 1
                 turn.set_result(None)

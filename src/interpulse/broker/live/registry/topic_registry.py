@@ -29,7 +29,7 @@ from interpulse.broker.live.registry.topic_tasks import (
     TopicTasks,
 )
 from interpulse.broker.live.shared_reads import ReadBufferLimiter
-from interpulse.broker.live.topic.loading import load_topic, refuse_transactions
+from interpulse.broker.live.topic.loading import load_topic
 from interpulse.broker.live.topic.non_persistent import NonPersistentTopic
 from interpulse.broker.live.topic.subscription_set import stored_subscription_names
 from interpulse.broker.live.topic.topic import Topic
@@ -37,10 +37,10 @@ from interpulse.broker.metadata.layout import ALONE, Layout
 from interpulse.broker.periodic import run_periodically
 from interpulse.clock import Clock
 from interpulse.model.broker_entry_metadata import BrokerEntryFields
-from interpulse.model.errors import PersistenceError, PulsarError, ServiceNotReady, TopicNotFound
+from interpulse.model.errors import PulsarError, ServiceNotReady
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.topics import Requester
-from interpulse.storage.api import Change, Delete, Log, LogListener, LogNotFound, LogStore, MetadataStore
+from interpulse.storage.api import Change, Delete, LogStore, MetadataStore
 from interpulse.storage.cas import advance_counter
 from interpulse.storage.cursors.cursor_store import CursorStore, RecordedCursors, read_cursor_names
 
@@ -311,27 +311,23 @@ class TopicRegistry:
     # --- loading and unloading
 
     async def _load(self, name: TopicName, by: Requester, create: bool) -> AnyTopic:
-        if self._ownership is None:
-            await self._open_rule(name, by, create)
-            with self.loads.timed():
-                return await self._load_permitted(name)
-        await self._ownership.acquire(name)
+        if self._ownership is not None:
+            await self._ownership.acquire(name)
         try:
             await self._open_rule(name, by, create)
             with self.loads.timed():
-                return await self._load_permitted(name)
+                async with self._load_permits:
+                    return await self._load_now(name)
         except BaseException:
-            self._ownership.forget(name)
+            if self._ownership is not None:
+                self._ownership.forget(name)
             raise
-
-    async def _load_permitted(self, name: TopicName) -> AnyTopic:
-        async with self._load_permits:
-            return await self._load_now(name)
 
     async def _load_now(self, name: TopicName) -> AnyTopic:
         settings = await self._settings.of(name)
+        topic: AnyTopic
         if name.is_persistent:
-            topic: AnyTopic = await self._load_persistent(name, settings)
+            topic = await load_topic(name, self, settings, self._logs)
         else:
             topic = NonPersistentTopic(name, self, settings)
         self._topics[name] = topic
@@ -350,21 +346,6 @@ class TopicRegistry:
             raise
         log.info("topic loaded topic=%s", name)
         return topic
-
-    async def _load_persistent(self, name: TopicName, settings: TopicSettings) -> Topic:
-        if self.layout.shared:
-            await refuse_transactions(self.metadata, name)
-        try:
-            topic = await load_topic(name, self, settings, self._open_log)
-        except LogNotFound as error:
-            raise TopicNotFound(f"Topic {name} does not exist") from error
-        if topic.failed:
-            await topic.close()
-            raise PersistenceError(f"Topic {name} failed while it was loaded")
-        return topic
-
-    async def _open_log(self, name: TopicName, listener: LogListener) -> Log:
-        return await self._logs.open(name.log_name, listener, create=False)
 
     async def _unload(self, topic: AnyTopic) -> None:
         try:

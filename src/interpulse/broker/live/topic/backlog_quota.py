@@ -86,7 +86,11 @@ class BacklogKeeper:
             await self._look_up_ages()
         for quota_type, quota in (await self._exceeded()).items():
             if quota.policy != CONSUMER_BACKLOG_EVICTION:
-                self._send_producers_away(quota_type, quota)
+                producers = self._owner.producers
+                if producers.by_name or producers.waiting:
+                    reason = described(quota_type, quota)
+                    log.warning("producers held back topic=%s quota=%s", self._owner.name, reason)
+                    producers.close_by_broker()
             elif quota_type == DESTINATION_STORAGE:
                 self._evict(quota_type, quota, self._too_much(quota))
             else:
@@ -98,7 +102,10 @@ class BacklogKeeper:
         """Return the quotas, and the age of the backlog as of the last check."""
         quotas = self._owner.limits.settings.backlog_quotas
         storage, age = quotas.get(DESTINATION_STORAGE), quotas.get(MESSAGE_AGE)
-        oldest = self._still_oldest()
+        oldest = self._oldest
+        subscription = self._owner.subscriptions.get(oldest.subscription) if oldest else None
+        if oldest and (subscription is None or subscription.cursor.is_acknowledged(oldest.position)):
+            oldest = None  # it left the backlog after the last check
         return {
             "backlogQuotaLimitSize": storage.limit_bytes if storage else -1,
             "backlogQuotaLimitTime": age.limit_seconds if age else -1,
@@ -124,7 +131,10 @@ class BacklogKeeper:
         quotas = self._owner.limits.settings.backlog_quotas
         if not quotas:
             return {}
-        await self._look_for_oldest()
+        slowest = min(self._behind(), key=lambda subscription: subscription.cursor.mark_delete, default=None)
+        self._oldest = None
+        if slowest is not None and (message := await self._next_message(slowest.cursor.mark_delete)) is not None:
+            self._oldest = _Oldest(*message, slowest.name)
         ledgers = self._owner.log.ledgers
         size = max(
             (bytes_after(ledgers, subscription.cursor.mark_delete) for subscription in self._behind()), default=0
@@ -141,12 +151,6 @@ class BacklogKeeper:
         return (
             subscription for subscription in list(self._behind()) if self._owner.remote_of(subscription.name) is None
         )
-
-    async def _look_for_oldest(self) -> None:
-        slowest = min(self._behind(), key=lambda subscription: subscription.cursor.mark_delete, default=None)
-        self._oldest = None
-        if slowest is not None and (message := await self._next_message(slowest.cursor.mark_delete)) is not None:
-            self._oldest = _Oldest(*message, slowest.name)
 
     async def _look_up_ages(self) -> None:
         """Read one message for each position that subscriptions have reached since the last check."""
@@ -173,24 +177,10 @@ class BacklogKeeper:
             return None  # acknowledged and trimmed meanwhile
         return position, publish_time_of(entry.entry)
 
-    def _still_oldest(self) -> _Oldest | None:
-        """Return the oldest message of the last check if it is still in the backlog of its subscription."""
-        oldest = self._oldest
-        subscription = self._owner.subscriptions.get(oldest.subscription) if oldest else None
-        waits = oldest and subscription and not subscription.cursor.is_acknowledged(oldest.position)
-        return oldest if waits else None
-
     def _age_ms(self, oldest: _Oldest) -> int:
         return max(0, self._owner.now_ms() - oldest.publish_time_ms)
 
     # --- what is done about it
-
-    def _send_producers_away(self, quota_type: str, quota: BacklogQuota) -> None:
-        producers = self._owner.producers
-        if producers.by_name or producers.waiting:
-            reason = described(quota_type, quota)
-            log.warning("producers held back topic=%s quota=%s", self._owner.name, reason)
-            producers.close_by_broker()
 
     def _too_much(self, quota: BacklogQuota) -> Iterator[tuple[Subscription, Position]]:
         ledgers, bytes_left = self._owner.log.ledgers, bytes_kept(quota)

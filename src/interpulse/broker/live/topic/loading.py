@@ -6,18 +6,16 @@ record, so that the next owner of the topic reads them together. Source: docs/re
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-
 from interpulse.broker import metadata_paths as keys
 from interpulse.broker.live.api import TopicSettings
 from interpulse.broker.live.host import TopicHost
 from interpulse.broker.live.topic.subscription_set import SubscriptionSet
 from interpulse.broker.live.topic.topic import Topic
 from interpulse.broker.live.topic_state import TopicStateStore
-from interpulse.model.errors import NotAllowed
+from interpulse.model.errors import NotAllowed, PersistenceError, TopicNotFound
 from interpulse.model.ids import Position
 from interpulse.model.names import TopicName
-from interpulse.storage.api import CompactedLedger, Log, LogListener, MetadataStore
+from interpulse.storage.api import CompactedLedger, LogNotFound, LogStore, MetadataStore
 from interpulse.storage.cursors.cursor_records import (
     COMPACTED_LEDGER,
     COMPACTION_CURSOR,
@@ -101,13 +99,18 @@ async def load_topic(
     name: TopicName,
     host: TopicHost,
     settings: TopicSettings,
-    open_log: Callable[[TopicName, LogListener], Awaitable[Log]],
+    logs: LogStore,
 ) -> Topic:
-    """Open the log, restore cursors and sequence ids. Raises LogNotFound, LogDamaged, MetadataError."""
+    """Open the log, restore cursors and sequence ids. Raises TopicNotFound, LogDamaged, MetadataError, NotAllowed."""
+    if host.layout.shared:
+        await refuse_transactions(host.metadata, name)
     state = TopicStateStore(host.metadata, name, host.cursor_store, host.layout)
     counters = await state.read_counters()  # opening the log changes the record; here it is still cached
     listener = _LogListener()
-    topic_log = await open_log(name, listener)
+    try:
+        topic_log = await logs.open(name.log_name, listener, create=False)
+    except LogNotFound as error:
+        raise TopicNotFound(f"Topic {name} does not exist") from error
     try:
         topic = Topic(name, host, settings, topic_log, state, counters)
         listener.pass_on_to(topic)
@@ -115,6 +118,9 @@ async def load_topic(
     except BaseException:
         await topic_log.close()
         raise
+    if topic.failed:
+        await topic.close()
+        raise PersistenceError(f"Topic {name} failed while it was loaded")
     return topic
 
 

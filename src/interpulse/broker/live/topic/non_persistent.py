@@ -6,13 +6,12 @@ no effect.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from interpulse.broker.live.api import (
     ConsumerSink,
     Delivery,
-    InitialPosition,
     LastMessage,
     ProducerRequest,
     ProducerSink,
@@ -342,15 +341,7 @@ class NonPersistentTopic:
             self.gone.absorb(subscription.out)
         self.active_ms = self.now_ms()
 
-    async def create_subscription(
-        self,
-        subscription: str,
-        *,
-        position: MessageId | None = None,
-        initial: InitialPosition = InitialPosition.LATEST,
-        properties: Mapping[str, str] | None = None,
-        replicate_state: bool = False,
-    ) -> None:
+    async def create_subscription(self, subscription: str, **options: Any) -> None:
         raise NotAllowed("Create subscription on non-persistent topic is not supported")
 
     async def delete_subscription(self, subscription: str, *, force: bool = False) -> None:

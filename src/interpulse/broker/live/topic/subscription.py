@@ -77,6 +77,9 @@ class SubscriptionOwner(DispatchOwner, Protocol):
     def remote_of(self, subscription: str) -> str | None:
         """Return the remote cluster of a replication cursor, else None."""
 
+    def check_open(self) -> None:
+        """Raise ServiceNotReady once the topic has failed or is being closed."""
+
     def cursors_changed(self) -> None:
         """Schedule the storing of cursors, and of sequence ids that are due."""
 
@@ -396,7 +399,7 @@ class Subscription:
     def take_record(self) -> tuple[CursorRecord, int]:
         """Return the record to store, and the number for `stored_as` afterwards."""
         record = self.cursor.record(
-            self.properties,
+            properties=self.properties,
             replicate_state=self.replicate_state,
             by_policy=self.by_policy,
             last_active_ms=None if self.consumers else self.idle_since_ms,

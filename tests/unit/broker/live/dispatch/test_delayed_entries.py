@@ -52,7 +52,7 @@ def timer() -> FakeTimer:
 
 
 def entries(timer: FakeTimer, woken: Callable[[], None] = lambda: None) -> DelayedEntries:
-    return DelayedEntries(TICK_MS, lambda: timer.now, timer.call_later, woken)
+    return DelayedEntries(TICK_MS, lambda: timer.now, timer.call_later, woken)  # type: ignore[arg-type]
 
 
 class TestDelayedEntries:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from interpulse.broker.live.api import KeyRange, KeySharing, SubscribeRequest, SubType
-from interpulse.broker.live.dispatch.dispatch_choice import check_fitting, fits, in_the_way
+from interpulse.broker.live.dispatch.dispatch_choice import fits, make_way
 from interpulse.model.errors import ConsumerBusy
 
 STICKY, STICKY_TOO = KeySharing((KeyRange(0, 9),)), KeySharing((KeyRange(10, 19),))
@@ -19,8 +19,18 @@ def request(sub_type: SubType, sharing: KeySharing = KeySharing()) -> SubscribeR
 
 
 class Connected:
-    def __init__(self, sub_type: SubType, sharing: KeySharing) -> None:
-        self.request = request(sub_type, sharing)
+    """A consumer whose client is gone."""
+
+    def __init__(self, first: SubscribeRequest) -> None:
+        self.request = first
+        self.sink = self
+        self.closed = False
+
+    async def is_alive(self) -> bool:
+        return False
+
+    def close(self) -> None:
+        self.closed = True
 
 
 @pytest.mark.parametrize(
@@ -52,14 +62,16 @@ class Connected:
         ),
     ],
 )
-def test_consumers_fit_together_or_are_told_why_not(
+async def test_consumers_fit_together_or_learn_why_not(
     coming: SubscribeRequest, there: SubscribeRequest, why: str
 ) -> None:
     assert fits(coming, there) is (why == "")
+    connected: Any = [Connected(there)]
     if not why:
-        return check_fitting(coming, there)
+        await make_way(coming, connected)
+        return
     with pytest.raises(ConsumerBusy) as refused:
-        check_fitting(coming, there)
+        await make_way(coming, connected)
     assert str(refused.value) == f"Subscription is of different type. Active subscription {why}"
 
 
@@ -74,9 +86,9 @@ def test_consumers_fit_together_or_are_told_why_not(
         (SubType.KEY_SHARED, KeySharing(), KeySharing(), False),
     ],
 )
-def test_consumers_in_the_way_hold_what_another_one_needs_alone(
+async def test_consumers_in_the_way_close_if_their_client_is_gone(
     sub_type: SubType, wanted: KeySharing, taken: KeySharing, expected: bool
 ) -> None:
-    there: Any = [Connected(sub_type, taken)]
-    assert in_the_way(request(sub_type, wanted), there) is expected
-    assert not in_the_way(request(sub_type, wanted), [])
+    connected: Any = [Connected(request(sub_type, taken))]
+    await make_way(request(sub_type, wanted), connected)
+    assert connected[0].closed is expected

@@ -133,8 +133,8 @@ def test_more_than_there_is_room_for_then_the_oldest_are_read_again(
     monkeypatch.setattr(replay_reads, "KEPT_BYTES_MAX", 30)
     reads.keep(held(0, 1, 2, 3))
     assert log.limiter.bytes_held == 30
-    reads.forget([at(2)])
-    reads.forget([at(2)])
+    reads.take_out([at(2)])
+    reads.take_out([at(2)])
     reads.keep(held(4))
     assert fetched(reads, 0, 1, 3, 4) == [0, 1, 3, 4]
     assert log.asked == [(0, 1)]
@@ -245,13 +245,13 @@ def test_what_is_kept_takes_room_until_it_is_forgotten(reads: ReplayReads, log: 
     steps = [
         lambda: reads.keep(held(0, 1, 2)),
         lambda: fetched(reads, 2, 3),
-        lambda: reads.forget([at(3)]),
+        lambda: reads.take_out([at(3)]),
         lambda: reads.forget_upto(at(1)),
         lambda: reads.keep(held(4)),
         lambda: reads.keep([]),
         reads.forget_all,
         lambda: reads.keep(held(5)),
-        lambda: reads.forget([at(5)]),
+        lambda: reads.take_out([at(5)]),
     ]
     taken = []
     for step in steps:

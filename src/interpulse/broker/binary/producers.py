@@ -75,7 +75,9 @@ async def on_producer(connection: CommandConnection, request: pb.CommandProducer
     if opened is None:
         if producer_id in connection.opening_producers:
             raise ServiceNotReady("Producer is already being created on this connection")
-        connection.opening_producers[producer_id] = _this_task()
+        task = asyncio.current_task()
+        assert task is not None
+        connection.opening_producers[producer_id] = task
         try:
             opened = await _open(connection, request)
         finally:
@@ -164,9 +166,3 @@ def _is_known_by_source_position(connection: CommandConnection, request: pb.Comm
     """
     is_named_so = request.producer_name.startswith(connection.context.replicator_prefix)
     return is_named_so and connection.knows_source_positions and TopicName.parse(request.topic).is_persistent
-
-
-def _this_task() -> asyncio.Task[None]:
-    task = asyncio.current_task()
-    assert task is not None
-    return task

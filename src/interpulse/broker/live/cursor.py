@@ -18,9 +18,10 @@ from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from heapq import merge
 from itertools import islice
 from operator import itemgetter
-from typing import Any, Protocol
+from typing import Any
 
 from interpulse.model.ids import EARLIEST, Position
+from interpulse.storage.api import Log
 from interpulse.storage.cursors.cursor_records import CursorRecord
 from interpulse.wire.ack_sets import mask_of, words_of
 
@@ -31,14 +32,6 @@ LOOSE_MAX = 30_000
 """Limit for the loose numbers of one ledger, or its number of ranges if larger; above it they become ranges."""
 
 _ledger, _entry = itemgetter(0), itemgetter(1)
-
-
-class Ledgers(Protocol):
-    """The interface of the log for its cursors."""
-
-    def next_position(self, after: Position) -> Position | None: ...
-
-    def entries_between(self, after: Position, upto: Position) -> int: ...
 
 
 class EntryNumbers:
@@ -186,15 +179,15 @@ class Cursor:
         "_batches",
         "_compacted_read",
         "_compacted_waiting",
-        "_ledgers",
+        "_log",
         "_parts_upto",
         "_ranges",
         "changes",
         "mark_delete",
     )
 
-    def __init__(self, ledgers: Ledgers, mark_delete: Position) -> None:
-        self._ledgers = ledgers
+    def __init__(self, log: Log, mark_delete: Position) -> None:
+        self._log = log
         self.mark_delete = mark_delete
         self._ranges: dict[int, EntryNumbers] = {}
         self._batches: dict[Position, int] = {}
@@ -209,12 +202,12 @@ class Cursor:
         """The version of the state, raised by every change. A stored record is current while its version is equal."""
 
     @classmethod
-    def restore(cls, ledgers: Ledgers, record: CursorRecord, *, compacted_upto: Position = EARLIEST) -> Cursor:
+    def restore(cls, log: Log, record: CursorRecord, *, compacted_upto: Position = EARLIEST) -> Cursor:
         """Restore a stored cursor. ``compacted_upto`` is the end of the compacted entries that replace the log."""
-        cursor = cls(ledgers, record.mark_delete)
+        cursor = cls(log, record.mark_delete)
         cursor.begin(compacted=record.mark_delete < compacted_upto)
         for ledger, start, end in record.ranges:
-            existing = ledgers.next_position(Position(ledger, start - 1))
+            existing = log.next_position(Position(ledger, start - 1))
             if existing is None or existing > (ledger, end):
                 continue  # trimmed; their compacted entries are delivered again, as in Pulsar
             cursor._acked_beyond += cursor._ranges.setdefault(ledger, EntryNumbers()).add_run(start, end)
@@ -265,8 +258,12 @@ class Cursor:
                 yield ledger, start, end
 
     def backlog(self, last: Position) -> int:
-        acked = self._acked_beyond - self._acked_of_gone() if self._ranges else 0
-        return max(0, self._ledgers.entries_between(self.mark_delete, last) - acked)
+        acked = 0
+        if self._ranges:  # the log does not count acknowledged compacted entries
+            first, ranges = self._log.next_position(self.mark_delete), self._ranges.items()
+            gone = sum(numbers.count() for ledger, numbers in ranges if first is None or ledger < first.ledger)
+            acked = self._acked_beyond - gone
+        return max(0, self._log.entries_between(self.mark_delete, last) - acked)
 
     # --- changes
 
@@ -370,13 +367,6 @@ class Cursor:
         self._compacted_waiting = None
         return True
 
-    def _acked_of_gone(self) -> int:
-        """Return the number of acknowledged compacted entries, which the log does not count."""
-        first = self._ledgers.next_position(self.mark_delete)
-        return sum(
-            numbers.count() for ledger, numbers in self._ranges.items() if first is None or ledger < first.ledger
-        )
-
     def _numbers_of(self, ledger: int) -> EntryNumbers:
         numbers = self._ranges.get(ledger)
         if numbers is None:
@@ -393,10 +383,10 @@ class Cursor:
 
     def _absorb(self) -> None:
         while self._ranges:
-            following = self._ledgers.next_position(self.mark_delete)
+            following = self._log.next_position(self.mark_delete)
             if following is None:
                 return
-            if self._compacted_waiting is not None and following == self._ledgers.next_position(EARLIEST):
+            if self._compacted_waiting is not None and following == self._log.next_position(EARLIEST):
                 return
             numbers = self._ranges.get(following.ledger)
             if numbers is None or following.entry not in numbers:

@@ -159,7 +159,9 @@ class FakeConsumer:
         self.closed = True
 
     def stats(self) -> dict[str, Any]:
-        return {"msgRateOut": 2.5, "consumerName": "c", "availablePermits": 7, "unackedMessages": 3}
+        shown: dict[str, Any] = {"msgRateOut": 2.5, "msgThroughputOut": 0.0, "msgRateRedeliver": 0.0}
+        shown |= {"messageAckRate": 0.0, "consumerName": "c", "availablePermits": 7, "unackedMessages": 3}
+        return shown | {"blockedConsumerOnUnackedMsgs": False, "address": "", "connectedSince": ""}
 
 
 class FakeTopic:

@@ -18,13 +18,14 @@ class PublishBuffer:
     Above the limit every connection with pending entries stops reading; they resume below half of it.
     """
 
-    __slots__ = ("_bytes_max", "_waiting", "bytes")
+    __slots__ = ("_bytes_max", "bytes", "waiting")
 
     def __init__(self, bytes_max: int = 0) -> None:
         """Limit the bytes; 0: no limit."""
         self.bytes = 0
         self._bytes_max = bytes_max
-        self._waiting: set[Callable[[], None]] = set()
+        self.waiting: set[Callable[[], None]] = set()
+        """Callbacks to call once when there is room again."""
 
     @property
     def full(self) -> bool:
@@ -37,18 +38,10 @@ class PublishBuffer:
     def subtract(self, size: int) -> None:
         """Subtract bytes that are no longer pending."""
         self.bytes -= size
-        if self._waiting and self.has_room:
-            waiting, self._waiting = self._waiting, set()
+        if self.waiting and self.has_room:
+            waiting, self.waiting = self.waiting, set()
             for go_on in waiting:
                 go_on()
-
-    def wait(self, go_on: Callable[[], None]) -> None:
-        """Call ``go_on`` once when there is room again."""
-        self._waiting.add(go_on)
-
-    def forget(self, go_on: Callable[[], None]) -> None:
-        """Drop a callback whose connection is lost."""
-        self._waiting.discard(go_on)
 
 
 class PendingPublishes:
@@ -74,7 +67,7 @@ class PendingPublishes:
             return True
         if not self.count or not self._buffer.full:
             return False
-        self._buffer.wait(self._on_answered)
+        self._buffer.waiting.add(self._on_answered)
         return True
 
     @property
@@ -83,16 +76,13 @@ class PendingPublishes:
             return False
         if not self.count or self._buffer.has_room:
             return True
-        self._buffer.wait(self._on_answered)
+        self._buffer.waiting.add(self._on_answered)
         return False
 
     def add(self, count: int, size: int) -> None:
         self.count += count
         self.bytes += size
         self._buffer.bytes += size
-
-    def of_producer(self) -> ProducerPublishes:
-        return ProducerPublishes(self)
 
     def subtract(self, count: int, size: int) -> None:
         """Subtract entries of ``size`` bytes in all that are no longer pending."""
@@ -103,7 +93,7 @@ class PendingPublishes:
 
     def close(self) -> None:
         """Remove a lost connection; its producers abandon their pending entries."""
-        self._buffer.forget(self._on_answered)
+        self._buffer.waiting.discard(self._on_answered)
 
 
 class ProducerPublishes:

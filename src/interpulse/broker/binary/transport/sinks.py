@@ -69,7 +69,7 @@ class BinaryProducerSink:
     __slots__ = ("_abandoned", "_connection", "_request_id", "_send", "encode_receipts", "publishes")
 
     def __init__(self, connection: SinkConnection, request: pb.CommandProducer, partition: int) -> None:
-        self.publishes = connection.pending_publishes.of_producer()
+        self.publishes = ProducerPublishes(connection.pending_publishes)
         """The pending entries of the producer."""
         self._connection = connection
         self._request_id = request.request_id
@@ -149,7 +149,14 @@ class BinaryConsumerSink:
 
         The timer finds the sink by its id, so that it does not keep a closed consumer and its topic alive.
         """
-        self._connection.loop.call_later(_CLIENT_READY_S, _send_notices_of, self._connection, consumer_id)
+        connection = self._connection
+
+        def send_notices() -> None:
+            opened = connection.consumers.get(consumer_id)
+            if opened is not None:
+                opened.sink.send_notices()
+
+        connection.loop.call_later(_CLIENT_READY_S, send_notices)
 
     def send_notices(self) -> None:
         self.known = True
@@ -192,12 +199,6 @@ class BinaryConsumerSink:
             self._connection.output.send(frame)
         else:
             self._waiting.append(frame)
-
-
-def _send_notices_of(connection: SinkConnection, consumer_id: int) -> None:
-    opened = connection.consumers.get(consumer_id)
-    if opened is not None:
-        opened.sink.send_notices()
 
 
 @dataclass(slots=True)

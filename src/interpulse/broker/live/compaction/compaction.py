@@ -186,7 +186,7 @@ class Compaction:
     async def _look(self, horizon: Position, choice: Choice) -> Look:
         look = choice.next_look()
         async for part in entries_upto(self._topic.log, horizon):
-            await asyncio.to_thread(_look_at, look, part)
+            await asyncio.to_thread(look.see, map(view_of, [entry.entry for entry in part]))
             self._read.bytes += _size_of(part)
         look.end()
         return look
@@ -256,7 +256,3 @@ def _size_of(entries: Sequence[LogEntry]) -> int:
 
 def _behind(position: Position) -> Position:
     return Position(position.ledger, position.entry + 1)
-
-
-def _look_at(look: Look, part: Sequence[LogEntry]) -> None:
-    look.see(map(view_of, [entry.entry for entry in part]))

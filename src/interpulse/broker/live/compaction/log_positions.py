@@ -46,12 +46,6 @@ async def read_on(
     return await log.read(behind, entries_max=entries_max, bytes_max=bytes_max)
 
 
-async def last_kept(log: Log) -> LastMessage:
-    """Return the last compacted message."""
-    last = await log.compacted.last()
-    return LastMessage(EARLIEST, -1) if last is None else LastMessage(last.position, last_index_left(last.entry))
-
-
 async def first_since(log: Log, publish_time_ms: int, *, compacted: bool) -> Position | None:
     """Return the first entry published at or after this time, None if there is none."""
     if compacted:
@@ -104,7 +98,8 @@ class LogPositions:
             if not entry_metadata_of(entry.entry).is_marker:
                 return LastMessage(position, _batch_size(entry.entry) - 1)
             position = self._previous(position)
-        return await last_kept(self._log) if read_compacted else LastMessage(EARLIEST, -1)
+        last = await self._log.compacted.last() if read_compacted else None
+        return LastMessage(EARLIEST, -1) if last is None else LastMessage(last.position, last_index_left(last.entry))
 
     def _previous(self, position: Position) -> Position | None:
         if position.entry > 0:

@@ -10,7 +10,7 @@ that share the rate of their topic take turns; otherwise the first to be called 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from interpulse.broker.live.api import Delivery
@@ -83,7 +83,9 @@ class RateLimit:
             self._bytes.spend(size, now_ms)
 
     def wait_ms(self, now_ms: int) -> int:
-        return max((bucket.wait_ms(now_ms) for bucket in self._buckets()), default=0)
+        return max(
+            (bucket.wait_ms(now_ms) for bucket in (self._messages, self._bytes) if bucket is not None), default=0
+        )
 
     def room(self, now_ms: int) -> int:
         """Return the number of entries that may proceed at most: each has at least one message."""
@@ -116,9 +118,6 @@ class RateLimit:
             self._messages.set_rate(messages, now_ms)
         if self._bytes is not None:
             self._bytes.set_rate(size, now_ms)
-
-    def _buckets(self) -> Iterable[TokenBucket]:
-        return (bucket for bucket in (self._messages, self._bytes) if bucket is not None)
 
 
 NOT_THROTTLED: Final = {
@@ -186,7 +185,8 @@ class DispatchGate:
         self._call_later = call_later
         self._wake = wake
         self._waiting = False
-        self._throttled = dict(NOT_THROTTLED)
+        self.throttled = dict(NOT_THROTTLED)
+        """The number of blocked dispatches, by rate and kind of token."""
 
     def room(self) -> int:
         """Return the number of entries that may be sent now at most; 0 = none until the callback."""
@@ -195,7 +195,9 @@ class DispatchGate:
         if not wait_ms and self.topic_limit is not None and not self.topic_limit.is_turn_of(self):
             wait_ms = PAUSE_MS_MIN
         if wait_ms:
-            self._count_throttled(now)
+            for owner, limit in self._limits:
+                for kind, short in zip(("Msg", "Bytes"), limit.limit.short_of(now), strict=True):
+                    self.throttled[f"dispatchThrottled{kind}EventsBy{owner}Limit"] += short
             self._wait(wait_ms, now)
             return 0
         return min(limit.limit.room(now) for _, limit in self._limits)
@@ -212,14 +214,6 @@ class DispatchGate:
             limit.limit.spend(messages, size, now)
         if self.topic_limit is not None:
             self.topic_limit.end_turn(self)
-
-    def stats(self) -> Mapping[str, int]:
-        return self._throttled
-
-    def _count_throttled(self, now: int) -> None:
-        for owner, limit in self._limits:
-            for kind, short in zip(("Msg", "Bytes"), limit.limit.short_of(now), strict=True):
-                self._throttled[f"dispatchThrottled{kind}EventsBy{owner}Limit"] += short
 
     def _wait(self, wait_ms: int, now: int) -> None:
         if self._waiting:

@@ -243,17 +243,13 @@ class KeySelector:
         if self._draining and not self._draining.keys().isdisjoint(slots):
             free = [slot not in self._draining for slot in slots]
             blocked += [delivery for delivery, is_free in zip(batch, free, strict=True) if not is_free]
-            for delivery in blocked:
-                self._block(delivery.position)
+            for delivery in blocked:  # only the first one of each slot counts as refused
+                draining = self._draining[self._slots.of(delivery.position)]
+                draining.blocked += not draining.replays
+                draining.replays.add(delivery.position)
+            self._waiting += len(blocked)
             batch, slots = list(compress(batch, free)), list(compress(slots, free))
         return self._dealt(slots, batch)
-
-    def _block(self, position: Position) -> None:
-        """Hold an entry until its slot is drained; the first one is counted as refused."""
-        draining = self._draining[self._slots.of(position)]
-        draining.blocked += not draining.replays
-        draining.replays.add(position)
-        self._waiting += 1
 
     def _file_unseen(self, batch: Sequence[Delivery]) -> list[Delivery]:
         """Move replays that were read for the first time to the queues of their owners."""
@@ -301,15 +297,12 @@ class KeySelector:
             if slot is not None:
                 slot.out -= 1
                 if not slot.out:
-                    self._end_draining(slot)
+                    del self._draining[number]
+                    if slot.holder is not None and slot.holder in self._sticky_keys:
+                        self._drained[slot.holder] += 1
+                    self._queues[self._sticky_keys.owner(number)].add_all(list(slot.replays))
                     playable |= bool(slot.replays)
         return playable
-
-    def _end_draining(self, slot: _DrainingSlot) -> None:
-        del self._draining[slot.number]
-        if slot.holder is not None and slot.holder in self._sticky_keys:
-            self._drained[slot.holder] += 1
-        self._queues[self._sticky_keys.owner(slot.number)].add_all(list(slot.replays))
 
     def _held_positions(self) -> Iterator[Position]:
         return chain.from_iterable(consumer.pending for consumer in self._sticky_keys.consumers)

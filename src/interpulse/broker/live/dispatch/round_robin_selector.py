@@ -131,11 +131,18 @@ class RoundRobinSelector:
                     break
                 owner = assignments[0][0]
             elif not self._charge(owner, delivery, uuid, ready, budgets):
-                self._hold(position, uuid)
+                if position not in self._held_chunks:
+                    self._held_chunks[position] = uuid
+                    self._held[uuid] += 1
                 held.append(delivery)
                 continue
             self._unhold(position)
-            self._note_owner(uuid, owner, last=metadata.last_chunk)
+            if metadata.last_chunk:
+                self._chunk_owners.pop(uuid, None)
+            elif uuid:
+                self._chunk_owners[uuid] = owner
+                if len(self._chunk_owners) > _UNFINISHED_CHUNKS_MAX:
+                    del self._chunk_owners[next(iter(self._chunk_owners))]
             shares.setdefault(owner, []).append(delivery)
         return Selection(list(shares.items()), held)
 
@@ -148,19 +155,6 @@ class RoundRobinSelector:
             return False
         budgets[ready.index(owner)] -= message_total([chunk])
         return True
-
-    def _note_owner(self, uuid: str, owner: Consumer, *, last: bool) -> None:
-        if last:
-            self._chunk_owners.pop(uuid, None)
-        elif uuid:
-            self._chunk_owners[uuid] = owner
-            if len(self._chunk_owners) > _UNFINISHED_CHUNKS_MAX:
-                del self._chunk_owners[next(iter(self._chunk_owners))]
-
-    def _hold(self, position: Position, uuid: str) -> None:
-        if position not in self._held_chunks:
-            self._held_chunks[position] = uuid
-            self._held[uuid] += 1
 
     def _unhold(self, position: Position) -> None:
         uuid = self._held_chunks.pop(position, None)

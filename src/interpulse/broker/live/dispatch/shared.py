@@ -126,8 +126,9 @@ class SharedDispatch:
     def pump(self) -> None:
         """Send what permits allow, replays first."""
         while ready := self._ready():
-            if self.delayed:
-                self._take_due(self.delayed)
+            if self.delayed and (room := REPLAYS_MAX - self.selector.waiting) > 0:
+                due = self.delayed.due(room)
+                self.selector.await_turn(position for position in due if not self._cursor.is_acknowledged(position))
             if self.selector.waiting and self._pump_replays(ready):
                 continue
             if self._replays.reading or self.selector.waiting > REPLAYS_MAX or self._full or not self._pump_new(ready):
@@ -172,7 +173,9 @@ class SharedDispatch:
 
     def released(self, consumer: Consumer, position: Position, messages_left: int) -> None:
         """Process an acknowledgement by ``consumer``, which usually but not always holds the entry."""
-        holder = self._holder(consumer, position)
+        holder: Consumer | None = consumer
+        if position not in consumer.pending:
+            holder = next((other for other in self.consumers if position in other.pending), None)
         was_blocked = holder is not None and holder.blocked
         if holder is not None:
             holder.release(position, messages_left)
@@ -225,12 +228,6 @@ class SharedDispatch:
     def _full(self) -> bool:
         return self.delayed is not None and self.delayed.full
 
-    def _take_due(self, delayed: DelayedEntries) -> None:
-        room = REPLAYS_MAX - self.selector.waiting
-        due = delayed.due(room) if room > 0 else []
-        if due:
-            self.selector.await_turn(position for position in due if not self._cursor.is_acknowledged(position))
-
     def _dispatch_new(self, batch: Sequence[Delivery], ready: Sequence[Consumer]) -> int:
         """Dispatch new entries of which some may have to wait for their time; see `_dispatch`."""
         delayed = self.delayed
@@ -264,11 +261,6 @@ class SharedDispatch:
         if self.delayed is not None:
             self.delayed.clear()
         self.feed.rewind(self._cursor.mark_delete)
-
-    def _holder(self, likely: Consumer, position: Position) -> Consumer | None:
-        if position in likely.pending:
-            return likely
-        return next((consumer for consumer in self.consumers if position in consumer.pending), None)
 
     def _ready(self) -> list[Consumer]:
         if self.blocked:

@@ -180,7 +180,7 @@ class Producer:
             if limits is not None:
                 limits.check(entry, is_chunk=is_chunk, is_marker=marker)
             if num_messages != 1 or is_chunk or marker:
-                metadata = _published_metadata(num_messages, entry, is_chunk, marker)
+                metadata = MARKER if marker else entry_metadata_of(entry) if is_chunk else EntryMetadata(num_messages)
             if owner.deduplication is not None and (metadata is None or _is_judged(metadata, source)):
                 sequence, last = self._sequence_of(entry, sequence_ids[-1], highest_sequence_id, source)
                 if not self._is_new(sequence, last):
@@ -340,10 +340,3 @@ def _copy_source(entry: bytes | memoryview, sequence_id: int, *, marker: bool) -
         return CopySource((sequence_id, _MARKER_RECEIPT)) if is_replication else None
     positions = source_positions(metadata)
     return CopySource(positions[0], source_number(positions[-1])) if positions else None
-
-
-def _published_metadata(num_messages: int, entry: bytes, is_chunk: bool, marker: bool) -> EntryMetadata:
-    """Return the metadata of an entry from its SEND command; a chunk is parsed for more."""
-    if marker:
-        return MARKER
-    return entry_metadata_of(entry) if is_chunk else EntryMetadata(num_messages)

@@ -31,9 +31,10 @@ class ProducerSet:
         topic: str,
         epoch: int | None,
         generate_name: Callable[[], str],
-        store_epoch: Callable[[int], Awaitable[None]],
+        store_epoch: Callable[[int], Awaitable[None]] | None,
         spawn: Callable[[Coroutine[Any, Any, None]], None],
     ) -> None:
+        """``store_epoch`` stores the epoch of a persistent topic."""
         self.epoch = epoch
         self.limit = 0
         """Limit for open producers without replicators; 0 = no limit."""
@@ -174,7 +175,8 @@ class ProducerSet:
         wanted = producer.request.topic_epoch
         epoch = wanted if wanted is not None else (-1 if self.epoch is None else self.epoch) + 1
         try:
-            await self._store_epoch(epoch)
+            if self._store_epoch is not None:
+                await self._store_epoch(epoch)
         except BaseException:
             producer.close()
             raise

@@ -82,7 +82,13 @@ class KeyedExecutor:
     def submit(self, names: Sequence[TopicName], work: Callable[[], Awaitable[R]]) -> asyncio.Task[R]:
         """Start work after the pending work of these names. Later work on them waits for this."""
         before = {self._last[name] for name in names if name in self._last}
-        task = asyncio.get_running_loop().create_task(_after(before, work))
+
+        async def work_in_turn() -> R:
+            if before:
+                await asyncio.wait(before)
+            return await work()
+
+        task = asyncio.get_running_loop().create_task(work_in_turn())
         self._last.update(dict.fromkeys(names, task))
         task.add_done_callback(lambda done: self._ended(names, done))
         return task
@@ -103,12 +109,6 @@ class KeyedExecutor:
             log.debug("work on topics failed topics=%s error=%s", names[:1], error)
         elif error is not None:
             log.error("work on topics failed topics=%s", names[:1], exc_info=error)
-
-
-async def _after(before: set[asyncio.Task[Any]], work: Callable[[], Awaitable[R]]) -> R:
-    if before:
-        await asyncio.wait(before)
-    return await work()
 
 
 class LoadPermits:

@@ -262,7 +262,7 @@ class NonPersistentTopic:
         """The traffic of deleted subscriptions."""
         self.entries_added = 0
         self.created_ms = self.active_ms = host.now_ms()
-        self.producers = ProducerSet(str(name), None, host.generate_producer_name, _keep_nothing, host.spawn)
+        self.producers = ProducerSet(str(name), None, host.generate_producer_name, None, host.spawn)
         self.clients = TopicClients(name, self.producers, self.subscriptions)
         self.limits = TopicLimits(name, host.now_ms, host.call_later)
         self.publish_limits: PublishLimits | None = None
@@ -427,7 +427,3 @@ class NonPersistentTopic:
             "pendingAddEntriesCount": 0,
             "cursors": {name: dict(_NO_CURSOR) for name in sorted(self.subscriptions)},
         }
-
-
-async def _keep_nothing(epoch: int) -> None:
-    """Do nothing: the epoch of a non-persistent topic is not stored."""

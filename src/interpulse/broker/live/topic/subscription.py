@@ -176,7 +176,6 @@ class Subscription:
             self.pump()
 
     def follow(self, publish_messages: float, publish_bytes: float) -> None:
-        """Follow the publish rates per second of the last period."""
         if self._gate is not None and self._gate.own_limit is not None:
             self._gate.own_limit.follow(publish_messages, publish_bytes, self.now_ms())
 
@@ -261,7 +260,8 @@ class Subscription:
             if not ack_set:
                 self.cursor.acknowledge(position)
             elif not self.cursor.acknowledge_part(position, mask_of(ack_set)):
-                left = self._waiting(position)
+                mask = self.cursor.waiting_mask(position)
+                left = mask.bit_count() if mask > 0 else 0  # without bits beyond the size of the batch
             dispatch.released(consumer, position, left)
         else:
             existing = [position for position in positions if position <= durable]
@@ -271,32 +271,22 @@ class Subscription:
             dispatch.released_all(consumer, existing)
         self._changed()
 
-    def _waiting(self, position: Position) -> int:
-        """Return the number of unacknowledged messages of a batch, without bits beyond its size."""
-        mask = self.cursor.waiting_mask(position)
-        return mask.bit_count() if mask > 0 else 0
-
     def acknowledge_upto(self, position: Position, ack_set: Sequence[int]) -> None:
         """Acknowledge everything before this entry, and the entry itself or the messages that ``ack_set`` names."""
         if self.sub_type in (SubType.SHARED, SubType.KEY_SHARED):
             raise NotAllowed(f"Cumulative acknowledgement is not allowed on a {self.sub_type.label} subscription")
         if position > self._owner.positions.durable:
             return
-        if self._owner.remote_of(self.name) is not None:
-            self._count_replicated(position)
+        before, ledgers = self.cursor.mark_delete, self._owner.log.ledgers
+        if position > before and self._owner.remote_of(self.name) is not None:
+            self.replicated.messages += self.cursor.backlog(position)
+            self.replicated.bytes += bytes_after(ledgers, before) - bytes_after(ledgers, position)
         if ack_set:
             self.cursor.acknowledge_upto(Position(position.ledger, position.entry - 1))
             self.cursor.acknowledge_part(position, mask_of(ack_set))
         else:
             self.cursor.acknowledge_upto(position)
         self._changed()
-
-    def _count_replicated(self, upto: Position) -> None:
-        before, ledgers = self.cursor.mark_delete, self._owner.log.ledgers
-        if upto <= before:
-            return
-        self.replicated.messages += self.cursor.backlog(upto)
-        self.replicated.bytes += bytes_after(ledgers, before) - bytes_after(ledgers, upto)
 
     def _changed(self) -> None:
         self.last_acknowledged_ms = self.now_ms()
@@ -308,7 +298,7 @@ class Subscription:
     async def seek(self, position: MessageId, ack_set: Sequence[int] = ()) -> None:
         """Close the consumers, and make ``position`` the next one."""
         async with self.changing:
-            compacted = self._reads_compacted
+            compacted = any(consumer.request.read_compacted for consumer in self.consumers)
             self.close_consumers()
             await self._reset(self._owner.positions.before(position, compacted=compacted))
             if ack_set and position.ledger >= 0:
@@ -317,13 +307,9 @@ class Subscription:
     async def seek_to_time(self, publish_time_ms: int) -> None:
         """Close the consumers, and make the first entry published at or after this time the next one."""
         async with self.changing:
-            compacted = self._reads_compacted
+            compacted = any(consumer.request.read_compacted for consumer in self.consumers)
             self.close_consumers()
             await self._reset(await self._owner.positions.before_time(publish_time_ms, compacted=compacted))
-
-    @property
-    def _reads_compacted(self) -> bool:
-        return any(consumer.request.read_compacted for consumer in self.consumers)
 
     async def _reset(self, mark_delete: Position) -> None:
         self.cursor.reset(mark_delete)
@@ -428,4 +414,4 @@ class Subscription:
     @property
     def throttled(self) -> Mapping[str, int] | None:
         """Return how often each dispatch rate held entries back; None without one."""
-        return self._gate.stats() if self._gate is not None else None
+        return self._gate.throttled if self._gate is not None else None

@@ -51,12 +51,8 @@ class TopicClients:
     @property
     def connected(self) -> bool:
         """True if a producer or a consumer is connected, or a producer waits."""
-        producers = self._producers
-        return bool(
-            producers.by_name
-            or producers.waiting
-            or any(subscription.consumers for subscription in self._subscriptions.values())
-        )
+        consuming = any(subscription.consumers for subscription in self._subscriptions.values())
+        return bool(consuming or self._producers.by_name or self._producers.waiting)
 
     @property
     def has_consumers_without_auto_consume(self) -> bool:
@@ -111,7 +107,10 @@ class SubscribeLimits:
         consumer = host, request.consumer_name, request.consumer_id
         bucket = self._buckets.get(consumer)
         if bucket is None:
-            self._make_room(now_ms)
+            if len(self._buckets) >= _REMEMBERED_MAX:
+                full = rate.subscribes_per_consumer
+                active = [(key, other) for key, other in self._buckets.items() if other.available(now_ms) < full]
+                self._buckets = dict(active[-_REMEMBERED_MAX // 2 :])
             bucket = self._buckets[consumer] = TokenBucket(rate.subscribes_per_consumer, rate.period_seconds, now_ms)
         if bucket.available(now_ms) <= 0:
             raise NotAllowed(
@@ -119,12 +118,6 @@ class SubscribeLimits:
                 f"(subscribeRate={rate.subscribes_per_consumer} per {rate.period_seconds} s)"
             )
         bucket.spend(1, now_ms)
-
-    def _make_room(self, now_ms: int) -> None:
-        if len(self._buckets) >= _REMEMBERED_MAX:
-            full = self.rate.subscribes_per_consumer
-            active = [(who, bucket) for who, bucket in self._buckets.items() if bucket.available(now_ms) < full]
-            self._buckets = dict(active[-_REMEMBERED_MAX // 2 :])
 
 
 class TopicLimits:

@@ -160,9 +160,9 @@ def measure(topic: ShownTopic) -> Measured:
             )
     for producer in topic.producers.by_name.values():
         if (remote := producer.request.remote_cluster) is not None:
-            way, rates = replication.get(remote, NO_WAY), producer.published
+            way, published = replication.get(remote, NO_WAY), producer.published
             replication[remote] = way._replace(
-                rate_in=way.rate_in + rates.message_rate, throughput_in=way.throughput_in + rates.byte_rate
+                rate_in=way.rate_in + published.message_rate, throughput_in=way.throughput_in + published.byte_rate
             )
     ledgers, written = topic.log.ledgers, topic.log.written
     size, read_rate = sum(ledger.size for ledger in ledgers), topic.log.read_rate

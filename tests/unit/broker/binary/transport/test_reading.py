@@ -12,6 +12,7 @@ from interpulse.broker.binary.transport.reading import (
     PUBLISHES,
     REQUESTS,
     PendingPublishes,
+    ProducerPublishes,
     PublishBuffer,
     Reading,
 )
@@ -30,7 +31,7 @@ def in_buffer(
 
 def test_pending_when_entries_come_and_are_answered_then_sums_of_all_producers_follow() -> None:
     total = pending()
-    one, other = total.of_producer(), total.of_producer()
+    one, other = ProducerPublishes(total), ProducerPublishes(total)
     for size in (5, 6, 7):
         one.add([range(size)])
     other.add([range(100)])
@@ -56,7 +57,7 @@ def test_pending_when_count_or_bytes_reach_their_limit_then_full_and_half_of_the
     count: int, size: int, full: bool, has_room: bool
 ) -> None:
     total = pending(count_max=4, bytes_max=100)
-    producer = total.of_producer()
+    producer = ProducerPublishes(total)
     for _ in range(count):
         producer.add([range(size)])
     assert (total.full, total.has_room) == (full, has_room)
@@ -64,7 +65,7 @@ def test_pending_when_count_or_bytes_reach_their_limit_then_full_and_half_of_the
 
 def test_pending_when_one_entry_is_the_limit_then_room_comes_with_its_answer() -> None:
     total = pending(count_max=1)
-    producer = total.of_producer()
+    producer = ProducerPublishes(total)
     producer.add([range(1)])
     assert (total.full, total.has_room) == (True, False)
     producer.answered()
@@ -74,7 +75,7 @@ def test_pending_when_one_entry_is_the_limit_then_room_comes_with_its_answer() -
 def test_pending_when_entries_are_answered_then_told_after_the_sums_are_lowered() -> None:
     seen: list[tuple[int, int]] = []
     total = in_buffer(PublishBuffer(), lambda: seen.append((total.count, total.bytes)), 9, 9)
-    producer = total.of_producer()
+    producer = ProducerPublishes(total)
     producer.add([range(3)])
     producer.add([range(4)])
     assert seen == []
@@ -85,7 +86,7 @@ def test_pending_when_entries_are_answered_then_told_after_the_sums_are_lowered(
 
 def test_abandon_when_one_producer_is_closed_then_only_its_entries_are_gone() -> None:
     total = pending()
-    closed, stays = total.of_producer(), total.of_producer()
+    closed, stays = ProducerPublishes(total), ProducerPublishes(total)
     closed.add([range(1)])
     closed.add([range(2)])
     stays.add([range(4)])
@@ -96,7 +97,7 @@ def test_abandon_when_one_producer_is_closed_then_only_its_entries_are_gone() ->
 
 
 async def test_drained_when_the_last_entry_is_answered_then_all_who_wait_go_on() -> None:
-    producer = pending().of_producer()
+    producer = ProducerPublishes(pending())
     await producer.drained()
     producer.add([range(1)])
     producer.add([range(1)])
@@ -111,7 +112,7 @@ async def test_drained_when_the_last_entry_is_answered_then_all_who_wait_go_on()
 
 
 async def test_drained_when_the_entries_are_abandoned_then_goes_on() -> None:
-    producer = pending().of_producer()
+    producer = ProducerPublishes(pending())
     producer.add([range(1)])
     waiting = asyncio.ensure_future(producer.drained())
     await asyncio.sleep(0)
@@ -123,10 +124,10 @@ async def test_drained_when_the_entries_are_abandoned_then_goes_on() -> None:
 def test_buffer_when_all_connections_together_reach_its_limit_then_those_that_publish_are_full() -> None:
     buffer = PublishBuffer(100)
     one, other, silent = (in_buffer(buffer, lambda: None) for _ in range(3))
-    one.of_producer().add([range(60)])
-    other.of_producer().add([range(39)])
+    ProducerPublishes(one).add([range(60)])
+    ProducerPublishes(other).add([range(39)])
     assert (one.full, other.full, silent.full) == (False, False, False)
-    other.of_producer().add([range(1)])
+    ProducerPublishes(other).add([range(1)])
     assert (one.full, other.full, silent.full) == (True, True, False)
 
 
@@ -134,7 +135,7 @@ def test_buffer_when_half_of_it_is_answered_then_those_that_stopped_are_told_onc
     told: list[str] = []
     buffer = PublishBuffer(100)
     one, other = in_buffer(buffer, lambda: told.append("one")), in_buffer(buffer, lambda: told.append("other"))
-    producer, producers = one.of_producer(), other.of_producer()
+    producer, producers = ProducerPublishes(one), ProducerPublishes(other)
     for size in (30, 21):
         producers.add([range(size)])
     producer.add([range(49)])
@@ -150,8 +151,8 @@ def test_buffer_when_a_connection_that_waits_is_lost_then_it_is_not_told() -> No
     told: list[str] = []
     buffer = PublishBuffer(10)
     lost, stays = in_buffer(buffer, lambda: told.append("lost")), in_buffer(buffer, lambda: told.append("stays"))
-    lost.of_producer().add([range(1)])
-    producer = stays.of_producer()
+    ProducerPublishes(lost).add([range(1)])
+    producer = ProducerPublishes(stays)
     producer.add([range(9)])
     assert (lost.full, stays.full) == (True, True)
     lost.close()
@@ -162,7 +163,7 @@ def test_buffer_when_a_connection_that_waits_is_lost_then_it_is_not_told() -> No
 def test_buffer_when_it_has_no_limit_then_nobody_stops() -> None:
     buffer = PublishBuffer()
     one = in_buffer(buffer, lambda: None, bytes_max=2**40)
-    one.of_producer().add([range(2**39)])
+    ProducerPublishes(one).add([range(2**39)])
     assert (one.full, one.has_room) == (False, True)
 
 

@@ -9,9 +9,8 @@ from interpulse.broker.binary.schemas import requested_schema
 from interpulse.broker.binary.transport.command_connection import CommandConnection
 from interpulse.broker.binary.transport.sinks import BinaryConsumerSink, OpenConsumer
 from interpulse.broker.live.api import InitialPosition, KeyRange, KeySharing, SubscribeRequest, SubType
-from interpulse.broker.live.dispatch.sticky_keys import sticky_sharing
 from interpulse.broker.live.registry.topic_tasks import AnyTopic
-from interpulse.model.errors import ConsumerNotFound, MetadataError, PulsarError, ServiceNotReady
+from interpulse.model.errors import ConsumerAssignError, ConsumerNotFound, MetadataError, PulsarError, ServiceNotReady
 from interpulse.model.ids import MessageId, Position
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaType
@@ -189,7 +188,9 @@ async def _open(connection: CommandConnection, request: pb.CommandSubscribe) -> 
     auto_consume = schema is not None and schema.type is SchemaType.AUTO_CONSUME
     if schema is not None and not auto_consume:
         await context.schemas.admit_consumer(topic, schema, topic_active=_is_active(live, context.replicator_prefix))
-    bare = live.broker_entry_metadata_possible and not connection.receives_broker_entry_metadata
+    understood = connection.protocol.peer_flags.supports_broker_entry_metadata
+    exposed = understood and connection.limits.broker_entry_metadata_exposed
+    bare = live.broker_entry_metadata_possible and not exposed
     sink = BinaryConsumerSink(connection, request, topic.partition_index, bare=bare)
     consumer = await live.subscribe(_live_request(connection, request, auto_consume=auto_consume), sink)
     sink.consumer = consumer
@@ -235,7 +236,7 @@ def _live_request(
         key_sharing=_key_sharing(request.keySharedMeta) if request.HasField("keySharedMeta") else KeySharing(),
         epoch=request.consumer_epoch,
         address=connection.address,
-        client_version=connection.client_version,
+        client_version=connection.protocol.connect.client_version,
         auto_consume=auto_consume,
     )
 
@@ -244,4 +245,6 @@ def _key_sharing(meta: pb.KeySharedMeta) -> KeySharing:
     if meta.keySharedMode != pb.STICKY:
         return KeySharing((), meta.allowOutOfOrderDelivery)
     ranges = tuple(KeyRange(item.start, item.end) for item in meta.hashRanges)
-    return sticky_sharing(ranges, meta.allowOutOfOrderDelivery)
+    if not ranges:
+        raise ConsumerAssignError("Ranges for KeyShared policy must not be empty.")
+    return KeySharing(ranges, meta.allowOutOfOrderDelivery)

@@ -149,7 +149,7 @@ def _live_request(connection: CommandConnection, request: pb.CommandProducer, re
         encrypted=request.encrypted,
         metadata={pair.key: pair.value for pair in request.metadata},
         address=connection.address,
-        client_version=connection.client_version,
+        client_version=connection.protocol.connect.client_version,
         remote=replicator,
         by_source_position=_is_known_by_source_position(connection, request),
         remote_cluster=(
@@ -165,4 +165,5 @@ def _is_known_by_source_position(connection: CommandConnection, request: pb.Comm
     announce it, so the entries distinguish replicators from other clients with such a name.
     """
     is_named_so = request.producer_name.startswith(connection.context.replicator_prefix)
-    return is_named_so and connection.knows_source_positions and TopicName.parse(request.topic).is_persistent
+    understood = connection.protocol.peer_flags.supports_repl_dedup_by_lid_and_eid
+    return is_named_so and understood and TopicName.parse(request.topic).is_persistent

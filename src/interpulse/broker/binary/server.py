@@ -64,10 +64,6 @@ class BinaryServer:
         self._encrypted: TlsListener | None = None
 
     @property
-    def connection_count(self) -> int:
-        return len(self._connections)
-
-    @property
     def connections(self) -> ConnectionCounts:
         made = Counter(connection.let_in for connection in self._connections) + self._gone
         throttled = sum(connection.throttled for connection in self._connections)

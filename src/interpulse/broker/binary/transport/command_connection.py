@@ -20,17 +20,6 @@ class CommandConnection(SessionConnection, Protocol):
     opening_consumers: dict[int, asyncio.Task[None]]
     opening_producers: dict[int, asyncio.Task[None]]
 
-    @property
-    def client_version(self) -> str: ...
-
-    @property
-    def receives_broker_entry_metadata(self) -> bool:
-        """True if the client understands broker entry metadata and the broker exposes it."""
-
-    @property
-    def knows_source_positions(self) -> bool:
-        """True if the client announces that its replicators expect source positions in receipts (feature flag 6)."""
-
     def settle(self, work: Coroutine[Any, Any, None]) -> None:
         """Check the client's credentials: immediately where possible, else in a task."""
 

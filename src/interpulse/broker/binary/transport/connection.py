@@ -87,7 +87,7 @@ class ClientConnection(asyncio.Protocol):
         self.opening_producers: dict[int, asyncio.Task[None]] = {}
         self.opening_consumers: dict[int, asyncio.Task[None]] = {}
         self._handlers = handlers
-        self._protocol = new_protocol(self.loop.time())
+        self.protocol = new_protocol(self.loop.time())
         self._on_made = on_made
         self._on_lost = on_lost
         self._tasks: set[asyncio.Task[None]] = set()
@@ -112,7 +112,7 @@ class ClientConnection(asyncio.Protocol):
         self.ip = str(peer[0]) if peer else ""
         self.address = f"/{peer[0]}:{peer[1]}" if peer else ""
         self.certificate = peer_certificate(transport)
-        self._keep_alive_timer = self.loop.call_at(self._protocol.next_tick, self._tick)
+        self._keep_alive_timer = self.loop.call_at(self.protocol.next_tick, self._tick)
         self._on_made(self)
 
     def data_received(self, data: bytes) -> None:
@@ -122,7 +122,7 @@ class ClientConnection(asyncio.Protocol):
             self._liveness.set_result(True)
             self._liveness = None
         try:
-            frames = self._protocol.receive_data(data)
+            frames = self.protocol.receive_data(data)
             self._handle(self._unhandled + frames if self._unhandled else frames)
             self._send_own()
         except RemoteProtocolError as error:
@@ -175,44 +175,23 @@ class ClientConnection(asyncio.Protocol):
     # Handlers and sinks call.
 
     @property
-    def client_version(self) -> str:
-        return self._protocol.connect.client_version
-
-    @property
-    def is_java(self) -> bool:
-        """True for a Java client. C++ and Go clients drop the connection on commands that only Java knows."""
-        return self.client_version.startswith("Pulsar-Java")
-
-    @property
     def writable(self) -> bool:
         """False while too much output waits to read more entries for this client."""
         if self.output.bytes_collected > self.limits.output_bytes_high:
             self.output.flush()  # the transport calls pause_writing immediately if that was too much
         return not self._output_high and (self._serving is None or self._serving())
 
-    @property
-    def accepts_closing(self) -> bool:
-        return self._protocol.accepts_closing
-
-    @property
-    def receives_broker_entry_metadata(self) -> bool:
-        return self.limits.broker_entry_metadata_exposed and self._protocol.peer_flags.supports_broker_entry_metadata
-
-    @property
-    def knows_source_positions(self) -> bool:
-        return self._protocol.peer_flags.supports_repl_dedup_by_lid_and_eid
-
     def accept(self) -> None:
         """Accept the client, then handle the commands that followed CONNECT."""
         self.let_in = True
-        self._protocol.accept()
+        self.protocol.accept()
         self._send_own()
         self.loop.call_soon(self.data_received, b"")
 
     def refuse(self, error: PulsarError, reason: str) -> None:
         """Refuse the client with ``error``; ``reason`` is for the log."""
         self.let_in = False
-        self._protocol.refuse(error.wire_code, str(error))
+        self.protocol.refuse(error.wire_code, str(error))
         self._send_own()
         self.drop(reason)
 
@@ -240,10 +219,10 @@ class ClientConnection(asyncio.Protocol):
 
     @property
     def accepts_auth_challenge(self) -> bool:
-        return self._protocol.accepts_auth_challenge
+        return self.protocol.accepts_auth_challenge
 
     def challenge(self, auth_method: str) -> None:
-        self._protocol.challenge(auth_method)
+        self.protocol.challenge(auth_method)
         self._send_own()
 
     def calls_itself_replicator(self, producer_name: str) -> bool:
@@ -294,7 +273,7 @@ class ClientConnection(asyncio.Protocol):
             return True
         if self._liveness is None:
             self._liveness = self.loop.create_future()
-            self._protocol.ping()
+            self.protocol.ping()
             self._send_own()
         try:
             return await asyncio.wait_for(asyncio.shield(self._liveness), self.limits.liveness_check_seconds)
@@ -405,15 +384,15 @@ class ClientConnection(asyncio.Protocol):
 
     def _send_own(self) -> None:
         """Send the frames of the protocol itself: CONNECTED, PING, PONG."""
-        data = self._protocol.data_to_send()
+        data = self.protocol.data_to_send()
         if data:
             self.output.send(data)
 
     def _tick(self) -> None:
         try:
-            self._protocol.tick(self.loop.time(), reading=not self._reading.held_by)
+            self.protocol.tick(self.loop.time(), reading=not self._reading.held_by)
         except RemoteProtocolError as error:
             self.drop(str(error))
             return
         self._send_own()
-        self._keep_alive_timer = self.loop.call_at(self._protocol.next_tick, self._tick)
+        self._keep_alive_timer = self.loop.call_at(self.protocol.next_tick, self._tick)

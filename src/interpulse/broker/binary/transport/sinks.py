@@ -23,6 +23,7 @@ from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.codec import codec
 from interpulse.wire.entries import without_broker_metadata
 from interpulse.wire.hashing import topics_hash
+from interpulse.wire.server import ServerProtocol
 
 _CLIENT_READY_S: Final = 1.0  # a real broker waits as long, by activeConsumerFailoverDelayTimeMillis
 
@@ -38,14 +39,8 @@ class SinkConnection(Protocol):
     output: Output
     pending_publishes: PendingPublishes
     producers: dict[int, OpenProducer]
+    protocol: ServerProtocol
     topic_watchers: dict[int, TopicWatcher]
-
-    @property
-    def accepts_closing(self) -> bool:
-        """True if the client understands that the broker closes one producer or consumer."""
-
-    @property
-    def is_java(self) -> bool: ...
 
     @property
     def writable(self) -> bool:
@@ -112,7 +107,7 @@ class BinaryProducerSink:
     def producer_closed(self, producer_id: int) -> None:
         connection = self._connection
         connection.forget_producer(producer_id)
-        if connection.accepts_closing:
+        if connection.protocol.accepts_closing:
             self._send(commands.close_producer(producer_id))
         else:
             connection.close()
@@ -179,14 +174,15 @@ class BinaryConsumerSink:
         self._notify(commands.active_consumer_change(consumer_id, active=active))
 
     def end_of_topic(self, consumer_id: int) -> None:
-        if self._connection.is_java:
+        # C++ and Go clients drop the connection on commands that only Java knows
+        if self._connection.protocol.connect.client_version.startswith("Pulsar-Java"):
             self._notify(commands.reached_end_of_topic(consumer_id))
 
     def consumer_closed(self, consumer_id: int) -> None:
         connection = self._connection
         self._waiting.clear()
         connection.consumers.pop(consumer_id, None)
-        if connection.accepts_closing:
+        if connection.protocol.accepts_closing:
             connection.output.send(commands.close_consumer(consumer_id))
         else:
             connection.close()

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from itertools import chain, repeat
 
-from interpulse.broker.live.api import KeyRange, KeySharing
+from interpulse.broker.live.api import KeyRange
 from interpulse.broker.live.dispatch.consumer import Consumer
 from interpulse.model.errors import ConsumerAssignError
 from interpulse.model.ids import Position
@@ -46,13 +46,9 @@ class HashRing:
             rest = self._points[0][1]
         yield STICKY_SLOTS, rest
 
-    def ranges_of(self, owner: str) -> list[KeyRange]:
-        """Return the slot ranges of this consumer; the slot 0 does not occur."""
-        return list(self._ranges_by_owner.get(owner, ()))
-
     @cached_property
-    def _ranges_by_owner(self) -> Mapping[str, list[KeyRange]]:
-        """The slot ranges per consumer, cached: statistics read them for each, which would walk the ring every time."""
+    def ranges_by_owner(self) -> Mapping[str, list[KeyRange]]:
+        """The slot ranges per consumer, without the slot 0; cached, as statistics read them for each consumer."""
         ranges: dict[str, list[KeyRange]] = defaultdict(list)
         for start, end, owner in self._ranges:
             ranges[owner].append(KeyRange(start, end))
@@ -83,13 +79,6 @@ def overlapping(one: KeyRange, other: KeyRange) -> bool:
 
 def within(ranges: Iterable[KeyRange], slot: int) -> bool:
     return any(start <= slot <= end for start, end in ranges)
-
-
-def sticky_sharing(ranges: tuple[KeyRange, ...], out_of_order_allowed: bool) -> KeySharing:
-    """Return the key sharing of a sticky consumer; raise ConsumerAssignError if it names no ranges."""
-    if not ranges:
-        raise ConsumerAssignError("Ranges for KeyShared policy must not be empty.")
-    return KeySharing(ranges, out_of_order_allowed)
 
 
 def check_ranges(wanted: Sequence[KeyRange], taken: Mapping[str, Sequence[KeyRange]]) -> None:
@@ -233,7 +222,7 @@ class StickyKeys:
     def ranges_of(self, consumer: Consumer) -> list[KeyRange]:
         """Return the slot ranges of a consumer, which has joined."""
         label = next(label for label, member in self._consumers.items() if member is consumer)
-        return (self._ring or self._build()).ranges_of(label)
+        return list((self._ring or self._build()).ranges_by_owner.get(label, ()))
 
     def _changed(self) -> None:
         self._ring = None

@@ -8,10 +8,11 @@ the epoch of the topic, and a producer that reconnects with an older epoch is re
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from interpulse.broker.live.api import AccessMode, ProducerRequest, ProducerSink
+from interpulse.broker.live.host import TopicHost
 from interpulse.broker.live.metrics import TrafficMeter, sum_of
 from interpulse.broker.live.producing.producer import Producer, ProducerOwner
 from interpulse.model.errors import NotAllowed, ProducerBusy, ProducerFenced, PulsarError
@@ -29,10 +30,9 @@ class ProducerSet:
     def __init__(
         self,
         topic: str,
-        epoch: int | None,
-        generate_name: Callable[[], str],
-        store_epoch: Callable[[int], Awaitable[None]] | None,
-        spawn: Callable[[Coroutine[Any, Any, None]], None],
+        host: TopicHost,
+        epoch: int | None = None,
+        store_epoch: Callable[[int], Awaitable[None]] | None = None,
     ) -> None:
         """``store_epoch`` stores the epoch of a persistent topic."""
         self.epoch = epoch
@@ -44,13 +44,12 @@ class ProducerSet:
         self.published = TrafficMeter()
         """The traffic of closed producers."""
         self._topic = topic
-        self._generate_name = generate_name
+        self._host = host
         self._store_epoch = store_epoch
-        self._spawn = spawn
 
     async def add(self, owner: ProducerOwner, request: ProducerRequest, sink: ProducerSink) -> Producer:
         """Open a producer; one that waits is not `ready` yet. Raises ProducerBusy, ProducerFenced."""
-        name = request.name or self._generate_name()
+        name = request.name or self._host.generate_producer_name()
         await self._free_name(name, request, sink)
         if self.limit and request.remote_cluster is None:
             count = sum(producer.request.remote_cluster is None for producer in self.by_name.values())
@@ -85,7 +84,7 @@ class ProducerSet:
             next_owner = self.waiting.pop(0)
             # immediately, so that no other producer comes first
             self.by_name[next_owner.name] = self.exclusive = next_owner
-            self._spawn(self._promote(next_owner))
+            self._host.spawn(self._promote(next_owner))
         self.published.absorb(producer.published)
 
     def leave(self) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Container
 
 from interpulse.broker.live.api import TopicSettings
 from interpulse.broker.live.entry_metadata import entry_metadata_in, last_sequence_id_of, message_metadata_of
+from interpulse.broker.live.host import TopicHost
 from interpulse.broker.live.producing.deduplication import Deduplication
 from interpulse.broker.live.topic_state import TopicStateStore
 from interpulse.model.errors import PersistenceError
@@ -25,10 +26,8 @@ class SequenceKeeper:
     A snapshot is due after some number of entries, or some time after an entry; it is stored together with the cursors.
     """
 
-    def __init__(
-        self, log: Log, state: TopicStateStore, on_due: Callable[[], None], *, replicator_prefix: str, cluster: str
-    ) -> None:
-        """``on_due`` schedules the storing. Names of replicators begin with the prefix and end with ``cluster``."""
+    def __init__(self, log: Log, state: TopicStateStore, host: TopicHost, on_due: Callable[[], None]) -> None:
+        """``on_due`` schedules the storing."""
         self.deduplication: Deduplication | None = None
         self.snapshot_due = False
         self.entries_interval = 1000
@@ -38,8 +37,7 @@ class SequenceKeeper:
         self._log = log
         self._state = state
         self._on_due = on_due
-        self._replicator_prefix = replicator_prefix
-        self._cluster = cluster
+        self._host = host
         self._entries_since = 0
         self._complete_ms = 0
 
@@ -50,7 +48,7 @@ class SequenceKeeper:
 
     async def resume(self, stored: CursorRecord, now_ms: int) -> None:
         """Restore the sequence ids up to the end of the log, from a stored snapshot and the entries after it."""
-        deduplication = Deduplication.restored(stored, now_ms, replicator_prefix=self._replicator_prefix)
+        deduplication = Deduplication.restored(stored, now_ms, replicator_prefix=self._host.replicator_prefix)
         position = stored.mark_delete
         while position < self._log.last_position:
             start = Position(position.ledger, position.entry + 1)
@@ -122,7 +120,7 @@ class SequenceKeeper:
         kind = entry_metadata_in(metadata)
         position = None if kind.is_marker else replicator_position(metadata)
         if position is not None:
-            name = replicator_name(self._replicator_prefix, metadata.replicated_from, self._cluster)
+            name = replicator_name(self._host.replicator_prefix, metadata.replicated_from, self._host.cluster)
             deduplication.replay_source(name, position)
         elif kind.ends_message:
             deduplication.replay(metadata.producer_name, last_sequence_id_of(metadata), now_ms)

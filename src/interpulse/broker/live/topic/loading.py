@@ -134,20 +134,13 @@ async def _restore(topic: Topic, host: TopicHost, state: TopicStateStore) -> Non
         await topic.log.compacted.follow(pointer)
     for subscription_name, record in stored.items():
         topic.subscription_set.restore(subscription_name, record)
-    await _restore_sequences(topic, snapshot)
+    topic.sequences.follow(topic.settings)
+    if topic.settings.deduplication_enabled:
+        await (topic.sequences.begin() if snapshot is None else topic.sequences.resume(snapshot, topic.now_ms()))
+    elif snapshot is not None:
+        await topic.sequences.end()
     if topic.log.compacted.current is not None:
         topic.compacted_upto(topic.log.compacted.current.horizon)
     if topic.settings.compaction_threshold_bytes > 0:
         await topic.keep_for_compaction()
     await topic.subscription_set.follow_remotes()
-
-
-async def _restore_sequences(topic: Topic, snapshot: CursorRecord | None) -> None:
-    topic.sequences.follow(topic.settings)
-    if not topic.settings.deduplication_enabled:
-        if snapshot is not None:
-            await topic.sequences.end()
-    elif snapshot is None:
-        await topic.sequences.begin()
-    else:
-        await topic.sequences.resume(snapshot, topic.now_ms())

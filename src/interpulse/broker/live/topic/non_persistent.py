@@ -262,9 +262,9 @@ class NonPersistentTopic:
         """The traffic of deleted subscriptions."""
         self.entries_added = 0
         self.created_ms = self.active_ms = host.now_ms()
-        self.producers = ProducerSet(str(name), None, host.generate_producer_name, None, host.spawn)
+        self.producers = ProducerSet(str(name), host)
         self.clients = TopicClients(name, self.producers, self.subscriptions)
-        self.limits = TopicLimits(name, host.now_ms, host.call_later)
+        self.limits = TopicLimits(name, host)
         self.publish_limits: PublishLimits | None = None
         self._serving = host.serving
         self._use_limits()

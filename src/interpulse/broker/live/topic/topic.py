@@ -109,20 +109,12 @@ class Topic:
         self.positions = LogPositions(topic_log)
         self.entry_metadata = EntryMetadataCache(_behind(topic_log.last_appended))
         self.reads = SharedReads(topic_log, self.subscriptions, host.read_buffer_limiter)
-        self.producers = ProducerSet(
-            str(name), counters.epoch, host.generate_producer_name, state.write_epoch, host.spawn
-        )
+        self.producers = ProducerSet(str(name), host, counters.epoch, state.write_epoch)
         self.clients = TopicClients(name, self.producers, self.subscriptions)
-        self.limits = TopicLimits(name, host.now_ms, host.call_later)
+        self.limits = TopicLimits(name, host)
         self.backlog_keeper = BacklogKeeper(seen)
         self.broker_entry_metadata = TopicBrokerEntryMetadata(topic_log, state, counters.last_index)
-        self.sequences = SequenceKeeper(
-            topic_log,
-            state,
-            lambda: seen.cursors_changed(),
-            replicator_prefix=host.replicator_prefix,
-            cluster=host.cluster,
-        )
+        self.sequences = SequenceKeeper(topic_log, state, host, lambda: seen.cursors_changed())
         self._host = host
         self._state = state
         self._terminating = 0  # running calls

@@ -12,6 +12,7 @@ from typing import Protocol
 from interpulse.broker.live.api import SubscribeRequest, TopicSettings
 from interpulse.broker.live.dispatch.consumer import Consumer
 from interpulse.broker.live.dispatch.dispatch_limits import DispatchGate, DispatchLimit, TokenBucket, limit_of
+from interpulse.broker.live.host import TopicHost
 from interpulse.broker.live.producing.producer_set import ProducerSet
 from interpulse.broker.live.producing.publish_limits import PublishLimits
 from interpulse.model.errors import NotAllowed, PreconditionFailed, PulsarError, ServiceNotReady
@@ -125,16 +126,13 @@ class TopicLimits:
 
     __slots__ = ("_call_later", "_name", "_now_ms", "_subscribes", "dispatch", "publish", "settings")
 
-    def __init__(
-        self, name: TopicName, now_ms: Callable[[], int], call_later: Callable[[int, Callable[[], None]], None]
-    ) -> None:
-        """``call_later(ms, call)`` is the clock's."""
+    def __init__(self, name: TopicName, host: TopicHost) -> None:
         self.settings = TopicSettings()
         self.publish: PublishLimits | None = None
         self.dispatch: DispatchLimit | None = None
         self._name = name
-        self._now_ms = now_ms
-        self._call_later = call_later
+        self._now_ms = host.now_ms
+        self._call_later = host.call_later
         self._subscribes: SubscribeLimits | None = None
 
     def use(self, settings: TopicSettings, producers: ProducerSet) -> None:

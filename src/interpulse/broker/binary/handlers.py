@@ -247,7 +247,11 @@ async def _noted(
     connection: CommandConnection, command: pb.BaseCommand, request: Any, work: Coroutine[Any, Any, None]
 ) -> None:
     name = pb.BaseCommand.Type.Name(command.type)
-    subject = request.topic if command.type == _TYPES.GET_OR_CREATE_SCHEMA else _read(connection, request.consumer_id)
+    subject = ""
+    if command.type == _TYPES.GET_OR_CREATE_SCHEMA:
+        subject = request.topic
+    elif (opened := connection.consumers.get(request.consumer_id)) is not None:
+        subject = f"{opened.topic.name} {opened.consumer.subscription_name}"
     code, reason = int(pb.UnknownError), "the broker failed, or the client went away"
     try:
         await work
@@ -258,12 +262,6 @@ async def _noted(
     finally:
         principal = None if connection.session is None else connection.session.principal
         note_change(principal, connection.address.lstrip("/"), name, subject, code, reason)
-
-
-def _read(connection: CommandConnection, consumer_id: int) -> str:
-    """Return the topic and the subscription of a consumer, "" for none."""
-    opened = connection.consumers.get(consumer_id)
-    return "" if opened is None else f"{opened.topic.name} {opened.consumer.subscription_name}"
 
 
 HANDLERS: Final = Handlers(INLINE, RUNS, work_on)

@@ -67,14 +67,8 @@ class BinaryServer:
     def connections(self) -> ConnectionCounts:
         made = Counter(connection.let_in for connection in self._connections) + self._gone
         throttled = sum(connection.throttled for connection in self._connections)
-        return ConnectionCounts(
-            len(self._connections),
-            self._created,
-            made[True],
-            made[False],
-            throttled,
-            self._context.dropped.count,
-        )
+        active, dropped = len(self._connections), self._context.dropped.count
+        return ConnectionCounts(active, self._created, made[True], made[False], throttled, dropped)
 
     async def start(self, bound: socket.socket) -> None:
         """Listen on a bound socket, which the server owns from now on."""
@@ -150,11 +144,7 @@ class BinaryServer:
             remedy = "brokerMaxConnections or brokerMaxConnectionsPerIp, and the limit of open files"
             _logger.warning(
                 "connections refused address=%s limit=%s open=%d refused=%d remedy=%s",
-                connection.ip,
-                full.value,
-                self._quota.open,
-                self._quota.refused,
-                remedy,
+                *(connection.ip, full.value, self._quota.open, self._quota.refused, remedy),
             )
         connection.turn_away(NotAllowed(_FULL[full].format(connection.address)))
 
@@ -169,23 +159,20 @@ class BinaryServer:
             self._all_closed.set()
 
     def _new_protocol(self, now: float) -> ServerProtocol:
+        watchers = self._limits.topic_watchers_allowed and self._limits.patterns_evaluated
         return ServerProtocol(
             server_version=_SERVER_VERSION,
-            feature_flags=self._flags(),
+            feature_flags=pb.FeatureFlags(
+                supports_auth_refresh=False,
+                supports_broker_entry_metadata=False,
+                supports_topic_watchers=watchers,
+                supports_topic_watcher_reconcile=watchers,
+                supports_get_partitioned_metadata_without_auto_creation=True,
+                supports_repl_dedup_by_lid_and_eid=True,
+                supports_batch_lookup=self._context.lookups.batches_supported or None,
+            ),
             now=now,
             keep_alive_interval=self._limits.keep_alive_seconds,
             message_bytes_max=self._limits.message_bytes_max,
             gathers_runs=True,
-        )
-
-    def _flags(self) -> pb.FeatureFlags:
-        watchers = self._limits.topic_watchers_allowed and self._limits.patterns_evaluated
-        return pb.FeatureFlags(
-            supports_auth_refresh=False,
-            supports_broker_entry_metadata=False,
-            supports_topic_watchers=watchers,
-            supports_topic_watcher_reconcile=watchers,
-            supports_get_partitioned_metadata_without_auto_creation=True,
-            supports_repl_dedup_by_lid_and_eid=True,
-            supports_batch_lookup=self._context.lookups.batches_supported or None,
         )

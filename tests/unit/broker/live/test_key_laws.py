@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from interpulse.broker.live.api import Delivery, KeyRange, KeySharing, SubscribeRequest
-from interpulse.broker.live.dispatch import replay_reads, sticky_keys
+from interpulse.broker.live.dispatch import entry_feed, sticky_keys
 from interpulse.broker.live.dispatch import shared as shared_module
 from interpulse.model.ids import Position
 
@@ -208,8 +208,8 @@ async def test_nothing_is_lost_when_any_order_is_allowed(bench: Any, seed: int) 
 async def test_laws_hold_when_little_is_kept(bench: Any, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shared_module, "REPLAYS_MAX", 10)
     monkeypatch.setattr(shared_module, "READ_ENTRIES_MAX", 4)
-    monkeypatch.setattr(replay_reads, "READ_BYTES_MAX", 200)
-    monkeypatch.setattr(replay_reads, "KEPT_BYTES_MAX", 300)
+    monkeypatch.setattr(entry_feed, "READ_BYTES_MAX", 200)
+    monkeypatch.setattr(entry_feed, "KEPT_BYTES_MAX", 300)
     monkeypatch.setattr(sticky_keys, "PAGES_MAX", 0)
     bench.read_bytes_max = 100
     await bench.restart()

@@ -174,12 +174,7 @@ class Compaction:
         self._written.bytes += ledger.size
         log.info(
             "topic compacted topic=%s horizon=%s messages=%d kept=%d entries=%d bytes=%d",
-            self._topic.name,
-            horizon,
-            look.present,
-            choice.count,
-            ledger.entries,
-            ledger.size,
+            *(self._topic.name, horizon, look.present, choice.count, ledger.entries, ledger.size),
         )
         return look.present - choice.count
 

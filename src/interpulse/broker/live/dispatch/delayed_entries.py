@@ -79,7 +79,7 @@ class DelayedEntries:
 
     def add(self, position: Position, deliver_at_ms: int) -> None:
         """Store an entry until its time."""
-        packed = _packed(deliver_at_ms, position)
+        packed = ((deliver_at_ms << _NUMBER_BITS) | position.ledger) << _NUMBER_BITS | position.entry
         heappush(self._heap, packed)
         if self._handle is None or self._heap[0] == packed:
             self._arm()
@@ -139,10 +139,6 @@ class DelayedEntries:
             self._on_due()
         else:  # the clock was set back, or the time is too far away for one sleep
             self._arm()
-
-
-def _packed(time_ms: int, position: Position) -> int:
-    return ((time_ms << _NUMBER_BITS) | position.ledger) << _NUMBER_BITS | position.entry
 
 
 def _position(packed: int) -> Position:

@@ -86,7 +86,7 @@ class KeySelector:
 
     def select(self, batch: Sequence[Delivery], ready: Sequence[Consumer]) -> Selection:
         """Select consumers for entries from the log; held ones become replays."""
-        budgets = _budgets(ready)
+        budgets: dict[Consumer | None, int] = {consumer: consumer.permits for consumer in ready}
         assignments: Assignments = []
         held: list[Delivery] = []
         for owner, part in self._seen(batch, held).items():
@@ -106,12 +106,18 @@ class KeySelector:
 
         Assigned entries leave the replays; ``held`` ones were read and stay.
         """
-        budgets = _budgets(ready)
+        budgets: dict[Consumer | None, int] = {consumer: consumer.permits for consumer in ready}
         assignments: Assignments = []
         filed = self._file_unseen(batch) if self._unseen else []
         if filed and self._draining:
             batch = [delivery for delivery in batch if self._slots.of(delivery.position) not in self._draining]
-        for owner, part in self._replays_by_owner(batch, ready, all_seen=not filed).items():
+        able = [consumer for consumer in ready if self._queues.get(consumer)]
+        parts: Mapping[Consumer | None, Sequence[Delivery]]
+        if not filed and len(able) == 1:  # usually one consumer has new permits, and owns all replays
+            parts = {able[0]: batch}
+        else:
+            parts = self._dealt(self._slots.of_all(map(_position, batch)), batch)
+        for owner, part in parts.items():
             count = covered_by(part, budgets.get(owner, 0))
             if count and owner is not None:
                 assignments.append((owner, list(part[:count])))
@@ -260,15 +266,6 @@ class KeySelector:
             self._waiting += len(part)
         return filed
 
-    def _replays_by_owner(
-        self, batch: Sequence[Delivery], ready: Sequence[Consumer], *, all_seen: bool
-    ) -> Mapping[Consumer | None, Sequence[Delivery]]:
-        """Group replays by the owners of their slots. Usually only one consumer has new permits, and owns them all."""
-        able = [consumer for consumer in ready if self._queues.get(consumer)]
-        if all_seen and len(able) == 1:
-            return {able[0]: batch}
-        return self._dealt(self._slots.of_all(map(_position, batch)), batch)
-
     def _queue(self, slots: Iterable[int], positions: Sequence[Position]) -> None:
         """Queue entries of these slots, which are in order."""
         self._waiting += len(positions)
@@ -309,7 +306,3 @@ class KeySelector:
 
     def _all_queues(self) -> list[Replays]:
         return [*self._queues.values(), *(slot.replays for slot in self._draining.values())]
-
-
-def _budgets(ready: Sequence[Consumer]) -> dict[Consumer | None, int]:
-    return {consumer: consumer.permits for consumer in ready}

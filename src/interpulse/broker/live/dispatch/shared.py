@@ -19,9 +19,8 @@ from interpulse.broker.live.dispatch.consumer import Consumer
 from interpulse.broker.live.dispatch.consumer_selector import Assignments
 from interpulse.broker.live.dispatch.delayed_entries import DelayedEntries, deliver_at_of
 from interpulse.broker.live.dispatch.dispatch_limits import DispatchGate
-from interpulse.broker.live.dispatch.entry_feed import READ_ENTRIES_MAX, EntryFeed, FeedSource
+from interpulse.broker.live.dispatch.entry_feed import READ_ENTRIES_MAX, EntryFeed, FeedSource, ReplayReads
 from interpulse.broker.live.dispatch.key_selector import KeySelector
-from interpulse.broker.live.dispatch.replay_reads import ReplayReads
 from interpulse.broker.live.dispatch.round_robin_selector import RoundRobinSelector
 from interpulse.broker.live.entry_metadata import waiting_in
 from interpulse.model.ids import Position
@@ -70,11 +69,6 @@ class SharedDispatch:
         self._replays = ReplayReads(source, cursor, self._deliveries, self._forget_replays, wake)
         self._put_aside = 0
         """The number of entries put aside for a delay since the last turn of other work."""
-
-    @property
-    def read_position(self) -> Position:
-        """The position up to which everything was read."""
-        return self.feed.after
 
     @property
     def replaying(self) -> int:

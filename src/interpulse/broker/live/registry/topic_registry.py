@@ -300,10 +300,10 @@ class TopicRegistry:
         asyncio.get_running_loop().call_later(wait_ms / 1000, call)
 
     def cursors_changed(self, topic: HostedTopic) -> None:
-        self._flushes.note_change(topic)
+        self._flushes.changed.add(topic)
 
     def topic_failed(self, topic: HostedTopic) -> None:
-        self._flushes.note_failure(topic)
+        self._flushes.unstored.discard(topic)
         if self._topics.get(topic.name) is topic:
             del self._topics[topic.name]
             self._executor.submit([topic.name], lambda: self._close_failed(topic))
@@ -399,7 +399,7 @@ class TopicRegistry:
         for topic in loaded:  # all together, so that none is used while others are being closed
             topic.clients.retire()
         # keep the last acknowledgements if the commit fails and the topics stay
-        await asyncio.gather(*(self._flushes.flush(topic) for topic in loaded if self._flushes.has_changes(topic)))
+        await asyncio.gather(*(self._flushes.flush(topic) for topic in loaded if topic in self._flushes.changed))
         for number, topic in enumerate(loaded, 1):
             await topic.abandon()
             self._topics.pop(topic.name, None)  # it may have failed meanwhile

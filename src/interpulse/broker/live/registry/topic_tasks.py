@@ -200,32 +200,23 @@ class CursorFlushes:
     def __init__(self, is_loaded: Callable[[HostedTopic], bool], tasks: BackgroundTasks) -> None:
         self._is_loaded = is_loaded
         self._tasks = tasks
-        self._changed: set[HostedTopic] = set()
+        self.changed: set[HostedTopic] = set()
+        """Topics whose cursors the next `flush_all` stores."""
         self._flushing: set[HostedTopic] = set()
-        self._unstored: set[HostedTopic] = set()
+        self.unstored: set[HostedTopic] = set()
         """Topics whose last attempt failed. The log gets one line for each."""
 
-    def note_change(self, topic: HostedTopic) -> None:
-        self._changed.add(topic)
-
-    def note_failure(self, topic: HostedTopic) -> None:
-        """Note that the topic failed and will be closed."""
-        self._unstored.discard(topic)
-
     def forget(self, topic: HostedTopic) -> None:
-        self._changed.discard(topic)
-        self._unstored.discard(topic)
-
-    def has_changes(self, topic: HostedTopic) -> bool:
-        return topic in self._changed
+        self.changed.discard(topic)
+        self.unstored.discard(topic)
 
     async def flush_all(self, *, within_seconds: float | None = None) -> None:
         """Store every cursor that changed. The store syncs changes that arrive together once.
 
         With ``within_seconds``, topics that take longer go on in the background. Later calls leave them out until then.
         """
-        changed = self._changed - (set() if within_seconds is None else self._flushing)
-        self._changed -= changed
+        changed = self.changed - (set() if within_seconds is None else self._flushing)
+        self.changed -= changed
         flushes: list[asyncio.Task[None]] = []
         try:
             for number, topic in enumerate(changed, 1):
@@ -237,7 +228,7 @@ class CursorFlushes:
                 return
             done, late = await asyncio.wait(flushes, timeout=within_seconds)
         except BaseException:
-            self._changed |= changed
+            self.changed |= changed
             for flush in flushes:
                 flush.cancel()
             raise
@@ -254,7 +245,7 @@ class CursorFlushes:
         try:
             await self.flush(topic)
         except BaseException:
-            self._changed.add(topic)
+            self.changed.add(topic)
             raise
         finally:
             self._flushing.discard(topic)
@@ -266,11 +257,11 @@ class CursorFlushes:
             if not self._is_loaded(topic):
                 log.info("cursors not stored, the topic is closed topic=%s error=%s", topic.name, error)
                 return
-            self._changed.add(topic)
-            if topic not in self._unstored:
+            self.changed.add(topic)
+            if topic not in self.unstored:
                 log.warning("cursors not stored, retrying every second topic=%s error=%s", topic.name, error)
-                self._unstored.add(topic)
+                self.unstored.add(topic)
             return
-        if topic in self._unstored:
+        if topic in self.unstored:
             log.info("cursors stored again topic=%s", topic.name)
-            self._unstored.discard(topic)
+            self.unstored.discard(topic)

@@ -61,9 +61,7 @@ async def expire_subscriptions(topic: Topic) -> None:
         if of_client.durable and not of_client.replicate_state and await of_client.delete_if_idle(limit_ms):
             log.info(
                 "subscription expired topic=%s subscription=%s idle_seconds=%d subscriptionExpirationTime=%d",
-                topic.name,
-                of_client.name,
-                (topic.now_ms() - of_client.idle_since_ms) // 1000,
+                *(topic.name, of_client.name, (topic.now_ms() - of_client.idle_since_ms) // 1000),
                 topic.settings.subscription_expiration_minutes,
             )
 

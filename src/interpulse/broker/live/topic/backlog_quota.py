@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from interpulse.broker.live.compaction.log_positions import LogPositions
@@ -92,11 +92,14 @@ class BacklogKeeper:
                     log.warning("producers held back topic=%s quota=%s", self._owner.name, reason)
                     producers.close_by_broker()
             elif quota_type == DESTINATION_STORAGE:
-                self._evict(quota_type, quota, self._too_much(quota))
+                ledgers, size = self._owner.log.ledgers, bytes_kept(quota)
+                behind = [(subscription, subscription.cursor.mark_delete) for subscription in self._evictable()]
+                upto = [(subscription, position_leaving(ledgers, mark, size)) for subscription, mark in behind]
+                self._evict(quota_type, quota, upto)
             else:
                 since = self._owner.now_ms() - age_kept_ms(quota)
                 position = await self._owner.positions.before_time(since)
-                self._evict(quota_type, quota, ((subscription, position) for subscription in self._evictable()))
+                self._evict(quota_type, quota, [(subscription, position) for subscription in self._evictable()])
 
     def stats(self) -> dict[str, Any]:
         """Return the quotas, and the age of the backlog as of the last check."""
@@ -182,12 +185,7 @@ class BacklogKeeper:
 
     # --- what is done about it
 
-    def _too_much(self, quota: BacklogQuota) -> Iterator[tuple[Subscription, Position]]:
-        ledgers, bytes_left = self._owner.log.ledgers, bytes_kept(quota)
-        for subscription in self._evictable():
-            yield subscription, position_leaving(ledgers, subscription.cursor.mark_delete, bytes_left)
-
-    def _evict(self, quota_type: str, quota: BacklogQuota, upto: Iterator[tuple[Subscription, Position]]) -> None:
+    def _evict(self, quota_type: str, quota: BacklogQuota, upto: Sequence[tuple[Subscription, Position]]) -> None:
         reason, count_all = described(quota_type, quota), 0
         for subscription, position in upto:
             count = subscription.skip_to(position)
@@ -195,11 +193,7 @@ class BacklogKeeper:
                 count_all += count
                 log.warning(
                     "backlog evicted topic=%s subscription=%s entries=%d upto=%s quota=%s",
-                    self._owner.name,
-                    subscription.name,
-                    count,
-                    position,
-                    reason,
+                    *(self._owner.name, subscription.name, count, position, reason),
                 )
         if count_all:
             self.evictions[quota_type] += 1

@@ -22,14 +22,13 @@ from interpulse.broker.live.api import (
 from interpulse.broker.live.broker_entry_metadata import BrokerEntryInterceptor
 from interpulse.broker.live.compaction.log_positions import check_allowed
 from interpulse.broker.live.dispatch.consumer import Consumer, choose_active, share_out
-from interpulse.broker.live.dispatch.dispatch_choice import make_way
+from interpulse.broker.live.dispatch.dispatch import make_way
 from interpulse.broker.live.dispatch.sticky_keys import StickyKeys
 from interpulse.broker.live.entry_metadata import EntryMetadata, sticky_slot_of
 from interpulse.broker.live.host import TopicHost
 from interpulse.broker.live.metrics import LimitMeasure, Measured, TrafficMeter, sum_of, summed
-from interpulse.broker.live.producing.producer import PendingPublish, Producer
+from interpulse.broker.live.producing.producer import PendingPublish, Producer, PublishLimits, check_encrypted
 from interpulse.broker.live.producing.producer_set import ProducerSet
-from interpulse.broker.live.producing.publish_limits import PublishLimits, check_encrypted
 from interpulse.broker.live.topic.topic_clients import TopicClients, TopicLimits
 from interpulse.model.errors import (
     ConsumerBusy,

@@ -16,9 +16,8 @@ from interpulse.broker.live.api import Delivery
 from interpulse.broker.live.broker_entry_metadata import BrokerEntryInterceptor
 from interpulse.broker.live.entry_metadata import EntryMetadata, EntryMetadataCache
 from interpulse.broker.live.producing.deduplication import Deduplication
-from interpulse.broker.live.producing.producer import PendingPublish, Producer
+from interpulse.broker.live.producing.producer import PendingPublish, Producer, PublishLimits
 from interpulse.broker.live.producing.producer_set import ProducerSet
-from interpulse.broker.live.producing.publish_limits import PublishLimits
 from interpulse.broker.live.producing.sequence_keeper import SequenceKeeper
 from interpulse.broker.live.topic.topic_clients import TopicClients
 from interpulse.model.errors import PulsarError, TopicTerminated

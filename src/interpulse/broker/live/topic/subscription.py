@@ -15,7 +15,7 @@ from interpulse.broker.live.api import ConsumerSink, Delivery, SubscribeRequest,
 from interpulse.broker.live.compaction.log_positions import LogPositions
 from interpulse.broker.live.cursor import Cursor
 from interpulse.broker.live.dispatch.consumer import Consumer
-from interpulse.broker.live.dispatch.dispatch_choice import (
+from interpulse.broker.live.dispatch.dispatch import (
     Dispatch,
     DispatchOwner,
     delays_of,
@@ -232,7 +232,7 @@ class Subscription:
         if self.dispatch is None:
             return
         self.dispatch.pump()
-        if self._owner.positions.end_reached(self.dispatch.read_position) and self.dispatch.drained:
+        if self._owner.positions.end_reached(self.dispatch.feed.after) and self.dispatch.drained:
             for consumer in self.consumers:
                 if not consumer.end_told:
                     consumer.end_told = True

@@ -28,9 +28,8 @@ from interpulse.broker.live.dispatch.consumer import Consumer
 from interpulse.broker.live.entry_metadata import EntryMetadataCache
 from interpulse.broker.live.host import TopicHost
 from interpulse.broker.live.metrics import Measured
-from interpulse.broker.live.producing.producer import Producer
+from interpulse.broker.live.producing.producer import Producer, check_encrypted
 from interpulse.broker.live.producing.producer_set import ProducerSet
-from interpulse.broker.live.producing.publish_limits import check_encrypted
 from interpulse.broker.live.producing.sequence_keeper import SequenceKeeper
 from interpulse.broker.live.shared_reads import SharedReads
 from interpulse.broker.live.topic import topic_stats
@@ -107,7 +106,8 @@ class Topic:
         self.subscription_set = SubscriptionSet(self, state, host.replicator_prefix)
         self.subscriptions = self.subscription_set.by_name
         self.positions = LogPositions(topic_log)
-        self.entry_metadata = EntryMetadataCache(_behind(topic_log.last_appended))
+        last = topic_log.last_appended
+        self.entry_metadata = EntryMetadataCache(Position(last.ledger, last.entry + 1))
         self.reads = SharedReads(topic_log, self.subscriptions, host.read_buffer_limiter)
         self.producers = ProducerSet(str(name), host, counters.epoch, state.write_epoch)
         self.clients = TopicClients(name, self.producers, self.subscriptions)
@@ -425,7 +425,3 @@ class Topic:
 
     def measure(self) -> Measured:
         return topic_stats.measure(self)
-
-
-def _behind(position: Position) -> Position:
-    return Position(position.ledger, position.entry + 1)

@@ -13,8 +13,8 @@ from interpulse.broker.live.api import SubscribeRequest, TopicSettings
 from interpulse.broker.live.dispatch.consumer import Consumer
 from interpulse.broker.live.dispatch.dispatch_limits import DispatchGate, DispatchLimit, TokenBucket, limit_of
 from interpulse.broker.live.host import TopicHost
+from interpulse.broker.live.producing.producer import PublishLimits
 from interpulse.broker.live.producing.producer_set import ProducerSet
-from interpulse.broker.live.producing.publish_limits import PublishLimits
 from interpulse.model.errors import NotAllowed, PreconditionFailed, PulsarError, ServiceNotReady
 from interpulse.model.names import TopicName
 from interpulse.model.policies.messaging_policies import SubscribeRate

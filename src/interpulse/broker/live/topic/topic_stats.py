@@ -404,7 +404,7 @@ def subscription_measure(subscription: Subscription, last: Position) -> Subscrip
 def cursor_stats(topic: ShownTopic, subscription: Subscription) -> dict[str, Any]:
     """Return ``CursorStats``. As in Pulsar, ``messagesConsumedCounter`` is negative while older entries wait."""
     cursor, dispatch, connected = subscription.cursor, subscription.dispatch, bool(subscription.consumers)
-    read = dispatch.read_position if dispatch else cursor.mark_delete
+    read = dispatch.feed.after if dispatch else cursor.mark_delete
     ranges = list(cursor.ranges())
     texts = [f"({ledger}:{start - 1}..{ledger}:{end}]" for ledger, start, end in ranges]
     return {

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from interpulse.broker.live.api import KeyRange, KeySharing, SubType, TopicSettings
-from interpulse.broker.live.dispatch import replay_reads
+from interpulse.broker.live.dispatch import entry_feed
 from interpulse.broker.live.dispatch import shared as shared_module
 from interpulse.broker.live.entry_metadata import EntryMetadataCache
 from interpulse.broker.live.registry import backlog_operations
@@ -430,7 +430,7 @@ async def test_replays_that_were_trimmed_are_forgotten(bench: Any, join: Any) ->
 async def test_replays_larger_than_one_read_are_all_sent(
     bench: Any, join: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(replay_reads, "READ_BYTES_MAX", 300)
+    monkeypatch.setattr(entry_feed, "READ_BYTES_MAX", 300)
     topic = await bench.topic()
     consumer, sink = await join(topic)
     await bench.publish(topic, *range(20))

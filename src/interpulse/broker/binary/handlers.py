@@ -117,10 +117,7 @@ async def _to_subscribe(authorization: Authorization, principal: Principal, requ
 
 
 def on_connect(connection: CommandConnection, frame: Frame) -> None:
-    """Accept the client, or check its credentials.
-
-    While authentication is off, every client is accepted, also through a proxy and with an unknown method.
-    """
+    """Accept the client, or check its credentials. Without authentication every client is accepted."""
     if connection.context.access is None:
         connection.accept()
     else:

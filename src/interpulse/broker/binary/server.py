@@ -115,10 +115,7 @@ class BinaryServer:
             connection.resume_sending()
 
     async def permissions_changed(self, namespace: NamespaceName | None) -> None:
-        """Close producers, consumers and watchers whose clients lost their permission in this namespace.
-
-        None: in any namespace.
-        """
+        """Close what clients may no longer have open in this namespace; None: in any."""
         for connection in list(self._connections):
             if connection.session is not None:
                 await connection.session.recheck(namespace)

@@ -98,10 +98,7 @@ class Session:
                 self._connection.close_with_error(error, error.detail)
 
     async def recheck(self, namespace: NamespaceName | None) -> None:
-        """Close what the client may no longer have open, after permissions of a namespace changed.
-
-        None: those of any namespace may have changed.
-        """
+        """Close what the client may no longer have open after permissions of a namespace changed; None: of any."""
         self.rechecks += 1
         connection = self._connection
         for opened in list(connection.producers.values()):

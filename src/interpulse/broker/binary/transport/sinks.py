@@ -140,10 +140,7 @@ class BinaryConsumerSink:
         self._waiting: list[bytes] = []
 
     def subscribed(self, consumer_id: int) -> None:
-        """Note that SUCCESS was sent: notices wait for a second at most.
-
-        The timer finds the sink by its id, so that it does not keep a closed consumer and its topic alive.
-        """
+        """Note that SUCCESS was sent: notices wait for a second at most. The timer keeps no closed consumer alive."""
         connection = self._connection
 
         def send_notices() -> None:

@@ -31,10 +31,7 @@ CallLater = Callable[[float, Callable[[], None]], TimerHandle]
 
 
 def deliver_at_of(entry: bytes) -> int:
-    """Return the time in milliseconds before which an entry must not be delivered; 0 = immediately.
-
-    Nearly all entries have none, and are recognised without being parsed.
-    """
+    """Return the ms before which an entry must not be delivered; 0 = immediately, as nearly all, without a parse."""
     if entry[1] == 1 and entry.find(_TAG, 10, 10 + int.from_bytes(entry[6:10], "big")) < 0:
         return 0
     try:

@@ -83,10 +83,7 @@ class EntryFeed:
         self._skipped_upto: Position | None = None
 
     def peek(self, messages_max: int) -> list[Delivery]:
-        """Return the next deliveries, in order, with about ``messages`` messages.
-
-        Returns nothing at the end of the log, and during a read.
-        """
+        """Return the next deliveries, in order, up to about ``messages_max``; none at the end and during a read."""
         while True:
             raw = self._raw(min(messages_max, READ_ENTRIES_MAX))
             if not raw:

@@ -78,10 +78,7 @@ class KeySelector:
         return self._waiting + len(self._unseen)
 
     def entries_wanted(self, ready: Sequence[Consumer]) -> int:
-        """Return how many new entries to read so that these receivers can use all or most of their permits.
-
-        Each consumer gets only its share: fewer receivers need more entries.
-        """
+        """Return how many new entries to read. Each consumer gets only its share: fewer receivers need more of them."""
         return sum(consumer.permits for consumer in ready) * len(self._sticky_keys.consumers) // len(ready)
 
     def select(self, batch: Sequence[Delivery], ready: Sequence[Consumer]) -> Selection:
@@ -102,10 +99,7 @@ class KeySelector:
         return Selection(assignments, held)
 
     def select_replays(self, batch: Sequence[Delivery], ready: Sequence[Consumer]) -> Selection:
-        """Select consumers for replays that `next_replays` returned for these receivers.
-
-        Assigned entries leave the replays; ``held`` ones were read and stay.
-        """
+        """Select consumers for replays, which then leave; ``held`` ones were read and stay."""
         budgets: dict[Consumer | None, int] = {consumer: consumer.permits for consumer in ready}
         assignments: Assignments = []
         filed = self._file_unseen(batch) if self._unseen else []
@@ -238,10 +232,7 @@ class KeySelector:
     # --- parts
 
     def _seen(self, batch: Sequence[Delivery], blocked: list[Delivery]) -> dict[Consumer | None, list[Delivery]]:
-        """Group new entries by the owners of their slots.
-
-        Entries of draining slots wait, and are added to ``blocked``.
-        """
+        """Group new entries by the owners of their slots. Entries of draining slots wait, and go to ``blocked``."""
         slots: Sequence[int] = sticky_slots_of(list(map(_entry, batch)))
         if self._slots.full:
             self._slots.keep_only(chain(self._held_positions(), *self._all_queues()))

@@ -88,10 +88,7 @@ class SharedDispatch:
         self.consumers.sort(key=lambda consumer: consumer.priority_level)
 
     def remove(self, consumer: Consumer) -> None:
-        """Remove a consumer.
-
-        Others get its entries; after the last one everything is forgotten, as the next starts over.
-        """
+        """Remove a consumer. Others get its entries; after the last one everything is forgotten."""
         self.consumers.remove(consumer)
         self.selector.left(consumer)
         if self.consumers:

@@ -116,10 +116,7 @@ class Deduplication:
         return deduplication
 
     def record(self, position: Position) -> CursorRecord:
-        """Return the snapshot to store when exactly the entries up to ``position`` are durable.
-
-        It is stored with the cursors of the topic under ``pulsar.dedup``.
-        """
+        """Return the snapshot to store as ``pulsar.dedup`` when exactly the entries up to ``position`` are durable."""
         persisted = [(name, state) for name, state in self._states.items() if state.persisted >= 0]
         if len(persisted) > NAMES_PERSISTED_MAX:
             persisted = sorted(persisted, key=lambda item: item[1].active_ms)[-NAMES_PERSISTED_MAX:]

@@ -105,11 +105,9 @@ async def analyze(topic: Topic, subscription: str, start: Position | None, limit
 
 
 async def reset(topic: Topic, subscription: str, target: MessageId, *, excluded: bool) -> None:
-    """Close the consumers, then deliver from ``target`` or after it.
+    """Close the consumers, then deliver from ``target`` or after it. Raise SubscriptionNotFound.
 
     An index outside the batch means its first message.
-
-    Raises SubscriptionNotFound.
     """
     moved = topic.subscription(subscription)
     begin = await behind(topic, target) if excluded else target
@@ -168,10 +166,7 @@ Expiry = Callable[[], Awaitable[None]]
 
 
 async def expire_older(topic: Topic, subscription: str, seconds: int) -> None:
-    """Acknowledge entries published longer ago than this; raise SubscriptionNotFound.
-
-    Raises Conflict for an empty backlog, as Pulsar does.
-    """
+    """Acknowledge entries published longer ago than this. Raise SubscriptionNotFound; Conflict for an empty backlog."""
     if topic.subscription(subscription).cursor.backlog(topic.positions.durable) == 0:
         raise Conflict(
             f"Expire message by timestamp not issued on topic {topic.name} for subscription {subscription}: "
@@ -181,10 +176,7 @@ async def expire_older(topic: Topic, subscription: str, seconds: int) -> None:
 
 
 def expire_upto(topic: Topic, subscription: str, position: Position) -> None:
-    """Acknowledge everything up to this entry.
-
-    Raises SubscriptionNotFound, and Conflict for a position after the end of the topic.
-    """
+    """Acknowledge everything up to this entry. Raise SubscriptionNotFound; Conflict after the end of the topic."""
     target = topic.subscription(subscription)
     if position > topic.positions.durable:
         raise Conflict(

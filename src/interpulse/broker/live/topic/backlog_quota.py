@@ -116,10 +116,9 @@ class BacklogKeeper:
         } | ({"oldestBacklogMessageSubscriptionName": oldest.subscription} if oldest else {})
 
     def age_seconds(self, subscription: str) -> int:
-        """Return the age of the oldest message in the backlog of a durable subscription (PIP-492).
+        """Return the age of the oldest message in the backlog of a durable subscription (PIP-492), -1 if unknown.
 
-        It is exact while that message is unacknowledged, else as of the last check. -1: no backlog, or its age is
-        unknown.
+        It is exact while that message is unacknowledged, else as of the last check.
         """
         age, owner = self._ages.get(subscription), self._owner
         waiting = owner.subscriptions.get(subscription)

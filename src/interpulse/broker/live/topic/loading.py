@@ -95,12 +95,7 @@ class _LogListener:
             self._topic.on_log_failed(error)
 
 
-async def load_topic(
-    name: TopicName,
-    host: TopicHost,
-    settings: TopicSettings,
-    logs: LogStore,
-) -> Topic:
+async def load_topic(name: TopicName, host: TopicHost, settings: TopicSettings, logs: LogStore) -> Topic:
     """Open the log, restore cursors and sequence ids. Raises TopicNotFound, LogDamaged, MetadataError, NotAllowed."""
     if host.layout.shared:
         await refuse_transactions(host.metadata, name)

@@ -15,14 +15,7 @@ from interpulse.broker.live.api import ConsumerSink, Delivery, SubscribeRequest,
 from interpulse.broker.live.compaction.log_positions import LogPositions
 from interpulse.broker.live.cursor import Cursor
 from interpulse.broker.live.dispatch.consumer import Consumer
-from interpulse.broker.live.dispatch.dispatch import (
-    Dispatch,
-    DispatchOwner,
-    delays_of,
-    fits,
-    make_way,
-    new_dispatch,
-)
+from interpulse.broker.live.dispatch.dispatch import Dispatch, DispatchOwner, delays_of, fits, make_way, new_dispatch
 from interpulse.broker.live.dispatch.dispatch_limits import DispatchGate
 from interpulse.broker.live.dispatch.shared import SharedDispatch
 from interpulse.broker.live.log_search import bytes_after

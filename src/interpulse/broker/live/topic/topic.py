@@ -39,12 +39,7 @@ from interpulse.broker.live.topic.subscription import Subscription
 from interpulse.broker.live.topic.subscription_set import SubscriptionSet
 from interpulse.broker.live.topic.topic_clients import TopicClients, TopicLimits
 from interpulse.broker.live.topic_state import TopicCounters, TopicStateStore
-from interpulse.model.errors import (
-    PersistenceError,
-    PulsarError,
-    ServiceNotReady,
-    TopicTerminated,
-)
+from interpulse.model.errors import PersistenceError, PulsarError, ServiceNotReady, TopicTerminated
 from interpulse.model.ids import MessageId, Position
 from interpulse.model.names import TopicName
 from interpulse.storage.api import FenceCause, Log, LogFenced, MetadataFull, StorageFull
@@ -211,10 +206,7 @@ class Topic:
         await self.subscription_set.create(subscription, position, initial, properties, replicate_state=replicate_state)
 
     async def delete_subscription(self, subscription: str, *, force: bool = False) -> None:
-        """Delete a subscription.
-
-        Raises SubscriptionNotFound, or PreconditionFailed if consumers are connected and it is not forced.
-        """
+        """Delete a subscription. Raise SubscriptionNotFound; PreconditionFailed if it is in use and not forced."""
         await self.subscription(subscription).delete(force=force)
 
     def subscription(self, name: str) -> Subscription:
@@ -290,10 +282,7 @@ class Topic:
     # --- settings, cursors, rates
 
     async def flush(self, *, last: bool = False) -> None:
-        """Store every cursor that changed, and the sequence ids if they are due, together.
-
-        ``last``: the topic is being closed.
-        """
+        """Store every cursor that changed, and sequence ids that are due, together. ``last``: the topic closes."""
         position = self.positions.durable
         due = self.sequences.snapshot_due
         snapshot = {DEDUPLICATION_CURSOR: self.sequences.snapshot(position)} if due else {}

@@ -6,7 +6,7 @@ import asyncio
 from typing import Final
 
 from interpulse.broker.binary.schemas import requested_schema
-from interpulse.broker.binary.transport.command_connection import CommandConnection
+from interpulse.broker.binary.transport.command_connection import CommandConnection, being_opened
 from interpulse.broker.binary.transport.sinks import BinaryConsumerSink, OpenConsumer
 from interpulse.broker.live.api import InitialPosition, KeyRange, KeySharing, SubscribeRequest, SubType
 from interpulse.broker.live.registry.topic_tasks import AnyTopic
@@ -73,15 +73,8 @@ async def on_subscribe(connection: CommandConnection, request: pb.CommandSubscri
     if consumer_id in connection.consumers:
         connection.output.send(commands.success(request.request_id))
         return
-    if consumer_id in connection.opening_consumers:
-        raise ServiceNotReady("Consumer is already being created on this connection")
-    task = asyncio.current_task()
-    assert task is not None
-    connection.opening_consumers[consumer_id] = task
-    try:
+    with being_opened(connection.opening_consumers, consumer_id, "Consumer"):
         await _open(connection, request)
-    finally:
-        del connection.opening_consumers[consumer_id]
 
 
 async def on_close_consumer(connection: CommandConnection, request: pb.CommandCloseConsumer) -> None:

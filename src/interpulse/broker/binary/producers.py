@@ -7,11 +7,11 @@ import contextlib
 from collections.abc import Sequence
 
 from interpulse.broker.binary.schemas import requested_schema
-from interpulse.broker.binary.transport.command_connection import CommandConnection
+from interpulse.broker.binary.transport.command_connection import CommandConnection, being_opened
 from interpulse.broker.binary.transport.sinks import BinaryProducerSink, OpenProducer
 from interpulse.broker.live.api import AccessMode, InitialPosition, ProducerRequest
 from interpulse.broker.live.registry.topic_tasks import AnyTopic
-from interpulse.model.errors import AlreadyExists, ChecksumError, NoRoomLeft, NotAllowed, ServiceNotReady
+from interpulse.model.errors import AlreadyExists, ChecksumError, NoRoomLeft, NotAllowed
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import version_to_bytes
 from interpulse.model.topics import Requester
@@ -73,15 +73,8 @@ async def on_producer(connection: CommandConnection, request: pb.CommandProducer
     producer_id = request.producer_id
     opened = connection.producers.get(producer_id)
     if opened is None:
-        if producer_id in connection.opening_producers:
-            raise ServiceNotReady("Producer is already being created on this connection")
-        task = asyncio.current_task()
-        assert task is not None
-        connection.opening_producers[producer_id] = task
-        try:
+        with being_opened(connection.opening_producers, producer_id, "Producer"):
             opened = await _open(connection, request)
-        finally:
-            del connection.opening_producers[producer_id]
     connection.output.send(opened.success(request.request_id))
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import NamedTuple
 
 from interpulse.broker import metadata_paths as keys
 from interpulse.broker.metadata.layout import ALONE, Layout
@@ -25,16 +24,6 @@ from interpulse.storage.cursors.cursor_store import CursorStore, RecordedCursors
 from interpulse.storage.logs.topic_records import decode_record
 
 _ChangeCursors = Callable[[Sequence[Change], Mapping[str, int | None]], Awaitable[None]]
-
-
-class TopicCounters(NamedTuple):
-    """Counters that never decrease. None = not used yet."""
-
-    epoch: int | None = None
-    """The epoch of exclusive producers."""
-
-    last_index: int | None = None
-    """The index of the newest message when it was last stored."""
 
 
 class TopicStateStore:
@@ -80,10 +69,11 @@ class TopicStateStore:
     async def delete_cursor(self, name: str) -> None:
         await self._change_subscriptions(lambda also, expect: self._cursors.delete(name, also=also, expect=expect))
 
-    async def read_counters(self) -> TopicCounters:
+    async def read_counters(self) -> tuple[int | None, int | None]:
+        """Return the epoch of exclusive producers, and the newest stored index of a message; None = not used yet."""
         stored = await self._metadata.get(self._record_key)
         other = decode_record(self._codec, self._topic.log_name, stored.value).other if stored else {}
-        return TopicCounters(other.get("topicEpoch"), other.get("lastIndex"))
+        return other.get("topicEpoch"), other.get("lastIndex")
 
     async def write_epoch(self, epoch: int) -> None:
         """Store the epoch; durable on return. Raises ServiceNotReady if the topic was deleted."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple, Protocol
 
 from interpulse.broker.binary.transport.session import SessionConnection
-from interpulse.model.errors import PulsarError
+from interpulse.model.errors import PulsarError, ServiceNotReady
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import Frame, Received
 
@@ -31,6 +32,20 @@ class CommandConnection(SessionConnection, Protocol):
 
     def recently_closed(self, producer_id: int) -> bool:
         """Return True if a SEND to this unknown producer may have been sent before the producer closed."""
+
+
+@contextmanager
+def being_opened(opening: dict[int, asyncio.Task[None]], opened_id: int, kind: str) -> Iterator[None]:
+    """Note that the current task opens a producer or consumer. Raise ServiceNotReady if another one does."""
+    if opened_id in opening:
+        raise ServiceNotReady(f"{kind} is already being created on this connection")
+    task = asyncio.current_task()
+    assert task is not None
+    opening[opened_id] = task
+    try:
+        yield
+    finally:
+        del opening[opened_id]
 
 
 class Handlers(NamedTuple):

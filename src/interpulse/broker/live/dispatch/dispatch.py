@@ -27,6 +27,9 @@ from interpulse.model.names import TopicName
 class SingleActiveDispatch:
     """The dispatch to the active consumer. A new one starts after the mark-delete position."""
 
+    replaying = 0  # nothing is sent again
+    drained = True  # every entry that was read was sent
+
     def __init__(
         self,
         sub_type: SubType,
@@ -49,16 +52,6 @@ class SingleActiveDispatch:
         """The gate of dispatch rates; None without one."""
         self._cursor = cursor
         self._choose = choose
-
-    @property
-    def replaying(self) -> int:
-        """The number of entries to send again."""
-        return 0
-
-    @property
-    def drained(self) -> bool:
-        """True if every entry that was read was sent."""
-        return True
 
     def add(self, consumer: Consumer) -> None:
         """Add a consumer. Raise ConsumerBusy beside an exclusive one, ConsumerAssignError for invalid ranges."""

@@ -205,7 +205,7 @@ class TopicRegistry:
         return await self._executor.run([name], lambda: self._load(name, by, create))
 
     async def subscription_names(self, name: TopicName) -> list[str]:
-        """Return a stored topic's subscriptions but replication cursors, sorted, without a load; raise TopicNotFound."""
+        """Return the subscriptions of a topic without a load, sorted, but replication cursors; raise TopicNotFound."""
         await self._executor.idle(name)
         if name in self._topics or not name.is_persistent:
             return (await self.open(name, by=Requester.ADMIN, create=False)).subscription_names()

@@ -74,25 +74,20 @@ async def refuse_transactions(metadata: MetadataStore, topic: TopicName) -> None
 class _LogListener:
     """The listener of a log from its opening on. Its topic, which needs the log, is set a little later."""
 
-    __slots__ = ("_failure", "_topic")
+    __slots__ = ("failure", "topic")
 
     def __init__(self) -> None:
-        self._topic: Topic | None = None
-        self._failure: Exception | None = None
-
-    def pass_on_to(self, topic: Topic) -> None:
-        self._topic = topic
-        if self._failure is not None:
-            topic.on_log_failed(self._failure)
+        self.topic: Topic | None = None
+        self.failure: Exception | None = None
 
     def on_durable(self, last: Position) -> None:
-        if self._topic is not None:
-            self._topic.on_durable(last)
+        if self.topic is not None:
+            self.topic.on_durable(last)
 
     def on_log_failed(self, error: Exception) -> None:
-        self._failure = error
-        if self._topic is not None:
-            self._topic.on_log_failed(error)
+        self.failure = error
+        if self.topic is not None:
+            self.topic.on_log_failed(error)
 
 
 async def load_topic(name: TopicName, host: TopicHost, settings: TopicSettings, logs: LogStore) -> Topic:
@@ -100,15 +95,17 @@ async def load_topic(name: TopicName, host: TopicHost, settings: TopicSettings, 
     if host.layout.shared:
         await refuse_transactions(host.metadata, name)
     state = TopicStateStore(host.metadata, name, host.cursor_store, host.layout)
-    counters = await state.read_counters()  # opening the log changes the record; here it is still cached
+    epoch, last_index = await state.read_counters()  # opening the log changes the record; here it is still cached
     listener = _LogListener()
     try:
         topic_log = await logs.open(name.log_name, listener, create=False)
     except LogNotFound as error:
         raise TopicNotFound(f"Topic {name} does not exist") from error
     try:
-        topic = Topic(name, host, settings, topic_log, state, counters)
-        listener.pass_on_to(topic)
+        topic = Topic(name, host, settings, topic_log, state, epoch, last_index)
+        listener.topic = topic
+        if listener.failure is not None:
+            topic.on_log_failed(listener.failure)
         await _restore(topic, host, state)
     except BaseException:
         await topic_log.close()

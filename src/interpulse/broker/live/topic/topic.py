@@ -27,7 +27,7 @@ from interpulse.broker.live.compaction.log_positions import LogPositions, check_
 from interpulse.broker.live.dispatch.consumer import Consumer
 from interpulse.broker.live.entry_metadata import EntryMetadataCache
 from interpulse.broker.live.host import TopicHost
-from interpulse.broker.live.metrics import Measured
+from interpulse.broker.live.metrics import Measured, sum_of
 from interpulse.broker.live.producing.producer import Producer, check_encrypted
 from interpulse.broker.live.producing.producer_set import ProducerSet
 from interpulse.broker.live.producing.sequence_keeper import SequenceKeeper
@@ -38,7 +38,7 @@ from interpulse.broker.live.topic.publishing import Publishing, deliveries_of
 from interpulse.broker.live.topic.subscription import Subscription
 from interpulse.broker.live.topic.subscription_set import SubscriptionSet
 from interpulse.broker.live.topic.topic_clients import TopicClients, TopicLimits
-from interpulse.broker.live.topic_state import TopicCounters, TopicStateStore
+from interpulse.broker.live.topic_state import TopicStateStore
 from interpulse.model.errors import PersistenceError, PulsarError, ServiceNotReady, TopicTerminated
 from interpulse.model.ids import MessageId, Position
 from interpulse.model.names import TopicName
@@ -87,9 +87,10 @@ class Topic:
         settings: TopicSettings,
         topic_log: Log,
         state: TopicStateStore,
-        counters: TopicCounters,
+        epoch: int | None,
+        last_index: int | None,
     ) -> None:
-        """``counters`` belong to ``state``; `load_topic` restores cursors and sequence ids."""
+        """``epoch`` and ``last_index`` belong to ``state``; `load_topic` restores cursors and sequence ids."""
         self.name = name
         self.settings = settings
         self.log = topic_log
@@ -104,11 +105,11 @@ class Topic:
         last = topic_log.last_appended
         self.entry_metadata = EntryMetadataCache(Position(last.ledger, last.entry + 1))
         self.reads = SharedReads(topic_log, self.subscriptions, host.read_buffer_limiter)
-        self.producers = ProducerSet(str(name), host, counters.epoch, state.write_epoch)
+        self.producers = ProducerSet(str(name), host, epoch, state.write_epoch)
         self.clients = TopicClients(name, self.producers, self.subscriptions)
         self.limits = TopicLimits(name, host)
         self.backlog_keeper = BacklogKeeper(seen)
-        self.broker_entry_metadata = TopicBrokerEntryMetadata(topic_log, state, counters.last_index)
+        self.broker_entry_metadata = TopicBrokerEntryMetadata(topic_log, state, last_index)
         self.sequences = SequenceKeeper(topic_log, state, host, lambda: seen.cursors_changed())
         self._host = host
         self._state = state
@@ -326,14 +327,10 @@ class Topic:
         self.compaction.tick(seconds)
         self.reads.forget_unused()
         self.sequences.tick(self.now_ms())
-        producers = [producer.published for producer in self.producers.by_name.values()]
-        published = (
-            sum(producer.message_rate for producer in producers),
-            sum(producer.byte_rate for producer in producers),
-        )
-        self.limits.follow(*published)
+        published = sum_of(*(producer.published for producer in self.producers.by_name.values()))
+        self.limits.follow(published.message_rate, published.byte_rate)
         for subscription in self.subscriptions.values():
-            subscription.follow(*published)
+            subscription.follow(published.message_rate, published.byte_rate)
 
     # --- ending
 

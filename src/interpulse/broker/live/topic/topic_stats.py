@@ -319,15 +319,15 @@ def subscription_stats(topic: ShownTopic, subscription: Subscription) -> dict[st
     """Return ``SubscriptionStats``."""
     consumers, dispatch = subscription.consumers, subscription.dispatch
     backlog = subscription.cursor.backlog(topic.positions.durable)
-    out, expired = _sent(subscription), subscription.expired
+    out, redelivered, acknowledged, expired = *_traffic(subscription), subscription.expired
     delayed = len(_delayed(subscription) or ())
     body: dict[str, Any] = {
         "msgRateOut": out.message_rate,
         "msgThroughputOut": out.byte_rate,
         "bytesOutCounter": out.bytes,
         "msgOutCounter": out.messages,
-        "msgRateRedeliver": _redelivered(subscription).message_rate,
-        "messageAckRate": _acknowledged(subscription).message_rate,
+        "msgRateRedeliver": redelivered.message_rate,
+        "messageAckRate": acknowledged.message_rate,
         "chunkedMessageRate": 0.0,
         "msgBacklog": backlog,
         "backlogSize": bytes_after(topic.log.ledgers, subscription.cursor.mark_delete) if backlog else 0,
@@ -373,7 +373,7 @@ def subscription_measure(subscription: Subscription, last: Position) -> Subscrip
     consumers, dispatch = subscription.consumers, subscription.dispatch
     out, redelivered, acknowledged = subscription.out, subscription.redelivered, subscription.acknowledged
     if consumers or subscription.replicated.messages:
-        out, redelivered, acknowledged = _sent(subscription), _redelivered(subscription), _acknowledged(subscription)
+        out, redelivered, acknowledged = _traffic(subscription)
     backlog, delayed = subscription.cursor.backlog(last), len(_delayed(subscription) or ())
     return SubscriptionMeasure(
         backlog,
@@ -426,6 +426,16 @@ def cursor_stats(topic: ShownTopic, subscription: Subscription) -> dict[str, Any
     }
 
 
+def _traffic(subscription: Subscription) -> tuple[TrafficMeter, TrafficMeter, TrafficMeter]:
+    """Return what was sent, redelivered and acknowledged, closed consumers included."""
+    consumers = subscription.consumers
+    return (
+        _sent(subscription),
+        sum_of(subscription.redelivered, *(consumer.redelivered for consumer in consumers)),
+        sum_of(subscription.acknowledged, *(consumer.acknowledged for consumer in consumers)),
+    )
+
+
 def _sent(subscription: Subscription) -> TrafficMeter:
     """Return the traffic to all consumers, closed ones included, and to the replication job."""
     return sum_of(subscription.out, subscription.replicated, *(consumer.out for consumer in subscription.consumers))
@@ -434,14 +444,6 @@ def _sent(subscription: Subscription) -> TrafficMeter:
 def _delayed_bytes(subscription: Subscription) -> int:
     delayed = _delayed(subscription)
     return delayed.memory_bytes if delayed is not None else 0
-
-
-def _redelivered(subscription: Subscription) -> TrafficMeter:
-    return sum_of(subscription.redelivered, *(consumer.redelivered for consumer in subscription.consumers))
-
-
-def _acknowledged(subscription: Subscription) -> TrafficMeter:
-    return sum_of(subscription.acknowledged, *(consumer.acknowledged for consumer in subscription.consumers))
 
 
 def _delayed(subscription: Subscription) -> DelayedEntries | None:

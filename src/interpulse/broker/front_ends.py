@@ -9,7 +9,7 @@ from interpulse.broker.assembly import Foundation, Membership, Replication, Tena
 from interpulse.broker.binary.server import BinaryServer
 from interpulse.broker.binary.transport.command_connection import Handlers
 from interpulse.broker.binary.transport.context import BinaryContext, ConnectionLimits
-from interpulse.broker.binary.transport.reading import PublishBuffer
+from interpulse.broker.binary.transport.flow_control import PublishBuffer
 from interpulse.broker.instruments import Instruments
 from interpulse.broker.loop_lag import LoopLag
 from interpulse.broker.replication.comparison import LocalReading, RemoteComparison

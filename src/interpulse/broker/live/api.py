@@ -1,4 +1,4 @@
-"""The interface between the front ends and the live objects: requests, settings, deliveries and sinks.
+"""The interface of the live objects: requests, settings, deliveries and sinks of front ends, and the host of topics.
 
 Front ends have checked the permissions of their requests. The live objects answer through the two sinks that a front
 end passes when it opens a producer or a consumer. Everything happens in the event loop. Calls into a sink are plain
@@ -7,13 +7,18 @@ calls: a sink collects output and never blocks, never raises and never calls bac
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
+from interpulse.broker.live.shared_reads import ReadBufferLimiter
+from interpulse.broker.metadata.layout import Layout
+from interpulse.model.broker_entry_metadata import BrokerEntryFields
 from interpulse.model.errors import PulsarError
 from interpulse.model.ids import MessageId, Position
+from interpulse.model.names import TopicName
 from interpulse.model.policies.messaging_policies import (
     BacklogQuota,
     DelayedDelivery,
@@ -22,6 +27,8 @@ from interpulse.model.policies.messaging_policies import (
     SubscribeRate,
 )
 from interpulse.model.policies.retention_policies import InactiveTopicPolicies, RetentionPolicies
+from interpulse.storage.api import MetadataStore
+from interpulse.storage.cursors.cursor_store import CursorStore
 
 
 class SubType(IntEnum):
@@ -252,3 +259,42 @@ class ConsumerSink(Protocol):
 
     async def is_alive(self) -> bool:
         """Return True if the peer still answers; asked when another one wants the exclusive subscription."""
+
+
+class HostedTopic(Protocol):
+    """The interface of a topic for its host."""
+
+    name: TopicName
+
+    async def flush(self) -> None: ...
+    async def close(self) -> None: ...
+
+
+class TopicHost(Protocol):
+    """The interface of the registry for topics."""
+
+    now_ms: Callable[[], int]
+    metadata: MetadataStore
+    cursor_store: CursorStore
+    layout: Layout
+    cluster: str
+    replicator_prefix: str
+    compaction_permits: asyncio.Semaphore
+    """The semaphore of compaction: every run holds one permit."""
+
+    read_buffer_limiter: ReadBufferLimiter
+    broker_entry_fields: BrokerEntryFields | None
+    """The broker entry metadata in front of the entries of persistent topics."""
+
+    serving: Callable[[], bool] | None
+    """Return True while topics without a log may take entries. None: always; the broker is standalone."""
+
+    def generate_producer_name(self) -> str: ...
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None: ...
+    def call_later(self, wait_ms: int, call: Callable[[], None]) -> None: ...
+
+    def cursors_changed(self, topic: HostedTopic) -> None:
+        """Schedule the topic's `flush`."""
+
+    def topic_failed(self, topic: HostedTopic) -> None:
+        """Unload the topic."""

@@ -14,7 +14,7 @@ from interpulse.storage.meters.histogram import Histogram
 from interpulse.storage.meters.write_meter import WAIT_MS, WrittenEntries
 
 
-class TrafficMeter:
+class TrafficMetrics:
     """A counter of messages, entries and bytes, with their rates in the last full period."""
 
     __slots__ = ("_bytes_before", "_messages_before", "byte_rate", "bytes", "entries", "message_rate", "messages")
@@ -33,7 +33,7 @@ class TrafficMeter:
         self.byte_rate = (self.bytes - self._bytes_before) / seconds
         self._messages_before, self._bytes_before = self.messages, self.bytes
 
-    def absorb(self, other: TrafficMeter) -> None:
+    def absorb(self, other: TrafficMetrics) -> None:
         """Add the counts of a meter that ends."""
         self.messages += other.messages
         self.entries += other.entries
@@ -47,8 +47,8 @@ class TrafficMeter:
         return self.byte_rate / self.message_rate if self.message_rate else 0.0
 
 
-def sum_of(*meters: TrafficMeter) -> TrafficMeter:
-    total = TrafficMeter()
+def sum_of(*meters: TrafficMetrics) -> TrafficMetrics:
+    total = TrafficMetrics()
     for meter in meters:
         total.absorb(meter)
         total.message_rate += meter.message_rate

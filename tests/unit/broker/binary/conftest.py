@@ -12,7 +12,7 @@ from interpulse.broker.access.setup import Access
 from interpulse.broker.binary.handlers import HANDLERS
 from interpulse.broker.binary.transport.connection import ClientConnection
 from interpulse.broker.binary.transport.context import ConnectionLimits
-from interpulse.broker.binary.transport.reading import PublishBuffer
+from interpulse.broker.binary.transport.flow_control import PublishBuffer
 from interpulse.broker.inconsistencies import InconsistencyCounters
 from interpulse.broker.live.api import LastMessage, ProducerRequest, SubscribeRequest
 from interpulse.broker.ownership.ownership import SoleOwner

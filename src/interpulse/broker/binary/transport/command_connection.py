@@ -24,8 +24,7 @@ class CommandConnection(SessionConnection, Protocol):
     def settle(self, work: Coroutine[Any, Any, None]) -> None:
         """Check the client's credentials: immediately where possible, else in a task."""
 
-    def answer_failure(self, command: pb.BaseCommand, error: PulsarError) -> None:
-        """Send the failure in the form that answers this command."""
+    def answer_failure(self, command: pb.BaseCommand, error: PulsarError) -> None: ...
 
     def calls_itself_replicator(self, producer_name: str) -> bool:
         """Return True if this producer name belongs to a replicator and the client may use it."""

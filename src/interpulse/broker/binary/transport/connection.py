@@ -21,8 +21,15 @@ from interpulse.authentication.authentication import PeerCertificate
 from interpulse.authentication.certificates import peer_certificate
 from interpulse.broker.binary.transport.command_connection import Handlers
 from interpulse.broker.binary.transport.context import BinaryContext, ConnectionLimits
-from interpulse.broker.binary.transport.output import Output
-from interpulse.broker.binary.transport.reading import OUTPUT, PUBLISHES, RATE, REQUESTS, PendingPublishes, Reading
+from interpulse.broker.binary.transport.flow_control import (
+    OUTPUT,
+    PUBLISHES,
+    RATE,
+    REQUESTS,
+    Output,
+    PendingPublishes,
+    Reading,
+)
 from interpulse.broker.binary.transport.session import Session
 from interpulse.broker.binary.transport.sinks import OpenConsumer, OpenProducer, TopicWatcher
 from interpulse.eager_start import start_eagerly

@@ -32,23 +32,12 @@ class SessionConnection(SinkConnection, Protocol):
     session: Session | None
 
     @property
-    def accepts_auth_challenge(self) -> bool:
-        """True if the client accepts a request for new credentials."""
-
-    def challenge(self, auth_method: str) -> None:
-        """Ask the client for new credentials."""
-
-    def drop(self, reason: str) -> None:
-        """Close the connection; ``reason`` is for the log."""
-
-    def close_with_error(self, error: PulsarError, reason: str) -> None:
-        """Send ``error`` to a connected client and close the connection."""
-
-    def accept(self) -> None:
-        """Accept the client."""
-
-    def refuse(self, error: PulsarError, reason: str) -> None:
-        """Refuse the client."""
+    def accepts_auth_challenge(self) -> bool: ...
+    def challenge(self, auth_method: str) -> None: ...
+    def drop(self, reason: str) -> None: ...
+    def close_with_error(self, error: PulsarError, reason: str) -> None: ...
+    def accept(self) -> None: ...
+    def refuse(self, error: PulsarError, reason: str) -> None: ...
 
 
 class Session:

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from interpulse.broker.binary.transport.context import BinaryContext, ConnectionLimits
-from interpulse.broker.binary.transport.output import Output
-from interpulse.broker.binary.transport.reading import PendingPublishes, ProducerPublishes
+from interpulse.broker.binary.transport.flow_control import Output, PendingPublishes, ProducerPublishes
 from interpulse.broker.live.api import Delivery
 from interpulse.broker.live.dispatch.consumer import Consumer
 from interpulse.broker.live.producing.producer import Producer
@@ -43,19 +42,11 @@ class SinkConnection(Protocol):
     topic_watchers: dict[int, TopicWatcher]
 
     @property
-    def writable(self) -> bool:
-        """False while too much output waits to read more entries for this client."""
-
+    def writable(self) -> bool: ...
     def close(self) -> None: ...
-
-    def forget_producer(self, producer_id: int) -> None:
-        """Forget a closed producer."""
-
-    def throttle(self, wait_ms: int) -> None:
-        """Stop reading from this client for ``wait_ms``."""
-
-    async def is_alive(self) -> bool:
-        """Return True if the client answers a liveness check."""
+    def forget_producer(self, producer_id: int) -> None: ...
+    def throttle(self, wait_ms: int) -> None: ...
+    async def is_alive(self) -> bool: ...
 
 
 class BinaryProducerSink:

@@ -20,7 +20,7 @@ from interpulse.broker.live.api import TopicSettings
 from interpulse.broker.live.compaction.choice import Choice, Look, survivors, view_of
 from interpulse.broker.live.compaction.log_positions import LogPositions
 from interpulse.broker.live.log_search import bytes_after
-from interpulse.broker.live.metrics import CompactionMeasure, TrafficMeter
+from interpulse.broker.live.metrics import CompactionMeasure, TrafficMetrics
 from interpulse.model.errors import Conflict, PersistenceError
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.model.names import TopicName
@@ -40,7 +40,7 @@ _WRITE_BYTES: Final = 512 * 1024  # each write costs a sync
 
 
 _NO_WAITS: Final = Histogram(WAIT_MS)
-_NO_TRAFFIC: Final = TrafficMeter()
+_NO_TRAFFIC: Final = TrafficMetrics()
 
 
 class CompactionStatus(StrEnum):
@@ -61,11 +61,8 @@ class CompactionOwner(Protocol):
     positions: LogPositions
     settings: TopicSettings
 
-    async def keep_for_compaction(self) -> None:
-        """Create the cursor of compaction if it is missing."""
-
-    def compacted_upto(self, horizon: Position) -> None:
-        """Permit trimming up to this position on behalf of compaction."""
+    async def keep_for_compaction(self) -> None: ...
+    def compacted_upto(self, horizon: Position) -> None: ...
 
 
 class Compaction:
@@ -158,7 +155,7 @@ class Compaction:
                 started = time.monotonic()
                 self.waits_ms = Histogram(WAIT_MS)
                 if self._read is _NO_TRAFFIC:
-                    self._read, self._written = TrafficMeter(), TrafficMeter()
+                    self._read, self._written = TrafficMetrics(), TrafficMetrics()
                 self.removed = await self._compact(horizon)
                 self.duration_ms = round((time.monotonic() - started) * 1000)
                 self.succeeded_ms = self._topic.now_ms()

@@ -11,7 +11,7 @@ from operator import attrgetter, itemgetter
 from typing import Any, Protocol
 
 from interpulse.broker.live.api import ConsumerSink, Delivery, SubscribeRequest
-from interpulse.broker.live.metrics import ConsumerMeasure, TrafficMeter
+from interpulse.broker.live.metrics import ConsumerMeasure, TrafficMetrics
 from interpulse.clock import iso_time
 from interpulse.model.errors import ConsumerNotFound
 from interpulse.model.ids import MessageId, Position
@@ -29,19 +29,12 @@ class ConsumerOwner(Protocol):
     now_ms: Callable[[], int]
 
     def flow_granted(self) -> None: ...
-
     def acknowledge(self, consumer: Consumer, positions: Sequence[Position], ack_set: Sequence[int]) -> None: ...
-
     def acknowledge_upto(self, position: Position, ack_set: Sequence[int]) -> None: ...
-
     def redeliver(self, consumer: Consumer, positions: Sequence[Position]) -> None: ...
-
     def remove(self, consumer: Consumer) -> None: ...
-
     async def seek(self, position: MessageId, ack_set: Sequence[int] = ()) -> None: ...
-
     async def seek_to_time(self, publish_time_ms: int) -> None: ...
-
     async def unsubscribe(self, consumer: Consumer, *, force: bool) -> None: ...
 
 
@@ -65,9 +58,9 @@ class Consumer:
         """Entries that this consumer alone holds, with their unacknowledged messages; Shared types only."""
         self.unacknowledged = 0
         """Messages in `pending`."""
-        self.out = TrafficMeter()
-        self.redelivered = TrafficMeter()
-        self.acknowledged = TrafficMeter()
+        self.out = TrafficMetrics()
+        self.redelivered = TrafficMetrics()
+        self.acknowledged = TrafficMetrics()
         self.closed = False
         self.end_told = False
         """True after the client was notified that the topic is terminated and drained."""

@@ -55,8 +55,7 @@ class FeedSource(Protocol):
     def read_failed(self, error: PulsarError) -> None:
         """Fail the topic: entries cannot be read until it is loaded again."""
 
-    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run work that ends with the topic."""
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None: ...
 
 
 class EntryFeed:

@@ -11,7 +11,6 @@ from itertools import repeat
 from typing import Any, Final, NamedTuple, Protocol
 
 from interpulse.broker.live.api import ProducerRequest, ProducerSink, TopicSettings
-from interpulse.broker.live.broker_entry_metadata import BrokerEntryInterceptor
 from interpulse.broker.live.dispatch.delayed_entries import check_delay
 from interpulse.broker.live.dispatch.dispatch_limits import PAUSE_MS_MIN, RateLimit
 from interpulse.broker.live.entry_metadata import (
@@ -21,8 +20,9 @@ from interpulse.broker.live.entry_metadata import (
     last_sequence_id_of,
     message_metadata_of,
 )
-from interpulse.broker.live.metrics import TrafficMeter
+from interpulse.broker.live.metrics import TrafficMetrics
 from interpulse.broker.live.producing.deduplication import Deduplication, SequenceState, Verdict, source_number
+from interpulse.broker.live.topic_state import BrokerEntryInterceptor
 from interpulse.clock import iso_time
 from interpulse.model.errors import MetadataError, NotAllowed, PersistenceError, ProducerFenced, PulsarError
 from interpulse.model.ids import EARLIEST, Position
@@ -164,10 +164,8 @@ class ProducerOwner(Protocol):
 
     @property
     def deduplication(self) -> Deduplication | None: ...
-
     @property
     def topic_epoch(self) -> int | None: ...
-
     @property
     def last_appended(self) -> Position: ...
 
@@ -196,7 +194,7 @@ class Producer:
         self.closed = False
         self.leaving = False
         self.pending_count = 0
-        self.published = TrafficMeter()
+        self.published = TrafficMetrics()
         self._owner = owner
         self._interceptor = owner.broker_entry_interceptor
         self._by_source_position = request.by_source_position

@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from interpulse.broker.live.api import AccessMode, ProducerRequest, ProducerSink
-from interpulse.broker.live.host import TopicHost
-from interpulse.broker.live.metrics import TrafficMeter, sum_of
+from interpulse.broker.live.api import AccessMode, ProducerRequest, ProducerSink, TopicHost
+from interpulse.broker.live.metrics import TrafficMetrics, sum_of
 from interpulse.broker.live.producing.producer import Producer, ProducerOwner
 from interpulse.model.errors import NotAllowed, ProducerBusy, ProducerFenced, PulsarError
 from interpulse.model.numbers import LONG_MAX
@@ -41,7 +40,7 @@ class ProducerSet:
         self.by_name: dict[str, Producer] = {}
         self.waiting: list[Producer] = []
         self.exclusive: Producer | None = None
-        self.published = TrafficMeter()
+        self.published = TrafficMetrics()
         """The traffic of closed producers."""
         self._topic = topic
         self._host = host
@@ -104,7 +103,7 @@ class ProducerSet:
         return sorted(self.by_name.values(), key=lambda producer: producer.name)
 
     @property
-    def published_by_all(self) -> TrafficMeter:
+    def published_by_all(self) -> TrafficMetrics:
         return sum_of(self.published, *(producer.published for producer in self.by_name.values()))
 
     def stats(self, throttled_count: int, created_ms: int) -> dict[str, Any]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container
 
-from interpulse.broker.live.api import TopicSettings
+from interpulse.broker.live.api import TopicHost, TopicSettings
 from interpulse.broker.live.entry_metadata import entry_metadata_in, last_sequence_id_of, message_metadata_of
-from interpulse.broker.live.host import TopicHost
 from interpulse.broker.live.producing.deduplication import Deduplication
 from interpulse.broker.live.topic_state import TopicStateStore
 from interpulse.model.errors import PersistenceError

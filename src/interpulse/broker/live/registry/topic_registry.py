@@ -17,8 +17,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from interpulse.broker.instruments import LatencyMeter
-from interpulse.broker.live.api import TopicSettings
-from interpulse.broker.live.host import HostedTopic
+from interpulse.broker.live.api import HostedTopic, TopicSettings
 from interpulse.broker.live.registry.executors import BackgroundTasks, KeyedExecutor, LoadPermits
 from interpulse.broker.live.registry.topic_tasks import (
     TOPICS_AT_ONCE,

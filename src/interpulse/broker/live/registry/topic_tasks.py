@@ -8,8 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Itera
 from dataclasses import dataclass
 from typing import Any, Final
 
-from interpulse.broker.live.api import TopicSettings
-from interpulse.broker.live.host import HostedTopic
+from interpulse.broker.live.api import HostedTopic, TopicSettings
 from interpulse.broker.live.registry import upkeep
 from interpulse.broker.live.registry.executors import BackgroundTasks
 from interpulse.broker.live.topic.non_persistent import NonPersistentTopic

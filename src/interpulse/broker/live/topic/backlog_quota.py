@@ -44,8 +44,7 @@ class BacklogOwner(Protocol):
     producers: ProducerSet
     subscriptions: dict[str, Subscription]
 
-    def remote_of(self, subscription: str) -> str | None:
-        """Return the remote cluster of a replication cursor, else None."""
+    def remote_of(self, subscription: str) -> str | None: ...
 
 
 class _Oldest(NamedTuple):

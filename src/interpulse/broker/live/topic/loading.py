@@ -7,8 +7,7 @@ record, so that the next owner of the topic reads them together. Source: docs/re
 from __future__ import annotations
 
 from interpulse.broker import metadata_paths as keys
-from interpulse.broker.live.api import TopicSettings
-from interpulse.broker.live.host import TopicHost
+from interpulse.broker.live.api import TopicHost, TopicSettings
 from interpulse.broker.live.topic.subscription_set import SubscriptionSet
 from interpulse.broker.live.topic.topic import Topic
 from interpulse.broker.live.topic_state import TopicStateStore

@@ -17,19 +17,19 @@ from interpulse.broker.live.api import (
     ProducerSink,
     SubscribeRequest,
     SubType,
+    TopicHost,
     TopicSettings,
 )
-from interpulse.broker.live.broker_entry_metadata import BrokerEntryInterceptor
 from interpulse.broker.live.compaction.log_positions import check_allowed
 from interpulse.broker.live.dispatch.consumer import Consumer, choose_active, share_out
 from interpulse.broker.live.dispatch.dispatch import make_way
 from interpulse.broker.live.dispatch.sticky_keys import StickyKeys
 from interpulse.broker.live.entry_metadata import EntryMetadata, sticky_slot_of
-from interpulse.broker.live.host import TopicHost
-from interpulse.broker.live.metrics import LimitMeasure, Measured, TrafficMeter, sum_of, summed
+from interpulse.broker.live.metrics import LimitMeasure, Measured, TrafficMetrics, sum_of, summed
 from interpulse.broker.live.producing.producer import PendingPublish, Producer, PublishLimits, check_encrypted
 from interpulse.broker.live.producing.producer_set import ProducerSet
 from interpulse.broker.live.topic.topic_clients import TopicClients, TopicLimits
+from interpulse.broker.live.topic_state import BrokerEntryInterceptor
 from interpulse.model.errors import (
     ConsumerBusy,
     MetadataError,
@@ -112,12 +112,12 @@ class NonPersistentSubscription:
         self.sub_type = sub_type
         self.consumers: list[Consumer] = []
         self.now_ms = topic.now_ms
-        self.dropped = TrafficMeter()
+        self.dropped = TrafficMetrics()
         self._topic = topic
         self._turn = 0
         self._active: Consumer | None = None
         self._keys = StickyKeys()
-        self._given_up = TrafficMeter()
+        self._given_up = TrafficMetrics()
 
     async def add(self, request: SubscribeRequest, sink: ConsumerSink) -> Consumer:
         """Add a consumer; raise ConsumerBusy if it does not fit the others."""
@@ -239,7 +239,7 @@ class NonPersistentSubscription:
         return max((consumer.last_sent_ms for consumer in self.consumers), default=0)
 
     @property
-    def out(self) -> TrafficMeter:
+    def out(self) -> TrafficMetrics:
         """The traffic to all consumers, closed ones included."""
         return sum_of(self._given_up, *(consumer.out for consumer in self.consumers))
 
@@ -257,7 +257,7 @@ class NonPersistentTopic:
         self.settings = settings
         self.subscriptions: dict[str, NonPersistentSubscription] = {}
         self.now_ms: Callable[[], int] = host.now_ms
-        self.gone = TrafficMeter()
+        self.gone = TrafficMetrics()
         """The traffic of deleted subscriptions."""
         self.entries_added = 0
         self.created_ms = self.active_ms = host.now_ms()

@@ -13,13 +13,13 @@ from operator import attrgetter
 from typing import Protocol
 
 from interpulse.broker.live.api import Delivery
-from interpulse.broker.live.broker_entry_metadata import BrokerEntryInterceptor
 from interpulse.broker.live.entry_metadata import EntryMetadata, EntryMetadataCache
 from interpulse.broker.live.producing.deduplication import Deduplication
 from interpulse.broker.live.producing.producer import PendingPublish, Producer, PublishLimits
 from interpulse.broker.live.producing.producer_set import ProducerSet
 from interpulse.broker.live.producing.sequence_keeper import SequenceKeeper
 from interpulse.broker.live.topic.topic_clients import TopicClients
+from interpulse.broker.live.topic_state import BrokerEntryInterceptor
 from interpulse.model.errors import PulsarError, TopicTerminated
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.model.names import TopicName

@@ -19,7 +19,7 @@ from interpulse.broker.live.dispatch.dispatch import Dispatch, DispatchOwner, de
 from interpulse.broker.live.dispatch.dispatch_limits import DispatchGate
 from interpulse.broker.live.dispatch.shared import SharedDispatch
 from interpulse.broker.live.log_search import bytes_after
-from interpulse.broker.live.metrics import TrafficMeter
+from interpulse.broker.live.metrics import TrafficMetrics
 from interpulse.broker.live.topic.topic_clients import TopicLimits
 from interpulse.model.errors import MetadataError, NotAllowed, PreconditionFailed
 from interpulse.model.ids import MessageId, Position
@@ -64,20 +64,14 @@ class SubscriptionOwner(DispatchOwner, Protocol):
     positions: LogPositions
 
     @property
-    def consumer_count(self) -> int:
-        """The number of consumers on all subscriptions, without replication."""
-
-    def remote_of(self, subscription: str) -> str | None:
-        """Return the remote cluster of a replication cursor, else None."""
-
-    def check_open(self) -> None:
-        """Raise ServiceNotReady once the topic has failed or is being closed."""
+    def consumer_count(self) -> int: ...
+    def remote_of(self, subscription: str) -> str | None: ...
+    def check_open(self) -> None: ...
 
     def cursors_changed(self) -> None:
         """Schedule the storing of cursors, and of sequence ids that are due."""
 
-    async def store_cursor(self, subscription: Subscription) -> None:
-        """Store the cursor now."""
+    async def store_cursor(self, subscription: Subscription) -> None: ...
 
     def forget_subscription(self, subscription: Subscription) -> None:
         """Forget a non-durable subscription that lost its last consumer."""
@@ -115,15 +109,15 @@ class Subscription:
         """The start of the time without a consumer; while there is one, the last such start."""
         self.dispatch: Dispatch | None = None
         """The dispatch; None before the first consumer."""
-        self.out, self.redelivered, self.acknowledged = TrafficMeter(), TrafficMeter(), TrafficMeter()
+        self.out, self.redelivered, self.acknowledged = TrafficMetrics(), TrafficMetrics(), TrafficMetrics()
         """The counts of closed consumers."""
-        self.replicated = TrafficMeter()
+        self.replicated = TrafficMetrics()
         """The traffic of the replication job.
 
         It reads through readers, so no consumer here counts it. A batch counts once, as with Pulsar's replicators, and
         bytes come from the average entry of each ledger.
         """
-        self.expired = TrafficMeter()
+        self.expired = TrafficMetrics()
         self.last_acknowledged_ms = self.last_moved_ms = self.last_flow_ms = self.last_expired_ms = 0
         self.now_ms = owner.now_ms
         self._owner = owner

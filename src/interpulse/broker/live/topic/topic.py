@@ -19,14 +19,13 @@ from interpulse.broker.live.api import (
     ProducerRequest,
     ProducerSink,
     SubscribeRequest,
+    TopicHost,
     TopicSettings,
 )
-from interpulse.broker.live.broker_entry_metadata import TopicBrokerEntryMetadata
 from interpulse.broker.live.compaction.compaction import Compaction
 from interpulse.broker.live.compaction.log_positions import LogPositions, check_allowed
 from interpulse.broker.live.dispatch.consumer import Consumer
 from interpulse.broker.live.entry_metadata import EntryMetadataCache
-from interpulse.broker.live.host import TopicHost
 from interpulse.broker.live.metrics import Measured, sum_of
 from interpulse.broker.live.producing.producer import Producer, check_encrypted
 from interpulse.broker.live.producing.producer_set import ProducerSet
@@ -38,7 +37,7 @@ from interpulse.broker.live.topic.publishing import Publishing, deliveries_of
 from interpulse.broker.live.topic.subscription import Subscription
 from interpulse.broker.live.topic.subscription_set import SubscriptionSet
 from interpulse.broker.live.topic.topic_clients import TopicClients, TopicLimits
-from interpulse.broker.live.topic_state import TopicStateStore
+from interpulse.broker.live.topic_state import TopicBrokerEntryMetadata, TopicStateStore
 from interpulse.model.errors import PersistenceError, PulsarError, ServiceNotReady, TopicTerminated
 from interpulse.model.ids import MessageId, Position
 from interpulse.model.names import TopicName

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-from interpulse.broker.live.api import SubscribeRequest, TopicSettings
+from interpulse.broker.live.api import SubscribeRequest, TopicHost, TopicSettings
 from interpulse.broker.live.dispatch.consumer import Consumer
 from interpulse.broker.live.dispatch.dispatch_limits import DispatchGate, DispatchLimit, TokenBucket, limit_of
-from interpulse.broker.live.host import TopicHost
 from interpulse.broker.live.producing.producer import PublishLimits
 from interpulse.broker.live.producing.producer_set import ProducerSet
 from interpulse.model.errors import NotAllowed, PreconditionFailed, PulsarError, ServiceNotReady
@@ -26,9 +25,7 @@ class ConsumedSubscription(Protocol):
 
     @property
     def consumers(self) -> Sequence[Consumer]: ...
-
-    def close_consumers(self) -> None:
-        """Disconnect all consumers."""
+    def close_consumers(self) -> None: ...
 
 
 class TopicClients:

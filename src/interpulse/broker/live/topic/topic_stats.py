@@ -16,7 +16,7 @@ from interpulse.broker.live.metrics import (
     LimitMeasure,
     Measured,
     ReplicationMeasure,
-    TrafficMeter,
+    TrafficMetrics,
     sum_of,
     summed,
 )
@@ -95,8 +95,7 @@ class ShownTopic(Protocol):
     publishing: Publishing
     subscriptions: dict[str, Subscription]
 
-    def remote_of(self, subscription: str) -> str | None:
-        """Return the remote cluster of a replication cursor, else None."""
+    def remote_of(self, subscription: str) -> str | None: ...
 
 
 def stats(topic: ShownTopic) -> dict[str, Any]:
@@ -426,7 +425,7 @@ def cursor_stats(topic: ShownTopic, subscription: Subscription) -> dict[str, Any
     }
 
 
-def _traffic(subscription: Subscription) -> tuple[TrafficMeter, TrafficMeter, TrafficMeter]:
+def _traffic(subscription: Subscription) -> tuple[TrafficMetrics, TrafficMetrics, TrafficMetrics]:
     """Return what was sent, redelivered and acknowledged, closed consumers included."""
     consumers = subscription.consumers
     return (
@@ -436,7 +435,7 @@ def _traffic(subscription: Subscription) -> tuple[TrafficMeter, TrafficMeter, Tr
     )
 
 
-def _sent(subscription: Subscription) -> TrafficMeter:
+def _sent(subscription: Subscription) -> TrafficMetrics:
     """Return the traffic to all consumers, closed ones included, and to the replication job."""
     return sum_of(subscription.out, subscription.replicated, *(consumer.out for consumer in subscription.consumers))
 

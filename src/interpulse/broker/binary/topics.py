@@ -55,7 +55,13 @@ async def on_get_topics_of_namespace(connection: CommandConnection, request: pb.
     They are filtered by the pattern if this broker evaluates it. A namespace that does not exist has no topics.
     """
     pattern = _evaluated_pattern(connection, request)
-    topics = await _topics(connection, NamespaceName.parse(request.namespace), _DOMAINS_BY_MODE[request.mode])
+    namespace = NamespaceName.parse(request.namespace)
+    topics: list[TopicName] = []
+    try:
+        for domain in _DOMAINS_BY_MODE[request.mode]:
+            topics += await connection.context.lifecycle.list_topics(namespace, domain, include_system=False)
+    except NamespaceNotFound:
+        topics = []
     names = [str(topic) for topic in topics if pattern is None or pattern.matches(topic)]
     current = topics_hash(names)
     changed = request.topics_hash != current
@@ -82,18 +88,6 @@ def _evaluated_pattern(connection: CommandConnection, request: pb.CommandGetTopi
         return None
 
 
-async def _topics(
-    connection: CommandConnection, namespace: NamespaceName, domains: tuple[Domain, ...]
-) -> list[TopicName]:
-    topics: list[TopicName] = []
-    try:
-        for domain in domains:
-            topics += await connection.context.lifecycle.list_topics(namespace, domain, include_system=False)
-    except NamespaceNotFound:
-        return []
-    return topics
-
-
 # Every watcher holds the matching names. A client that needs more watchers must poll the lists.
 _WATCHERS_MAX: Final = 500
 _REFUSED: Final = "Unable to create topic list watcher: "
@@ -103,9 +97,18 @@ async def on_watch_topic_list(connection: CommandConnection, request: pb.Command
     """Open a watcher. For an id in use, send the list again, so that the client can verify it."""
     if connection.lost:  # during the permission check; a watcher opened now would never be closed
         return
-    watcher = connection.topic_watchers.get(request.watcher_id)
+    watcher_id, watchers = request.watcher_id, connection.topic_watchers
+    watcher = watchers.get(watcher_id)
     if watcher is None:
-        watcher = await _open(connection, request)
+        pattern = _pattern(connection, request.topics_pattern)
+        watcher = TopicWatcher(connection, watcher_id, NamespaceName.parse(request.namespace))
+        watchers[watcher_id] = watcher
+        try:
+            await watcher.open(pattern)
+        except BaseException:
+            if watchers.get(watcher_id) is watcher:
+                del watchers[watcher_id]
+            raise
     watcher.announce(request.request_id, request.topics_hash)
 
 
@@ -115,19 +118,6 @@ async def on_watch_topic_list_close(connection: CommandConnection, request: pb.C
     if watcher is not None:
         watcher.close()
     connection.output.send(commands.success(request.request_id))
-
-
-async def _open(connection: CommandConnection, request: pb.CommandWatchTopicList) -> TopicWatcher:
-    pattern = _pattern(connection, request.topics_pattern)
-    watcher = TopicWatcher(connection, request.watcher_id, NamespaceName.parse(request.namespace))
-    connection.topic_watchers[request.watcher_id] = watcher
-    try:
-        await watcher.open(pattern)
-    except BaseException:
-        if connection.topic_watchers.get(request.watcher_id) is watcher:
-            del connection.topic_watchers[request.watcher_id]
-        raise
-    return watcher
 
 
 def _pattern(connection: CommandConnection, text: str) -> TopicPattern:

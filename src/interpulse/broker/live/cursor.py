@@ -100,8 +100,7 @@ class EntryNumbers:
             self._loose_from = entry
         loose.add(entry)
         self.highest = max(self.highest, entry)
-        if self._loose_too_many():
-            self._join()
+        self._join_if_many()
         return True
 
     def add_all(self, entries: Set[int]) -> int:
@@ -115,8 +114,7 @@ class EntryNumbers:
         self._loose_from = min(self._loose_from, first) if self._loose else first
         self._loose |= new
         self.highest = max(self.highest, last)
-        if self._loose_too_many():
-            self._join()
+        self._join_if_many()
         return len(new)
 
     def add_run(self, first: int, last: int) -> int:
@@ -161,11 +159,10 @@ class EntryNumbers:
         self._loose_from = max(self._loose_from, entry + 1)
         return before - len(self._loose)
 
-    def _loose_too_many(self) -> bool:
-        """Return True if the loose numbers must be joined, seldom enough that it costs little per number."""
-        return len(self._loose) > max(LOOSE_MAX, len(self._starts))
-
-    def _join(self) -> None:
+    def _join_if_many(self) -> None:
+        """Turn loose numbers into ranges, seldom enough that it costs little per number."""
+        if len(self._loose) <= max(LOOSE_MAX, len(self._starts)):
+            return
         ranges = list(self.ranges())
         self._starts, self._ends = [start for start, _ in ranges], [end for _, end in ranges]
         self._loose = set()

@@ -134,20 +134,8 @@ class DispatchLimit:
     def __init__(self, rate: DispatchRate, now_ms: int) -> None:
         self.rate = rate
         self.limit = RateLimit(rate.messages, rate.bytes, rate.period_seconds, now_ms)
-        self._turns: dict[DispatchGate, None] = {}
+        self.turns: dict[DispatchGate, None] = {}
         """Subscriptions that wait for this limit alone, in the order of their calls."""
-
-    def is_turn_of(self, gate: DispatchGate) -> bool:
-        """Return True if no other subscription has waited longer."""
-        return next(iter(self._turns), gate) is gate
-
-    def await_turn(self, gate: DispatchGate) -> None:
-        """Queue this subscription behind the waiting ones."""
-        self._turns.setdefault(gate)
-
-    def end_turn(self, gate: DispatchGate) -> None:
-        """Remove this subscription: it had its turn, or needs it no more."""
-        self._turns.pop(gate, None)
 
     def follow(self, publish_messages: float, publish_bytes: float, now_ms: int) -> None:
         rate = self.rate
@@ -192,7 +180,7 @@ class DispatchGate:
         """Return the number of entries that may be sent now at most; 0 = none until the callback."""
         now = self._now_ms()
         wait_ms = max(limit.limit.wait_ms(now) for _, limit in self._limits)
-        if not wait_ms and self.topic_limit is not None and not self.topic_limit.is_turn_of(self):
+        if not wait_ms and self.topic_limit is not None and next(iter(self.topic_limit.turns), self) is not self:
             wait_ms = PAUSE_MS_MIN
         if wait_ms:
             for owner, limit in self._limits:
@@ -213,7 +201,7 @@ class DispatchGate:
         for _, limit in self._limits:
             limit.limit.spend(messages, size, now)
         if self.topic_limit is not None:
-            self.topic_limit.end_turn(self)
+            self.topic_limit.turns.pop(self, None)
 
     def _wait(self, wait_ms: int, now: int) -> None:
         if self._waiting:
@@ -222,10 +210,10 @@ class DispatchGate:
         self._call_later(max(wait_ms, PAUSE_MS_MIN), self._look_again)
         own = self.own_limit
         if self.topic_limit is not None and (own is None or not own.limit.wait_ms(now)):
-            self.topic_limit.await_turn(self)
+            self.topic_limit.turns.setdefault(self)
 
     def _look_again(self) -> None:
         self._waiting = False
         self._wake()
         if not self._waiting and self.topic_limit is not None:
-            self.topic_limit.end_turn(self)
+            self.topic_limit.turns.pop(self, None)

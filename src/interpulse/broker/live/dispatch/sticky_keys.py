@@ -55,16 +55,13 @@ class HashRing:
         start = 1
         for point, sharer in [*self._points, *((STICKY_SLOTS - 1, sharer) for _, sharer in self._points[:1])]:
             if point >= start:
-                _append_range(ranges[sharer], KeyRange(start, point))
+                own = ranges[sharer]
+                if own and own[-1].end + 1 == start:
+                    own[-1] = KeyRange(own[-1].start, point)
+                else:
+                    own.append(KeyRange(start, point))
                 start = point + 1
         return ranges
-
-
-def _append_range(ranges: list[KeyRange], following: KeyRange) -> None:
-    if ranges and ranges[-1].end + 1 == following.start:
-        ranges[-1] = KeyRange(ranges[-1].start, following.end)
-    else:
-        ranges.append(following)
 
 
 @lru_cache(maxsize=2_000)

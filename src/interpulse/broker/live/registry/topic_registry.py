@@ -244,7 +244,9 @@ class TopicRegistry:
         assert self._ownership is not None, "only where there are others"
         for name in names:
             topic = self._topics.get(name)
-            if topic is not None and not (_tells_openings(topic) and await self._ownership.is_as_left(name)):
+            # a load by another broker begins a ledger, so it changes the record, unless the topic is terminated
+            recorded = isinstance(topic, Topic) and not topic.log.terminated
+            if topic is not None and not (recorded and await self._ownership.is_as_left(name)):
                 self.forsake([name])
 
     async def delete(
@@ -408,11 +410,3 @@ class TopicRegistry:
             for topic in loaded:
                 self._gone(topic)
         log.info("topics deleted count=%d first=%s", len(names), names[0])
-
-
-def _tells_openings(topic: AnyTopic) -> bool:
-    """Return True if a load by another broker would change the record, because every load begins a ledger.
-
-    It would not for a terminated topic, nor for one without a record.
-    """
-    return isinstance(topic, Topic) and not topic.log.terminated

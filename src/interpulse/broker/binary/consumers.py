@@ -37,7 +37,7 @@ def on_flows(connection: CommandConnection, run: FlowRun) -> tuple[()]:
 
 
 def _grant(opened: OpenConsumer, permits: int) -> None:
-    if not opened.sink.known:
+    if not opened.sink.ready:
         opened.sink.send_notices()
     opened.consumer.flow(permits)
 

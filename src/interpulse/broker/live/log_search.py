@@ -42,10 +42,10 @@ def nth_position(ledgers: Sequence[LedgerRecord], number: int, *, from_end: bool
 
     Counted from the first entry, the result is at most the last one; None if there is no such entry.
     """
-    held = [ledger for ledger in ledgers if ledger.entries]
-    total = sum(ledger.entries for ledger in held)
+    filled = [ledger for ledger in ledgers if ledger.entries]
+    total = sum(ledger.entries for ledger in filled)
     index = total - number if from_end else min(number, total) - 1
-    return _nth(held, index) if index >= 0 else None
+    return _nth(filled, index) if index >= 0 else None
 
 
 def publish_time_of(entry: bytes) -> int:

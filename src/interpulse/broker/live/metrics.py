@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from operator import add
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from interpulse.model.topics import SubscriptionMeasure, TopicMeasure
 from interpulse.storage.meters.histogram import Histogram
@@ -40,6 +40,15 @@ class TrafficMetrics:
         self.bytes += other.bytes
         self._messages_before += other._messages_before
         self._bytes_before += other._bytes_before
+
+    def sent_stats(self) -> dict[str, Any]:
+        """Return the fields of what was sent, in Pulsar's JSON."""
+        return {
+            "msgRateOut": self.message_rate,
+            "msgThroughputOut": self.byte_rate,
+            "bytesOutCounter": self.bytes,
+            "msgOutCounter": self.messages,
+        }
 
     @property
     def average_bytes(self) -> float:

@@ -114,7 +114,7 @@ class BinaryConsumerSink:
     client drops notices that directly follow the answer to SUBSCRIBE.
     """
 
-    __slots__ = ("_bare", "_connection", "_encode", "_epoch_wanted", "_waiting", "consumer", "known")
+    __slots__ = ("_bare", "_connection", "_encode", "_epoch_wanted", "_waiting", "consumer", "ready")
 
     def __init__(
         self, connection: SinkConnection, request: pb.CommandSubscribe, partition: int, *, bare: bool = False
@@ -126,7 +126,7 @@ class BinaryConsumerSink:
         # Only a client that sent a consumer epoch expects it in its messages.
         self._epoch_wanted = request.HasField("consumer_epoch")
         self._encode = codec().message_encoder(request.consumer_id, partition)
-        self.known = False
+        self.ready = False
         """True if the client certainly has the consumer."""
         self._waiting: list[bytes] = []
 
@@ -142,7 +142,7 @@ class BinaryConsumerSink:
         connection.loop.call_later(_CLIENT_READY_S, send_notices)
 
     def send_notices(self) -> None:
-        self.known = True
+        self.ready = True
         for frame in self._waiting:
             self._connection.output.send(frame)
         self._waiting.clear()
@@ -179,7 +179,7 @@ class BinaryConsumerSink:
         return await self._connection.is_alive()
 
     def _notify(self, frame: bytes) -> None:
-        if self.known:
+        if self.ready:
             self._connection.output.send(frame)
         else:
             self._waiting.append(frame)

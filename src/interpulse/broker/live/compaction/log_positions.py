@@ -64,10 +64,6 @@ class LogPositions:
         """The last durable entry that the topic has seen; the owner updates it."""
         self._log = log
 
-    def end_reached(self, position: Position) -> bool:
-        """Return True if the topic is terminated and has nothing after this position."""
-        return self._log.terminated and position >= self.durable
-
     def before(self, target: MessageId, *, compacted: bool = False) -> Position:
         """Return the cursor position before ``target``, within the log or its compacted entries."""
         before = Position(target.ledger, max(target.entry, 0) - 1)

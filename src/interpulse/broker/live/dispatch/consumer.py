@@ -62,7 +62,7 @@ class Consumer:
         self.redelivered = TrafficMetrics()
         self.acknowledged = TrafficMetrics()
         self.closed = False
-        self.end_told = False
+        self.end_reported = False
         """True after the client was notified that the topic is terminated and drained."""
         self._owner = owner
         self._granted = 0
@@ -207,10 +207,7 @@ class Consumer:
         """Return Pulsar's ConsumerStats as JSON; also the source of CONSUMER_STATS_RESPONSE."""
         request = self.request
         return {
-            "msgRateOut": self.out.message_rate,
-            "msgThroughputOut": self.out.byte_rate,
-            "bytesOutCounter": self.out.bytes,
-            "msgOutCounter": self.out.messages,
+            **self.out.sent_stats(),
             "msgRateRedeliver": self.redelivered.message_rate,
             "messageAckRate": self.acknowledged.message_rate,
             "chunkedMessageRate": 0.0,

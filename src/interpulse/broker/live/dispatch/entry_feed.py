@@ -260,7 +260,7 @@ class ReplayReads:
         self._deliveries = deliveries
         self._on_gone = on_gone
         self._on_ready = on_ready
-        self._kept: dict[Position, Delivery] = {}
+        self._cached: dict[Position, Delivery] = {}
         """Cached deliveries, in the order in which they came."""
         self._bytes = 0
         self._limiter = source.reads.limiter
@@ -274,11 +274,11 @@ class ReplayReads:
         if held:
             self._add(held)
             while self._bytes > KEPT_BYTES_MAX:
-                self._bytes -= len(self._kept.pop(next(iter(self._kept))).entry)
+                self._bytes -= len(self._cached.pop(next(iter(self._cached))).entry)
             self._hold()
 
     def forget_upto(self, position: Position) -> None:
-        self.take_out([cached for cached in self._kept if cached <= position])
+        self.take_out([cached for cached in self._cached if cached <= position])
 
     def forget_all(self) -> None:
         self._limiter.free(self._held)
@@ -314,7 +314,7 @@ class ReplayReads:
         if uncached and not deliveries:
             needed = set(wanted)
             self.take_out(
-                [cached for cached in self._kept if cached not in needed]
+                [cached for cached in self._cached if cached not in needed]
             )  # for consumers that take nothing now
             self.reading = True
             self._source.spawn(self._read(uncached, self._round))
@@ -365,26 +365,26 @@ class ReplayReads:
 
     def take_out(self, positions: Iterable[Position]) -> list[Delivery]:
         """Remove and return those of these entries that are cached."""
-        if not self._kept:
+        if not self._cached:
             return []
-        taken = list(filter(None, map(self._kept.pop, positions, repeat(None))))
+        taken = list(filter(None, map(self._cached.pop, positions, repeat(None))))
         self._bytes -= sum(map(len, map(_entry, taken)))
         self._limiter.shrink(self._held, self._bytes)
         return taken
 
     def _add(self, held: Sequence[Delivery]) -> None:
-        self._kept.update(zip(map(_position, held), held, strict=True))
+        self._cached.update(zip(map(_position, held), held, strict=True))
         self._bytes += sum(map(len, map(_entry, held)))
 
     def _hold(self) -> None:
         """Register the new size of the cache; all of it then counts as read last."""
         self._limiter.free(self._held)
-        self._held = self._limiter.hold(self._bytes, self._let_go) if self._kept else -1
+        self._held = self._limiter.hold(self._bytes, self._let_go) if self._cached else -1
 
     def _let_go(self, number: int) -> None:
         """Drop the cache for the read buffer limiter; its entries are read again later."""
         if number == self._held:
-            self._kept.clear()
+            self._cached.clear()
             self._bytes, self._held = 0, -1
 
 

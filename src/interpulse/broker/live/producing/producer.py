@@ -354,22 +354,22 @@ class Producer:
         deduplication = self._owner.deduplication
         assert deduplication is not None
         if source is not None:
-            return deduplication.source(self.name), source.number
+            return deduplication.sources[self.name], source.number
         if self.request.remote:
             metadata = message_metadata_of(entry)
-            return deduplication.state(metadata.producer_name), last_sequence_id_of(metadata)
+            return deduplication.states[metadata.producer_name], last_sequence_id_of(metadata)
         return self._own_sequence(deduplication), max(signed(sequence_id), signed(highest_sequence_id))
 
     def _is_new_run(self, deduplication: Deduplication, sequence_ids: Sequence[int], entries: Sequence[bytes]) -> bool:
         if not self.request.remote:
             return self._own_sequence(deduplication).is_new(sequence_ids)
         names = codec().last_sequences(entries)
-        return names is not None and names[1] == sequence_ids and deduplication.state(names[0]).is_new(sequence_ids)
+        return names is not None and names[1] == sequence_ids and deduplication.states[names[0]].is_new(sequence_ids)
 
     def _own_sequence(self, deduplication: Deduplication) -> SequenceState:
         if self._sequence is None or self._deduplication is not deduplication:
             self._deduplication = deduplication
-            self._sequence = deduplication.state(self.name)
+            self._sequence = deduplication.states[self.name]
         return self._sequence
 
     def _is_new(self, sequence: SequenceState, last: int) -> bool:

@@ -29,10 +29,7 @@ class SequenceKeeper:
         """``on_due`` schedules the storing."""
         self.deduplication: Deduplication | None = None
         self.snapshot_due = False
-        self.entries_interval = 1000
-        """Entries between two snapshots (brokerDeduplicationEntriesInterval)."""
-        self.snapshot_ms = 0
-        """Time in ms that an entry may wait for a snapshot; 0 = no limit."""
+        self.settings = TopicSettings()
         self._log = log
         self._state = state
         self._on_due = on_due
@@ -66,20 +63,16 @@ class SequenceKeeper:
         self.snapshot_due = False
         await self._state.delete_cursor(DEDUPLICATION_CURSOR)
 
-    def follow(self, settings: TopicSettings) -> None:
-        self.entries_interval = settings.deduplication_entries_interval
-        self.snapshot_ms = settings.deduplication_snapshot_seconds * 1000
-
     def count(self, entries: int) -> None:
         self._entries_since += entries
-        if self._entries_since >= self.entries_interval:
+        if self._entries_since >= self.settings.deduplication_entries_interval:
             self.request_snapshot()
 
     def tick(self, now_ms: int) -> None:
         """Request a snapshot if its time has come. Call it periodically."""
         if not self._entries_since:
             self._complete_ms = now_ms
-        elif self.snapshot_ms and now_ms - self._complete_ms >= self.snapshot_ms:
+        elif (seconds := self.settings.deduplication_snapshot_seconds) and now_ms - self._complete_ms >= seconds * 1000:
             self.request_snapshot()
 
     def request_snapshot(self) -> None:

@@ -38,7 +38,7 @@ from interpulse.model.errors import (
     ServiceNotReady,
     SubscriptionNotFound,
 )
-from interpulse.model.ids import EARLIEST, MessageId, Position
+from interpulse.model.ids import EARLIEST, Position
 from interpulse.model.names import TopicName
 from interpulse.model.topics import SubscriptionMeasure
 
@@ -162,17 +162,10 @@ class NonPersistentSubscription:
 
     # --- what a consumer asks
 
-    def flow_granted(self) -> None:
-        """Do nothing: no entries wait."""
+    def flow_granted(self, *_: object) -> None:
+        """Do nothing: no entries wait, and none are kept."""
 
-    def acknowledge(self, consumer: Consumer, positions: Sequence[Position], ack_set: Sequence[int]) -> None:
-        """Do nothing: entries are not kept."""
-
-    def acknowledge_upto(self, position: Position, ack_set: Sequence[int]) -> None:
-        """Do nothing: entries are not kept."""
-
-    def redeliver(self, consumer: Consumer, positions: Sequence[Position]) -> None:
-        """Deliver nothing again: entries are not kept."""
+    acknowledge = acknowledge_upto = redeliver = flow_granted
 
     def remove(self, consumer: Consumer) -> None:
         self.consumers.remove(consumer)
@@ -182,11 +175,10 @@ class NonPersistentSubscription:
         if not self.consumers:
             self._topic.forget(self)
 
-    async def seek(self, position: MessageId, ack_set: Sequence[int] = ()) -> None:
+    async def seek(self, *_: object) -> None:
         """Do nothing: entries are not kept. Clients get a success, as from Pulsar."""
 
-    async def seek_to_time(self, publish_time_ms: int) -> None:
-        """Do nothing; see `seek`."""
+    seek_to_time = seek
 
     async def unsubscribe(self, consumer: Consumer, *, force: bool) -> None:
         if len(self.consumers) > 1 and not force:
@@ -206,10 +198,7 @@ class NonPersistentSubscription:
     def stats(self) -> dict[str, Any]:
         out = self.out
         return _NOTHING_WAITS | {
-            "msgRateOut": out.message_rate,
-            "msgThroughputOut": out.byte_rate,
-            "bytesOutCounter": out.bytes,
-            "msgOutCounter": out.messages,
+            **out.sent_stats(),
             "msgDropRate": self.dropped.message_rate,
             "type": self.sub_type.label,
             "lastConsumedTimestamp": self._last_sent_ms,

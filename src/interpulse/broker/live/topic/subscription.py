@@ -219,10 +219,11 @@ class Subscription:
         if self.dispatch is None:
             return
         self.dispatch.pump()
-        if self._owner.positions.end_reached(self.dispatch.feed.after) and self.dispatch.drained:
+        at_end = self._owner.log.terminated and self.dispatch.feed.after >= self._owner.positions.durable
+        if at_end and self.dispatch.drained:
             for consumer in self.consumers:
-                if not consumer.end_told:
-                    consumer.end_told = True
+                if not consumer.end_reported:
+                    consumer.end_reported = True
                     consumer.sink.end_of_topic(consumer.consumer_id)
 
     def redeliver(self, consumer: Consumer, positions: Sequence[Position]) -> None:

@@ -304,7 +304,7 @@ class Topic:
         if settings.delayed_delivery != old.delayed_delivery:
             for subscription in self.subscriptions.values():
                 subscription.policies_changed()
-        self.sequences.follow(settings)
+        self.sequences.settings = settings
         if settings.deduplication_enabled and self.sequences.deduplication is None:
             await self.sequences.begin()
         elif not settings.deduplication_enabled and self.sequences.deduplication is not None:

@@ -110,10 +110,7 @@ def stats(topic: ShownTopic) -> dict[str, Any]:
     ]
     return {
         **topic.producers.stats(topic.limits.publish_throttled, topic.created_ms),
-        "msgRateOut": sent.message_rate,
-        "msgThroughputOut": sent.byte_rate,
-        "bytesOutCounter": sent.bytes,
-        "msgOutCounter": sent.messages,
+        **sent.sent_stats(),
         "averageMsgSize": topic.producers.published_by_all.average_bytes,
         "msgChunkPublished": topic.publishing.chunk_published,
         "storageSize": sum(ledger.size for ledger in ledgers),
@@ -148,14 +145,9 @@ def measure(topic: ShownTopic) -> Measured:
         if remote is None:
             own[name] = metrics
         else:
-            connected = metrics.consumers > 0
+            rates = metrics.rate_out, metrics.throughput_out, metrics.rate_expired
             replication[remote] = ReplicationMeasure(
-                metrics.backlog,
-                connected,
-                not connected,
-                metrics.rate_out,
-                metrics.throughput_out,
-                metrics.rate_expired,
+                metrics.backlog, metrics.consumers > 0, not metrics.consumers, *rates
             )
     for producer in topic.producers.by_name.values():
         if (remote := producer.request.remote_cluster) is not None:
@@ -166,7 +158,7 @@ def measure(topic: ShownTopic) -> Measured:
     ledgers, written = topic.log.ledgers, topic.log.written
     size, read_rate = sum(ledger.size for ledger in ledgers), topic.log.read_rate
     waiting = [topic.subscriptions[name].cursor.mark_delete for name, metrics in own.items() if metrics.backlog]
-    figures = topic.producers.measure()._replace(
+    topic_metrics = topic.producers.measure()._replace(
         backlog_bytes=bytes_after(ledgers, min(waiting)) if waiting else 0,
         storage_bytes=size,
         logical_bytes=size,
@@ -177,7 +169,7 @@ def measure(topic: ShownTopic) -> Measured:
     limits, compaction = _limits(topic) if topic.limits.measured else None, topic.compaction
     ages = {name: age for name in own if (age := topic.backlog_keeper.age_seconds(name)) >= 0}
     return Measured(
-        summed(figures, own), own, replication, limits, compaction.measure(), compaction.waits_ms, written, ages
+        summed(topic_metrics, own), own, replication, limits, compaction.measure(), compaction.waits_ms, written, ages
     )
 
 
@@ -190,18 +182,19 @@ def _limits(topic: ShownTopic) -> LimitMeasure:
         backlog["oldestBacklogMessageAgeSeconds"],
         topic.backlog_keeper.evictions,
         {
-            name: subscription.throttled
+            name: throttled
             for name, subscription in topic.subscriptions.items()
-            if subscription.throttled is not None
+            if (throttled := subscription.throttled) is not None
         },
     )
 
 
 async def add_earliest_times(topic: ShownTopic, body: dict[str, Any]) -> None:
     """Add the publish time of each subscription's oldest unacknowledged message to `stats`; -1 if there is none."""
-    for name, figures in body["subscriptions"].items():
-        figures["earliestMsgPublishTimeInBacklog"] = await _earliest_time(topic, name)
-    times = [subscription["earliestMsgPublishTimeInBacklog"] for subscription in body["subscriptions"].values()]
+    times = []
+    for name, subscription in body["subscriptions"].items():
+        times.append(await _earliest_time(topic, name))
+        subscription["earliestMsgPublishTimeInBacklog"] = times[-1]
     body["earliestMsgPublishTimeInBacklogs"] = min((time for time in times if time >= 0), default=0)
 
 
@@ -321,10 +314,7 @@ def subscription_stats(topic: ShownTopic, subscription: Subscription) -> dict[st
     out, redelivered, acknowledged, expired = *_traffic(subscription), subscription.expired
     delayed = len(_delayed(subscription) or ())
     body: dict[str, Any] = {
-        "msgRateOut": out.message_rate,
-        "msgThroughputOut": out.byte_rate,
-        "bytesOutCounter": out.bytes,
-        "msgOutCounter": out.messages,
+        **out.sent_stats(),
         "msgRateRedeliver": redelivered.message_rate,
         "messageAckRate": acknowledged.message_rate,
         "chunkedMessageRate": 0.0,

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from interpulse.broker.access.grants import Grants
 from interpulse.broker.assembly import Foundation, Membership, Replication, Tenancy, Topics
 from interpulse.broker.binary.server import BinaryServer
-from interpulse.broker.binary.transport.command_connection import Handlers
-from interpulse.broker.binary.transport.context import BinaryContext, ConnectionLimits
+from interpulse.broker.binary.transport.context import BinaryContext, ConnectionLimits, Handlers
 from interpulse.broker.binary.transport.flow_control import PublishBuffer
 from interpulse.broker.instruments import Instruments
 from interpulse.broker.loop_lag import LoopLag

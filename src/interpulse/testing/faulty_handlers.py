@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary
 
 from interpulse.broker.binary.handlers import AWAITING, INLINE, RUNS, work_on
-from interpulse.broker.binary.transport.command_connection import CommandConnection, Handlers
+from interpulse.broker.binary.transport.context import CommandConnection, Handlers
 from interpulse.broker.binary.transport.sinks import OpenConsumer, OpenProducer
 from interpulse.model.errors import PulsarError
 from interpulse.model.names import TopicName

@@ -6,7 +6,7 @@ import asyncio
 from typing import Final
 
 from interpulse.broker.binary.schemas import requested_schema
-from interpulse.broker.binary.transport.command_connection import CommandConnection, being_opened
+from interpulse.broker.binary.transport.context import CommandConnection, being_opened
 from interpulse.broker.binary.transport.sinks import BinaryConsumerSink, OpenConsumer
 from interpulse.broker.live.api import InitialPosition, KeyRange, KeySharing, SubscribeRequest, SubType
 from interpulse.broker.live.registry.topic_tasks import AnyTopic

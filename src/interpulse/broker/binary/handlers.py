@@ -17,7 +17,7 @@ from interpulse.broker.access.authorization import Authorization
 from interpulse.broker.access.change_log import note_change
 from interpulse.broker.binary import consumers, lookup, producers, schemas, topics
 from interpulse.broker.binary.transport import session
-from interpulse.broker.binary.transport.command_connection import CommandConnection, Handlers
+from interpulse.broker.binary.transport.context import CommandConnection, Handlers
 from interpulse.broker.binary.transport.session import Session
 from interpulse.model.errors import (
     AuthorizationError,

@@ -8,7 +8,7 @@ from itertools import chain, groupby
 from operator import itemgetter
 from typing import TypeVar
 
-from interpulse.broker.binary.transport.command_connection import CommandConnection
+from interpulse.broker.binary.transport.context import CommandConnection
 from interpulse.broker.ownership.ownership import NO_OPTIONS, LookupOptions
 from interpulse.broker.topics.lookup.lookup import BatchLookup
 from interpulse.model.names import TopicName

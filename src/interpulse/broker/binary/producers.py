@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Sequence
 
 from interpulse.broker.binary.schemas import requested_schema
-from interpulse.broker.binary.transport.command_connection import CommandConnection, being_opened
+from interpulse.broker.binary.transport.context import CommandConnection, being_opened
 from interpulse.broker.binary.transport.sinks import BinaryProducerSink, OpenProducer
 from interpulse.broker.live.api import AccessMode, InitialPosition, ProducerRequest
 from interpulse.broker.live.registry.topic_tasks import AnyTopic

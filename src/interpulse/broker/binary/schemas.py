@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from interpulse.broker.binary.transport.command_connection import CommandConnection
+from interpulse.broker.binary.transport.context import CommandConnection
 from interpulse.model.errors import IncompatibleSchema, TopicNotFound
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo, SchemaType, version_from_bytes, version_to_bytes

@@ -10,9 +10,8 @@ from typing import Final
 
 from interpulse import __version__
 from interpulse.broker.binary.handlers import HANDLERS
-from interpulse.broker.binary.transport.command_connection import Handlers
 from interpulse.broker.binary.transport.connection import ClientConnection
-from interpulse.broker.binary.transport.context import BinaryContext, ConnectionLimits
+from interpulse.broker.binary.transport.context import BinaryContext, ConnectionLimits, Handlers
 from interpulse.broker.instruments import ConnectionCounts
 from interpulse.model.errors import NotAllowed
 from interpulse.model.names import NamespaceName

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Final
 
 from interpulse.broker.binary.lookup import answer_from_cache
-from interpulse.broker.binary.transport.command_connection import CommandConnection
+from interpulse.broker.binary.transport.context import CommandConnection
 from interpulse.broker.binary.transport.sinks import TopicWatcher
 from interpulse.broker.topics.lookup.topic_patterns import TopicPattern, without_domain
 from interpulse.model.errors import InvalidTopicName, NamespaceNotFound, NotAllowed, NotFound
@@ -100,8 +100,8 @@ async def on_watch_topic_list(connection: CommandConnection, request: pb.Command
     watcher_id, watchers = request.watcher_id, connection.topic_watchers
     watcher = watchers.get(watcher_id)
     if watcher is None:
-        pattern = _pattern(connection, request.topics_pattern)
-        watcher = TopicWatcher(connection, watcher_id, NamespaceName.parse(request.namespace))
+        pattern, namespace = _pattern(connection, request.topics_pattern), NamespaceName.parse(request.namespace)
+        watcher = TopicWatcher(connection, connection.context.topic_watches, watcher_id, namespace)
         watchers[watcher_id] = watcher
         try:
             await watcher.open(pattern)

@@ -19,8 +19,7 @@ from typing import Any, Final, cast
 
 from interpulse.authentication.authentication import PeerCertificate
 from interpulse.authentication.certificates import peer_certificate
-from interpulse.broker.binary.transport.command_connection import Handlers
-from interpulse.broker.binary.transport.context import BinaryContext, ConnectionLimits
+from interpulse.broker.binary.transport.context import BinaryContext, ConnectionLimits, Handlers
 from interpulse.broker.binary.transport.flow_control import (
     OUTPUT,
     PUBLISHES,

@@ -7,14 +7,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from interpulse.broker.binary.transport.context import BinaryContext, ConnectionLimits
 from interpulse.broker.binary.transport.flow_control import Output, PendingPublishes, ProducerPublishes
 from interpulse.broker.live.api import Delivery
 from interpulse.broker.live.dispatch.consumer import Consumer
 from interpulse.broker.live.producing.producer import Producer
 from interpulse.broker.live.registry.topic_tasks import AnyTopic
 from interpulse.broker.topics.lookup.topic_patterns import TopicPattern
-from interpulse.broker.topics.lookup.topic_watches import TopicWatch
+from interpulse.broker.topics.lookup.topic_watches import TopicWatch, TopicWatches
 from interpulse.model.errors import PulsarError, ServiceNotReady
 from interpulse.model.names import NamespaceName
 from interpulse.wire import commands
@@ -31,8 +30,6 @@ class SinkConnection(Protocol):
     """The interface of the connection for its sinks and watchers."""
 
     consumers: dict[int, OpenConsumer]
-    context: BinaryContext
-    limits: ConnectionLimits
     loop: asyncio.AbstractEventLoop
     lost: bool
     output: Output
@@ -220,8 +217,11 @@ class OpenConsumer:
 class TopicWatcher:
     """One watcher of a connection. While the client does not read, changes are merged into one later update."""
 
-    def __init__(self, connection: SinkConnection, watcher_id: int, namespace: NamespaceName) -> None:
+    def __init__(
+        self, connection: SinkConnection, watches: TopicWatches, watcher_id: int, namespace: NamespaceName
+    ) -> None:
         self.namespace = namespace
+        self._watches = watches
         self._connection = connection
         self._id = watcher_id
         self._watch: TopicWatch | None = None
@@ -230,7 +230,7 @@ class TopicWatcher:
 
     async def open(self, pattern: TopicPattern) -> None:
         """Find the topics that match. Raise the error of the broker if it cannot list the namespace."""
-        self._watch = await self._connection.context.topic_watches.watch(self.namespace, pattern, self.send_changes)
+        self._watch = await self._watches.watch(self.namespace, pattern, self.send_changes)
         if self._closed:
             self._end()
 
@@ -262,4 +262,4 @@ class TopicWatcher:
     def _end(self) -> None:
         if self._watch is not None:
             self._announced = False
-            self._connection.context.topic_watches.end(self.namespace, self._watch)
+            self._watches.end(self.namespace, self._watch)

@@ -18,7 +18,7 @@ from interpulse.broker.live.entry_metadata import (
     sticky_slot_of,
 )
 from interpulse.broker.live.log_search import first_published_since, publish_time_of
-from interpulse.broker.live.registry import backlog_operations, upkeep
+from interpulse.broker.live.registry import backlog_operations
 from interpulse.broker.live.topic_state import BrokerEntryInterceptor, TopicStateStore
 from interpulse.broker.metadata.layout import ALONE, IN_CLUSTER, Layout
 from interpulse.model.broker_entry_metadata import INTERCEPTOR_CLASSES, BrokerEntryFields
@@ -293,7 +293,7 @@ async def test_index_when_everything_was_trimmed_then_goes_on(indexing: Any, cra
     topic = await begin(indexing, BOTH)
     await indexing.publish(topic, 0, 1, 2)
     await topic.log.roll()
-    await upkeep.maintain(topic)
+    await backlog_operations.maintain(topic)
     assert await stored(topic) == []
     topic = await begin(indexing, BOTH, crash=crash)
     await indexing.publish(topic, 3)
@@ -308,7 +308,7 @@ async def test_index_when_trimmed_while_not_counted_then_goes_on(indexing: Any) 
     topic = await begin(indexing, None, crash=True)
     await topic.log.roll()
     backlog_operations.clear(topic, "s")
-    await upkeep.maintain(topic)
+    await backlog_operations.maintain(topic)
     assert await stored(topic) == []
     topic = await begin(indexing, BOTH, crash=True)
     await indexing.publish(topic, 3)
@@ -353,9 +353,9 @@ async def test_time_when_the_broker_noted_its_own_then_that_counts(bench: Any) -
     assert [publish_time_of(each) for each in await stored(topic)] == [1000, now]
     assert await first_published_since(topic.log, 1001) == topic.positions.durable
     assert await first_published_since(topic.log, now + 1) is None
-    assert await upkeep.expire(topic, "s", 0) == 1, "only what its producer called old"
+    assert await backlog_operations.expire(topic, "s", 0) == 1, "only what its producer called old"
     bench.clock.time_ms = now + 5001
-    assert await upkeep.expire(topic, "s", 5) == 1
+    assert await backlog_operations.expire(topic, "s", 5) == 1
 
 
 def test_metadata_of_stamped_entries_is_that_of_the_entry(bench: Any) -> None:

@@ -12,11 +12,11 @@ from typing import Any, Protocol
 from interpulse.broker.live.api import Delivery, KeyRange, SubscribeRequest, SubType, TopicSettings
 from interpulse.broker.live.cursor import Cursor
 from interpulse.broker.live.dispatch.consumer import Consumer, choose_active, covered_by
+from interpulse.broker.live.dispatch.consumer_selector import RoundRobinSelector
 from interpulse.broker.live.dispatch.delayed_entries import DelayedEntries
 from interpulse.broker.live.dispatch.dispatch_limits import DispatchGate
 from interpulse.broker.live.dispatch.entry_feed import EntryFeed, FeedSource
 from interpulse.broker.live.dispatch.key_selector import KeySelector
-from interpulse.broker.live.dispatch.round_robin_selector import RoundRobinSelector
 from interpulse.broker.live.dispatch.shared import SharedDispatch
 from interpulse.broker.live.dispatch.sticky_keys import check_ranges, overlapping
 from interpulse.model.errors import ConsumerBusy

@@ -16,12 +16,11 @@ from typing import Any
 from interpulse.broker.live.api import Delivery, SubType
 from interpulse.broker.live.cursor import Cursor
 from interpulse.broker.live.dispatch.consumer import Consumer
-from interpulse.broker.live.dispatch.consumer_selector import Assignments
+from interpulse.broker.live.dispatch.consumer_selector import Assignments, RoundRobinSelector
 from interpulse.broker.live.dispatch.delayed_entries import DelayedEntries, deliver_at_of
 from interpulse.broker.live.dispatch.dispatch_limits import DispatchGate
 from interpulse.broker.live.dispatch.entry_feed import READ_ENTRIES_MAX, EntryFeed, FeedSource, ReplayReads
 from interpulse.broker.live.dispatch.key_selector import KeySelector
-from interpulse.broker.live.dispatch.round_robin_selector import RoundRobinSelector
 from interpulse.broker.live.entry_metadata import waiting_in
 from interpulse.model.ids import Position
 from interpulse.rules.unacked import subscription_blocked

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from interpulse.broker.live.api import HostedTopic, TopicSettings
-from interpulse.broker.live.registry import upkeep
+from interpulse.broker.live.registry import backlog_operations
 from interpulse.broker.live.registry.executors import BackgroundTasks
 from interpulse.broker.live.topic.non_persistent import NonPersistentTopic
 from interpulse.broker.live.topic.topic import Topic
@@ -78,11 +78,11 @@ class TopicTasks:
             spawn(run_periodically("backlog quotas", lambda: seconds, self.check_backlogs))
 
     async def maintain(self) -> None:
-        await self._look_after("upkeep", upkeep.maintain)
+        await self._look_after("upkeep", backlog_operations.maintain)
 
     async def expire_subscriptions(self) -> None:
         """Delete the subscriptions that had no consumer for the time in the policies."""
-        await self._look_after("subscription expiry", upkeep.expire_subscriptions)
+        await self._look_after("subscription expiry", backlog_operations.expire_subscriptions)
 
     async def compact_due(self) -> None:
         """Start every compaction that is due; none while the disk has no room for it."""
@@ -106,7 +106,7 @@ class TopicTasks:
             if isinstance(topic, Topic):
                 topic.producers.close_by_broker()
                 try:
-                    await upkeep.free_disk_space(topic)
+                    await backlog_operations.free_disk_space(topic)
                 except PulsarError as error:  # the full disk is already logged, and the next run comes soon
                     log.debug("disk space not freed topic=%s error=%s", topic.name, error)
 

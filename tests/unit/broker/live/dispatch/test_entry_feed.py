@@ -14,7 +14,7 @@ from interpulse.broker.live.cursor import Cursor
 from interpulse.broker.live.dispatch import entry_feed
 from interpulse.broker.live.dispatch.entry_feed import ReplayReads
 from interpulse.broker.live.entry_metadata import EntryMetadataCache
-from interpulse.broker.live.registry import upkeep
+from interpulse.broker.live.registry import backlog_operations
 from interpulse.broker.live.shared_reads import ReadBufferLimiter
 from interpulse.model.errors import PersistenceError, PulsarError
 from interpulse.model.ids import EARLIEST, MessageId, Position
@@ -204,7 +204,7 @@ async def test_last_message_when_everything_was_trimmed_is_none(bench: Any) -> N
     await bench.restart()
     topic = await bench.topic()
     assert (await topic.last_message()).position == (1, 0)
-    await upkeep.maintain(topic)
+    await backlog_operations.maintain(topic)
     assert (await topic.last_message()).position == EARLIEST
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from interpulse.broker.live.api import AccessMode, TopicSettings
 from interpulse.broker.live.producing.producer import PublishLimits
-from interpulse.broker.live.registry import upkeep
+from interpulse.broker.live.registry import backlog_operations
 from interpulse.broker.live.topic.topic import Topic
 from interpulse.model.errors import MetadataError, NotAllowed, PersistenceError, ProducerFenced, TopicTerminated
 from interpulse.model.ids import Position
@@ -361,7 +361,7 @@ class TestDeduplication:
         connected, _ = await bench.producer(topic, "connected")
         await publish(connected, 1)
         bench.clock.time_ms += 361 * 60_000
-        await upkeep.maintain(topic)
+        await backlog_operations.maintain(topic)
         assert topic.publishing.deduplication.last_sequence_id("silent") == -1
         assert topic.publishing.deduplication.last_sequence_id("connected") == 1
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from interpulse.broker.live.api import LastMessage, SubType, TopicSettings
-from interpulse.broker.live.registry import backlog_operations, upkeep
+from interpulse.broker.live.registry import backlog_operations
 from interpulse.model.errors import MetadataError, NotFound, PersistenceError, ServiceNotReady, TopicTerminated
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.model.policies.retention_policies import RetentionPolicies
@@ -38,9 +38,9 @@ async def test_expire_counts_what_was_published_too_long_ago(bench: Any) -> None
     await topic.create_subscription("s")
     await bench.publish(topic, *range(10))
     bench.clock.time_ms = 1_000 + 5_000
-    assert await upkeep.expire(topic, "s", 5) == 0
+    assert await backlog_operations.expire(topic, "s", 5) == 0
     bench.clock.time_ms += 5
-    assert await upkeep.expire(topic, "s", 5) == 5
+    assert await backlog_operations.expire(topic, "s", 5) == 5
     assert topic.stats()["subscriptions"]["s"]["msgBacklog"] == 5
 
 
@@ -174,7 +174,7 @@ class TestTrimming:
     async def test_ledgers_that_every_cursor_passed_are_dropped(self, bench: Any) -> None:
         topic = await self.filled(bench)
         backlog_operations.skip(topic, "s", 3)
-        await upkeep.maintain(topic)
+        await backlog_operations.maintain(topic)
         assert self.ledgers(topic) == [2, 3]
         _, sink = await bench.consumer(topic)
         assert sink.numbers() == [3, 4, 5]
@@ -183,10 +183,10 @@ class TestTrimming:
         bench.settings = TopicSettings(retention=RetentionPolicies(-1, -1))
         topic = await self.filled(bench)
         backlog_operations.clear(topic, "s")
-        await upkeep.maintain(topic)
+        await backlog_operations.maintain(topic)
         assert self.ledgers(topic) == [1, 2, 3]
         await topic.apply(TopicSettings())
-        await upkeep.maintain(topic)
+        await backlog_operations.maintain(topic)
         assert self.ledgers(topic) == [3]
 
     async def test_replication_cursor_keeps_everything(self, bench: Any) -> None:
@@ -194,17 +194,17 @@ class TestTrimming:
         await topic.create_subscription("pulsar.repl.west")
         topic.subscription("pulsar.repl.west").cursor.reset(EARLIEST)
         backlog_operations.clear(topic, "s")
-        await upkeep.maintain(topic)
+        await backlog_operations.maintain(topic)
         assert self.ledgers(topic) == [1, 2, 3]
 
     async def test_snapshot_of_sequence_ids_keeps_what_comes_after_it(self, bench: Any) -> None:
         bench.settings = TopicSettings(deduplication_enabled=True, deduplication_entries_interval=1000)
         topic = await self.filled(bench)
         backlog_operations.clear(topic, "s")
-        await upkeep.maintain(topic)
+        await backlog_operations.maintain(topic)
         assert self.ledgers(topic) == [1, 2, 3]
         await bench.registry.flush()
-        await upkeep.maintain(topic)
+        await backlog_operations.maintain(topic)
         assert self.ledgers(topic) == [3]
         await bench.crash()
         assert (await bench.topic()).publishing.deduplication.last_sequence_id("filler") == 5
@@ -213,7 +213,7 @@ class TestTrimming:
         bench.settings = TopicSettings(message_ttl_seconds=1)
         topic = await self.filled(bench)
         bench.clock.time_ms = 2_000 + 4
-        await upkeep.maintain(topic)
+        await backlog_operations.maintain(topic)
         assert self.ledgers(topic) == [3]
         assert topic.stats()["subscriptions"]["s"]["msgBacklog"] == 2
 

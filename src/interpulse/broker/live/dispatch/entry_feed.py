@@ -149,13 +149,9 @@ class EntryFeed:
         return []
 
     async def _read(self, start: Position, round_: int, compacted: CompactedLedger | None, entries_max: int) -> None:
-        topic_log, limits = self._source.log, {"entries_max": entries_max, "bytes_max": READ_BYTES_MAX}
-
-        async def read() -> list[LogEntry]:
-            if compacted is None:
-                return await self._source.reads.read(start, **limits)
-            return await read_on(topic_log, compacted, start, **limits)
-
+        topic_log = self._source.log
+        reader = self._source.reads.read if compacted is None else partial(read_on, topic_log, compacted)
+        read = partial(reader, start, entries_max=entries_max, bytes_max=READ_BYTES_MAX)
         try:
             entries = await read_patiently(read, lambda: round_ == self._round)
         except PulsarError as error:

@@ -6,7 +6,6 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, KeysView, Sequence
-from types import TracebackType
 from typing import Any, TypeVar
 
 from interpulse.model.errors import PulsarError, ServiceNotReady
@@ -134,9 +133,7 @@ class LoadPermits:
                 self._give_back()
             raise
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self._give_back()
 
     def _give_back(self) -> None:

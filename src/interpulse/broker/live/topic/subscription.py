@@ -155,12 +155,15 @@ class Subscription:
         self._use_changed()
         return consumer
 
-    def use_limits(self) -> None:
+    def policies_changed(self, *, delays: bool) -> None:
+        """Apply the new settings of the topic. ``delays``: those of delayed delivery changed."""
         for consumer in self.consumers:
             consumer.hold_at_most(self._owner.limits.settings.max_unacked_per_consumer)
         if self.dispatch is not None:
             self._limit_dispatch()
             self.pump()
+        if delays and isinstance(self.dispatch, SharedDispatch):
+            self.dispatch.honour_delays(delays_of(self._owner, self.pump))
 
     def follow(self, publish_messages: float, publish_bytes: float) -> None:
         if self._gate is not None and self._gate.own_limit is not None:
@@ -229,10 +232,6 @@ class Subscription:
     def redeliver(self, consumer: Consumer, positions: Sequence[Position]) -> None:
         assert self.dispatch is not None
         self.dispatch.redeliver(consumer, positions)
-
-    def policies_changed(self) -> None:
-        if isinstance(self.dispatch, SharedDispatch):
-            self.dispatch.honour_delays(delays_of(self._owner, self.pump))
 
     # --- acknowledgements
 

@@ -301,9 +301,8 @@ class Topic:
         """Apply new policies; on return they are in force."""
         old, self.settings = self.settings, settings
         self._use_limits()
-        if settings.delayed_delivery != old.delayed_delivery:
-            for subscription in self.subscriptions.values():
-                subscription.policies_changed()
+        for subscription in self.subscriptions.values():
+            subscription.policies_changed(delays=settings.delayed_delivery != old.delayed_delivery)
         self.sequences.settings = settings
         if settings.deduplication_enabled and self.sequences.deduplication is None:
             await self.sequences.begin()
@@ -316,8 +315,6 @@ class Topic:
     def _use_limits(self) -> None:
         self.limits.use(self.settings, self.producers)
         self.publishing.publish_limits = self.limits.publish
-        for subscription in self.subscriptions.values():
-            subscription.use_limits()
 
     def tick(self, seconds: float) -> None:
         self.producers.tick(seconds)

@@ -57,6 +57,7 @@ class TrafficMetrics:
 
 
 def sum_of(*meters: TrafficMetrics) -> TrafficMetrics:
+    """Return the sum of counts and rates."""
     total = TrafficMetrics()
     for meter in meters:
         total.absorb(meter)

@@ -73,6 +73,7 @@ _OPAQUE: Final = EntryView(Treatment.KEPT)
 
 
 def view_of(entry: bytes) -> EntryView:
+    """Parse an entry for compaction."""
     try:
         metadata = message_metadata_of(entry)
     except PersistenceError:

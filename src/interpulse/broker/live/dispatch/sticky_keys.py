@@ -71,10 +71,12 @@ def _points_of(sharer: str) -> tuple[tuple[int, str], ...]:
 
 
 def overlapping(one: KeyRange, other: KeyRange) -> bool:
+    """Return True if two ranges share a slot."""
     return one.start <= other.end and other.start <= one.end
 
 
 def within(ranges: Iterable[KeyRange], slot: int) -> bool:
+    """Return True if a slot is in one of the ranges."""
     return any(start <= slot <= end for start, end in ranges)
 
 

@@ -186,6 +186,7 @@ def expire_upto(topic: Topic, subscription: str, position: Position) -> None:
 
 
 async def expire_everywhere(expiries: Iterable[Expiry]) -> None:
+    """Run all of these, and then raise the first Conflict."""
     conflicts: list[Conflict] = []
     for expiry in expiries:
         try:

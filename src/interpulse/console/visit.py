@@ -16,9 +16,10 @@ from interpulse.console.broker_facts import BrokerFacts
 from interpulse.console.host import Host, Visitor, VisitorCall
 from interpulse.console.polling import PollingRate
 from interpulse.console.sampling import Samples
+from interpulse.console.web.addresses import admin_path, namespace_path
 from interpulse.console.web.result_cache import ResultCache
 from interpulse.model.errors import InvalidRequest, PulsarError
-from interpulse.model.names import NamespaceName, TopicName
+from interpulse.model.names import PERSISTENT, NamespaceName, TopicName
 from interpulse.model.received_errors import error_for_http_status
 
 _HERE: Final = "http://localhost"
@@ -51,6 +52,9 @@ class VisitorAdmin(AdminClient):
 
 
 T = TypeVar("T")
+
+Model = dict[str, Any]
+"""The values of a page: its JSON, and the names of its template, which refuses one that is missing."""
 
 _REDIRECT: Final = 307
 _REFUSED: Final = 400
@@ -195,3 +199,27 @@ def _decoded(answer: HttpAnswer) -> Any:
         with suppress(ValueError):
             return json.loads(answer.content)
     return answer.text
+
+
+class VisibleNamespaces:
+    """Answers True for namespaces whose ``path`` the visitor may read. Each namespace is checked once."""
+
+    def __init__(self, visit: Visit, path: Callable[[NamespaceName], str]) -> None:
+        self._visit = visit
+        self._path = path
+        self._visible: dict[NamespaceName, bool] = {}
+
+    async def __call__(self, namespace: NamespaceName) -> bool:
+        if namespace not in self._visible:
+            self._visible[namespace] = not await self._visit.refusal("GET", self._path(namespace))
+        return self._visible[namespace]
+
+
+def to_see_replication(namespace: NamespaceName) -> str:
+    """Return the path of the replication status."""
+    return namespace_path(namespace, "/replication/status")
+
+
+def to_list_topics(namespace: NamespaceName) -> str:
+    """Return the path of the list of topics."""
+    return admin_path(PERSISTENT, namespace.tenant, namespace.local)

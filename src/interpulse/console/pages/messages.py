@@ -15,7 +15,7 @@ from interpulse.console.messages.entry_range import EntryRange
 from interpulse.console.messages.message_filter import MessageFilter
 from interpulse.console.messages.shown_content import VIEWS
 from interpulse.console.messages.topic_messages import Matches, ShownMessage, TopicMessages, message_id
-from interpulse.console.polling import PollingRate
+from interpulse.console.sampling import PollingRate
 from interpulse.console.visit import Model, Visit
 from interpulse.console.web.addresses import page_url
 from interpulse.console.web.response import Download, EventStream, event

@@ -9,8 +9,8 @@ import click
 
 from interpulse.cli.messaging import chunk_options, replicated_option, start_option, type_option
 from interpulse.cli.perf.asking import KINDS
-from interpulse.cli.support.params import MESSAGE_ID, STRINGS
-from interpulse.terminal.option_groups import option_group
+from interpulse.cli.support.params import AMOUNT, COUNT, MESSAGE_ID, POSITIVE, STRINGS
+from interpulse.terminal.option_groups import flag, option, option_group
 
 _COMPRESSIONS: Final = ("NONE", "LZ4", "ZLIB", "ZSTD", "SNAPPY")
 ACCESS_MODES: Final = {
@@ -36,24 +36,11 @@ class _Range(click.ParamType[tuple[int, int]]):
         return int(first), int(end)
 
 
-_queue_size = click.option(
-    "-q",
-    "--receiver-queue-size",
-    type=click.IntRange(min=1),
-    default=1000,
-    show_default=True,
-    help="Messages that the broker may send ahead, per partition.",
+_queue_size = option(
+    "-q --receiver-queue-size", "Messages that the broker may send ahead, per partition.", POSITIVE, 1000
 )
-_pace = click.option(
-    "-r", "--rate", type=click.FloatRange(min=0), default=0, help="Be slow: messages per second; 0 = as they come."
-)
-_warm_up = click.option(
-    "--warmup-time",
-    type=click.FloatRange(min=0),
-    default=1.0,
-    show_default=True,
-    help="Seconds at the start whose latencies do not count.",
-)
+_pace = option("-r --rate", "Be slow: messages per second; 0 = as they come.", AMOUNT, 0)
+_warm_up = option("--warmup-time", "Seconds at the start whose latencies do not count.", AMOUNT, 1.0)
 
 
 def _count(flag: str) -> Callable[[Any], Any]:
@@ -63,134 +50,67 @@ def _count(flag: str) -> Callable[[Any], Any]:
 
 
 def _schedule(what: str) -> Callable[[Any], Any]:
-    return click.option(
-        "-r",
-        "--rate",
-        type=click.FloatRange(min=0),
-        default=100,
-        show_default=True,
-        help=f"{what}; 0 = the next one as soon as there is room.",
-    )
+    return option("-r --rate", f"{what}; 0 = the next one as soon as there is room.", AMOUNT, 100)
 
 
 def _outstanding(meaning: str) -> Callable[[Any], Any]:
-    return click.option(
-        "-o", "--max-outstanding", type=click.IntRange(min=1), default=1000, show_default=True, help=meaning
-    )
+    return option("-o --max-outstanding", meaning, POSITIVE, 1000)
 
 
 sending_options = option_group(
     _schedule("Messages per second, of all topics together"),
-    click.option(
-        "-s", "--size", type=click.IntRange(min=0), default=1024, show_default=True, help="Bytes of a message."
-    ),
-    click.option(
-        "-n", "--num-producers", "per_topic", type=click.IntRange(min=1), default=1, help="Producers per topic."
-    ),
+    option("-s --size", "Bytes of a message.", COUNT, 1024),
+    option("-n --num-producers per_topic", "Producers per topic.", POSITIVE, 1, shown=False),
     _count("-m"),
     _outstanding("Messages that may be without receipt; more have to wait, and their latency grows."),
-    click.option("-f", "--payload-file", help="Contents, one of which is chosen for each message."),
-    click.option(
-        "-e", "--payload-delimiter", default="\\n", help="What stands between contents of -f; a new line by default."
+    option("-f --payload-file", "Contents, one of which is chosen for each message."),
+    option(
+        "-e --payload-delimiter",
+        "What stands between contents of -f; a new line by default.",
+        default="\\n",
+        shown=False,
     ),
-    click.option(
-        "-b",
-        "--batch-time-window",
-        "batch_delay_ms",
-        type=click.FloatRange(min=0),
-        default=1.0,
-        show_default=True,
-        help="Milliseconds that a batch waits for more messages.",
+    option("-b --batch-time-window batch_delay_ms", "Milliseconds that a batch waits for more messages.", AMOUNT, 1.0),
+    flag("-db --disable-batching", "Send every message by itself."),
+    option("-bm --batch-max-messages", "Messages in a batch.", POSITIVE, 1000),
+    option("-bb --batch-max-bytes", "Bytes of a batch; 4 MiB by default.", POSITIVE, 4 * 1024 * 1024, shown=False),
+    option("-z --compression", "Compression.", click.Choice(_COMPRESSIONS, case_sensitive=False), "NONE", shown=False),
+    flag("-ch --chunking", "Send a message that is too large in chunks; needs -db."),
+    option(
+        "-am --access-mode",
+        "Whether other producers may write to the topic.",
+        click.Choice(list(ACCESS_MODES), case_sensitive=False),
+        "Shared",
+        shown=False,
     ),
-    click.option("-db", "--disable-batching", is_flag=True, help="Send every message by itself."),
-    click.option(
-        "-bm",
-        "--batch-max-messages",
-        type=click.IntRange(min=1),
-        default=1000,
-        show_default=True,
-        help="Messages in a batch.",
+    option("-pn --producer-name", "Name of the producer; several get a number behind it."),
+    option(
+        "-mk --message-key-generation-mode key_mode",
+        "Keys of the messages; none by default.",
+        click.Choice(["autoIncrement", "random"]),
     ),
-    click.option(
-        "-bb",
-        "--batch-max-bytes",
-        type=click.IntRange(min=1),
-        default=4 * 1024 * 1024,
-        help="Bytes of a batch; 4 MiB by default.",
-    ),
-    click.option(
-        "-z",
-        "--compression",
-        type=click.Choice(_COMPRESSIONS, case_sensitive=False),
-        default="NONE",
-        help="Compression.",
-    ),
-    click.option("-ch", "--chunking", is_flag=True, help="Send a message that is too large in chunks; needs -db."),
-    click.option(
-        "-am",
-        "--access-mode",
-        type=click.Choice(list(ACCESS_MODES), case_sensitive=False),
-        default="Shared",
-        help="Whether other producers may write to the topic.",
-    ),
-    click.option("-pn", "--producer-name", help="Name of the producer; several get a number behind it."),
-    click.option(
-        "-mk",
-        "--message-key-generation-mode",
-        "key_mode",
-        type=click.Choice(["autoIncrement", "random"]),
-        help="Keys of the messages; none by default.",
-    ),
-    click.option("-d", "--delay", type=click.IntRange(min=0), default=0, help="Seconds until a message is delivered."),
-    click.option("-dr", "--delay-range", type=_Range(), help="The same by chance, from the first up to the second."),
-    click.option(
-        "-set",
-        "--set-event-time",
-        "event_time_set",
-        is_flag=True,
-        help="Give messages the time they were due as event time.",
-    ),
-    click.option("-ef", "--exit-on-failure", is_flag=True, help="End when a message fails."),
-    click.option(
-        "--send-timeout",
-        type=click.IntRange(min=0),
-        default=0,
-        help="Milliseconds to wait for a receipt; 0 = no limit.",
-    ),
+    option("-d --delay", "Seconds until a message is delivered.", COUNT, 0),
+    option("-dr --delay-range", "The same by chance, from the first up to the second.", _Range()),
+    flag("-set --set-event-time event_time_set", "Give messages the time they were due as event time."),
+    flag("-ef --exit-on-failure", "End when a message fails."),
+    option("--send-timeout", "Milliseconds to wait for a receipt; 0 = no limit.", COUNT, 0),
     _warm_up,
-    click.option("--separator", default="-", hidden=True),
-    click.option(
-        "-np", "--partitions", type=click.IntRange(min=0), help="Create topics with so many partitions first."
-    ),
-    click.option("-au", "--admin-url", "webServiceUrl", help="Web service URL, for -np."),
+    option("--separator", None, default="-", shown=False, hidden=True),
+    option("-np --partitions", "Create topics with so many partitions first.", COUNT),
+    option("-au --admin-url webServiceUrl", "Web service URL, for -np."),
 )
 
 consuming_options = option_group(
-    click.option(
-        "-n",
-        "--num-consumers",
-        "per_subscription",
-        type=click.IntRange(min=1),
-        default=1,
-        help="Consumers per subscription.",
+    option("-n --num-consumers per_subscription", "Consumers per subscription.", POSITIVE, 1, shown=False),
+    option(
+        "-ns --num-subscriptions subscription_count",
+        "Subscriptions per topic: of one name NAME-0, NAME-1, ... are made.",
+        POSITIVE,
+        1,
+        shown=False,
     ),
-    click.option(
-        "-ns",
-        "--num-subscriptions",
-        "subscription_count",
-        type=click.IntRange(min=1),
-        default=1,
-        help="Subscriptions per topic: of one name NAME-0, NAME-1, ... are made.",
-    ),
-    click.option(
-        "-ss",
-        "--subscriptions",
-        type=STRINGS,
-        default="sub",
-        show_default=True,
-        help="Names of the subscriptions: a,b,...",
-    ),
-    click.option("-s", "--subscriber-name", hidden=True),
+    option("-ss --subscriptions", "Names of the subscriptions: a,b,...", STRINGS, "sub"),
+    option("-s --subscriber-name", None, hidden=True),
     type_option("-st"),
     start_option("-sp"),
     _pace,
@@ -198,51 +118,31 @@ consuming_options = option_group(
     replicated_option,
     _count("-m"),
     chunk_options,
-    click.option("--batch-index-ack", is_flag=True, help="Acknowledge messages of a batch one by one."),
+    flag("--batch-index-ack", "Acknowledge messages of a batch one by one."),
 )
 
 reading_options = option_group(
     _pace,
     _queue_size,
-    click.option(
-        "-m",
-        "--start-message-id",
-        "start",
-        type=MESSAGE_ID,
-        default="earliest",
-        show_default=True,
-        help="Where reading begins: latest, earliest, or ledgerId:entryId.",
+    option(
+        "-m --start-message-id start",
+        "Where reading begins: latest, earliest, or ledgerId:entryId.",
+        MESSAGE_ID,
+        "earliest",
     ),
     _count("-n"),
 )
 
 asking_options = option_group(
-    click.option(
-        "-k",
-        "--kind",
-        type=click.Choice(KINDS),
-        default="lookup",
-        show_default=True,
-        help="What is asked: the count of partitions, the broker of a topic, or the brokers of many.",
+    option(
+        "-k --kind",
+        "What is asked: the count of partitions, the broker of a topic, or the brokers of many.",
+        click.Choice(KINDS),
+        "lookup",
     ),
     _schedule("Questions per second"),
-    click.option(
-        "-bs",
-        "--batch-size",
-        type=click.IntRange(min=1),
-        default=100,
-        show_default=True,
-        help="Topics in a question of kind batch.",
-    ),
-    click.option(
-        "-m",
-        "--num-messages",
-        "--num-questions",
-        "count_max",
-        type=int,
-        default=0,
-        help="Questions in total; 0 = no limit.",
-    ),
+    option("-bs --batch-size", "Topics in a question of kind batch.", POSITIVE, 100),
+    option("-m --num-messages --num-questions count_max", "Questions in total; 0 = no limit.", int, 0),
     _outstanding("Questions that may be without answer."),
     _warm_up,
 )

@@ -13,10 +13,10 @@ from interpulse.cli.perf.latencies import HistogramFile
 from interpulse.cli.perf.measured_run import RunOptions
 from interpulse.cli.support.connection.client_conf import VARIABLE
 from interpulse.cli.support.connection.settings import ConnectionSettings
-from interpulse.cli.support.params import TOPIC
+from interpulse.cli.support.params import POSITIVE, TOPIC
 from interpulse.cli.support.running import NOT_OFFERED, CommandFailed
 from interpulse.model.names import TopicName
-from interpulse.terminal.option_groups import option_group
+from interpulse.terminal.option_groups import option, option_group
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -94,45 +94,29 @@ def not_offered(options: Mapping[tuple[str, ...], str]) -> Callable[[Command], C
 
 
 _common = option_group(
-    click.option(
-        "-t",
-        "--num-topics",
-        "--num-topic",
-        "topic_count",
-        type=click.IntRange(min=1),
-        default=1,
-        help="Number of topics: of one name TOPIC-0, TOPIC-1, ... are made.",
+    option(
+        "-t --num-topics --num-topic topic_count",
+        "Number of topics: of one name TOPIC-0, TOPIC-1, ... are made.",
+        POSITIVE,
+        1,
+        shown=False,
     ),
-    click.option("-time", "--test-duration", "duration_s", type=float, default=0, help="Seconds; 0 = until Ctrl-C."),
-    click.option(
+    option("-time --test-duration duration_s", "Seconds; 0 = until Ctrl-C.", float, 0),
+    option(
         "--histogram-file",
-        help="Write a log of HDR histograms there; with a name that ends in .hgrm, the distribution of the whole run.",
+        "Write a log of HDR histograms there; with a name that ends in .hgrm, the distribution of the whole run.",
     ),
-    click.option(
-        "--report-interval",
-        "report_interval_s",
-        type=click.FloatRange(min=0.1),
-        default=10,
-        show_default=True,
-        help="Seconds between two lines.",
-    ),
-    click.option(
+    option("--report-interval report_interval_s", "Seconds between two lines.", click.FloatRange(min=0.1), 10),
+    option(
         "--output",
-        type=click.Choice(["text", "json"]),
-        default="text",
-        show_default=True,
-        help="json: the summary as one line of JSON; the other lines go to standard error.",
+        "json: the summary as one line of JSON; the other lines go to standard error.",
+        click.Choice(["text", "json"]),
+        "text",
     ),
-    click.option(
-        "-u",
-        "--service-url",
-        "--url",
-        "brokerServiceUrl",
-        help="Service URL, pulsar://localhost:6650 unless configured.",
-    ),
-    click.option("-cf", "--conf-file", help="Read this client.conf instead of the one that PULSAR_CLIENT_CONF names."),
-    click.option("--trust-cert-file", help="As --tls-trust-cert-path."),
-    click.option("--listener-name", help="Name of the advertised listener of the brokers."),
+    option("-u --service-url --url brokerServiceUrl", "Service URL, pulsar://localhost:6650 unless configured."),
+    option("-cf --conf-file", "Read this client.conf instead of the one that PULSAR_CLIENT_CONF names."),
+    option("--trust-cert-file", "As --tls-trust-cert-path."),
+    option("--listener-name", "Name of the advertised listener of the brokers."),
     connection_options,
 )
 

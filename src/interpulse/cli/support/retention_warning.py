@@ -11,14 +11,15 @@ import click
 from interpulse.cli.support.running import open_admin
 from interpulse.model.errors import PulsarError
 from interpulse.model.names import TopicName
+from interpulse.terminal.option_groups import option
 
 if TYPE_CHECKING:
     from interpulse.cli.support.connection.settings import ConnectionSettings
 
 _WAITED_S: Final = 2.0
 
-web_service_option = click.option(
-    "--admin-url", "webServiceUrl", help="Web service URL, for the warning about messages that are not kept."
+web_service_option = option(
+    "--admin-url webServiceUrl", "Web service URL, for the warning about messages that are not kept."
 )
 """Address of the web service, for commands that warn."""
 

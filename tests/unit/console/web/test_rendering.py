@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from interpulse.console.web.static_files import DIRECTORY, StaticFiles
+from interpulse.console.web.rendering import DIRECTORY, StaticFiles
 
 OURS = {"console.css", "console.js", "icon.svg", "tail.js"}
 AXE = Path(__file__).parents[3] / "support" / "axe"

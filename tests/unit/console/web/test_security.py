@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from interpulse.console.web.sessions import SESSION_SECONDS, FormTokens, Sessions
+from interpulse.console.web.security import SESSION_SECONDS, FormTokens, Sessions
 from interpulse.model.errors import Forbidden
 
 

@@ -6,11 +6,16 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from interpulse.broker.config.broker_config import BrokerConfig, settings_by_key
-from interpulse.broker.config.pulsar_dynamic_keys import READ_AT_START, WITHOUT_EFFECT
-from interpulse.broker.config.pulsar_keys import AUTHENTICATION_KEYS, BROKER_KEYS, FILE_KEYS
+from interpulse.broker.config.pulsar_keys import (
+    AUTHENTICATION_KEYS,
+    BROKER_KEYS,
+    FILE_KEYS,
+    READ_AT_START,
+    WITHOUT_EFFECT,
+)
 from interpulse.model.numbers import LONG_MAX
-from interpulse.proxy.config.proxy_config import ProxyConfig, proxy_settings
-from interpulse.proxy.config.pulsar_keys import PULSAR_KEYS as PROXY_KEYS
+from interpulse.proxy.proxy_config import PULSAR_KEYS as PROXY_KEYS
+from interpulse.proxy.proxy_config import ProxyConfig, proxy_settings
 from interpulse.serving.settings import Setting, shown
 
 REFERENCE = Path(__file__).parents[1] / "docs" / "reference"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from interpulse.broker.config.broker_config import BrokerConfig
-from interpulse.broker.config.tls_settings import binary_tls, web_tls
+from interpulse.broker.config.service_settings import binary_tls, web_tls
 from interpulse.model.brokers import ListenerAddresses
 from interpulse.rules.listeners import Listeners, plan_listeners
 from interpulse.serving.listening import ServiceAddress, advertised_host

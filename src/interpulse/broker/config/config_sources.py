@@ -7,13 +7,11 @@ from dataclasses import replace
 from typing import Final
 
 from interpulse.broker.config.broker_config import BrokerConfig
-from interpulse.broker.config.listener_settings import listener_problems
 from interpulse.broker.config.pulsar_keys import PULSAR_KEYS, TLS_KEYS
-from interpulse.broker.config.tls_settings import tls_problems
+from interpulse.broker.config.service_settings import listener_problems, tls_problems
 from interpulse.model.errors import PreconditionFailed
 from interpulse.rules.entity_names import check_entity_name
-from interpulse.serving.settings import ConfigError
-from interpulse.serving.settings_sources import LoadedConfig, Program
+from interpulse.serving.settings import ConfigError, LoadedConfig, Program
 
 
 def _refused_alone(key: str, value: str) -> str:

@@ -14,10 +14,9 @@ from dataclasses import replace
 from typing import Final
 
 from interpulse.broker import metadata_paths as keys
+from interpulse.broker.committer import Committer, Records
 from interpulse.broker.config.broker_config import BrokerConfig, dynamic_keys
-from interpulse.broker.config.pulsar_dynamic_keys import READ_AT_START, reason_without_effect
-from interpulse.broker.config.pulsar_keys import PULSAR_KEYS
-from interpulse.broker.metadata.committer import Committer, Records
+from interpulse.broker.config.pulsar_keys import PULSAR_KEYS, READ_AT_START, reason_without_effect
 from interpulse.model.changes import SetDynamicConfiguration
 from interpulse.model.errors import MetadataError, PreconditionFailed
 from interpulse.rules.decision import Decision

@@ -1,15 +1,16 @@
-"""Views of topics for rules, with the versions of all records that they rest on."""
+"""Views of topics for rules, with the versions of all records that they rest on, and a cache of the rules' answers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from typing import Final, Generic, NamedTuple, TypeVar
 
 from interpulse.broker import metadata_paths as keys
 from interpulse.broker.config.broker_config import BrokerConfig
+from interpulse.broker.tenancy.cluster_links import RemotePartitions
 from interpulse.broker.tenancy.namespaces import Namespaces
-from interpulse.broker.tenancy.remote_partitions import RemotePartitions
 from interpulse.broker.topics.partition_records import StoredPartition, stored_partitions
 from interpulse.broker.topics.topic_counts import TopicCount, TopicCounts
 from interpulse.model.errors import MetadataError
@@ -17,11 +18,16 @@ from interpulse.model.names import TopicName
 from interpulse.model.policies.namespace_policies import NamespacePolicies
 from interpulse.model.policies.retention_policies import NON_PARTITIONED, AutoTopicCreation
 from interpulse.model.topics import PartitionedTopicMetadata
+from interpulse.rules.decision import Decision
 from interpulse.rules.effective_policies import effective_auto_creation, effective_topics_max
 from interpulse.rules.topic_view import Part, TopicView, metadata_names
 from interpulse.storage.api import MetadataStore
 
 _DEFAULT_AUTO_CREATION = AutoTopicCreation(allowed=True, topic_type=NON_PARTITIONED, default_partitions=1)
+
+A = TypeVar("A")
+_NAMES_MAX: Final = 20_000
+"""Some 500 bytes each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,3 +172,65 @@ def count_if_clear(key: str, stored: bytes) -> int | None:
 def _loaded_metadata(stored: bytes) -> PartitionedTopicMetadata:
     """Parse partition metadata, cached because partitions are opened one after another."""
     return PartitionedTopicMetadata.load(stored)
+
+
+class AnswerBasis(NamedTuple):
+    """The versions and settings that an answer rests on; see `AnswerCache`."""
+
+    store: MetadataStore
+    settings: Callable[[], LifecycleSettings]
+    loaded: Collection[TopicName]
+
+
+class _CachedAnswer(NamedTuple, Generic[A]):
+    decision: Decision[A]
+    name: TopicName
+    versions: Mapping[str, int | None]
+    settings: LifecycleSettings
+    loaded: bool | None  # None: it does not matter
+
+
+class AnswerCache(Generic[A]):
+    """The answers of one rule about topics, by complete names. With too many names all are dropped.
+
+    A rule is pure: it gives the same answer for the same view. So a cached answer holds while the view is unchanged.
+    Each lookup verifies that by comparing everything the view rests on:
+
+    * the policies of the namespace (its standing, its creation policy, its clusters), the partition metadata under the
+      base name, and the record of the topic, by their current versions in the metadata store;
+    * the settings of the broker;
+    * for a non-persistent topic, which has no record: whether it is loaded.
+
+    Any broker may change these without notice. Some answers rest on more and are not cached: refusals, answers of
+    remote clusters, and answers with changes, the only ones that depend on the topic limit of a namespace. The front
+    ends check permissions before they ask here.
+    """
+
+    def __init__(self, basis: AnswerBasis, *, names_max: int = _NAMES_MAX) -> None:
+        self._basis = basis
+        self._names_max = names_max
+        self._answers: dict[str, _CachedAnswer[A]] = {}
+
+    def add(self, reading: Reading, decision: Decision[A]) -> None:
+        """Cache a decision that the rule made from this view and nothing else."""
+        if decision.changes:
+            return
+        if len(self._answers) >= self._names_max:
+            self._answers.clear()
+        name, view = reading.view.name, reading.view
+        loaded = None if name.is_persistent else view.recorded
+        self._answers[str(name)] = _CachedAnswer(decision, name, reading.versions, reading.settings, loaded)
+
+    def find(self, name: str) -> Decision[A] | None:
+        """Return the cached decision if the rule would still make it; it has no changes."""
+        cached = self._answers.get(name)
+        if cached is None:
+            return None
+        decision, topic, versions, settings, loaded = cached
+        store, current_settings, loaded_topics = self._basis
+        holds = (
+            store.unchanged(versions)
+            and current_settings() is settings
+            and (loaded is None or (topic in loaded_topics) is loaded)
+        )
+        return decision if holds else None

@@ -18,8 +18,7 @@ from interpulse.broker.live.api import LastMessage
 from interpulse.broker.live.requests import ProducerRequest, SubscribeRequest
 from interpulse.broker.ownership.ownership import SoleOwner
 from interpulse.broker.topics.lookup.lookup import BatchLimits, Lookups
-from interpulse.broker.topics.lookup.topic_patterns import TopicPattern
-from interpulse.broker.topics.lookup.topic_watches import TopicWatch
+from interpulse.broker.topics.lookup.topic_watches import TopicPattern, TopicWatch
 from interpulse.model.errors import PulsarError, SchemaNotFound, TopicNotFound
 from interpulse.model.ids import MessageId, Position
 from interpulse.model.names import NamespaceName, TopicName

@@ -9,8 +9,7 @@ import pytest
 from interpulse.broker import metadata_paths as keys
 from interpulse.broker.config.broker_config import BrokerConfig, dynamic_keys, settings_by_key
 from interpulse.broker.config.dynamic_config import DynamicConfig
-from interpulse.broker.config.pulsar_dynamic_keys import READ_AT_START, WITHOUT_EFFECT
-from interpulse.broker.config.pulsar_keys import BROKER_KEYS
+from interpulse.broker.config.pulsar_keys import BROKER_KEYS, READ_AT_START, WITHOUT_EFFECT
 from interpulse.model.errors import PreconditionFailed
 from interpulse.model.not_offered import NotOffered
 from interpulse.storage.api import Put

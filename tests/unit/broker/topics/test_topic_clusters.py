@@ -13,8 +13,8 @@ from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.tenancy.cluster_links import ClusterLinks
 from interpulse.broker.tenancy.clusters import Clusters
 from interpulse.broker.tenancy.namespaces import Namespaces, bootstrap
-from interpulse.broker.topics.expansion import AdminRemotes, Expansion
 from interpulse.broker.topics.lifecycle import TopicLifecycle
+from interpulse.broker.topics.topic_clusters import AdminRemotes, Expansion
 from interpulse.broker.topics.topic_policies import TopicPolicyRecords
 from interpulse.broker.topics.topic_reading import LifecycleSettings
 from interpulse.model.changes import SetPartitionCount

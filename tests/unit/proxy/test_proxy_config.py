@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from interpulse.client.config import BrokerAddress
-from interpulse.proxy.config.proxy_config import ProxyConfig, load_config, proxy_settings
-from interpulse.proxy.config.pulsar_keys import PROTECTING_KEYS, PULSAR_KEYS
+from interpulse.proxy.proxy_config import PROTECTING_KEYS, PULSAR_KEYS, ProxyConfig, load_config, proxy_settings
 from interpulse.serving.settings import ConfigError
 
 BROKERS = ("brokerServiceURL=pulsar://b:6650", "brokerWebServiceURL=http://b:8080")

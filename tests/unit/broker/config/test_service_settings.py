@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from interpulse.broker.config.config_sources import load_config
-from interpulse.broker.config.tls_settings import binary_tls, web_tls
+from interpulse.broker.config.service_settings import binary_tls, web_tls
 from interpulse.rules.tls import TLS_VERSIONS, TlsOffer
 from interpulse.serving.settings import ConfigError
 from interpulse.serving.tls import ServerTls

@@ -21,11 +21,10 @@ from interpulse.broker.binary.topics import on_partitions_run
 from interpulse.broker.ownership.ownership import NO_OPTIONS, Bundle, LookupOptions, SoleOwner
 from interpulse.broker.tenancy.clusters import Clusters
 from interpulse.broker.tenancy.namespaces import Namespaces, bootstrap
-from interpulse.broker.topics.answer_cache import AnswerBasis, AnswerCache
 from interpulse.broker.topics.lifecycle import TopicLifecycle
 from interpulse.broker.topics.lookup import lookup as lookups_module
 from interpulse.broker.topics.lookup.lookup import Lookups
-from interpulse.broker.topics.topic_reading import LifecycleSettings, Reading
+from interpulse.broker.topics.topic_reading import AnswerBasis, AnswerCache, LifecycleSettings, Reading
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import PulsarError, ServiceNotReady, TopicNotFound
 from interpulse.model.names import NamespaceName, TopicName

@@ -45,9 +45,10 @@ class Setting:
     _: KW_ONLY
     dynamic: bool = False
     """True if it may change while the program runs."""
-    least: int | None = None
+    least: int = 0
+    """Minimum value of a number."""
     most: int | None = None
-    """Maximum value. None: the largest integer of 32 bits."""
+    """Maximum value of a number. None: the largest integer of 32 bits."""
     choices: tuple[str, ...] = ()
     several: bool = False
     """True if a value is any number of the choices, separated by commas."""
@@ -78,7 +79,7 @@ class Setting:
         return text
 
     def _bounded(self, number: Number, most: float = inf) -> Number:
-        if self.least is not None and number < self.least:
+        if number < self.least:
             raise ValueError(f"must be at least {self.least}")
         if number > most:
             raise ValueError(f"must be at most {most}")
@@ -185,7 +186,7 @@ class Program(Generic[Config]):
     config: type[Config]
     """Frozen dataclass of its settings."""
     pulsar_keys: frozenset[str]
-    """Keys of Pulsar's own files. Those without a setting have no effect and cause a warning."""
+    """Keys of Pulsar's own files without a setting. They have no effect and cause a warning."""
     protecting_keys: frozenset[str] = frozenset()
     """Keys that request protection that the program does not offer: refused unless empty or false."""
     address_keys: frozenset[str] = frozenset()
@@ -201,6 +202,11 @@ class Program(Generic[Config]):
     def settings(self) -> dict[str, Setting]:
         """Settings with an effect, by key."""
         return {key: setting for key, setting in settings_of(self.config).items() if self.acts_on(setting)}
+
+    @cached_property
+    def known_keys(self) -> frozenset[str]:
+        """All keys that a file may have, also without effect."""
+        return self.pulsar_keys | settings_of(self.config).keys()
 
     def load(
         self,
@@ -249,11 +255,9 @@ class Program(Generic[Config]):
 
     def _environment_settings(self, environment: Mapping[str, str]) -> list[tuple[str, str]]:
         """Return the settings in environment variables. Prefixed names take precedence."""
-        named = [(key, value) for key, value in environment.items() if key in self.settings or key in self.pulsar_keys]
-        prefix = _ENVIRONMENT_PREFIX
-        return named + [
-            (key.removeprefix(prefix), value) for key, value in environment.items() if key.startswith(prefix)
-        ]
+        named = [(key, value) for key, value in environment.items() if key in self.known_keys]
+        prefixed = [(key, value) for key, value in environment.items() if key.startswith(_ENVIRONMENT_PREFIX)]
+        return named + [(key.removeprefix(_ENVIRONMENT_PREFIX), value) for key, value in prefixed]
 
     def _supported(
         self, texts: Iterable[tuple[str, str]], origin: str, problems: list[str], warnings: list[str]
@@ -267,8 +271,8 @@ class Program(Generic[Config]):
             if key in self.settings:
                 if value or self.settings[key].can_be_off:
                     yield key, value
-            elif key not in self.pulsar_keys:
-                near = nearest(key, [*self.settings, *self.pulsar_keys])
+            elif key not in self.known_keys:
+                near = nearest(key, self.known_keys)
                 hint = f"; the nearest is {near}" if near else ""
                 problems.append(f"{origin}{key} is not a known setting{hint}")
             elif value:

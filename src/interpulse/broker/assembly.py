@@ -48,12 +48,11 @@ from interpulse.broker.topics.deletion import Deletion
 from interpulse.broker.topics.inactivity import InactiveTopics
 from interpulse.broker.topics.lifecycle import TopicLifecycle
 from interpulse.broker.topics.lookup.bundles import Bundles
-from interpulse.broker.topics.lookup.lookup import BatchLimits, Lookups
+from interpulse.broker.topics.lookup.lookup import Lookups
 from interpulse.broker.topics.lookup.topic_watches import TopicWatches
-from interpulse.broker.topics.schemas import Schemas, SchemaSettings
+from interpulse.broker.topics.schemas import Schemas
 from interpulse.broker.topics.topic_clusters import AdminRemotes, Expansion, TopicClusters
 from interpulse.broker.topics.topic_policies import TopicPolicyRecords
-from interpulse.broker.topics.topic_reading import LifecycleSettings
 from interpulse.broker.topics.topic_settings import TopicSettingsReader
 from interpulse.clock import Clock
 from interpulse.model.broker_entry_metadata import BrokerEntryFields
@@ -216,7 +215,7 @@ def build_topics(base: Foundation, tenancy: Tenancy, member: Membership, ready: 
     lifecycle = TopicLifecycle(
         metadata,
         namespaces,
-        LifecycleSettings.following(current),
+        current,
         loaded=registry.names,
         remote_partitions=AdminRemotePartitions(
             tenancy.clusters, base.clock, timeout_ms=config.auto_topic_creation_lookup_timeout_ms
@@ -244,7 +243,7 @@ def build_topics(base: Foundation, tenancy: Tenancy, member: Membership, ready: 
         lifecycle,
         member.owners,
         permits=permits,
-        limits=lambda: BatchLimits.of(current()),
+        config=current,
         ready=ready,
     )
     return Topics(
@@ -252,7 +251,7 @@ def build_topics(base: Foundation, tenancy: Tenancy, member: Membership, ready: 
         lifecycle,
         events,
         records,
-        Schemas(metadata, namespaces, lambda: _schema_settings(current()), base.clock, stores.schemas),
+        Schemas(metadata, namespaces, current, base.clock, stores.schemas),
         deletion,
         InactiveTopics(registry, deletion, current),
         permits,
@@ -273,15 +272,6 @@ def _registry_settings(config: BrokerConfig) -> RegistrySettings:
             subscription_expiry=config.subscription_expiry_check_interval_in_minutes * 60,
             quota_check=quota_seconds,
         ),
-    )
-
-
-def _schema_settings(config: BrokerConfig) -> SchemaSettings:
-    return SchemaSettings(
-        auto_update_allowed=config.is_allow_auto_update_schema_enabled,
-        validation_enforced=config.is_schema_validation_enforced,
-        strategy=config.schema_compatibility_strategy,
-        system_topic_strategy=config.system_topic_schema_compatibility_strategy,
     )
 
 

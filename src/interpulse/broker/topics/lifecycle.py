@@ -14,6 +14,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from interpulse.broker import metadata_paths as keys
 from interpulse.broker.committer import ALONE, Committer, Layout, Records
+from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.tenancy.cluster_links import RemotePartitions
 from interpulse.broker.tenancy.namespaces import Namespaces
 from interpulse.broker.topics.partition_records import internal_info, new_cursors
@@ -21,7 +22,6 @@ from interpulse.broker.topics.topic_counts import TopicCounts
 from interpulse.broker.topics.topic_reading import (
     AnswerBasis,
     AnswerCache,
-    LifecycleSettings,
     Reading,
     TopicReader,
     count_if_clear,
@@ -74,7 +74,7 @@ class TopicLifecycle:
         self,
         store: MetadataStore,
         namespaces: Namespaces,
-        settings: Callable[[], LifecycleSettings],
+        settings: Callable[[], BrokerConfig],
         *,
         loaded: Collection[TopicName] = (),
         remote_partitions: RemotePartitions | None = None,

@@ -7,17 +7,18 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from interpulse.broker import metadata_paths as keys
 from interpulse.broker.committer import Committer, Records
+from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.instruments import SchemaMeter
+from interpulse.broker.tenancy.namespaces import Namespaces
 from interpulse.broker.topics.topic_policies import stored_policies
 from interpulse.clock import Clock
 from interpulse.model.changes import AppendSchema, Change
 from interpulse.model.errors import IncompatibleSchema, SchemaNotFound
-from interpulse.model.names import NamespaceName, TopicName
+from interpulse.model.names import TopicName
 from interpulse.model.policies.namespace_policies import NamespacePolicies
 from interpulse.model.policies.topic_policies import TopicPolicies
 from interpulse.model.schemas import SchemaInfo, SchemaType
@@ -114,36 +115,14 @@ def _version_from_json(body: dict[str, Any]) -> SchemaVersion:
     return SchemaVersion(body["version"], schema, body["timestamp"])
 
 
-class PolicySource(Protocol):
-    """The source of a namespace's policies."""
-
-    async def get_policies(self, namespace: NamespaceName) -> NamespacePolicies:
-        """Return the policies; raises NamespaceNotFound."""
-        ...
-
-    async def expected_versions(self, namespace: NamespaceName) -> dict[str, int]:
-        """Return the versions for a commit whose records must not outlive the namespace; raises NamespaceNotFound."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class SchemaSettings:
-    """The broker's settings, for topics and namespaces without policies of their own."""
-
-    auto_update_allowed: bool = True
-    validation_enforced: bool = False
-    strategy: str = "FULL"
-    system_topic_strategy: str = "ALWAYS_COMPATIBLE"
-
-
 class Schemas:
     """Registers, checks and hands out the schemas of topics."""
 
     def __init__(
         self,
         store: MetadataStore,
-        policies: PolicySource,
-        settings: Callable[[], SchemaSettings],
+        policies: Namespaces,
+        settings: Callable[[], BrokerConfig],
         clock: Clock,
         schema_store: SchemaStore | None = None,
     ) -> None:
@@ -194,7 +173,7 @@ class Schemas:
     async def strategy(self, topic: TopicName) -> str:
         """Return the rule by which a new schema must fit the earlier ones; raises NamespaceNotFound."""
         if topic.is_system:
-            return self._settings().system_topic_strategy
+            return self._settings().system_topic_schema_compatibility_strategy
         return str((await self._in_force(topic)).schema_compatibility_strategy)
 
     async def admit_producer(self, topic: TopicName, schema: SchemaInfo | None, *, by: Requester) -> int | None:
@@ -267,7 +246,8 @@ class Schemas:
         """Return the effective policies about schemas: the topic's over its namespace's over the broker's."""
         settings = self._settings()
         broker = TopicPolicies(
-            schema_compatibility_strategy=settings.strategy, schema_validation_enforced=settings.validation_enforced
+            schema_compatibility_strategy=settings.schema_compatibility_strategy,
+            schema_validation_enforced=settings.is_schema_validation_enforced,
         )
         namespace = await self._policies.get_policies(topic.namespace_name)
         own = await stored_policies(self._store, topic)
@@ -277,7 +257,7 @@ class Schemas:
         if topic.is_system:
             return True
         allowed = policies.allow_auto_update_schema
-        if self._settings().auto_update_allowed if allowed is None else allowed:
+        if self._settings().is_allow_auto_update_schema_enabled if allowed is None else allowed:
             return True
         return by is Requester.REPLICATOR and policies.allow_auto_update_schema_with_replicator
 

@@ -12,13 +12,13 @@ from typing import Any, cast
 import pytest
 
 from interpulse.broker import metadata_paths as keys
+from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.replication.remote_topics import RemoteTopics, ThrottledLog
 from interpulse.broker.tenancy.cluster_links import QUESTIONS_MAX, ClusterLinks, Connect
 from interpulse.broker.tenancy.clusters import Clusters
 from interpulse.broker.tenancy.namespaces import Namespaces, bootstrap
 from interpulse.broker.topics.lifecycle import TopicLifecycle
 from interpulse.broker.topics.topic_policies import TopicPolicyRecords
-from interpulse.broker.topics.topic_reading import LifecycleSettings
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.clock import SystemClock
 from interpulse.model.clusters import ClusterData
@@ -154,7 +154,7 @@ class RemoteTopicsBench:
         self.store = MemoryMetadataStore()
         self.clusters = Clusters(self.store)
         self.namespaces = Namespaces(self.store, local_cluster="east")
-        self.lifecycle = TopicLifecycle(self.store, self.namespaces, LifecycleSettings)
+        self.lifecycle = TopicLifecycle(self.store, self.namespaces, BrokerConfig)
         self.policies = TopicPolicyRecords(self.store, self.lifecycle)
         self.remotes = {"north": Remote(), "west": Remote()}
         self.connected: list[tuple[str, str | None]] = []

@@ -9,13 +9,13 @@ from typing import Any, cast
 import pytest
 
 from interpulse.broker import metadata_paths as keys
+from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.replication.remote_topics import RemoteState, RemoteTopics
 from interpulse.broker.replication.replication_status import ReplicationStatus, ReplicationSurvey, Survey
 from interpulse.broker.replication.replication_supervisor import ReplicationJobView
 from interpulse.broker.tenancy.namespaces import Namespaces, bootstrap
 from interpulse.broker.topics.lifecycle import TopicLifecycle
 from interpulse.broker.topics.topic_policies import TopicPolicyRecords
-from interpulse.broker.topics.topic_reading import LifecycleSettings
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import InvalidRequest
 from interpulse.model.names import PUBLIC_DEFAULT, TopicName
@@ -80,7 +80,7 @@ class StatusBench:
     def __init__(self) -> None:
         self.store = MemoryMetadataStore()
         self.namespaces = Namespaces(self.store, local_cluster="east")
-        self.lifecycle = TopicLifecycle(self.store, self.namespaces, LifecycleSettings)
+        self.lifecycle = TopicLifecycle(self.store, self.namespaces, BrokerConfig)
         self.policies = TopicPolicyRecords(self.store, self.lifecycle)
         self.remote: RemoteState | None = None
         self.job_stopped = False

@@ -6,13 +6,15 @@ import asyncio
 import json
 from collections.abc import Mapping
 from itertools import count
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from interpulse.broker import metadata_paths as keys
+from interpulse.broker.config.broker_config import BrokerConfig
+from interpulse.broker.tenancy.namespaces import Namespaces
 from interpulse.broker.topics.ledger_schemas import LedgerSchemas
-from interpulse.broker.topics.schemas import History, RecordedSchemas, Schemas, SchemaSettings, SchemaStore
+from interpulse.broker.topics.schemas import History, RecordedSchemas, Schemas, SchemaStore
 from interpulse.model.errors import IncompatibleSchema, NamespaceNotFound, SchemaNotFound
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.policies.namespace_policies import NamespacePolicies
@@ -172,8 +174,8 @@ class SchemasBench:
     def __init__(self) -> None:
         self.store = MemoryMetadataStore()
         self.namespace = OneNamespace(NamespacePolicies())
-        self.settings = SchemaSettings()
-        self.schemas = Schemas(self.store, self.namespace, lambda: self.settings, FakeClock(1.234))
+        self.settings = BrokerConfig()
+        self.schemas = Schemas(self.store, cast("Namespaces", self.namespace), lambda: self.settings, FakeClock(1.234))
 
     def policies(self, **values: object) -> None:
         self.namespace.policies = NamespacePolicies().changed(**values)
@@ -259,7 +261,7 @@ async def test_register_when_switches_say_so_then_admitted(
     by: Requester,
     admitted: bool,
 ) -> None:
-    bench.settings = SchemaSettings(auto_update_allowed=broker_allows)
+    bench.settings = BrokerConfig(is_allow_auto_update_schema_enabled=broker_allows)
     bench.policies(allow_auto_update_schema=namespace_allows, allow_auto_update_schema_with_replicator=with_replicator)
     if admitted:
         assert await bench.schemas.register(TOPIC, AVRO, by=by) == 0
@@ -269,7 +271,7 @@ async def test_register_when_switches_say_so_then_admitted(
 
 
 async def test_register_when_topic_is_a_system_topic_then_switches_do_not_count(bench: SchemasBench) -> None:
-    bench.settings = SchemaSettings(auto_update_allowed=False)
+    bench.settings = BrokerConfig(is_allow_auto_update_schema_enabled=False)
     topic = TopicName.parse("public/default/__change_events")
     assert await bench.schemas.register(topic, AVRO, by=CLIENT) == 0
     assert await bench.schemas.register(topic, STRING, by=CLIENT) == 1
@@ -306,7 +308,7 @@ async def test_producer_when_without_schema_then_refused_only_if_enforced_and_to
         await bench.schemas.admit_producer(TOPIC, None, by=CLIENT)
     bench.policies()
     assert await bench.schemas.admit_producer(TOPIC, None, by=CLIENT) is None
-    bench.settings = SchemaSettings(validation_enforced=True)
+    bench.settings = BrokerConfig(is_schema_validation_enforced=True)
     with pytest.raises(IncompatibleSchema):
         await bench.schemas.admit_producer(TOPIC, None, by=CLIENT)
 

@@ -8,8 +8,8 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Final
 
+from interpulse.broker.committer import IN_CLUSTER
 from interpulse.broker.config.broker_config import BrokerConfig
-from interpulse.broker.metadata.layout import IN_CLUSTER
 from interpulse.broker.stores import Stores, log_config
 from interpulse.broker.topics.ledger_schemas import LedgerSchemas
 from interpulse.serving.settings import ConfigError

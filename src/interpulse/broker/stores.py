@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from interpulse.broker.committer import ALONE, Layout
 from interpulse.broker.config.broker_config import BrokerConfig
-from interpulse.broker.metadata.layout import ALONE, Layout
-from interpulse.broker.topics.schema_store import SchemaStore
+from interpulse.broker.topics.schemas import SchemaStore
 from interpulse.model.policies.messaging_policies import Persistence
 from interpulse.storage.api import MetadataStore
 from interpulse.storage.cursors.cursor_store import CursorStore

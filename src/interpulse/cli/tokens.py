@@ -122,7 +122,7 @@ def create_key_set(secrets: tuple[str, ...], publics: tuple[str, ...], output: s
 
     Tokens refer to their key by its id; see --key-id of tokens create.
     """
-    from interpulse.authentication.key_sets import json_key
+    from interpulse.authentication.tokens import json_key
 
     given = [_pair(secret, "--secret-key") for secret in secrets], [_pair(public, "--public-key") for public in publics]
     ids = [key_id for pairs in given for key_id, _ in pairs]

@@ -6,7 +6,7 @@ from typing import Final
 
 from interpulse.broker.binary.transport.command_connection import CommandConnection
 from interpulse.broker.binary.transport.topic_watcher import TopicWatcher
-from interpulse.broker.topics.lookup.topic_patterns import TopicPattern, without_domain
+from interpulse.broker.topics.lookup.topic_watches import TopicPattern, without_domain
 from interpulse.model.errors import InvalidTopicName, NotAllowed
 from interpulse.model.names import NamespaceName
 from interpulse.wire import commands

@@ -9,7 +9,7 @@ from typing import Final
 
 from interpulse.broker.binary.answer_cache import answer_from_cache
 from interpulse.broker.binary.transport.command_connection import CommandConnection
-from interpulse.broker.topics.lookup.topic_patterns import TopicPattern
+from interpulse.broker.topics.lookup.topic_watches import TopicPattern
 from interpulse.model.errors import InvalidTopicName, NamespaceNotFound, NotFound
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, NamespaceName, TopicName
 from interpulse.wire import commands

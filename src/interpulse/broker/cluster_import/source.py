@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from interpulse.broker import metadata_paths as keys
-from interpulse.broker.topics.schema_store import RecordedSchemas
+from interpulse.broker.topics.schemas import RecordedSchemas
 from interpulse.model.names import TopicName
 from interpulse.storage.api import (
     CompactedLedger,

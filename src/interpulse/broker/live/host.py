@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
+from interpulse.broker.committer import Layout
 from interpulse.broker.live.read_buffer_limiter import ReadBufferLimiter
-from interpulse.broker.metadata.layout import Layout
 from interpulse.model.broker_entry_metadata import BrokerEntryFields
 from interpulse.model.names import TopicName
 from interpulse.storage.api import MetadataStore

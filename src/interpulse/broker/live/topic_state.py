@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from interpulse.broker import metadata_paths as keys
-from interpulse.broker.metadata.layout import ALONE, Layout
+from interpulse.broker.committer import ALONE, Layout
 from interpulse.model.errors import ServiceNotReady
 from interpulse.model.names import TopicName
 from interpulse.storage.api import Change, MetadataStore, Put

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from interpulse.broker import metadata_paths as keys
-from interpulse.broker.metadata.committer import Committer, Records
+from interpulse.broker.committer import Committer, Records
 from interpulse.model.changes import Change, SetTenant
 from interpulse.model.clusters import TenantInfo
 from interpulse.model.errors import TenantNotFound

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from interpulse.broker import metadata_paths as keys
-from interpulse.broker.topics.schema_store import History
+from interpulse.broker.topics.schemas import History
 from interpulse.model.errors import MetadataError, PersistenceError
 from interpulse.model.ids import Position
 from interpulse.model.names import TopicName

@@ -13,16 +13,15 @@ from dataclasses import dataclass
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from interpulse.broker import metadata_paths as keys
-from interpulse.broker.metadata.committer import Committer, Records
-from interpulse.broker.metadata.layout import ALONE, Layout
+from interpulse.broker.committer import ALONE, Committer, Layout, Records
+from interpulse.broker.config.broker_config import BrokerConfig
+from interpulse.broker.tenancy.cluster_links import RemotePartitions
 from interpulse.broker.tenancy.namespaces import Namespaces
-from interpulse.broker.tenancy.remote_partitions import RemotePartitions
-from interpulse.broker.topics.answer_cache import AnswerBasis, AnswerCache
-from interpulse.broker.topics.partition_records import new_cursors
+from interpulse.broker.topics.partition_records import internal_info, new_cursors
 from interpulse.broker.topics.topic_counts import TopicCounts
-from interpulse.broker.topics.topic_info import internal_info
 from interpulse.broker.topics.topic_reading import (
-    LifecycleSettings,
+    AnswerBasis,
+    AnswerCache,
     Reading,
     TopicReader,
     count_if_clear,
@@ -75,7 +74,7 @@ class TopicLifecycle:
         self,
         store: MetadataStore,
         namespaces: Namespaces,
-        settings: Callable[[], LifecycleSettings],
+        settings: Callable[[], BrokerConfig],
         *,
         loaded: Collection[TopicName] = (),
         remote_partitions: RemotePartitions | None = None,

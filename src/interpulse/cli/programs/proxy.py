@@ -15,8 +15,8 @@ from interpulse.terminal.option_groups import option
 
 if TYPE_CHECKING:
     from interpulse.proxy.app import ProxyApp
-    from interpulse.proxy.config.proxy_config import ProxyConfig
-    from interpulse.serving.settings_sources import LoadedConfig
+    from interpulse.proxy.proxy_config import ProxyConfig
+    from interpulse.serving.settings import LoadedConfig
 
 _logger = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ def proxy(
 
 
 def _load(config_file: str | None, settings: tuple[str, ...], options: dict[str, str]) -> LoadedConfig[ProxyConfig]:
-    from interpulse.proxy.config.proxy_config import load_config
+    from interpulse.proxy.proxy_config import load_config
 
     return load_settings(load_config, config_file, settings, options, file_name="proxy.conf")
 

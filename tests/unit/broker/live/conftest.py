@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from interpulse.broker.committer import ALONE, IN_CLUSTER
 from interpulse.broker.live.api import Delivery
 from interpulse.broker.live.dispatch.consumer import Consumer
 from interpulse.broker.live.producing.producer import Producer
@@ -18,7 +19,6 @@ from interpulse.broker.live.registry.topic_registry import RegistrySettings, Top
 from interpulse.broker.live.requests import ProducerRequest, SubscribeRequest, SubType
 from interpulse.broker.live.settings import TopicSettings
 from interpulse.broker.live.topic.topic import Topic
-from interpulse.broker.metadata.layout import ALONE, IN_CLUSTER
 from interpulse.model.broker_entry_metadata import BrokerEntryFields
 from interpulse.model.errors import PulsarError, TopicNotFound
 from interpulse.model.names import TopicName

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
+from interpulse.broker.committer import ALONE, IN_CLUSTER, Layout
 from interpulse.broker.live.topic_state import TopicStateStore
-from interpulse.broker.metadata.layout import ALONE, IN_CLUSTER, Layout
 from interpulse.model.errors import ServiceNotReady
 from interpulse.model.ids import Position
 from interpulse.model.names import TopicName

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
 
+from interpulse.broker.committer import ALONE, Layout
 from interpulse.broker.instruments import LatencyMeter
 from interpulse.broker.live.host import HostedTopic
 from interpulse.broker.live.read_buffer_limiter import ReadBufferLimiter
@@ -36,7 +37,6 @@ from interpulse.broker.live.topic.loading import load_topic
 from interpulse.broker.live.topic.non_persistent import NonPersistentTopic
 from interpulse.broker.live.topic.subscription_set import stored_subscription_names
 from interpulse.broker.live.topic.topic import Topic
-from interpulse.broker.metadata.layout import ALONE, Layout
 from interpulse.broker.periodic import run_periodically
 from interpulse.clock import Clock
 from interpulse.model.broker_entry_metadata import BrokerEntryFields

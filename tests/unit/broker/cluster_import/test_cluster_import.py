@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from interpulse.broker.cluster_import.renaming import renamed
+from interpulse.broker.cluster_import.cluster_import import renamed
 
 
 def test_documents_when_renamed_then_every_place_of_the_name_has_the_new_one() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from interpulse.broker.config.config_sources import load_config
-from interpulse.broker.config.tls_settings import binary_tls, web_tls
 from interpulse.rules.tls import TLS_VERSIONS, TlsOffer
 from interpulse.serving.settings import ConfigError
 from interpulse.serving.tls import ServerTls
@@ -90,7 +89,7 @@ def test_problems_when_there_are_several_then_all_are_told_together() -> None:
 def test_web_when_it_has_no_versions_and_ciphers_of_its_own_then_has_those_of_the_binary_port() -> None:
     config = load_config(settings=[*BOTH, "tlsProtocols=TLSv1.2", "tlsTrustCertsFilePath=/ca.pem"]).config
     expected = ServerTls("/broker.pem", "/broker.key", "/ca.pem", False, TlsOffer(("TLSv1.2",)))
-    assert binary_tls(config) == web_tls(config) == expected
+    assert config.binary_tls == config.web_tls == expected
     own = load_config(settings=[*BOTH, f"webServiceTlsCiphers={CIPHER}"]).config
-    assert binary_tls(own).offer == TlsOffer(TLS_VERSIONS)
-    assert web_tls(own).offer == TlsOffer(("TLSv1.2",), ("ECDHE-RSA-AES256-GCM-SHA384",))
+    assert own.binary_tls.offer == TlsOffer(TLS_VERSIONS)
+    assert own.web_tls.offer == TlsOffer(("TLSv1.2",), ("ECDHE-RSA-AES256-GCM-SHA384",))

@@ -14,11 +14,10 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
 from interpulse.broker import metadata_paths as keys
-from interpulse.broker.metadata.layout import ALONE, Layout
 from interpulse.model import changes
 from interpulse.model.changes import Change, ClusterChange, TopicChange
 from interpulse.model.topics import PartitionedTopicMetadata
@@ -26,9 +25,36 @@ from interpulse.rules.decision import Decision
 from interpulse.storage.api import Change as StoreChange
 from interpulse.storage.api import CommitConflict, CommitTooLarge, Delete, MetadataStore, Put, Versioned
 from interpulse.storage.cas import retry_on_conflict
+from interpulse.storage.cursors.cursor_records import JSON_CURSORS, CursorCodec
+from interpulse.storage.logs.topic_records import JSON_RECORDS, TopicRecordCodec
+from interpulse.storage.managed_ledger.cursor_codec import PulsarCursors
+from interpulse.storage.managed_ledger.topic_codec import PulsarTopicRecords
 
 A = TypeVar("A")
 _RECORDS_AT_ONCE: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Forms and places of records: those of a standalone broker, or those of a cluster, which are Pulsar's own.
+
+    It is chosen with the stores, and passed to the code that reads or writes these records.
+    Source: docs/reference/cluster-protocol.md#one-broker-alone.
+    """
+
+    topic_records: TopicRecordCodec
+    cursors: CursorCodec
+    failure_domains: Callable[[str], str]
+    """The key above the failure domains of a cluster, by its name."""
+    shared: bool
+    """True if other brokers work on the same metadata.
+
+    Then the bundles of a namespace have their own record, and only the owner of a topic writes its records and cursors.
+    """
+
+
+ALONE: Final = Layout(JSON_RECORDS, JSON_CURSORS, keys.failure_domains, shared=False)
+IN_CLUSTER: Final = Layout(PulsarTopicRecords(), PulsarCursors(), keys.failure_domains_in_cluster, shared=True)
 
 
 class Records:

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from interpulse.broker import metadata_paths as keys
-from interpulse.broker.metadata.committer import Committer, Records
-from interpulse.broker.metadata.layout import ALONE, IN_CLUSTER, Layout
+from interpulse.broker.committer import ALONE, IN_CLUSTER, Committer, Layout, Records
 from interpulse.model import changes
 from interpulse.model.changes import Change
 from interpulse.model.clusters import TenantInfo

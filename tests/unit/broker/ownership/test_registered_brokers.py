@@ -6,7 +6,7 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any
 
-from interpulse.broker.ownership.load_meter import LoadMeter
+from interpulse.broker.ownership.registered_brokers import LoadMeter
 from interpulse.model.brokers import BundleLoad
 from interpulse.model.names import TopicName
 

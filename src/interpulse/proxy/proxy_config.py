@@ -10,13 +10,51 @@ from interpulse.authentication.provider_settings import ProviderSettings
 from interpulse.client.config import BrokerAddress
 from interpulse.client.credentials import Credentials
 from interpulse.client.tls import TlsOptions
-from interpulse.proxy.config.pulsar_keys import PROTECTING_KEYS, PULSAR_KEYS
-from interpulse.serving.settings import ConfigError, Setting, setting
-from interpulse.serving.settings_sources import LoadedConfig, Program
+from interpulse.serving.settings import ConfigError, LoadedConfig, Program, Setting, setting
 
 _PORT_MAX: Final = 65_535
 _BINARY_SCHEME: Final = {False: "pulsar://", True: "pulsar+ssl://"}
 _WEB_SCHEME: Final = {False: "http://", True: "https://"}
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+PROTECTING_KEYS: Final = _words(
+    """
+brokerClientTlsEnabledWithKeyStore haProxyProtocolEnabled httpRequestsLimitEnabled tlsEnabledInProxy
+tlsEnabledWithKeyStore tlsTrustStore webServiceHaProxyProtocolEnabled
+"""
+)
+"""Keys that are empty or false in Pulsar's own file."""
+PULSAR_KEYS: Final = PROTECTING_KEYS | _words(
+    """
+additionalServletDirectory additionalServlets authenticationRoleLoggingAnonymizer authorizationEnabled
+authorizationProvider brokerClientCertificateFilePath brokerClientJsseProvider brokerClientKeyFilePath
+brokerClientSslFactoryPlugin brokerClientSslFactoryPluginParams brokerClientSslProvider brokerClientTlsCiphers
+brokerClientTlsFactoryClassName brokerClientTlsFactoryConfig brokerClientTlsKeyStore brokerClientTlsKeyStorePassword
+brokerClientTlsKeyStoreType brokerClientTlsProtocols brokerClientTlsTrustStore brokerClientTlsTrustStorePassword
+brokerClientTlsTrustStoreType checkActiveBrokers clusterName configurationMetadataStoreUrl configurationStoreServers
+enableProxyStatsEndpoints functionWorkerWebServiceURL functionWorkerWebServiceURLTLS globalZookeeperServers
+httpMaxRequestHeaderSize httpNumThreads httpOutputBufferSize httpProxyIdleTimeout
+httpRequestsFailOnUnknownPropertiesEnabled httpRequestsMaxPerSecond httpReverseProxyConfigs httpServerAcceptQueueSize
+httpServerThreadPoolQueueSize jsseProvider kinitCommand maxMessageSize maxTopicListInFlightDirectMemSizeMB
+maxTopicListInFlightDirectMemSizePermitsAcquireQueueSize maxTopicListInFlightDirectMemSizePermitsAcquireTimeoutMillis
+maxTopicListInFlightHeapMemSizeMB maxTopicListInFlightHeapMemSizePermitsAcquireQueueSize
+maxTopicListInFlightHeapMemSizePermitsAcquireTimeoutMillis metadataStoreAllowReadOnlyOperations
+metadataStoreCacheExpirySeconds metricsServletTimeoutMs narExtractionDirectory numAcceptorThreads numIOThreads
+openIDFallbackDiscoveryMode proxyAdditionalServletDirectory proxyAdditionalServlets proxyExtensions
+proxyExtensionsDirectory proxyHttpResponseHeadersJson proxyLogLevel proxyZeroCopyModeEnabled saslJaasClientAllowedIds
+saslJaasServerRoleTokenSignerSecretPath saslJaasServerSectionName sslFactoryPlugin sslFactoryPluginParams statusFilePath
+superUserRoles tlsAllowInsecureConnection tlsCiphers tlsFactoryClassName tlsFactoryConfig tlsKeyStore
+tlsKeyStorePassword tlsKeyStoreType tlsProtocols tlsProvider tlsTrustStorePassword tlsTrustStoreType tokenSettingPrefix
+useSeparateThreadPoolForProxyExtensions webServiceLogDetailedAddresses webServiceTlsCiphers webServiceTlsProtocols
+webServiceTlsProvider webServiceTrustXForwardedFor webSocketPingDurationSeconds webSocketServiceEnabled
+zooKeeperAllowReadOnlyOperations zooKeeperCacheExpirySeconds zookeeperServers zookeeperSessionTimeoutMs
+"""
+)
+"""Keys of the proxy of Apache Pulsar up to 5.0.0-M1, and of its authentication providers, without effect here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +105,13 @@ class ProxyConfig(ProviderSettings):
     # --- own addresses
     bind_address: str = setting("127.0.0.1", "Address all ports listen on.")
     advertised_address: str = setting("", "Host name in the addresses that are shown; empty = the bind address.")
-    service_port: int = setting(6650, "Port of the binary protocol; 0 = a free one.", least=0, most=_PORT_MAX)
+    service_port: int = setting(6650, "Port of the binary protocol; 0 = a free one.", most=_PORT_MAX)
     service_port_tls: int | None = setting(
-        None, "Port of the binary protocol inside TLS; 0 = a free one, empty = none.", least=0, most=_PORT_MAX
+        None, "Port of the binary protocol inside TLS; 0 = a free one, empty = none.", most=_PORT_MAX
     )
-    web_service_port: int = setting(
-        8080, "Port of the admin API, metrics and health; 0 = a free one.", least=0, most=_PORT_MAX
-    )
+    web_service_port: int = setting(8080, "Port of the admin API, metrics and health; 0 = a free one.", most=_PORT_MAX)
     web_service_port_tls: int | None = setting(
-        None, "Port of the same inside TLS; 0 = a free one, empty = none.", least=0, most=_PORT_MAX
+        None, "Port of the same inside TLS; 0 = a free one, empty = none.", most=_PORT_MAX
     )
     tls_certificate_file_path: str = setting("", "Certificate of the proxy (PEM), for its ports with TLS.")
     tls_key_file_path: str = setting("", "Private key of tlsCertificateFilePath (PEM).")
@@ -84,7 +120,7 @@ class ProxyConfig(ProviderSettings):
     )
     tls_require_trusted_client_cert_on_connect: bool = setting(False, "A client with TLS must show a certificate.")
     tls_cert_refresh_check_duration_sec: int = setting(
-        300, "Interval at which the proxy checks these files for changes, in seconds; 0 = every second.", least=0
+        300, "Interval at which the proxy checks these files for changes, in seconds; 0 = every second."
     )
     web_service_allowed_hosts: str = setting(
         "",
@@ -124,9 +160,7 @@ class ProxyConfig(ProviderSettings):
     max_concurrent_inbound_connections: int = setting(
         10_000, "Most connections of clients; further ones are closed immediately.", least=1
     )
-    max_concurrent_inbound_connections_per_ip: int = setting(
-        0, "Most connections from one address; 0 = no limit.", least=0
-    )
+    max_concurrent_inbound_connections_per_ip: int = setting(0, "Most connections from one address; 0 = no limit.")
     max_concurrent_lookup_requests: int = setting(
         50_000, "Most lookups and metadata queries in progress; further ones are refused.", least=1
     )
@@ -134,10 +168,10 @@ class ProxyConfig(ProviderSettings):
         30, "Silent clients are pinged after this many seconds while they look up.", least=1
     )
     max_concurrent_http_requests: int = setting(
-        1024, "Most calls of the admin API in progress, further ones are refused; 0 = no limit.", least=0
+        1024, "Most calls of the admin API in progress, further ones are refused; 0 = no limit."
     )
     max_http_server_connections: int = setting(
-        2048, "Most clients of the web ports, further ones are disconnected; 0 = no limit.", least=0
+        2048, "Most clients of the web ports, further ones are disconnected; 0 = no limit."
     )
     http_server_idle_timeout: int = setting(
         30_000,

@@ -18,20 +18,20 @@ from hypothesis import strategies as st
 from interpulse.broker import metadata_paths as keys
 from interpulse.broker.binary.lookup import on_lookup_run
 from interpulse.broker.binary.topics import on_partitions_run
+from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.ownership.ownership import NO_OPTIONS, Bundle, LookupOptions, SoleOwner
 from interpulse.broker.tenancy.clusters import Clusters
 from interpulse.broker.tenancy.namespaces import Namespaces, bootstrap
-from interpulse.broker.topics.answer_cache import AnswerBasis, AnswerCache
 from interpulse.broker.topics.lifecycle import TopicLifecycle
 from interpulse.broker.topics.lookup import lookup as lookups_module
 from interpulse.broker.topics.lookup.lookup import Lookups
-from interpulse.broker.topics.topic_reading import LifecycleSettings, Reading
+from interpulse.broker.topics.topic_reading import AnswerBasis, AnswerCache, Reading
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import PulsarError, ServiceNotReady, TopicNotFound
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.permissions import Permissions
 from interpulse.model.policies.namespace_policies import NamespacePolicies
-from interpulse.model.policies.retention_policies import NON_PARTITIONED, PARTITIONED, AutoTopicCreation
+from interpulse.model.policies.retention_policies import PARTITIONED, AutoTopicCreation
 from interpulse.model.topics import PartitionedTopicMetadata
 from interpulse.rules.bundles import split_at
 from interpulse.rules.decision import Decision
@@ -85,7 +85,7 @@ class Broker:
 
     def __init__(self, store: MetadataStore, like: Broker | None = None) -> None:
         self.store = store
-        self.settings: LifecycleSettings = like.settings if like else LifecycleSettings()
+        self.settings: BrokerConfig = like.settings if like else BrokerConfig()
         self.loaded: set[TopicName] = like.loaded if like else set()
         self.bundles: Bundles = like.bundles if like else Bundles()
         self.namespaces: Namespaces = Namespaces(store, local_cluster="east")
@@ -193,7 +193,7 @@ def policies(**values: Any) -> Change:
 
 def setting(**values: Any) -> Change:
     async def change(broker: Broker) -> None:
-        broker.settings = LifecycleSettings(**values)
+        broker.settings = BrokerConfig(**values)
 
     return change
 
@@ -253,11 +253,11 @@ CHANGES: dict[str, Change] = {
     "divide": divide,
     "move": move,
     "load or unload": load,
-    "settings off": setting(auto_creation=AutoTopicCreation(False)),
-    "settings partitioned": setting(auto_creation=AutoTopicCreation(True, PARTITIONED, 5)),
-    "settings default": setting(auto_creation=AutoTopicCreation(True, NON_PARTITIONED, 1)),
-    "settings limit": setting(topics_max=3),
-    "settings without system topics": setting(system_topics_enabled=False),
+    "settings off": setting(allow_auto_topic_creation=False),
+    "settings partitioned": setting(allow_auto_topic_creation_type=PARTITIONED, default_num_partitions=5),
+    "settings default": setting(),
+    "settings limit": setting(max_topics_per_namespace=3),
+    "settings without system topics": setting(system_topic_enabled=False),
 }
 STEPS = st.tuples(
     st.sampled_from(sorted(CHANGES)), st.booleans(), st.lists(st.sampled_from(NAMES), min_size=1, max_size=4)
@@ -408,7 +408,7 @@ async def test_served_namespace_when_looked_up_then_known_and_a_missing_one_not(
 
 def test_names_when_there_are_too_many_then_all_are_forgotten() -> None:
     store = MemoryMetadataStore()
-    known_settings = LifecycleSettings()
+    known_settings = BrokerConfig()
     cache = AnswerCache[int](AnswerBasis(store, lambda: known_settings, ()), names_max=3)
 
     def add(index: int) -> None:

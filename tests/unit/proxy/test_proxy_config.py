@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from interpulse.client.config import BrokerAddress
-from interpulse.proxy.config.proxy_config import ProxyConfig, load_config, proxy_settings
-from interpulse.proxy.config.pulsar_keys import PROTECTING_KEYS, PULSAR_KEYS
+from interpulse.proxy.proxy_config import PROTECTING_KEYS, PULSAR_KEYS, ProxyConfig, load_config, proxy_settings
 from interpulse.serving.settings import ConfigError
 
 BROKERS = ("brokerServiceURL=pulsar://b:6650", "brokerWebServiceURL=http://b:8080")
@@ -34,9 +33,29 @@ PROPOSED = {
 """Keys of PIP-485 and PIP-490, which no release of Pulsar has yet."""
 
 
+_OF_PULSAR = """
+advertisedAddress anonymousUserRole authenticateMetricsEndpoint authenticationEnabled authenticationProviders
+authenticationRefreshCheckSeconds basicAuthConf bindAddress brokerClientAuthenticationParameters
+brokerClientAuthenticationPlugin brokerClientTrustCertsFilePath brokerProxyAllowedHostNames
+brokerProxyAllowedIPAddresses brokerProxyAllowedTargetPorts brokerProxyConnectTimeoutMs brokerProxyReadTimeoutMs
+brokerServiceURL brokerServiceURLTLS brokerWebServiceURL brokerWebServiceURLTLS forwardAuthorizationCredentials
+httpInputMaxReplayBufferSize httpProxyTimeout httpServerIdleTimeout keepAliveIntervalSeconds maxConcurrentHttpRequests
+maxConcurrentInboundConnections maxConcurrentInboundConnectionsPerIp maxConcurrentLookupRequests
+maxHttpServerConnections metadataStoreSessionTimeoutMillis metadataStoreUrl openIDAcceptedTimeLeewaySeconds
+openIDAllowedAudiences openIDAllowedTokenIssuers openIDCacheExpirationSeconds openIDCacheRefreshAfterWriteSeconds
+openIDHttpConnectionTimeoutMillis openIDHttpReadTimeoutMillis openIDKeyIdCacheMissRefreshSeconds
+openIDRequireIssuersUseHttps openIDRoleClaim openIDTokenIssuerTrustCertsFilePath servicePort servicePortTls
+tlsCertificateFilePath tlsCertRefreshCheckDurationSec tlsEnabledWithBroker tlsHostnameVerificationEnabled tlsKeyFilePath
+tlsRequireTrustedClientCertOnConnect tlsTrustCertsFilePath tokenAllowedClockSkewSeconds tokenAudience tokenAudienceClaim
+tokenAuthClaim tokenPublicAlg tokenPublicKey tokenSecretKey webServicePort webServicePortTls
+"""
+OF_PULSAR = set(_OF_PULSAR.split())
+"""Settings of the proxy of Apache Pulsar."""
+
+
 def test_keys_when_compared_with_pulsars_then_only_one_is_our_own() -> None:
-    assert set(proxy_settings()) - PULSAR_KEYS - PROPOSED == {"webServiceAllowedHosts"}
-    assert PROTECTING_KEYS <= PULSAR_KEYS
+    assert set(proxy_settings()) == OF_PULSAR | PROPOSED | {"webServiceAllowedHosts"}
+    assert not PULSAR_KEYS & set(proxy_settings())
     assert not PROTECTING_KEYS & set(proxy_settings())
 
 

@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import pytest
 
+from interpulse.broker.topics.change_events.change_events import Levels, read_levels
 from interpulse.broker.topics.change_events.event_codec import encode_policies, event_key
-from interpulse.broker.topics.change_events.event_reading import Levels, read_levels
 from interpulse.client.client import Client
 from interpulse.client.consuming.reader import Reader
 from interpulse.model.errors import OperationTimeout

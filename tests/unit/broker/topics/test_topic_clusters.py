@@ -13,10 +13,9 @@ from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.tenancy.cluster_links import ClusterLinks
 from interpulse.broker.tenancy.clusters import Clusters
 from interpulse.broker.tenancy.namespaces import Namespaces, bootstrap
-from interpulse.broker.topics.expansion import AdminRemotes, Expansion
 from interpulse.broker.topics.lifecycle import TopicLifecycle
+from interpulse.broker.topics.topic_clusters import AdminRemotes, Expansion
 from interpulse.broker.topics.topic_policies import TopicPolicyRecords
-from interpulse.broker.topics.topic_reading import LifecycleSettings
 from interpulse.model.changes import SetPartitionCount
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import Conflict, PulsarError, RemoteClusterUnavailable, Unprocessable
@@ -63,7 +62,7 @@ class ExpansionBench:
         self.store = MemoryMetadataStore()
         self.remotes = ScriptedRemotes()
         self.namespaces = Namespaces(self.store, local_cluster="east")
-        self.lifecycle = TopicLifecycle(self.store, self.namespaces, LifecycleSettings)
+        self.lifecycle = TopicLifecycle(self.store, self.namespaces, BrokerConfig)
         self.policies = TopicPolicyRecords(self.store, self.lifecycle)
         self.expansion = Expansion(self.lifecycle, self.namespaces, self.policies, self.remotes, BrokerConfig)
 

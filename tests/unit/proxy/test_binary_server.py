@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from interpulse.proxy.greeting import FirstFrame, Greeting, GreetingContext
+from interpulse.proxy.binary_server import FirstFrame, Greeting, GreetingContext
 from interpulse.proxy.meter import ProxyMeter
 from interpulse.proxy.relay import RelayEnd
 from interpulse.wire import commands

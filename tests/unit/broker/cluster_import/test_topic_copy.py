@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from interpulse.broker.cluster_import.positions import CopiedLedger, moved_cursor, moved_end
+from interpulse.broker.cluster_import.topic_copy import CopiedLedger, moved_cursor, moved_end
 from interpulse.model.ids import EARLIEST, LATEST, Position
 from interpulse.storage.cursors.cursor_records import CursorRecord
 

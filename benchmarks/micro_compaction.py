@@ -20,10 +20,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.micro_topic import Sink
+from interpulse.broker.live.api import ProducerRequest, SubscribeRequest, TopicSettings
 from interpulse.broker.live.compaction.compaction import CompactionStatus
 from interpulse.broker.live.registry.topic_registry import TopicRegistry, TopicStores
-from interpulse.broker.live.requests import ProducerRequest, SubscribeRequest
-from interpulse.broker.live.settings import TopicSettings
 from interpulse.broker.live.topic.topic import Topic
 from interpulse.clock import SystemClock
 from interpulse.model.ids import EARLIEST, MessageId

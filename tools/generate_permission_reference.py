@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from interpulse.broker.binary.authorization_filter import CHECKS
+from interpulse.broker.binary.handlers import CHECKS
 from interpulse.broker.rest.server import ROUTES
 from interpulse.model.names import TopicName
 from interpulse.model.permissions import Action, NamespaceOperation, Permissions, TopicOperation

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from interpulse.broker import metadata_paths as keys
+from interpulse.broker.live.api import ProducerRequest
 from interpulse.broker.live.registry import backlog_operations
-from interpulse.broker.live.requests import ProducerRequest
 from interpulse.broker.topics import deletion
 from interpulse.model.errors import MetadataError, NotEmpty, PulsarError
 from interpulse.model.ids import Position

@@ -17,8 +17,7 @@ from interpulse.authentication.authentication import Authentication
 from interpulse.authentication.tokens import TokenProvider, TokenVerifier
 from interpulse.broker.access.authorization import Authorization
 from interpulse.broker.access.setup import Access
-from interpulse.broker.binary.authorization_filter import CHECKS
-from interpulse.broker.binary.handlers import AWAITING
+from interpulse.broker.binary.handlers import AWAITING, CHECKS
 from interpulse.broker.rest.http.authorization_filter import AuthorizationFilter
 from interpulse.broker.rest.http.call import Call, Route
 from interpulse.broker.rest.http.routing import Router, spelled_out

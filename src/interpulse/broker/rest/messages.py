@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from interpulse.broker.live.log_search import nth_position
 from interpulse.broker.live.registry import backlog_operations
-from interpulse.broker.live.timeline import nth_position
 from interpulse.broker.rest.http.at_owner import at_owner
 from interpulse.broker.rest.http.call import TOPIC_PATH, Answer, Call, Route, answer_json, not_negative
 from interpulse.broker.rest.http.entry_headers import entry_headers

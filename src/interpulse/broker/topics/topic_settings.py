@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Final, TypeVar
 
 from interpulse.broker.config.broker_config import BrokerConfig
-from interpulse.broker.live.requests import SubType
-from interpulse.broker.live.settings import TopicSettings
+from interpulse.broker.live.api import SubType, TopicSettings
 from interpulse.model.names import CHANGE_EVENTS, TopicName
 from interpulse.model.policies.messaging_policies import (
     DESTINATION_STORAGE,

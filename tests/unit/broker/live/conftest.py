@@ -12,12 +12,10 @@ from typing import Any
 import pytest
 
 from interpulse.broker.committer import ALONE, IN_CLUSTER
-from interpulse.broker.live.api import Delivery
+from interpulse.broker.live.api import Delivery, ProducerRequest, SubscribeRequest, SubType, TopicSettings
 from interpulse.broker.live.dispatch.consumer import Consumer
 from interpulse.broker.live.producing.producer import Producer
 from interpulse.broker.live.registry.topic_registry import RegistrySettings, TopicRegistry, TopicStores
-from interpulse.broker.live.requests import ProducerRequest, SubscribeRequest, SubType
-from interpulse.broker.live.settings import TopicSettings
 from interpulse.broker.live.topic.topic import Topic
 from interpulse.model.broker_entry_metadata import BrokerEntryFields
 from interpulse.model.errors import PulsarError, TopicNotFound

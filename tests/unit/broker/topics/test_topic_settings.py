@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from interpulse.broker.config.broker_config import BrokerConfig
-from interpulse.broker.live.requests import SubType
-from interpulse.broker.live.settings import TopicSettings
+from interpulse.broker.live.api import SubType, TopicSettings
 from interpulse.broker.topics.topic_settings import TopicSettingsReader, broker_level, topic_settings
 from interpulse.model.names import TopicName
 from interpulse.model.policies.messaging_policies import (

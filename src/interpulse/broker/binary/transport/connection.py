@@ -22,8 +22,7 @@ from interpulse.authentication.certificates import peer_certificate
 from interpulse.broker.binary.transport.command_connection import Handlers
 from interpulse.broker.binary.transport.context import BinaryContext, ConnectionLimits
 from interpulse.broker.binary.transport.output import Output
-from interpulse.broker.binary.transport.pending_publishes import PendingPublishes
-from interpulse.broker.binary.transport.reading import OUTPUT, PUBLISHES, RATE, REQUESTS, Reading
+from interpulse.broker.binary.transport.reading import OUTPUT, PUBLISHES, RATE, REQUESTS, PendingPublishes, Reading
 from interpulse.broker.binary.transport.session import Session
 from interpulse.broker.binary.transport.sinks import OpenConsumer, OpenProducer
 from interpulse.broker.binary.transport.topic_watcher import TopicWatcher

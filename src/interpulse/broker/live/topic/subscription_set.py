@@ -11,10 +11,9 @@ from collections.abc import Iterable, Mapping
 from typing import Protocol
 from weakref import ref
 
-from interpulse.broker.live.api import ConsumerSink
+from interpulse.broker.live.api import ConsumerSink, InitialPosition, SubscribeRequest
 from interpulse.broker.live.cursor import Cursor
 from interpulse.broker.live.dispatch.consumer import Consumer
-from interpulse.broker.live.requests import InitialPosition, SubscribeRequest
 from interpulse.broker.live.topic.subscription import Subscription, SubscriptionOwner
 from interpulse.broker.live.topic_state import TopicStateStore
 from interpulse.model.errors import AlreadyExists, NotAllowed, PulsarError, SubscriptionNotFound
@@ -246,7 +245,7 @@ class SubscriptionSet:
             self.forget(subscription)
             raise
         if subscription.dirty:  # it moved meanwhile, and a flush skips a cursor that was never stored
-            self._owner.cursor_changed(subscription)
+            self._owner.cursors_changed()
 
     # --- going
 

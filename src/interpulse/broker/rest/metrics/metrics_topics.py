@@ -13,7 +13,7 @@ from operator import add
 from typing import Final
 
 from interpulse.broker.live.dispatch.consumer import Consumer
-from interpulse.broker.live.measures import CompactionMeasure, ConsumerMeasure, Measured, ReplicationMeasure
+from interpulse.broker.live.metrics import CompactionMeasure, ConsumerMeasure, Measured, ReplicationMeasure
 from interpulse.broker.live.registry.topic_tasks import AnyTopic, topics_in_turns
 from interpulse.broker.replication.replication_status import Survey
 from interpulse.broker.rest.metrics.metrics_buckets import WriteFamilies, wait_buckets

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from interpulse.broker.live.api import TopicSettings
 from interpulse.broker.live.producing.publish_limits import PublishLimits
-from interpulse.broker.live.settings import TopicSettings
 from interpulse.broker.live.topic.topic import Topic
 from interpulse.model.errors import MetadataError, NotAllowed
 from interpulse.model.names import TopicName

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from interpulse.broker.live.api import TopicSettings
 from interpulse.broker.live.registry import backlog_operations
-from interpulse.broker.live.settings import TopicSettings
 from interpulse.broker.live.topic.topic import Topic
 from interpulse.model.errors import QuotaExceededError, QuotaExceededException
 from interpulse.model.names import TopicName

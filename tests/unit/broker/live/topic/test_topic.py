@@ -7,10 +7,8 @@ from typing import Any
 
 import pytest
 
-from interpulse.broker.live.api import LastMessage
+from interpulse.broker.live.api import LastMessage, SubType, TopicSettings
 from interpulse.broker.live.registry import backlog_operations, upkeep
-from interpulse.broker.live.requests import SubType
-from interpulse.broker.live.settings import TopicSettings
 from interpulse.model.errors import MetadataError, NotFound, PersistenceError, ServiceNotReady, TopicTerminated
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.model.policies.retention_policies import RetentionPolicies

@@ -4,14 +4,19 @@ from typing import Any
 
 import pytest
 
-from interpulse.broker.live.timeline import (
+from interpulse.broker.live.log_search import (
+    after_skipping,
     bytes_after,
     first_published_since,
     nth_position,
+    nth_waiting,
     position_leaving,
     publish_time_of,
+    trim_before,
+    waiting,
 )
-from interpulse.model.ids import EARLIEST, Position
+from interpulse.model.ids import EARLIEST, LATEST, Position
+from interpulse.model.policies.retention_policies import RetentionPolicies
 from interpulse.storage.api import LedgerRecord
 
 
@@ -92,3 +97,64 @@ def test_position_leaving(after: Position, size: int, expected: Position) -> Non
     found = position_leaving(ledgers, after, size)
     assert found == expected
     assert bytes_after(ledgers, found) <= size
+
+
+@pytest.fixture
+async def cursor(bench: Any) -> Any:
+    """Entries 1:0 to 1:2 and 2:0 to 2:2, of which 1:1 and 2:0 are acknowledged."""
+    topic = await bench.topic()
+    await topic.create_subscription("s")
+    await bench.publish(topic, 0, 1, 2)
+    await topic.log.roll()
+    await bench.publish(topic, 3, 4, 5)
+    cursor = topic.subscription("s").cursor
+    cursor.acknowledge(Position(1, 1))
+    cursor.acknowledge(Position(2, 0))
+    return cursor
+
+
+async def test_waiting_walks_across_ledgers(bench: Any, cursor: Any) -> None:
+    topic = await bench.topic()
+    assert list(waiting(topic.log, cursor)) == [(1, 0), (1, 2), (2, 1), (2, 2)]
+
+
+@pytest.mark.parametrize(("number", "position"), [(1, (1, 0)), (2, (1, 2)), (4, (2, 2)), (5, None)])
+async def test_nth_waiting(bench: Any, cursor: Any, number: int, position: tuple[int, int] | None) -> None:
+    topic = await bench.topic()
+    assert nth_waiting(topic.log, cursor, number) == position
+
+
+@pytest.mark.parametrize(("number", "position"), [(0, (1, -1)), (1, (1, 0)), (3, (2, 1)), (99, (2, 2))])
+async def test_after_skipping(bench: Any, cursor: Any, number: int, position: tuple[int, int]) -> None:
+    topic = await bench.topic()
+    assert after_skipping(topic.log, cursor, number) == position
+
+
+MINUTE, MEGABYTE = 60_000, 1024 * 1024
+RETAINED = [
+    LedgerRecord(1, 10, MEGABYTE, 0),
+    LedgerRecord(4, 10, MEGABYTE, 10 * MINUTE),
+    LedgerRecord(7, 10, MEGABYTE, 20 * MINUTE),
+]
+
+
+@pytest.mark.parametrize(
+    ("acknowledged", "retention", "before"),
+    [
+        pytest.param(LATEST, (0, 0), Position(7, 0), id="nothing is kept: all but the current one goes"),
+        pytest.param(Position(4, 9), (0, 0), Position(7, 0), id="a cursor at the end of a ledger has passed it"),
+        pytest.param(Position(4, 8), (0, 0), Position(4, 0), id="a cursor inside a ledger keeps it"),
+        pytest.param(Position(1, 3), (0, 0), None, id="a cursor in the first ledger keeps everything"),
+        pytest.param(LATEST, (-1, -1), None, id="unlimited"),
+        pytest.param(LATEST, (15, -1), Position(4, 0), id="by time: full for 20 minutes goes, for 10 stays"),
+        pytest.param(LATEST, (-1, 2), Position(4, 0), id="by size: until 2 MB are left"),
+        pytest.param(LATEST, (-1, 3), None, id="by size: 3 MB are allowed"),
+    ],
+)
+def test_trim_before(acknowledged: Position, retention: tuple[int, int], before: Position | None) -> None:
+    assert trim_before(RETAINED, acknowledged, RetentionPolicies(*retention), 30 * MINUTE) == before
+
+
+def test_trim_before_when_there_is_only_the_current_ledger_then_nothing_goes() -> None:
+    assert trim_before(RETAINED[:1], LATEST, RetentionPolicies(0, 0), 99 * MINUTE) is None
+    assert trim_before([], LATEST, RetentionPolicies(0, 0), 99 * MINUTE) is None

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from interpulse.broker.live.registry.load_permits import LoadPermits
+from interpulse.broker.live.registry.executors import LoadPermits
 
 
 class Loads:

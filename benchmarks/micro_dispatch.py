@@ -20,7 +20,7 @@ from interpulse.broker.live.dispatch.consumer import Consumer
 from interpulse.broker.live.requests import ProducerRequest, SubscribeRequest, SubType
 from interpulse.broker.live.settings import TopicSettings
 from interpulse.broker.live.topic.topic import Topic
-from interpulse.model.policies.messaging_policies import DelayedDelivery
+from interpulse.model.policies.policy_records import DelayedDelivery
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.entries import build_entry
 

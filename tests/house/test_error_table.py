@@ -6,8 +6,7 @@ import pickle
 import pytest
 
 from interpulse.model import errors
-from interpulse.model.errors import PulsarError, ServerError
-from interpulse.model.received_errors import error_for_http_status, error_for_wire_code
+from interpulse.model.errors import PulsarError, ServerError, error_for_http_status, error_for_wire_code
 from interpulse.wire import pulsar_api_pb2 as pb
 
 CLASSES = sorted(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from interpulse.serving.exposition import Exposition, labelled
-from interpulse.storage.meters.histogram import Histogram
+from interpulse.storage.meters import Histogram
 
 _TOKEN_MINUTES: Final = (5.0, 10.0, 60.0, 240.0)
 

@@ -15,9 +15,7 @@ from interpulse.broker.inconsistencies import InconsistencyCounters
 from interpulse.broker.loop_lag import LAG_SECONDS
 from interpulse.clock import SystemClock
 from interpulse.storage.logs.journal import JournalStatistics
-from interpulse.storage.meters.histogram import Histogram
-from interpulse.storage.meters.metadata_meter import MetadataMeter
-from interpulse.storage.meters.write_meter import WriteMeter
+from interpulse.storage.meters import Histogram, MetadataMeter, WriteMeter
 from interpulse.storage.segments.disk_space import DiskSpace
 
 _REMEMBERED: Final = 1000

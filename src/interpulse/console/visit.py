@@ -17,9 +17,8 @@ from interpulse.console.host import Host, Visitor, VisitorCall
 from interpulse.console.polling import PollingRate
 from interpulse.console.sampling import Samples
 from interpulse.console.web.result_cache import ResultCache
-from interpulse.model.errors import InvalidRequest, PulsarError
+from interpulse.model.errors import InvalidRequest, PulsarError, error_for_http_status
 from interpulse.model.names import NamespaceName, TopicName
-from interpulse.model.received_errors import error_for_http_status
 
 _HERE: Final = "http://localhost"
 

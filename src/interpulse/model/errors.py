@@ -37,14 +37,14 @@
 
 ``wire_code`` is Pulsar's ServerError number, ``http_status`` the REST status, ``retriable`` whether asking again may
 succeed without any change. Front ends translate with these three; nothing else decides.
-The way back, from a number that came to the class a client raises, is in `received_errors`.
 All classes keep plain text in ``args``, so they travel between processes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import IntEnum, StrEnum
-from typing import ClassVar
+from typing import ClassVar, Final
 
 __all__ = [
     "AlreadyClosed",
@@ -499,3 +499,58 @@ class DataLoss(PulsarError):
 
 class AlreadyClosed(PulsarError):
     """The client object was closed."""
+
+
+_CLASS_BY_WIRE_CODE: Final[Mapping[int, type[PulsarError]]] = {
+    ServerError.UnknownError: UnknownError,
+    ServerError.MetadataError: MetadataError,
+    ServerError.PersistenceError: PersistenceError,
+    ServerError.AuthenticationError: AuthenticationError,
+    ServerError.AuthorizationError: AuthorizationError,
+    ServerError.ConsumerBusy: ConsumerBusy,
+    ServerError.ServiceNotReady: ServiceNotReady,
+    ServerError.ProducerBlockedQuotaExceededError: QuotaExceededError,
+    ServerError.ProducerBlockedQuotaExceededException: QuotaExceededException,
+    ServerError.ChecksumError: ChecksumError,
+    ServerError.UnsupportedVersionError: UnsupportedVersion,
+    ServerError.TopicNotFound: TopicNotFound,
+    ServerError.SubscriptionNotFound: SubscriptionNotFound,
+    ServerError.ConsumerNotFound: ConsumerNotFound,
+    ServerError.TooManyRequests: TooManyRequests,
+    ServerError.TopicTerminatedError: TopicTerminated,
+    ServerError.ProducerBusy: ProducerBusy,
+    ServerError.InvalidTopicName: InvalidTopicName,
+    ServerError.IncompatibleSchema: IncompatibleSchema,
+    ServerError.ConsumerAssignError: ConsumerAssignError,
+    ServerError.TransactionCoordinatorNotFound: NotSupported,
+    ServerError.InvalidTxnStatus: NotSupported,
+    ServerError.NotAllowedError: NotAllowed,
+    ServerError.TransactionConflict: NotSupported,
+    ServerError.TransactionNotFound: NotSupported,
+    ServerError.ProducerFenced: ProducerFenced,
+}
+
+_CLASS_BY_HTTP_STATUS: Final[Mapping[int, type[PulsarError]]] = {
+    400: InvalidRequest,
+    401: AuthenticationError,
+    403: AuthorizationError,
+    404: NotFound,
+    406: PartitionCountAboveMaximum,
+    409: Conflict,
+    412: PreconditionFailed,
+    413: RequestTooLarge,
+    422: Unprocessable,
+    500: UnknownError,
+    501: NotImplementedYet,
+    503: ServiceNotReady,
+}
+
+
+def error_for_wire_code(code: int, message: str) -> PulsarError:
+    """Return the error for a code from the binary protocol."""
+    return _CLASS_BY_WIRE_CODE.get(code, UnknownError)(message)
+
+
+def error_for_http_status(status: int, reason: str) -> PulsarError:
+    """Return the error for a REST status of 400 and above."""
+    return _CLASS_BY_HTTP_STATUS.get(status, UnknownError)(reason)

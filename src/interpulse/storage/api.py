@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Protocol
 
 from interpulse.model.errors import MetadataError, PersistenceError
 from interpulse.model.ids import Position
-from interpulse.storage.meters.write_meter import WrittenEntries
+from interpulse.storage.meters import WrittenEntries
 from interpulse.storage.sessions import Session
 
 

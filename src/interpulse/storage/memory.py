@@ -31,8 +31,7 @@ from interpulse.storage.logs.journal import JournalClient, JournalStatistics, Le
 from interpulse.storage.logs.tail_cache import within
 from interpulse.storage.logs.topic_log import LogConfig
 from interpulse.storage.logs.topic_log_store import TopicLogStore
-from interpulse.storage.metadata.watches import Watches
-from interpulse.storage.sessions import LastingSession
+from interpulse.storage.sessions import LastingSession, Watches
 
 
 class MemoryTree:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from interpulse.model.ids import EARLIEST, Position
-from interpulse.storage.cursors.cursor_records import CursorRecord
+from interpulse.storage.cursors import CursorRecord
 
 
 class CopiedLedger(NamedTuple):

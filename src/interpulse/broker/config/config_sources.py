@@ -11,7 +11,7 @@ from interpulse.broker.config.listener_settings import listener_problems
 from interpulse.broker.config.pulsar_keys import PULSAR_KEYS, TLS_KEYS
 from interpulse.broker.config.tls_settings import tls_problems
 from interpulse.model.errors import PreconditionFailed
-from interpulse.rules.entity_names import check_entity_name
+from interpulse.model.names import check_entity_name
 from interpulse.serving.settings import ConfigError
 from interpulse.serving.settings_sources import LoadedConfig, Program
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from interpulse.model.policies.messaging_policies import (
+from interpulse.model.policies.policy_records import (
     BacklogQuota,
     DelayedDelivery,
     DispatchRate,
+    InactiveTopicPolicies,
     PublishRate,
+    RetentionPolicies,
     SubscribeRate,
 )
-from interpulse.model.policies.retention_policies import InactiveTopicPolicies, RetentionPolicies
 
 
 @dataclass(frozen=True, slots=True)

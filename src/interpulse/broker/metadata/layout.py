@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from interpulse.broker import metadata_paths as keys
-from interpulse.storage.cursors.cursor_records import JSON_CURSORS, CursorCodec
+from interpulse.storage.cursors import JSON_CURSORS, CursorCodec
 from interpulse.storage.logs.topic_records import JSON_RECORDS, TopicRecordCodec
 from interpulse.storage.managed_ledger.cursor_codec import PulsarCursors
 from interpulse.storage.managed_ledger.topic_codec import PulsarTopicRecords

@@ -11,7 +11,7 @@ from typing import Final, Literal, NamedTuple
 
 from interpulse.broker.live.measures import Measured
 from interpulse.model.names import TopicName
-from interpulse.model.policies.messaging_policies import DESTINATION_STORAGE, MESSAGE_AGE
+from interpulse.model.policies.policy_records import DESTINATION_STORAGE, MESSAGE_AGE
 
 Attributes = Mapping[str, str | int]
 MetricValues = Mapping[str, list[tuple[float, Attributes]]]

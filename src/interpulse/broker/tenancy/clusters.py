@@ -14,7 +14,7 @@ from interpulse.broker.metadata.layout import ALONE, Layout
 from interpulse.model.changes import Change, ClaimMetadata, SetCluster
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import ClusterNotFound
-from interpulse.model.names import decode_local_name
+from interpulse.model.names import check_entity_name, decode_local_name
 from interpulse.model.policies.namespace_policies import NamespacePolicies
 from interpulse.model.policies.topic_policies import TopicPolicyRecord
 from interpulse.rules.clusters import (
@@ -25,7 +25,6 @@ from interpulse.rules.clusters import (
     decide_update_cluster,
 )
 from interpulse.rules.decision import Decision
-from interpulse.rules.entity_names import check_entity_name
 from interpulse.storage.api import MetadataStore, scan_pages
 
 _HALF_PAIRS: Final = re.compile("[\ud800-\udfff]")  # valid in JSON, invalid in a key

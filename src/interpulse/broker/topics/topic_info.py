@@ -12,7 +12,7 @@ from interpulse.broker.metadata.layout import Layout
 from interpulse.model.errors import TopicNotFound
 from interpulse.model.names import TopicName, decode_local_name
 from interpulse.storage.api import LedgerRecord, MetadataStore
-from interpulse.storage.cursors.cursor_records import DEDUPLICATION_CURSOR, CursorCodec
+from interpulse.storage.cursors import DEDUPLICATION_CURSOR, CursorCodec
 from interpulse.storage.logs.topic_records import decode_record
 
 

@@ -15,10 +15,10 @@ from interpulse.clock import now_ms
 from interpulse.storage.bookkeeper.bookies import Bookies
 from interpulse.storage.bookkeeper.connection import ConnectionConfig
 from interpulse.storage.bookkeeper.errors import EntryUnreachable, LedgerUnusable
-from interpulse.storage.bookkeeper.ledger_metadata import LedgerMetadata, Quorum, Segment
 from interpulse.storage.bookkeeper.metadata_store import LedgerMetadataStore, Nodes, StoredLedger
 from interpulse.storage.bookkeeper.packets import DigestType, digest_of
 from interpulse.storage.bookkeeper.reader import LedgerReader, ReadableLedger, ask_last_confirmed
+from interpulse.storage.bookkeeper.records import LedgerMetadata, Quorum, Segment
 from interpulse.storage.bookkeeper.recovery import recover
 from interpulse.storage.bookkeeper.writer import LedgerListener, LedgerWriter, WriterConfig
 

@@ -10,16 +10,20 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, NamedTuple, Protocol, TypeVar
 
-from interpulse.storage.bookkeeper.bookie_addresses import Address, parse_address, registered_address
 from interpulse.storage.bookkeeper.errors import BookKeeperError, LedgerChanged, LedgerUnusable, NoLedger
-from interpulse.storage.bookkeeper.ledger_metadata import LedgerMetadata, decode_metadata, encode_metadata
-from interpulse.storage.bookkeeper.ledger_paths import (
+from interpulse.storage.bookkeeper.records import (
     AVAILABLE,
     ID_PREFIX,
     LAYOUT,
     LEDGER_ID_MAX,
     READ_ONLY,
+    Address,
+    LedgerMetadata,
+    decode_metadata,
+    encode_metadata,
+    parse_address,
     path_of,
+    registered_address,
 )
 from interpulse.storage.zookeeper.errors import (
     BadVersion,

@@ -33,11 +33,8 @@ from interpulse.storage.api import (
     Versioned,
 )
 from interpulse.storage.bookkeeper.errors import BookKeeperError, LedgerFenced, NoLedger
-from interpulse.storage.bookkeeper.ledger_metadata import Quorum
-from interpulse.storage.bookkeeper.ledger_purposes import LogQuorums
-from interpulse.storage.cursors.cursor_records import CursorRecord, numbers_are_whole
-from interpulse.storage.cursors.cursor_store import TopicCursors, cursor_key
-from interpulse.storage.cursors.merged import is_continued, merged
+from interpulse.storage.bookkeeper.records import LogQuorums, Quorum
+from interpulse.storage.cursors import CursorRecord, TopicCursors, cursor_key, is_continued, merged, numbers_are_whole
 from interpulse.storage.logs.topic_records import record_key
 from interpulse.storage.managed_ledger.cursor_codec import (
     IN_RECORD,
@@ -121,7 +118,7 @@ class _RecordChanged(LogFenced):
 
 
 class LedgerCursors:
-    """The cursors of all topics of a cluster. See `interpulse.storage.cursors.cursor_store.CursorStore`."""
+    """The cursors of all topics of a cluster. See `interpulse.storage.cursors.CursorStore`."""
 
     def __init__(
         self,

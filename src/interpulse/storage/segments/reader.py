@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import TypeVar
 
 from interpulse.storage.segments.files import Files, ReadFile
-from interpulse.storage.segments.index import Row
 from interpulse.storage.segments.records import (
     DamagedRecord,
     RecordHead,
+    Row,
     check_body,
     location,
     parse_entries,

@@ -24,13 +24,12 @@ from interpulse.model.errors import PulsarError, TopicNotFound
 from interpulse.model.names import TopicName
 from interpulse.model.topics import Requester
 from interpulse.storage.api import Put
-from interpulse.storage.bookkeeper.ledger_metadata import Quorum
-from interpulse.storage.bookkeeper.ledger_purposes import LogQuorums
-from interpulse.storage.cursors.cursor_store import CursorStore, RecordedCursors
+from interpulse.storage.bookkeeper.records import LogQuorums, Quorum
+from interpulse.storage.cursors import CursorStore, RecordedCursors
 from interpulse.storage.logs.topic_log import LogConfig
 from interpulse.storage.logs.topic_log_store import TopicLogStore
-from interpulse.storage.managed_ledger.compacted_codec import PulsarCompacted
 from interpulse.storage.managed_ledger.cursor_ledgers import LedgerCursors
+from interpulse.storage.managed_ledger.topic_codec import PulsarCompacted
 from interpulse.storage.memory import MemoryJournal, MemoryMetadataStore, memory_log_store
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.entries import build_entry

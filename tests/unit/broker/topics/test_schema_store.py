@@ -15,7 +15,7 @@ from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.rules.schemas import SchemaVersion
 from interpulse.storage.api import CommitConflict, MetadataUnavailable, Put
-from interpulse.storage.bookkeeper.ledger_metadata import Quorum
+from interpulse.storage.bookkeeper.records import Quorum
 from interpulse.storage.memory import MemoryMetadataStore
 
 X = TopicName.parse("persistent://t/n/x")

@@ -9,9 +9,8 @@ import pytest
 from interpulse.model.ids import Position
 from interpulse.storage.api import CommitConflict, FenceCause, LogFenced, MetadataUnavailable, Put
 from interpulse.storage.bookkeeper.errors import LedgerFailed, RecoveryStopped
-from interpulse.storage.bookkeeper.ledger_metadata import Quorum
-from interpulse.storage.bookkeeper.ledger_purposes import LogQuorums
-from interpulse.storage.cursors.cursor_records import (
+from interpulse.storage.bookkeeper.records import LogQuorums, Quorum
+from interpulse.storage.cursors import (
     COMPACTED_LEDGER,
     COMPACTION_CURSOR,
     DEDUPLICATION_CURSOR,

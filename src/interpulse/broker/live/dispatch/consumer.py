@@ -15,7 +15,7 @@ from interpulse.broker.live.stats import TrafficMeter
 from interpulse.clock import iso_time
 from interpulse.model.errors import ConsumerNotFound
 from interpulse.model.ids import MessageId, Position
-from interpulse.rules.unacked import consumer_blocked
+from interpulse.rules.limits import consumer_blocked
 
 _position, _entry, _message_count = itemgetter(0), itemgetter(1), itemgetter(4)
 

@@ -12,7 +12,7 @@ from typing import Final
 from interpulse.broker.live.api import Delivery
 from interpulse.broker.live.dispatch.consumer_choice import message_total
 from interpulse.broker.live.rate_limits import PAUSE_MS_MIN, RateLimit
-from interpulse.model.policies.messaging_policies import DispatchRate
+from interpulse.model.policies.policy_records import DispatchRate
 
 NOT_THROTTLED: Final = {
     f"dispatchThrottled{kind}EventsBy{owner}Limit": 0

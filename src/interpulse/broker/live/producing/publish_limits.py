@@ -12,7 +12,7 @@ from interpulse.broker.live.rate_limits import PAUSE_MS_MIN, RateLimit
 from interpulse.broker.live.settings import TopicSettings
 from interpulse.model.errors import MetadataError, NotAllowed
 from interpulse.model.names import TopicName
-from interpulse.model.policies.messaging_policies import PublishRate
+from interpulse.model.policies.policy_records import PublishRate
 
 
 class PublishLimits:

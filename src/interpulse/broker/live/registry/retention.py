@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from interpulse.model.ids import Position
-from interpulse.model.policies.retention_policies import RetentionPolicies
+from interpulse.model.policies.policy_records import RetentionPolicies
 from interpulse.storage.api import LedgerRecord
 
 _MEGABYTE = 1024 * 1024

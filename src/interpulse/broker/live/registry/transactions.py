@@ -6,7 +6,7 @@ from interpulse.broker import metadata_paths as keys
 from interpulse.model.errors import NotAllowed
 from interpulse.model.names import TopicName
 from interpulse.storage.api import MetadataStore
-from interpulse.storage.cursors.cursor_store import read_cursor_names
+from interpulse.storage.cursors import read_cursor_names
 
 
 async def refuse_transactions(metadata: MetadataStore, topic: TopicName) -> None:

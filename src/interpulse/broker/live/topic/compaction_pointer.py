@@ -10,7 +10,7 @@ from interpulse.broker.live.topic.subscription_set import SubscriptionSet
 from interpulse.broker.live.topic_state import TopicStateStore
 from interpulse.model.ids import Position
 from interpulse.storage.api import CompactedLedger
-from interpulse.storage.cursors.cursor_records import COMPACTED_LEDGER, COMPACTION_CURSOR, CursorRecord
+from interpulse.storage.cursors import COMPACTED_LEDGER, COMPACTION_CURSOR, CursorRecord
 
 
 class CompactionPointer:

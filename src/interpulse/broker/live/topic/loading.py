@@ -12,7 +12,7 @@ from interpulse.broker.live.topic_state import TopicStateStore
 from interpulse.model.ids import Position
 from interpulse.model.names import TopicName
 from interpulse.storage.api import Log, LogListener
-from interpulse.storage.cursors.cursor_records import COMPACTION_CURSOR, DEDUPLICATION_CURSOR, CursorRecord
+from interpulse.storage.cursors import COMPACTION_CURSOR, DEDUPLICATION_CURSOR, CursorRecord
 
 
 class _LogListener:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from interpulse.broker.live.rate_limits import TokenBucket
 from interpulse.broker.live.requests import SubscribeRequest
 from interpulse.model.errors import NotAllowed
-from interpulse.model.policies.messaging_policies import SubscribeRate
+from interpulse.model.policies.policy_records import SubscribeRate
 
 _REMEMBERED_MAX = 10_000
 """Limit for remembered consumers; above it, idle ones are forgotten, else the first half."""

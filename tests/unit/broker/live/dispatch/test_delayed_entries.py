@@ -17,7 +17,7 @@ from interpulse.broker.live.requests import KeyRange, KeySharing, SubType
 from interpulse.broker.live.settings import TopicSettings
 from interpulse.model.errors import MetadataError, NotAllowed
 from interpulse.model.ids import MessageId, Position
-from interpulse.model.policies.messaging_policies import DelayedDelivery
+from interpulse.model.policies.policy_records import DelayedDelivery
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.entries import build_entry, with_broker_metadata
 

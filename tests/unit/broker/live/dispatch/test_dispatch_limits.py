@@ -12,7 +12,7 @@ from interpulse.broker.live.dispatch.dispatch_limits import DispatchLimit
 from interpulse.broker.live.requests import SubType
 from interpulse.broker.live.settings import TopicSettings
 from interpulse.model.ids import Position
-from interpulse.model.policies.messaging_policies import DispatchRate
+from interpulse.model.policies.policy_records import DispatchRate
 
 EVERY_TYPE = pytest.mark.parametrize("sub_type", list(SubType))
 

@@ -4,7 +4,7 @@ import pytest
 
 from interpulse.broker.live.registry.retention import trim_before
 from interpulse.model.ids import LATEST, Position
-from interpulse.model.policies.retention_policies import RetentionPolicies
+from interpulse.model.policies.policy_records import RetentionPolicies
 from interpulse.storage.api import LedgerRecord
 
 MINUTE, MEGABYTE = 60_000, 1024 * 1024

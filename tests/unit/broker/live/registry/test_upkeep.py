@@ -10,7 +10,7 @@ from interpulse.broker.live.registry import backlog_operations, upkeep
 from interpulse.broker.live.requests import InitialPosition
 from interpulse.broker.live.settings import TopicSettings
 from interpulse.model.names import TopicName
-from interpulse.model.policies.retention_policies import RetentionPolicies
+from interpulse.model.policies.policy_records import RetentionPolicies
 
 MINUTE_MS = 60_000
 

@@ -10,7 +10,7 @@ from interpulse.broker.live.requests import SubscribeRequest
 from interpulse.broker.live.topic import subscribe_limits
 from interpulse.broker.live.topic.subscribe_limits import SubscribeLimits
 from interpulse.model.errors import NotAllowed
-from interpulse.model.policies.messaging_policies import SubscribeRate
+from interpulse.model.policies.policy_records import SubscribeRate
 
 NOW = 1_000
 

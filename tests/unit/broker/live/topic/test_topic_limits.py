@@ -10,7 +10,7 @@ from interpulse.broker.live.requests import AccessMode, SubType
 from interpulse.broker.live.settings import TopicSettings
 from interpulse.model.errors import ConsumerBusy, NotAllowed, ProducerBusy
 from interpulse.model.names import TopicName
-from interpulse.model.policies.messaging_policies import BacklogQuota, DispatchRate, PublishRate, SubscribeRate
+from interpulse.model.policies.policy_records import BacklogQuota, DispatchRate, PublishRate, SubscribeRate
 
 NON_PERSISTENT = TopicName.parse("non-persistent://public/default/t")
 BOTH = pytest.mark.parametrize("name", [TopicName.parse("persistent://public/default/t"), NON_PERSISTENT], ids=str)

@@ -192,7 +192,7 @@ class MemoryMetadataStore:
             self._closed = True
             self.tree.stores.remove(self)
             self.tree.expire(self.session.id)
-            self.session.close()
+            self.session.lose()
 
     def _check_open(self) -> None:
         if self._closed:

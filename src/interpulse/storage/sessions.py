@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from enum import Enum
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
+
+E = TypeVar("E")
 
 
 class SessionState(Enum):
@@ -40,14 +42,14 @@ class Session(Protocol):
         """
 
 
-class SessionWatches:
-    """The callbacks for new states of a session."""
+class Callbacks(Generic[E]):
+    """Functions to call with each event."""
 
     def __init__(self) -> None:
-        self._callbacks: dict[object, Callable[[SessionState], None]] = {}
+        self._callbacks: dict[object, Callable[[E], None]] = {}
 
-    def add(self, callback: Callable[[SessionState], None]) -> Callable[[], None]:
-        """Add a callback and return the function that removes it."""
+    def add(self, callback: Callable[[E], None]) -> Callable[[], None]:
+        """Add a callback and return the function that removes it. Calling that function again does nothing."""
         token = object()
         self._callbacks[token] = callback
 
@@ -56,10 +58,10 @@ class SessionWatches:
 
         return cancel
 
-    def announce(self, state: SessionState) -> None:
-        """Call all callbacks with the state."""
+    def announce(self, event: E) -> None:
+        """Call all callbacks with the event, in the order in which they were added."""
         for callback in list(self._callbacks.values()):
-            callback(state)
+            callback(event)
 
 
 class LastingSession:
@@ -68,17 +70,13 @@ class LastingSession:
     def __init__(self, session_id: int = 1) -> None:
         self.id = session_id
         self.state = SessionState.CONNECTED
-        self._watches = SessionWatches()
+        self._watches = Callbacks[SessionState]()
 
     def holds(self) -> bool:
         return self.state is SessionState.CONNECTED
 
     def on_change(self, callback: Callable[[SessionState], None]) -> Callable[[], None]:
         return self._watches.add(callback)
-
-    def close(self) -> None:
-        """End the session with its store."""
-        self.lose()
 
     def lose(self) -> None:
         """Enter the state in which the ephemeral keys may be gone."""

@@ -174,7 +174,7 @@ class SqliteMetadataStore:
         if self._closed:
             return
         self._closed = True
-        self.session.close()
+        self.session.lose()
         await self._loop.run_in_executor(self._lister, self._writer.stop)
         self._lister.shutdown()
         self._cache.clear()

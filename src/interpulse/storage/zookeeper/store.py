@@ -24,7 +24,7 @@ from typing import Any, Final, Self
 
 from interpulse.storage.api import Change, CommitConflict, MetadataUnavailable, Put, Versioned, sizes_of
 from interpulse.storage.meters import MetadataMeter
-from interpulse.storage.sessions import SessionState, SessionWatches, Watches
+from interpulse.storage.sessions import Callbacks, SessionState, Watches
 from interpulse.storage.zookeeper.client import ZooKeeperClient
 from interpulse.storage.zookeeper.commit_plan import Planned, last_changes, plan_commit
 from interpulse.storage.zookeeper.errors import NoNode, OutcomeUnknown, StepsRefused
@@ -308,7 +308,7 @@ class StoreSession:
     def __init__(self, client: ZooKeeperClient) -> None:
         self._client = client
         self._reported = SessionState.CONNECTED
-        self._watches = SessionWatches()
+        self._watches = Callbacks[SessionState]()
         client.on_session(self._take_event)
 
     @property

@@ -7,7 +7,7 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -24,6 +24,7 @@ from interpulse.model.errors import PulsarError, TopicNotFound
 from interpulse.model.names import TopicName
 from interpulse.model.topics import Requester
 from interpulse.storage.api import Put
+from interpulse.storage.bookkeeper.client import BookKeeperClient
 from interpulse.storage.bookkeeper.records import LogQuorums, Quorum
 from interpulse.storage.cursors import CursorStore, RecordedCursors
 from interpulse.storage.logs.topic_log import LogConfig
@@ -161,7 +162,9 @@ class LiveBench:
                 codec=self.layout.topic_records,
                 compacted_form=PulsarCompacted(),
             )
-            cursors = LedgerCursors(self.metadata, self.cursor_ledgers, LogQuorums(Quorum(3, 3, 2)))
+            cursors = LedgerCursors(
+                self.metadata, cast(BookKeeperClient, self.cursor_ledgers), LogQuorums(Quorum(3, 3, 2))
+            )
         return TopicRegistry(
             TopicStores(self.metadata, self.logs, self.layout, cursors),
             cluster="c",

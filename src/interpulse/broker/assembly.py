@@ -58,7 +58,7 @@ from interpulse.clock import Clock
 from interpulse.model.broker_entry_metadata import BrokerEntryFields
 from interpulse.model.brokers import INTERNAL_LISTENER, BrokerAddresses, ListenerAddresses
 from interpulse.model.names import TopicName
-from interpulse.model.policies.messaging_policies import Persistence
+from interpulse.model.policies.policy_records import Persistence
 from interpulse.rules.lookup import LookupTarget
 from interpulse.serving.admission import ConnectionQuota, LookupPermits
 from interpulse.storage.api import MetadataStore

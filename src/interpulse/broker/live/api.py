@@ -14,14 +14,15 @@ from typing import NamedTuple, Protocol
 
 from interpulse.model.errors import PulsarError
 from interpulse.model.ids import MessageId, Position
-from interpulse.model.policies.messaging_policies import (
+from interpulse.model.policies.policy_records import (
     BacklogQuota,
     DelayedDelivery,
     DispatchRate,
+    InactiveTopicPolicies,
     PublishRate,
+    RetentionPolicies,
     SubscribeRate,
 )
-from interpulse.model.policies.retention_policies import InactiveTopicPolicies, RetentionPolicies
 
 
 class SubType(IntEnum):

@@ -11,7 +11,7 @@ from interpulse.broker.live.shared_reads import ReadBufferLimiter
 from interpulse.model.broker_entry_metadata import BrokerEntryFields
 from interpulse.model.names import TopicName
 from interpulse.storage.api import MetadataStore
-from interpulse.storage.cursors.cursor_store import CursorStore
+from interpulse.storage.cursors import CursorStore
 
 
 class HostedTopic(Protocol):

@@ -23,7 +23,7 @@ from interpulse.broker.live.metrics import Measured
 from interpulse.broker.live.registry.topic_tasks import AnyTopic, topics_in_turns
 from interpulse.broker.replication.replication_status import ReplicationSurvey
 from interpulse.model.names import TopicName
-from interpulse.model.policies.messaging_policies import DESTINATION_STORAGE, MESSAGE_AGE
+from interpulse.model.policies.policy_records import DESTINATION_STORAGE, MESSAGE_AGE
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import Meter, MeterProvider

@@ -31,9 +31,15 @@ from interpulse.model.errors import PulsarError
 from interpulse.model.ids import MessageId
 from interpulse.model.isolation import BrokerIsolation, IsolationPolicy
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, NamespaceName, TopicName
-from interpulse.model.policies.messaging_policies import BacklogQuota, DispatchRate, QuotaType
 from interpulse.model.policies.namespace_policies import NamespacePolicies
-from interpulse.model.policies.retention_policies import AutoTopicCreation, InactiveTopicPolicies, RetentionPolicies
+from interpulse.model.policies.policy_records import (
+    AutoTopicCreation,
+    BacklogQuota,
+    DispatchRate,
+    InactiveTopicPolicies,
+    QuotaType,
+    RetentionPolicies,
+)
 from interpulse.model.policies.topic_policies import TopicPolicies
 from interpulse.model.schemas import SchemaInfo
 from interpulse.model.topics import PartitionedTopicMetadata

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from interpulse.model.errors import PulsarError
-from interpulse.model.received_errors import error_for_wire_code
+from interpulse.model.errors import PulsarError, error_for_wire_code
 from interpulse.wire import pulsar_api_pb2 as pb
 
 ANSWERS: Final[dict[int, str]] = {

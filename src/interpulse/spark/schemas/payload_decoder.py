@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from interpulse.model.errors import InvalidRequest
 from interpulse.model.schemas import SchemaInfo, SchemaType
-from interpulse.rules.schema_compatibility.key_value import key_value_parts
+from interpulse.rules.schema_compatibility.definitions import key_value_parts
 from interpulse.spark.schemas.avro_leaves import in_column
 from interpulse.spark.schemas.avro_reading import avro_decoder
 from interpulse.spark.schemas.bulk_decoders import BulkDecode, bulk_decoder

@@ -22,7 +22,7 @@ from interpulse.broker.live.registry import backlog_operations, upkeep
 from interpulse.model.broker_entry_metadata import INTERCEPTOR_CLASSES, BrokerEntryFields
 from interpulse.model.ids import EARLIEST
 from interpulse.model.names import TopicName
-from interpulse.model.policies.retention_policies import RetentionPolicies
+from interpulse.model.policies.policy_records import RetentionPolicies
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.entries import with_broker_metadata, without_broker_metadata
 

@@ -25,7 +25,7 @@ from interpulse.broker.live.dispatch.replay_reads import ReplayReads
 from interpulse.broker.live.dispatch.round_robin_selector import RoundRobinSelector
 from interpulse.broker.live.entry_metadata import waiting_in
 from interpulse.model.ids import Position
-from interpulse.rules.unacked import subscription_blocked
+from interpulse.rules.limits import subscription_blocked
 from interpulse.wire.ack_sets import words_of
 
 _new = tuple.__new__

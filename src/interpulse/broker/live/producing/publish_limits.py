@@ -12,7 +12,7 @@ from interpulse.broker.live.dispatch.dispatch_limits import PAUSE_MS_MIN, RateLi
 from interpulse.broker.live.entry_metadata import message_metadata_of
 from interpulse.model.errors import MetadataError, NotAllowed
 from interpulse.model.names import TopicName
-from interpulse.model.policies.messaging_policies import PublishRate
+from interpulse.model.policies.policy_records import PublishRate
 
 
 class PublishLimits:

@@ -42,7 +42,7 @@ from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.topics import Requester
 from interpulse.storage.api import Change, Delete, Log, LogListener, LogNotFound, LogStore, MetadataStore
 from interpulse.storage.cas import advance_counter
-from interpulse.storage.cursors.cursor_store import CursorStore, RecordedCursors, read_cursor_names
+from interpulse.storage.cursors import CursorStore, RecordedCursors, read_cursor_names
 
 
 class TopicOwnership(Protocol):

@@ -49,7 +49,7 @@ from interpulse.model.errors import (
 from interpulse.model.ids import MessageId, Position
 from interpulse.model.names import TopicName
 from interpulse.storage.api import FenceCause, Log, LogFenced, MetadataFull, StorageFull
-from interpulse.storage.cursors.cursor_records import COMPACTION_CURSOR, DEDUPLICATION_CURSOR
+from interpulse.storage.cursors import COMPACTION_CURSOR, DEDUPLICATION_CURSOR
 
 log = logging.getLogger(__name__)
 

@@ -20,7 +20,7 @@ from interpulse.broker.rest.metrics.metrics_buckets import WriteFamilies, wait_b
 from interpulse.broker.rest.metrics.metrics_limits import QUOTA_TYPES, write_limits
 from interpulse.model.topics import SubscriptionMeasure, TopicMeasure
 from interpulse.serving.exposition import Exposition, Kind, labelled
-from interpulse.storage.meters.write_meter import WrittenEntries
+from interpulse.storage.meters import WrittenEntries
 
 SERIES_OWNERS_MAX: Final = 20_000
 """Topics and subscriptions that are shown one by one; a page of more takes seconds to make."""

@@ -11,7 +11,7 @@ from typing import Final
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.model.errors import AuthorizationError, NotAllowed, NotFound, NotSupported, PulsarError
 from interpulse.model.names import NamespaceName, TopicName
-from interpulse.model.policies.messaging_policies import DispatchRate
+from interpulse.model.policies.policy_records import DispatchRate
 from interpulse.spark.reading.throttle import Rate
 
 log = logging.getLogger(__name__)

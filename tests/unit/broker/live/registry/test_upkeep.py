@@ -9,7 +9,7 @@ import pytest
 from interpulse.broker.live.api import InitialPosition, TopicSettings
 from interpulse.broker.live.registry import backlog_operations, upkeep
 from interpulse.model.names import TopicName
-from interpulse.model.policies.retention_policies import RetentionPolicies
+from interpulse.model.policies.policy_records import RetentionPolicies
 
 MINUTE_MS = 60_000
 

@@ -9,7 +9,7 @@ import pytest
 
 from interpulse.model.errors import ServiceNotReady
 from interpulse.storage.api import FenceCause, LogFenced
-from interpulse.storage.cursors.cursor_records import CursorRecord
+from interpulse.storage.cursors import CursorRecord
 from tests.support.waiting import eventually
 
 

@@ -11,7 +11,7 @@ from interpulse.broker.live.api import LastMessage, SubType, TopicSettings
 from interpulse.broker.live.registry import backlog_operations, upkeep
 from interpulse.model.errors import MetadataError, NotFound, PersistenceError, ServiceNotReady, TopicTerminated
 from interpulse.model.ids import EARLIEST, Position
-from interpulse.model.policies.retention_policies import RetentionPolicies
+from interpulse.model.policies.policy_records import RetentionPolicies
 
 
 async def test_failed_log_then_waiting_publishes_are_refused_and_all_clients_sent_away(

@@ -6,7 +6,7 @@ import pytest
 
 from interpulse.model.errors import AuthorizationError, NotAllowed, NotConnected, NotSupported, TopicNotFound
 from interpulse.model.names import TopicName
-from interpulse.model.policies.messaging_policies import DispatchRate
+from interpulse.model.policies.policy_records import DispatchRate
 from interpulse.spark.job.routes.dispatch_rates import DispatchRates
 from interpulse.spark.reading.throttle import Rate
 

@@ -1,13 +1,89 @@
-"""The write latency and the size of entries, per log and period, in the buckets of Pulsar's metrics."""
+"""Counts and latencies of reads and writes, in the buckets of Pulsar's metrics."""
 
 from __future__ import annotations
 
 import time
+from bisect import bisect_left
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from operator import add
 from typing import Final
 
-from interpulse.storage.meters.histogram import Histogram
+
+class Histogram:
+    """The number of values per bucket; the last bucket holds the values above all bounds."""
+
+    __slots__ = ("bounds", "counts", "sum")
+
+    def __init__(self, bounds: Sequence[float]) -> None:
+        self.bounds = bounds
+        self.counts = [0] * (len(bounds) + 1)
+        self.sum = 0.0
+
+    @property
+    def count(self) -> int:
+        """The number of values."""
+        return sum(self.counts)
+
+    def add(self, value: float, times: int = 1) -> None:
+        self.counts[bisect_left(self.bounds, value)] += times
+        self.sum += value * times
+
+    def merge(self, other: Histogram) -> None:
+        """Add the values of a histogram with the same bounds."""
+        self.counts = list(map(add, self.counts, other.counts))
+        self.sum += other.sum
+
+    def add_all(self, values: Sequence[float], total: float) -> None:
+        """Add at least one value; ``total`` is the sum of the values."""
+        self.sum += total
+        first, last = bisect_left(self.bounds, min(values)), bisect_left(self.bounds, max(values))
+        if first == last:  # usually the values are of similar size
+            self.counts[first] += len(values)
+            return
+        for index, times in Counter(map(partial(bisect_left, self.bounds), values)).items():
+            self.counts[index] += times
+
+
+OPERATION_MS: Final = (1.0, 3.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0, 2000.0, 5000.0)
+OPERATIONS: Final = ("get", "put", "del")
+
+
+class MetadataMeter:
+    """Counts since the start. Each key that is read, set or removed is one operation with the latency of its call."""
+
+    def __init__(self) -> None:
+        self.succeeded = {operation: Histogram(OPERATION_MS) for operation in OPERATIONS}
+        self.failed = {operation: Histogram(OPERATION_MS) for operation in OPERATIONS}
+        self.put_bytes = 0
+
+    @contextmanager
+    def reading(self, keys: int) -> Iterator[None]:
+        """Measure a read of ``keys`` values from the store. Values from memory are not counted."""
+        began = time.perf_counter()
+        counted = self.failed
+        try:
+            yield
+            counted = self.succeeded
+        finally:
+            counted["get"].add((time.perf_counter() - began) * 1000, keys)
+
+    @contextmanager
+    def committing(self, put_sizes: Sequence[int], deleted: int) -> Iterator[None]:
+        """Measure a commit that sets values of these sizes and removes ``deleted`` keys; errors count as failed."""
+        began = time.perf_counter()
+        counted = self.failed
+        try:
+            yield
+            counted = self.succeeded
+            self.put_bytes += sum(put_sizes)
+        finally:
+            ms = (time.perf_counter() - began) * 1000
+            counted["put"].add(ms, len(put_sizes))
+            counted["del"].add(ms, deleted)
+
 
 WAIT_MS: Final = (0.5, 1, 5, 10, 20, 50, 100, 200, 1000)
 ENTRY_BYTES: Final = (128, 512, 1024, 2048, 4096, 16_384, 102_400, 1_048_576)

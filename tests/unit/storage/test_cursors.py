@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from interpulse.model.ids import Position
-from interpulse.storage.cursors.cursor_records import CursorRecord
-from interpulse.storage.cursors.merged import is_continued, merged
+from interpulse.storage.cursors import CursorRecord, is_continued, merged
 
 
 def at(ledger: int, entry: int, *ranges: tuple[int, int, int], **more: Any) -> CursorRecord:

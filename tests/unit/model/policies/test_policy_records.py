@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from interpulse.model.policies.messaging_policies import (
+from interpulse.model.policies.policy_records import (
     BacklogQuota,
     DelayedDelivery,
     DispatchRate,

@@ -7,18 +7,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interpulse.storage.bookkeeper import bookkeeper_pb2 as pb
-from interpulse.storage.bookkeeper.bookie_addresses import Address, registered_address
 from interpulse.storage.bookkeeper.errors import LedgerUnusable
-from interpulse.storage.bookkeeper.ledger_metadata import (
+from interpulse.storage.bookkeeper.packets import DigestType
+from interpulse.storage.bookkeeper.records import (
+    Address,
     LedgerMetadata,
     LedgerState,
     Quorum,
     Segment,
     decode_metadata,
     encode_metadata,
+    id_of,
+    path_of,
+    registered_address,
 )
-from interpulse.storage.bookkeeper.ledger_paths import id_of, path_of
-from interpulse.storage.bookkeeper.packets import DigestType
 from tests.unit.storage.bookkeeper.recorded import RECORDED
 
 WRITTEN = {each["path"]: bytes.fromhex(each["hex"]) for each in RECORDED["ledger_metadata"] if "/L" in each["path"]}

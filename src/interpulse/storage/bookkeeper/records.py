@@ -1,4 +1,4 @@
-"""The metadata of a ledger in ZooKeeper: its bookies, its digest, and its end.
+"""The records of BookKeeper in ZooKeeper: ledgers, their paths and purposes, and the addresses of bookies.
 
 Values are immutable. A changed record keeps the fields of newer versions.
 """
@@ -6,7 +6,7 @@ Values are immutable. A changed record keeps the fields of newer versions.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from itertools import pairwise
@@ -14,9 +14,13 @@ from typing import Final, NamedTuple
 
 from google.protobuf.message import DecodeError
 
+from interpulse.model.names import decode_local_name
+from interpulse.model.policies.policy_records import Persistence
 from interpulse.storage.bookkeeper import bookkeeper_pb2 as pb
 from interpulse.storage.bookkeeper.errors import LedgerUnusable
 from interpulse.storage.bookkeeper.packets import DigestType
+from interpulse.storage.logs.journal import LedgerPurpose, LedgerUse
+from interpulse.wire.pulsar_api_pb2 import MessageIdData
 
 NO_ENTRY_YET: Final = -1
 
@@ -221,3 +225,128 @@ def _read_varint(raw: bytes, at: int) -> tuple[int, int]:
         if octet < 0x80:
             return at + count + 1, number
     return at, -1
+
+
+LEDGERS: Final = "/ledgers"
+AVAILABLE: Final = f"{LEDGERS}/available"
+READ_ONLY: Final = f"{AVAILABLE}/readonly"
+LAYOUT: Final = f"{LEDGERS}/LAYOUT"
+ID_PREFIX: Final = f"{LEDGERS}/idgen/ID-"
+
+LEDGER_ID_MAX: Final = 2**31 - 2
+"""Greater ids come from another counter and have longer paths. Such ledgers are read, but not created."""
+
+_SHORT: Final = (2, 4, 4)
+_LONG: Final = (3, 4, 4, 4, 4)
+
+
+def path_of(ledger_id: int) -> str:
+    """Return the path of a ledger's metadata."""
+    widths = _SHORT if ledger_id <= LEDGER_ID_MAX else _LONG
+    digits = f"{ledger_id:0{sum(widths)}d}"
+    parts = []
+    for width in widths:
+        parts.append(digits[:width])
+        digits = digits[width:]
+    return "/".join((LEDGERS, *parts[:-1], f"L{parts[-1]}"))
+
+
+def id_of(path: str) -> int | None:
+    """Return the ledger with metadata at this path, None for other paths."""
+    front, _, last = path.removeprefix(f"{LEDGERS}/").rpartition("/L")
+    digits = front.replace("/", "") + last
+    if not (digits.isascii() and digits.isdecimal()):
+        return None
+    return int(digits) if path_of(int(digits)) == path else None
+
+
+_FOR_ALL: Final = {"application": b"pulsar"}
+
+
+async def _no_policy(log: str) -> Persistence | None:
+    return None
+
+
+class LogQuorums:
+    """The quorum of a log: that of its policies, or the default.
+
+    Existing ledgers keep the quorum with which they were created.
+    """
+
+    def __init__(self, default: Quorum) -> None:
+        self.default = default
+        self._policy: Callable[[str], Awaitable[Persistence | None]] = _no_policy
+
+    def follow(self, policy: Callable[[str], Awaitable[Persistence | None]]) -> None:
+        """Ask ``policy`` for each new ledger. If it raises, the ledger is not created."""
+        self._policy = policy
+
+    async def of(self, log: str) -> Quorum:
+        """Return the quorum for the next ledger of a log. Impossible policies count as the default."""
+        policy = await self._policy(log)
+        if policy is None:
+            return self.default
+        quorum = Quorum(policy.ensemble, policy.write_quorum, policy.ack_quorum)
+        return quorum if quorum.possible else self.default
+
+
+def custom_metadata(log: str, purpose: LedgerPurpose) -> Mapping[str, bytes]:
+    """Return the custom metadata of a ledger, in Pulsar's words.
+
+    Source: docs/reference/cluster-protocol.md#ledger-metadata.
+    """
+    if purpose.use is LedgerUse.TOPIC:
+        return {"component": b"managed-ledger", "pulsar/managed-ledger": log.encode(), **_FOR_ALL}
+    horizon = purpose.horizon
+    upto = (
+        b""
+        if horizon is None
+        else MessageIdData(ledgerId=horizon.ledger, entryId=horizon.entry, batch_size=0).SerializeToString()
+    )
+    return {
+        "component": b"compacted-ledger",
+        "pulsar/compactedTopic": _topic(log).encode(),
+        "pulsar/compactedTo": upto,
+        **_FOR_ALL,
+    }
+
+
+def _topic(log: str) -> str:
+    tenant, namespace, domain, local_name = log.split("/")
+    return f"{domain}://{tenant}/{namespace}/{decode_local_name(local_name)}"
+
+
+def digest_for(purpose: LedgerPurpose) -> DigestType | None:
+    """Return the digest that readers of such a ledger expect, None for the digest of all other ledgers."""
+    return DigestType.CRC32 if purpose.use is LedgerUse.COMPACTED else None
+
+
+_PROTOCOL = "bookie-rpc"
+
+
+class Address(NamedTuple):
+    """Host and port of a bookie."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+
+def registered_address(bookie_id: str, value: bytes) -> Address | None:
+    """Return the address in a registered value. Older bookies register none; their id is the address."""
+    try:
+        endpoints = pb.BookieServiceInfoFormat.FromString(value).endpoints
+    except DecodeError:
+        return parse_address(bookie_id)
+    for endpoint in endpoints:
+        if endpoint.protocol == _PROTOCOL:
+            return Address(endpoint.host, endpoint.port)
+    return parse_address(bookie_id)
+
+
+def parse_address(bookie_id: str) -> Address | None:
+    """Return the address that a bookie's id is, None if the id is another kind of name."""
+    host, _, port = bookie_id.rpartition(":")
+    return Address(host, int(port)) if host and port.isascii() and port.isdecimal() and int(port) < 65536 else None

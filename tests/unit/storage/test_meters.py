@@ -1,11 +1,46 @@
-"""Waits and sizes of written entries, per period."""
+"""Values in buckets."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from interpulse.storage.meters.write_meter import WriteMeter, WrittenEntries
+from interpulse.storage.api import CommitConflict, Delete, Put
+from interpulse.storage.metadata.sqlite import SqliteMetadataStore
+from interpulse.storage.meters import ENTRY_BYTES, WAIT_MS, Histogram, MetadataMeter, WriteMeter, WrittenEntries
 from tests.support.fake_clock import FakeClock
+
+
+@pytest.mark.parametrize("bounds", [WAIT_MS, ENTRY_BYTES])
+def test_value_on_a_bound_belongs_below_it(bounds: tuple[float, ...]) -> None:
+    histogram = Histogram(bounds)
+    for bound in bounds:
+        histogram.add(bound)
+    assert histogram.counts == [1] * len(bounds) + [0]
+    histogram.add(bounds[-1] + 1, 3)
+    assert histogram.counts[-1] == 3
+    assert histogram.sum == sum(bounds) + 3 * (bounds[-1] + 1)
+
+
+def counts(meter: MetadataMeter) -> dict[str, tuple[int, int]]:
+    return {each: (meter.succeeded[each].count, meter.failed[each].count) for each in ("get", "put", "del")}
+
+
+async def test_each_read_key_is_an_operation_unless_cached(tmp_path: Path) -> None:
+    store = await SqliteMetadataStore.open(tmp_path / "metadata.sqlite")
+    try:
+        await store.commit([Put("/a", b"12345"), Put("/b", b"1"), Delete("/c")])
+        assert (counts(store.meter), store.meter.put_bytes) == ({"get": (0, 0), "put": (2, 0), "del": (1, 0)}, 6)
+        with pytest.raises(CommitConflict):
+            await store.commit([Put("/a", b"12345"), Delete("/b")], {"/a": None})
+        assert (counts(store.meter), store.meter.put_bytes) == ({"get": (0, 0), "put": (2, 1), "del": (1, 1)}, 6)
+        before = store.meter.succeeded["get"].count
+        await store.get_many(["/d", "/e"])
+        await store.get("/d")
+        assert store.meter.succeeded["get"].count == before + 2
+    finally:
+        await store.close()
 
 
 @pytest.fixture
@@ -33,30 +68,30 @@ def test_entries_are_counted_one_by_one_and_wait_as_long_as_the_first(watch: Fak
     assert list(meter.latest_waits_ms) == [pytest.approx(3.1), 2000.0]
 
 
-def counts(meter: WriteMeter, log: str = "t") -> int | None:
+def counts_of_write_meter(meter: WriteMeter, log: str = "t") -> int | None:
     written = meter.written_of(log)
     return None if written is None else written.sizes.count
 
 
 def test_period_is_reported_once_it_is_over_for_one_period(watch: FakeClock, meter: WriteMeter) -> None:
-    assert counts(meter) is None
+    assert counts_of_write_meter(meter) is None
     meter.wrote("t", [b"x"], 1, 0.0)
     watch.now += 59
-    assert (counts(meter), counts(meter, "other")) == (0, None)
+    assert (counts_of_write_meter(meter), counts_of_write_meter(meter, "other")) == (0, None)
     watch.now += 1
-    assert counts(meter) == 1
+    assert counts_of_write_meter(meter) == 1
     watch.now += 60
-    assert counts(meter) is None
+    assert counts_of_write_meter(meter) is None
 
 
 def test_period_that_ended_long_ago_is_not_reported_as_the_last_one(watch: FakeClock, meter: WriteMeter) -> None:
     meter.wrote("t", [b"x"], 1, 0.0)
     watch.now += 150
-    assert counts(meter) is None
+    assert counts_of_write_meter(meter) is None
     watch.now += 29  # periods keep their rhythm
     meter.wrote("t", [b"x"], 1, 0.0)
     watch.now += 1
-    assert counts(meter) == 1
+    assert counts_of_write_meter(meter) == 1
 
 
 def test_reads_are_reported_as_a_rate_of_the_last_period(watch: FakeClock, meter: WriteMeter) -> None:

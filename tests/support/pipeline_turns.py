@@ -29,8 +29,8 @@ from interpulse.spark.job.pipeline_config import (
 from interpulse.spark.job.source_backlog import cursor_position, entries_after
 from interpulse.spark.job.start import parse_start
 from interpulse.spark.topic_map import TopicMap, parse_topic_map
+from interpulse.spark.writing.broker_target import BrokerTarget, last_position
 from interpulse.spark.writing.lane_writer import LaneWriter
-from interpulse.spark.writing.target.broker_target import BrokerTarget, last_position
 from tests.support.waiting import SECONDS_MAX, eventually
 
 TOPIC = TopicName.parse("persistent://public/default/flights")

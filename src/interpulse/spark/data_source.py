@@ -16,8 +16,7 @@ from pyspark.sql.datasource import (
     DataSourceWriter,
 )
 
-from interpulse.spark.processes.tracebacks import strip_traceback
-from interpulse.spark.processes.workers import configure_worker, settle_memory
+from interpulse.spark.processes.workers import configure_worker, settle_memory, strip_traceback
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -7,15 +7,14 @@ into columns. Evaluation plans the read and returns Arrow batches as they arrive
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.udtf import AnalyzeArgument, AnalyzeResult, UserDefinedTableFunction
 from pyspark.util import PythonEvalType
 
-from interpulse.spark.options.option import OptionError, Purpose
-from interpulse.spark.processes.tracebacks import strip_traceback, strip_traceback_while_reading
-from interpulse.spark.processes.workers import configure_worker
+from interpulse.spark.options.option import OptionError, Purpose, options_of
+from interpulse.spark.processes.workers import configure_worker, strip_traceback, strip_traceback_while_reading
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -68,7 +67,7 @@ class ReadPulsar:
         """Yield the rows. The arguments are those of the analysis."""
         from interpulse.spark.reading.batch_plan import plan_batch
         from interpulse.spark.reading.fetch import fetch_batches
-        from interpulse.spark.reading.ranges.narrowing import Narrowing
+        from interpulse.spark.reading.narrowing import Narrowing
         from interpulse.spark.reading.read_columns import columns_of_query
         from interpulse.spark.reading.read_options import parse_read_options
         from interpulse.spark.reading.source_view import BrokerSourceView
@@ -112,12 +111,8 @@ def options_of_arguments(arguments: tuple[AnalyzeArgument, ...], named: dict[str
 
 def _check_one_task(options: ReadOptions) -> None:
     """Refuse options that split a read or concern filters. Raises OptionError."""
-    idle = [
-        option.name
-        for item in fields(options)
-        if item.name in _OF_MANY_TASKS and getattr(options, item.name) != item.default
-        for option in item.metadata["options"].values()
-    ]
+    declared = options_of(type(options))
+    idle = [declared[key].name for key in _OF_MANY_TASKS if getattr(options, key) != declared[key].default]
     if idle:
         raise OptionError(
             f"{FUNCTION_NAME} reads with one task, and Spark passes it no filters: {', '.join(idle)} "

@@ -22,7 +22,7 @@ from interpulse.client.outages import Outages, ResolvedOutage
 from interpulse.client.portal import Portal
 from interpulse.client.session import Session
 from interpulse.client.transport.backoff import retry
-from interpulse.spark.options.access import Access
+from interpulse.spark.options.connection_options import Access
 from interpulse.spark.processes.workers import settle_memory
 from interpulse.wire.checksum import crc32c, crc32c_slowly
 

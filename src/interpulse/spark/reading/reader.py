@@ -21,14 +21,13 @@ from pyspark.sql.streaming.datasource import (
 
 from interpulse.model.numbers import LONG_MAX
 from interpulse.spark.offsets import StreamOffset, TopicRange, pack_ranges, ranges_between
-from interpulse.spark.processes.tracebacks import strip_traceback, strip_traceback_while_reading
-from interpulse.spark.processes.workers import settle_memory
+from interpulse.spark.processes.workers import settle_memory, strip_traceback, strip_traceback_while_reading
 from interpulse.spark.reading.batch_plan import plan_batch
+from interpulse.spark.reading.narrowing import Narrowing, narrowed_by
 from interpulse.spark.reading.planner import SourceView, StreamPlanner
-from interpulse.spark.reading.ranges.narrowing import Narrowing, narrowed_by
-from interpulse.spark.reading.ranges.splitting import SplitHints, split_ranges
 from interpulse.spark.reading.read_columns import ReadColumns
 from interpulse.spark.reading.read_options import ReadOptions
+from interpulse.spark.reading.splitting import SplitHints, split_ranges
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -1,7 +1,7 @@
 """The source cluster over the binary protocol, for the driver's planner. It never creates a topic.
 
 One consumer per topic-partition stays open (``source_cursor.py``). With few topics, all are asked at every poll. With
-many, idle ones are asked less and less (``backlog/poll_pace.py``), until the broker reports new messages by itself.
+many, idle ones are asked less and less (``PollPace``), until the broker reports new messages by itself.
 """
 
 from __future__ import annotations
@@ -24,13 +24,11 @@ from interpulse.model.names import TopicName
 from interpulse.model.numbers import LONG_MAX
 from interpulse.spark.options.connection_options import admin_client
 from interpulse.spark.processes.process_client import process_portal, session_for
-from interpulse.spark.reading.backlog.poll_pace import PollPace
+from interpulse.spark.reading.broker_searches import ledger_is_there, ledger_tables, positions_before
 from interpulse.spark.reading.planner import Beginning, Following, HeldBack, TopicEnd, WrittenBatch
-from interpulse.spark.reading.ranges.ledgers import ledger_is_there, ledger_tables
-from interpulse.spark.reading.ranges.splitting import Ledger
-from interpulse.spark.reading.ranges.time_search import positions_before
 from interpulse.spark.reading.read_options import SUBSCRIPTION, ReadOptions
-from interpulse.spark.reading.source_cursor import SourceCursor
+from interpulse.spark.reading.source_cursor import PollPace, SourceCursor
+from interpulse.spark.reading.splitting import Ledger
 from interpulse.spark.reading.throttle import Rate
 from interpulse.spark.reading.topic_selection import CONCURRENT_MAX, selected_topics
 from interpulse.spark.state_files import HELD_FILE, LAST_COMMIT_FILE, HeldRange, load_held, load_summaries

@@ -7,13 +7,16 @@ metadata is not parsed at all.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from pyspark.sql.types import StructType
 
-from interpulse.model.errors import NotSupported
+from interpulse.client.encryption.decryptor import Decryptor
+from interpulse.client.encryption.key_reader import CryptoKeyReader
+from interpulse.model.errors import CryptoError, NotSupported
 from interpulse.model.ids import Position
 from interpulse.model.names import TopicName
 from interpulse.spark.rows.columns import (
@@ -25,7 +28,6 @@ from interpulse.spark.rows.columns import (
     key_of_metadata,
     value_of,
 )
-from interpulse.spark.rows.decryption import Decryption
 from interpulse.spark.rows.message_block import VARYING_COLUMNS, MessageBlock, block_of, payloads_of, repeated
 from interpulse.spark.schemas.payload_decoder import Payload, PayloadRun
 from interpulse.wire.compression import decompress
@@ -304,3 +306,34 @@ def _plain_payload(whole: Message) -> bytes | memoryview:
     if metadata.compression:
         return decompress(metadata.compression, whole.payload, metadata.uncompressed_size)
     return whole.payload
+
+
+_log = logging.getLogger(__name__)
+
+
+class Decryption:
+    """Decryption of the entries of one task. ``action`` says what happens to entries that cannot be decrypted.
+
+    "fail" raises CryptoError, "discard" leaves them out, "consume" leaves them as they are. None means "fail" with a
+    ``key_reader``, else "consume".
+    """
+
+    def __init__(self, key_reader: CryptoKeyReader | None, action: str | None) -> None:
+        self._key_reader = key_reader
+        self._action = action or ("consume" if key_reader is None else "fail")
+        self._decryptors: dict[str, Decryptor] = {}
+
+    def admits(self, topic: str, position: Position, entry: ParsedEntry) -> bool:
+        """Decrypt the entry in place if possible. Return True if it becomes rows."""
+        decryptor = self._decryptors.get(topic)
+        if decryptor is None:
+            decryptor = self._decryptors[topic] = Decryptor(topic, self._key_reader)
+        problem = decryptor.open(entry)
+        if problem is None or self._action == "consume":
+            return True
+        if self._action == "discard":
+            _log.warning("encrypted entry discarded topic=%s position=%s error=%s", topic, position, problem)
+            return False
+        raise CryptoError(
+            f"entry {position}: {problem}; give encryptionPrivateKey, or cryptoFailureAction=discard or consume"
+        ) from problem

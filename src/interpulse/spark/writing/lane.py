@@ -13,13 +13,13 @@ from interpulse.model.ids import Position
 from interpulse.model.schemas import SchemaInfo
 from interpulse.spark.lanes import (
     NO_SEQUENCE,
+    LaneReport,
     LaneState,
     Opening,
     decide_opening,
     is_overrun,
     unpack_sequence,
 )
-from interpulse.spark.writing.lane_report import LaneReport
 from interpulse.wire.entries import ParsedEntry
 
 

@@ -17,6 +17,7 @@ from interpulse.replication.copy import SKIP_PASSED, EntryMarker, skip_reason
 from interpulse.spark.lanes import (
     NO_SEQUENCE,
     UNTOUCHED,
+    LaneReport,
     LaneState,
     PositionTooLarge,
     lane_key,
@@ -25,7 +26,6 @@ from interpulse.spark.lanes import (
 )
 from interpulse.spark.offsets import entries_between
 from interpulse.spark.writing.lane import Lane, LaneSender, Target
-from interpulse.spark.writing.lane_report import LaneReport
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.entries import build_entry
 

@@ -16,12 +16,11 @@ from interpulse.client.session import Session
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo
 from interpulse.replication.copy import SKIP_MARKER, renumber
-from interpulse.spark.lanes import UNTOUCHED
+from interpulse.spark.lanes import UNTOUCHED, LaneReport
 from interpulse.spark.processes.process_client import patiently
-from interpulse.spark.writing.lane_report import LaneReport
+from interpulse.spark.writing.broker_target import TargetSchemas
 from interpulse.spark.writing.sink_rows import OutgoingMessage, entry_rows
-from interpulse.spark.writing.target.target_schemas import TargetSchemas
-from interpulse.spark.writing.target.target_topics import TargetTopics, check_takes_entries
+from interpulse.spark.writing.target_topics import TargetTopics, check_takes_entries
 from interpulse.spark.writing.write_options import WriteOptions
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.entries import build_entry

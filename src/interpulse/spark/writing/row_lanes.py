@@ -20,6 +20,7 @@ from interpulse.model.schemas import SchemaInfo
 from interpulse.spark.lanes import (
     BATCH_ROWS_MAX,
     NO_SEQUENCE,
+    LaneReport,
     LaneState,
     StreamTask,
     batch_sequence,
@@ -28,7 +29,6 @@ from interpulse.spark.lanes import (
     topic_of_key,
 )
 from interpulse.spark.writing.lane import Lane, StoredEntry, Target
-from interpulse.spark.writing.lane_report import LaneReport
 from interpulse.spark.writing.sink_rows import OutgoingMessage, stored_messages
 from interpulse.spark.writing.write_options import WriteOptions
 

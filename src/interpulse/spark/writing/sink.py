@@ -9,19 +9,16 @@ from typing import TYPE_CHECKING, Final, Protocol
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.client.session import Session
 from interpulse.model.schemas import SchemaType
-from interpulse.spark.lanes import LaneState, StreamTask, sink_lane_name
+from interpulse.spark.lanes import LaneReport, LaneState, StreamTask, sink_lane_name
 from interpulse.spark.options.connection_options import admin_client
 from interpulse.spark.processes.process_client import Patience, process_portal, relaxed_collector, session_for
-from interpulse.spark.writing.lane_report import LaneReport
+from interpulse.spark.writing.broker_target import BrokerTarget, TargetSchemas
 from interpulse.spark.writing.lane_writer import LaneWriter
-from interpulse.spark.writing.message_writer import MessageWriter
+from interpulse.spark.writing.message_writer import MessageWriter, RowEncoders
 from interpulse.spark.writing.publishing_writer import PlainPublishers, PublishingWriter
-from interpulse.spark.writing.row_encoders import RowEncoders
 from interpulse.spark.writing.row_lanes import RowLanes
 from interpulse.spark.writing.sink_rows import entry_rows
-from interpulse.spark.writing.target.broker_target import BrokerTarget
-from interpulse.spark.writing.target.target_schemas import TargetSchemas
-from interpulse.spark.writing.target.target_topics import TargetTopics
+from interpulse.spark.writing.target_topics import TargetTopics
 from interpulse.spark.writing.write_options import WriteOptions
 
 if TYPE_CHECKING:

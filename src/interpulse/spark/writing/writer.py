@@ -17,12 +17,10 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from interpulse.client.outages import ResolvedOutage, remedy_for
 from interpulse.clock import now_ms
 from interpulse.model.clusters import shown_address
-from interpulse.spark.lanes import LaneState, StreamTask
+from interpulse.spark.lanes import LaneReport, LaneState, StreamTask
 from interpulse.spark.options.option import OptionError
-from interpulse.spark.processes.tracebacks import strip_traceback
-from interpulse.spark.state_files import LaneFiles
-from interpulse.spark.writing.lane_report import LaneReport
-from interpulse.spark.writing.lane_states import LaneStates, read_lane_states
+from interpulse.spark.processes.workers import strip_traceback
+from interpulse.spark.state_files import LaneFiles, LaneStates, read_lane_states
 from interpulse.spark.writing.write_options import WriteOptions
 
 if TYPE_CHECKING:

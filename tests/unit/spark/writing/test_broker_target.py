@@ -1,5 +1,7 @@
 """What a task does at the cluster it writes to."""
 
+from __future__ import annotations
+
 import contextlib
 from types import SimpleNamespace
 
@@ -8,7 +10,7 @@ import pytest
 from interpulse.client.producing.entry_sender import EntrySender
 from interpulse.model.errors import AuthorizationError, NotAllowed
 from interpulse.model.names import TopicName
-from interpulse.spark.writing.target.broker_target import BrokerTarget
+from interpulse.spark.writing.broker_target import BrokerTarget
 
 
 class Admin:
@@ -45,7 +47,7 @@ async def test_lane_that_is_not_taken_gives_the_name_back(monkeypatch, answer, r
     monkeypatch.setattr(EntrySender, "open", lambda sender: note(sender, "opened"))
     monkeypatch.setattr(EntrySender, "close", lambda sender: note(sender, "closed"))
     monkeypatch.setattr(EntrySender, "topic", TopicName.parse("t"))
-    monkeypatch.setattr("interpulse.spark.writing.target.broker_target.check_takes_entries", takes_entries)
+    monkeypatch.setattr("interpulse.spark.writing.broker_target.check_takes_entries", takes_entries)
     target = BrokerTarget(
         SimpleNamespace(outages=None),  # type: ignore[arg-type]
         window_bytes=1,

@@ -1,4 +1,4 @@
-"""Ledgers of topic-partitions: their tables at the admin API, and a check that one still exists."""
+"""Searches on the source cluster: tables of ledgers, a ledger that still exists, positions by time."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from typing import Any, Final
 
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.client.consuming.entry_reader import EntryReader
+from interpulse.client.consuming.reader import Reader, ReaderConfig
 from interpulse.client.session import Session
 from interpulse.model.errors import DataLoss
 from interpulse.model.ids import Position
 from interpulse.model.names import TopicName
-from interpulse.spark.reading.ranges.splitting import Ledger
+from interpulse.spark.reading.splitting import Ledger
 
-_CONCURRENT_MAX: Final = 16
+_REQUESTS_MAX: Final = 16
+_SEARCHES_MAX: Final = 64
 
 
 async def ledger_tables(admin: AdminClient, topics: Iterable[str]) -> dict[str, list[Ledger]]:
@@ -22,7 +24,7 @@ async def ledger_tables(admin: AdminClient, topics: Iterable[str]) -> dict[str, 
     partitions: dict[str, list[str]] = {}
     for name in topics:
         partitions.setdefault(str(TopicName.parse(name).base), []).append(name)
-    slots = asyncio.Semaphore(_CONCURRENT_MAX)
+    slots = asyncio.Semaphore(_REQUESTS_MAX)
 
     async def ask(base: str, names: list[str]) -> dict[str, list[Ledger]]:
         async with slots:
@@ -65,3 +67,41 @@ async def ledger_is_there(session: Session, topic: TopicName, ledger: int, *, up
         except DataLoss:
             return False  # nothing is there at all
     return bool(batch) and batch[0].position.ledger == ledger
+
+
+async def positions_before(
+    session: Session, times: Mapping[str, int], *, prefix: str, read_compacted: bool = False
+) -> dict[str, Position]:
+    """Return the position before the first message published at or after a time (ms since 1970), by topic-partition.
+
+    Topic-partitions without such a message are left out. The broker searches, as when a consumer seeks by time.
+    """
+    slots = asyncio.Semaphore(_SEARCHES_MAX)
+
+    async def search(name: str, time_ms: int) -> Position | None:
+        async with slots:
+            return await _before(session, TopicName.parse(name), time_ms, prefix, read_compacted)
+
+    positions = await asyncio.gather(*(search(name, time_ms) for name, time_ms in times.items()))
+    return {name: position for name, position in zip(times, positions, strict=True) if position is not None}
+
+
+async def _before(
+    session: Session, topic: TopicName, time_ms: int, prefix: str, read_compacted: bool
+) -> Position | None:
+    config = ReaderConfig(
+        force_topic_creation=False,
+        receiver_queue_size=1,
+        subscription_prefix=prefix,
+        read_compacted=read_compacted,
+        crypto_failure_action="consume",
+        auto_update_partitions=False,
+    )
+    async with Reader(session, [topic], config) as reader:
+        await reader.open()
+        await reader.seek(time_ms)
+        if not await reader.has_message_available():
+            return None
+        first = (await reader.read_next(session.config.operation_timeout_ms)).id
+    place = first.first_chunk or first.position
+    return Position(place.ledger, place.entry - 1)

@@ -1,12 +1,14 @@
 """A look at whether a ledger is still there."""
 
+from __future__ import annotations
+
 import pytest
 
 from interpulse.client.config import ClientConfig
 from interpulse.client.session import Session
 from interpulse.model.ids import Position
 from interpulse.model.numbers import LONG_MAX
-from interpulse.spark.reading.ranges.ledgers import ledger_is_there
+from interpulse.spark.reading.broker_searches import ledger_is_there
 from tests.unit.client.consuming.test_entry_reader import TOPIC, LogBroker, log_of
 
 

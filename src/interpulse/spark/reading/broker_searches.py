@@ -13,6 +13,8 @@ from interpulse.client.session import Session
 from interpulse.model.errors import DataLoss
 from interpulse.model.ids import Position
 from interpulse.model.names import TopicName
+from interpulse.spark.reading.planner import Following
+from interpulse.spark.reading.read_options import ReadOptions
 from interpulse.spark.reading.splitting import Ledger
 
 _REQUESTS_MAX: Final = 16
@@ -46,21 +48,24 @@ def _table(stats: Mapping[str, Any]) -> list[Ledger]:
     return ledgers
 
 
-async def ledger_is_there(session: Session, topic: TopicName, ledger: int, *, upto: Position, prefix: str) -> bool:
+async def entry_after(
+    session: Session, options: ReadOptions, topic: str, after: Position, upto: Position
+) -> tuple[Following | None, bool]:
+    """Return the first entry of ``(after, upto]``, if any, and True if the entry at ``after`` exists."""
+    async with _small_reader(session, options, topic, after, upto) as reader:
+        await reader.open()
+        batch = await reader.read_batch()
+        intact = reader.start_is_there
+        return (Following(batch[0].position, len(batch[0].raw), intact) if batch else None), intact
+
+
+async def ledger_is_there(session: Session, options: ReadOptions, topic: str, ledger: int, upto: Position) -> bool:
     """Return True if an entry of the ledger can be read, so that nothing in or behind it was trimmed.
 
     Brokers trim whole ledgers, the oldest first. ``upto`` is an entry behind the ledger, or in it, where the look ends.
+    Positions of earlier releases may lie beyond the end of their ledger, where no entry proves that it exists.
     """
-    reader = EntryReader(
-        session,
-        topic,
-        after=Position(ledger, -1),
-        upto=upto,
-        buffer_bytes=64 * 1024,
-        subscription_prefix=prefix,
-        poll_timeout_ms=session.config.operation_timeout_ms,
-    )
-    async with reader:
+    async with _small_reader(session, options, topic, Position(ledger, -1), upto) as reader:
         await reader.open()
         try:
             batch = await reader.read_batch()
@@ -69,39 +74,43 @@ async def ledger_is_there(session: Session, topic: TopicName, ledger: int, *, up
     return bool(batch) and batch[0].position.ledger == ledger
 
 
-async def positions_before(
-    session: Session, times: Mapping[str, int], *, prefix: str, read_compacted: bool = False
-) -> dict[str, Position]:
+def _small_reader(session: Session, options: ReadOptions, topic: str, after: Position, upto: Position) -> EntryReader:
+    return EntryReader(
+        session,
+        TopicName.parse(topic),
+        after=after,
+        upto=upto,
+        buffer_bytes=64 * 1024,
+        subscription_prefix=options.subscription_prefix,
+        poll_timeout_ms=session.config.operation_timeout_ms,
+        read_compacted=options.read_compacted,
+    )
+
+
+async def positions_before(session: Session, options: ReadOptions, times: Mapping[str, int]) -> dict[str, Position]:
     """Return the position before the first message published at or after a time (ms since 1970), by topic-partition.
 
     Topic-partitions without such a message are left out. The broker searches, as when a consumer seeks by time.
     """
     slots = asyncio.Semaphore(_SEARCHES_MAX)
-
-    async def search(name: str, time_ms: int) -> Position | None:
-        async with slots:
-            return await _before(session, TopicName.parse(name), time_ms, prefix, read_compacted)
-
-    positions = await asyncio.gather(*(search(name, time_ms) for name, time_ms in times.items()))
-    return {name: position for name, position in zip(times, positions, strict=True) if position is not None}
-
-
-async def _before(
-    session: Session, topic: TopicName, time_ms: int, prefix: str, read_compacted: bool
-) -> Position | None:
     config = ReaderConfig(
         force_topic_creation=False,
         receiver_queue_size=1,
-        subscription_prefix=prefix,
-        read_compacted=read_compacted,
+        subscription_prefix=options.subscription_prefix,
+        read_compacted=options.read_compacted,
         crypto_failure_action="consume",
         auto_update_partitions=False,
     )
-    async with Reader(session, [topic], config) as reader:
-        await reader.open()
-        await reader.seek(time_ms)
-        if not await reader.has_message_available():
-            return None
-        first = (await reader.read_next(session.config.operation_timeout_ms)).id
-    place = first.first_chunk or first.position
-    return Position(place.ledger, place.entry - 1)
+
+    async def search(topic: str, time_ms: int) -> Position | None:
+        async with slots, Reader(session, [TopicName.parse(topic)], config) as reader:
+            await reader.open()
+            await reader.seek(time_ms)
+            if not await reader.has_message_available():
+                return None
+            first = (await reader.read_next(session.config.operation_timeout_ms)).id
+        start = first.first_chunk or first.position
+        return Position(start.ledger, start.entry - 1)
+
+    positions = await asyncio.gather(*(search(topic, time_ms) for topic, time_ms in times.items()))
+    return {topic: position for topic, position in zip(times, positions, strict=True) if position is not None}

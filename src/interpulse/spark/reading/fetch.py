@@ -264,14 +264,7 @@ async def _read_range(
     loss = _possible_loss(item, count, first, start_is_there=reader.start_is_there)
     if loss is None:
         return
-    look = partial(
-        ledger_is_there,
-        session,
-        TopicName.parse(item.topic),
-        item.after.ledger,
-        upto=first or item.upto,
-        prefix=options.subscription_prefix,
-    )
+    look = partial(ledger_is_there, session, options, item.topic, item.after.ledger, first or item.upto)
     if not await patiently(session, look):
         _lost(options, loss)
 

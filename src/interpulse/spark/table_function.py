@@ -53,35 +53,21 @@ class ReadPulsar:
     @strip_traceback
     def analyze(*arguments: AnalyzeArgument, **named: AnalyzeArgument) -> AnalyzeResult:
         """Return the columns of the call. Raises OptionError and TopicNotFound."""
-        from interpulse.spark.reading.read_columns import schema_of_query
         from interpulse.spark.reading.read_options import parse_read_options
-        from interpulse.spark.reading.topic_selection import schemas_of_topics
+        from interpulse.spark.reading.reader import schema_of_read
 
         texts = options_of_arguments(arguments, named)
-        options = parse_read_options(texts, Purpose.BATCH_READ)
-        _check_one_task(options)
-        return _Call(schema_of_query(options, schemas_of_topics(options)), options=texts)
+        _check_one_task(parse_read_options(texts, Purpose.BATCH_READ))
+        return _Call(schema_of_read(texts), options=texts)
 
     @strip_traceback_while_reading
     def eval(self, *arguments: object, **named: object) -> Iterator[pa.RecordBatch]:
         """Yield the rows. The arguments are those of the analysis."""
-        from interpulse.spark.reading.batch_plan import plan_batch
-        from interpulse.spark.reading.fetch import fetch_batches
-        from interpulse.spark.reading.narrowing import Narrowing
-        from interpulse.spark.reading.read_columns import columns_of_query
-        from interpulse.spark.reading.read_options import parse_read_options
-        from interpulse.spark.reading.source_view import BrokerSourceView
-        from interpulse.spark.reading.topic_selection import schemas_of_topics
+        from interpulse.spark.reading.reader import batch_reader
 
-        options = parse_read_options(self._call.options, Purpose.BATCH_READ)
-        columns = columns_of_query(options, self._call.schema, schemas_of_topics(options))
-        view = BrokerSourceView(options)
-        try:
-            tasks = plan_batch(options, view, Narrowing())
-        finally:
-            view.close()
-        for ranges in tasks:
-            yield from fetch_batches(options, columns, ranges)
+        reader = batch_reader(self._call.options, self._call.schema)
+        for partition in reader.partitions():
+            yield from reader.read(partition)
 
 
 def options_of_arguments(arguments: tuple[AnalyzeArgument, ...], named: dict[str, AnalyzeArgument]) -> dict[str, str]:

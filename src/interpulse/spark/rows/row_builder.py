@@ -10,8 +10,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, Protocol
 
+import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from interpulse.client.encryption.decryptor import Decryptor
@@ -32,9 +33,6 @@ from interpulse.spark.rows.message_block import VARYING_COLUMNS, MessageBlock, b
 from interpulse.spark.schemas.payload_decoder import Payload, PayloadRun
 from interpulse.wire.compression import decompress
 from interpulse.wire.entries import ParsedEntry
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 class SourceEntry(Protocol):
@@ -71,8 +69,6 @@ class _Target:
         self.chunks.append(chunk)
 
     def take(self) -> pa.Array:
-        import pyarrow as pa
-
         if self.values or not self.chunks:
             self.add_chunk(_arrow_array([], self.type))
         chunks, self.chunks = self.chunks, []
@@ -242,8 +238,6 @@ class RowBuilder:
 
     def take(self) -> pa.RecordBatch:
         """Return the collected rows as one batch and start a new one."""
-        import pyarrow as pa
-
         if self._blocks:
             self._add_blocks()
         arrays = dict(self._decoder.arrays(self._payloads)) if self._decoder is not None else {}
@@ -286,8 +280,6 @@ def _payload_runs(blocks: Sequence[MessageBlock], payloads: pa.Array, *, with_ke
 
 
 def _arrow_array(values: list[Any], kind: pa.DataType) -> pa.Array:
-    import pyarrow as pa
-
     if pa.types.is_timestamp(kind):
         return pa.array(values, pa.int64()).cast(kind)
     return pa.array(values, kind)

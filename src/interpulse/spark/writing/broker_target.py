@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.client.consuming.entry_reader import EntryReader
@@ -18,45 +18,65 @@ from interpulse.model.errors import MetadataError, NotAllowed
 from interpulse.model.ids import EARLIEST, LATEST, Position
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo
-from interpulse.spark.lanes import LaneState, starting_lane
+from interpulse.spark.lanes import NO_SEQUENCE, LaneState, starting_lane
 from interpulse.spark.processes.process_client import patiently
 from interpulse.spark.topic_map import TopicMap
-from interpulse.spark.writing.lane import StoredEntry
 from interpulse.spark.writing.target_topics import TargetTopics, check_takes_entries, is_deduplicating
+from interpulse.spark.writing.write_options import WriteOptions
+from interpulse.wire.entries import ParsedEntry
 from interpulse.wire.ids import signed
 
 _TAIL: Final = 100
 """The entries to look back for the first one of an earlier attempt, if the topic does not de-duplicate."""
 
 
-class SenderLane:
-    """The producer of a lane. It sends entries and records their outcome."""
+class StoredEntry(NamedTuple):
+    """An entry of a lane that is stored on the target."""
+
+    sequence_id: int
+    position: Position
+    highest_id: int = NO_SEQUENCE
+    """The id of the last message of an entry that holds several with ids of their own."""
+    parsed: ParsedEntry | None = None
+
+
+class LaneSender:
+    """The named producer of a lane. It sends whole entries and records their outcome."""
 
     def __init__(
-        self,
-        sender: EntrySender,
-        *,
-        unproven_after: Position | None = None,
-        again: Callable[[], Awaitable[EntrySender]] | None = None,
-    ) -> None:
-        """Take a sender. ``again`` opens another sender of the same name, if ``unproven_after`` requires one."""
+        self, sender: EntrySender, reopen: Callable[[], Awaitable[EntrySender]], unproven_after: Position | None
+    ):
+        """Take a sender. ``reopen`` opens another one of the same name."""
         self._sender = sender
-        self._again = again
+        self._reopen = reopen
         self._receipts: list[asyncio.Future[Receipt]] = []
         self.unproven_after = unproven_after
+        """Start of a search for entries of an earlier attempt, until an entry has proven that the topic de-duplicates.
+
+        The broker may not have recorded such entries. None if the topic is known to de-duplicate.
+        """
         self.last_position: Position | None = None
+        """The position of the last entry with a receipt."""
         self.refused: list[int] = []
+        """Sequence ids that the broker answered with the position of a repeat."""
+
+    @property
+    def name(self) -> str:
+        return self._sender.name
 
     @property
     def last_sequence_id(self) -> int:
+        """Highest sequence id of the name at the broker when the producer was opened; -1 if none."""
         return self._sender.last_sequence_id
 
     @property
     def schema(self) -> SchemaInfo | None:
+        """Schema of the producer: that of the topic, unless another was requested."""
         return self._sender.schema
 
     @property
     def schema_version(self) -> bytes:
+        """The version of the schema at the broker, empty without one."""
         return self._sender.schema_version
 
     async def send(
@@ -68,6 +88,12 @@ class SenderLane:
         is_chunk: bool = False,
         highest_id: int | None = None,
     ) -> None:
+        """Send entries with the message count of each, waiting only for room. Raises what stopped the sender.
+
+        Several entries are no chunks. While :attr:`unproven_after` says that one has still to show that the topic
+        de-duplicates, entries come one by one. ``highest_id`` is that of the last message of a single entry that holds
+        several with ids of their own.
+        """
         assert self.unproven_after is None or len(entries) == 1, "entries of an unproven lane are sent one by one"
         highest = sequence_ids[-1] if highest_id is None else highest_id
         says_all = not is_chunk and highest == sequence_ids[-1]  # brokers take such in runs
@@ -79,15 +105,15 @@ class SenderLane:
 
     async def _prove(self, sent: int) -> None:
         """Open the producer again: a broker that de-duplicates has the sequence id. Raises NotAllowed."""
-        assert self._again is not None, "of an unproven lane"
         await self.drain()
         await self._sender.close()
-        self._sender = await self._again()
+        self._sender = await self._reopen()
         if self._sender.last_sequence_id < sent:
             raise _not_deduplicating(self._sender.topic)
         self.unproven_after = None
 
     async def drain(self) -> None:
+        """Wait for all receipts; raises what stopped the sender."""
         await self._sender.drain()
         receipts, self._receipts = self._receipts, []
         for future in receipts:
@@ -108,85 +134,88 @@ def _not_deduplicating(topic: TopicName) -> NotAllowed:
     )
 
 
+async def open_sender(session: Session, make: Callable[[], EntrySender]) -> EntrySender:
+    """Return an open sender, or wait while the cluster is away. ``make`` is called for every attempt."""
+
+    async def opened() -> EntrySender:
+        async with AsyncExitStack() as refused:
+            sender = await refused.enter_async_context(make())
+            await sender.open()
+            refused.pop_all()
+        return sender
+
+    return await patiently(session, opened)
+
+
 class BrokerTarget:
     """The target cluster of one task."""
 
     def __init__(
         self,
         session: Session,
+        options: WriteOptions,
         *,
-        window_bytes: int,
-        takeover_timeout_ms: int,
         source: Session | None = None,
         admin: AdminClient | None = None,
-        is_deduplicating: bool = False,
-        topic_map: TopicMap | None = None,
-        is_copying: bool = False,
         permit: Callable[[str, int], Awaitable[None]] | None = None,
     ) -> None:
-        """Set up the target.
+        """Set up the target. ``source`` is the cluster whose schemas the entries use.
 
-        ``admin`` shows if topics de-duplicate, unless that is known; without it the first entry proves it.
-        ``topic_map`` maps names of source topics to names here. ``is_copying``: entries are written as they were
-        published, so that topics which require encryption accept encrypted entries. ``permit`` is called with the
-        topic-partition and the sequence id of an entry before it is sent, and raises if it must not be sent.
+        ``admin`` shows if topics de-duplicate, unless ``assumeDeduplication`` decides it; without it the first entry
+        proves it. ``permit`` is called with the topic-partition and the sequence id of an entry before it is sent, and
+        raises if it must not be sent.
         """
-        self._admin = admin
         self._session = session
-        self._window_bytes = window_bytes
-        self._takeover_timeout_ms = takeover_timeout_ms
-        self._is_deduplicating = is_deduplicating
-        self._is_copying = is_copying
+        self._options = options
+        self._admin = admin
         self._permit = permit
-        self._map = topic_map or TopicMap()
-        self._schemas = TargetSchemas(session, source, self._map)
+        self._schemas = TargetSchemas(session, source, options.topic_map)
         self._producer_names: dict[str, str] = {}
         """The producer names of lanes, by their topic-partition."""
 
     async def open_lane(
         self, topic: str, producer_name: str, *, is_new: bool, schema: SchemaInfo | None = None
-    ) -> SenderLane:
+    ) -> LaneSender:
+        """Open a lane, waiting a while for another holder of the name to end. Raises ProducerBusy after that.
+
+        ``is_new`` means that the lane has no known state. Raises reasons against writing there exactly once.
+        """
         self._producer_names[topic] = producer_name
-        name = self._map.target(TopicName.parse(topic))
+        name = self._target_of(topic)
         if is_new:
             await check_takes_entries(TargetTopics(self._session), str(name))
-        has_to_show = is_new and not self._is_deduplicating
-
-        async def opened() -> EntrySender:
-            sender = EntrySender(
-                self._session,
-                name,
-                producer_name,
-                schema=schema,
-                schema_of_topic=schema is None,
-                window_entries=1000,
-                window_bytes=self._window_bytes,
-                takeover_timeout_ms=self._takeover_timeout_ms,
-                encrypted=self._is_copying,
-                permit=None if self._permit is None else partial(self._permit, topic),
-            )
-            async with AsyncExitStack() as refused:
-                await refused.enter_async_context(sender)
-                await sender.open()
-                refused.pop_all()
-            return sender
-
-        async def again() -> EntrySender:
-            return await patiently(self._session, opened)
-
+        make = partial(
+            EntrySender,
+            self._session,
+            name,
+            producer_name,
+            schema=schema,
+            schema_of_topic=schema is None,
+            window_entries=1000,
+            window_bytes=self._options.max_pending_bytes,
+            takeover_timeout_ms=self._options.takeover_timeout_ms,
+            encrypted=self._options.mode == "entry",  # entries are written as they were published
+            permit=None if self._permit is None else partial(self._permit, topic),
+        )
+        reopen = partial(open_sender, self._session, make)
         async with AsyncExitStack() as refused:  # an open sender holds the producer's name
-            sender = await refused.enter_async_context(await again())
+            sender = await refused.enter_async_context(await reopen())
             unproven_after = None
-            if has_to_show and self._admin is None:
-                end = await last_position(self._session, name)
-                unproven_after = Position(end.ledger, max(-1, end.entry - _TAIL))
-            elif has_to_show and self._admin is not None and not await is_deduplicating(self._admin, str(name)):
-                raise _not_deduplicating(sender.topic)
+            if is_new and not self._options.assume_deduplication:
+                if self._admin is None:
+                    end = await last_position(self._session, name)
+                    unproven_after = Position(end.ledger, max(-1, end.entry - _TAIL))
+                elif not await is_deduplicating(self._admin, str(name)):
+                    raise _not_deduplicating(sender.topic)
             refused.pop_all()
-        return SenderLane(sender, unproven_after=unproven_after, again=again)
+        return LaneSender(sender, reopen, unproven_after)
+
+    def _target_of(self, topic: str) -> TopicName:
+        return self._options.topic_map.target(TopicName.parse(topic))
 
     async def read_back(self, topic: str, after: Position, producer_name: str) -> AsyncIterator[StoredEntry]:
-        name = self._map.target(TopicName.parse(topic))
+        """Yield the entries stored under a name behind a position."""
+        name = self._target_of(topic)
         end = await last_position(self._session, name)
         if end.entry < 0 or end == after:
             return
@@ -210,6 +239,7 @@ class BrokerTarget:
                         yield StoredEntry(first, entry.position, max(first, highest), entry.parsed)
 
     async def schema_version(self, topic: str, version: bytes) -> bytes | None:
+        """Return the version on the target for one of the source; None: the entry is written without one."""
         name = self._producer_names.get(topic)
         return await patiently(self._session, lambda: self._schemas.version(topic, version, producer_name=name))
 
@@ -239,13 +269,13 @@ async def lane_start(session: Session, topic: str, producer_name: str, *, takeov
 class TargetSchemas:
     """Registers each schema on the target for its first entry, and caches the target's version."""
 
-    def __init__(self, target: Session, source: Session | None, topic_map: TopicMap | None = None) -> None:
+    def __init__(self, target: Session, source: Session | None, topic_map: TopicMap) -> None:
         """Set the clusters. Without a source, versions have no meaning here, so entries are written without one.
 
         ``topic_map`` maps names of source topics to names on the target.
         """
         self._target = target
-        self._map = topic_map or TopicMap()
+        self._map = topic_map
         self._source = source
         self._versions: dict[tuple[TopicName, bytes], bytes] = {}
 

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from interpulse.spark.arrow_frames import map_in_arrow
 from interpulse.spark.rows.columns import ENTRY_WRITE_COLUMNS
-from interpulse.spark.session import file_url
+from interpulse.spark.session import OnProgress, file_url, task_progress
 from interpulse.spark.state_files import write_atomically
-from interpulse.spark.task_progress import OnProgress, task_progress
 from interpulse.spark.verify.comparisons import CONTENT, Comparison, TopicPair, VerifyError
 from interpulse.spark.verify.digests import DIGEST_COLUMNS, ContentDigests, PositionDigests
 from interpulse.spark.verify.findings import FINDING_COLUMNS, Findings

@@ -10,7 +10,7 @@ from interpulse.client.session import Session
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.model.names import TopicName
 from interpulse.replication.copy import source_positions
-from interpulse.spark.writing.target.broker_target import last_position
+from interpulse.spark.writing.broker_target import last_position
 from interpulse.wire import pulsar_api_pb2 as pb
 
 _TAILS: Final = (100, 10_000, None)

@@ -45,8 +45,8 @@ from interpulse.spark.job.start import Begin, first_message
 from interpulse.spark.lanes import LaneState
 from interpulse.spark.reading.throttle import Rate
 from interpulse.spark.state_files import write_atomically
-from interpulse.spark.writing.target.broker_target import lane_start
-from interpulse.spark.writing.target.target_topics import check_deduplicating, ensure_deduplication
+from interpulse.spark.writing.broker_target import lane_start
+from interpulse.spark.writing.target_topics import check_deduplicating, ensure_deduplication
 from interpulse.wire.commands.cursor_promise import REPLICATION_CURSORS
 
 _HELD_FIRST_S: Final = 0.1

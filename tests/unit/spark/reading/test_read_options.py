@@ -1,10 +1,11 @@
-"""Which topics the options of a read name, whether they exist or not."""
+"""Topics that the options of a read name, existing or not."""
+
+from __future__ import annotations
 
 import pytest
 
 from interpulse.spark.options.option import Purpose
 from interpulse.spark.reading.read_options import parse_read_options
-from interpulse.spark.reading.selected_names import is_named
 
 
 @pytest.mark.parametrize(
@@ -23,5 +24,5 @@ from interpulse.spark.reading.selected_names import is_named
 )
 def test_topic_is_named(options, named, others):
     parsed = parse_read_options({"service.url": "pulsar://x:1", **options}, Purpose.STREAM_READ)
-    assert [name for name in named if not is_named(parsed, name)] == []
-    assert [name for name in others if is_named(parsed, name)] == []
+    assert [name for name in named if not parsed.names(name)] == []
+    assert [name for name in others if parsed.names(name)] == []

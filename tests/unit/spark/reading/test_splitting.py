@@ -1,12 +1,14 @@
 """Ranges cut into pieces: nothing is lost, nothing is read twice."""
 
+from __future__ import annotations
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.spark.offsets import TopicRange
-from interpulse.spark.reading.ranges.splitting import Ledger, SplitHints, split_ranges
+from interpulse.spark.reading.splitting import Ledger, SplitHints, split_ranges
 
 A, B = "persistent://t/ns/a", "persistent://t/ns/b"
 

@@ -1,6 +1,8 @@
-"""How often one of many topic-partitions is asked; time is an argument."""
+"""The pace at which one of many topic-partitions is asked; time is an argument."""
 
-from interpulse.spark.reading.backlog.poll_pace import PollPace
+from __future__ import annotations
+
+from interpulse.spark.reading.source_cursor import PollPace
 
 
 def due_times(pace, end, *, until):

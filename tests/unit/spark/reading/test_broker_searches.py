@@ -1,4 +1,6 @@
-"""A look at whether a ledger is still there."""
+"""Searches on the source cluster, on a scripted broker."""
+
+from __future__ import annotations
 
 import pytest
 
@@ -6,7 +8,8 @@ from interpulse.client.config import ClientConfig
 from interpulse.client.session import Session
 from interpulse.model.ids import Position
 from interpulse.model.numbers import LONG_MAX
-from interpulse.spark.reading.ranges.ledgers import ledger_is_there
+from interpulse.spark.reading.broker_searches import ledger_is_there
+from interpulse.spark.reading.read_options import parse_read_options
 from tests.unit.client.consuming.test_entry_reader import TOPIC, LogBroker, log_of
 
 
@@ -22,8 +25,9 @@ from tests.unit.client.consuming.test_entry_reader import TOPIC, LogBroker, log_
 )
 async def test_ledger_is_there(ledger, upto, is_there):
     async with LogBroker(log_of(2) | log_of(2, ledger=3)) as broker:
+        options = parse_read_options({"service.url": broker.url, "topics": str(TOPIC)})
         session = Session(ClientConfig(broker.url, operation_timeout_ms=60_000))
         try:
-            assert await ledger_is_there(session, TOPIC, ledger, upto=upto, prefix="p") is is_there
+            assert await ledger_is_there(session, options, str(TOPIC), ledger, upto) is is_there
         finally:
             await session.close()

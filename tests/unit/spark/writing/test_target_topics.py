@@ -1,11 +1,13 @@
 """Topics of a write that are not there."""
 
+from __future__ import annotations
+
 from types import SimpleNamespace
 
 import pytest
 
 from interpulse.model.errors import TopicNotFound
-from interpulse.spark.writing.target.target_topics import TargetTopics
+from interpulse.spark.writing.target_topics import TargetTopics
 
 
 async def test_topic_that_producers_cannot_create_names_its_namespace_and_the_way_out():

@@ -1,5 +1,7 @@
 """What a task does at the cluster it writes to."""
 
+from __future__ import annotations
+
 import contextlib
 from types import SimpleNamespace
 
@@ -8,7 +10,8 @@ import pytest
 from interpulse.client.producing.entry_sender import EntrySender
 from interpulse.model.errors import AuthorizationError, NotAllowed
 from interpulse.model.names import TopicName
-from interpulse.spark.writing.target.broker_target import BrokerTarget
+from interpulse.spark.writing.broker_target import BrokerTarget
+from interpulse.spark.writing.write_options import WriteOptions
 
 
 class Admin:
@@ -45,12 +48,10 @@ async def test_lane_that_is_not_taken_gives_the_name_back(monkeypatch, answer, r
     monkeypatch.setattr(EntrySender, "open", lambda sender: note(sender, "opened"))
     monkeypatch.setattr(EntrySender, "close", lambda sender: note(sender, "closed"))
     monkeypatch.setattr(EntrySender, "topic", TopicName.parse("t"))
-    monkeypatch.setattr("interpulse.spark.writing.target.broker_target.check_takes_entries", takes_entries)
+    monkeypatch.setattr("interpulse.spark.writing.broker_target.check_takes_entries", takes_entries)
     target = BrokerTarget(
         SimpleNamespace(outages=None),  # type: ignore[arg-type]
-        window_bytes=1,
-        takeover_timeout_ms=1,
-        source=None,
+        WriteOptions(service_url="pulsar://x:1"),
         admin=Admin(answer),  # type: ignore[arg-type]
     )
     with contextlib.nullcontext() if raised is None else pytest.raises(raised):
@@ -72,7 +73,7 @@ async def test_schema_is_registered_under_the_name_of_the_lane_that_meets_it(mon
 
     monkeypatch.setattr(EntrySender, "__init__", lambda sender, session, topic, name, **rest: None)
     monkeypatch.setattr(EntrySender, "open", opened)
-    target = BrokerTarget(SimpleNamespace(outages=None), window_bytes=1, takeover_timeout_ms=1)  # type: ignore[arg-type]
+    target = BrokerTarget(SimpleNamespace(outages=None), WriteOptions(service_url="pulsar://x:1"))  # type: ignore[arg-type]
     target._schemas = Schemas()  # type: ignore[assignment]
     for topic in ("a", "b"):
         await target.open_lane(topic, f"lane of {topic}", is_new=False)

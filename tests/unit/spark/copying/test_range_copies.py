@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from interpulse.model.ids import EARLIEST, Position
-from interpulse.spark.copying.source_marks import CursorMoved, SourceMarks
+from interpulse.spark.copying.range_copies import CursorMoved, SourceMarks
 from interpulse.spark.lanes import pack_sequence
 from interpulse.wire.commands.cursor_promise import HELD_S, VALID_S
 

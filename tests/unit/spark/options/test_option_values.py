@@ -1,10 +1,12 @@
-"""Keys of encryption among the options of reads and writes."""
+"""Files of encryption keys, as values of options of reads and writes."""
+
+from __future__ import annotations
 
 import pytest
 
-from interpulse.spark.options import encryption
-from interpulse.spark.options.encryption import parse_key_files, private_key_reader, public_key_reader
+from interpulse.spark.options import option_values
 from interpulse.spark.options.option import OptionError
+from interpulse.spark.options.option_values import key_paths, parse_key_files
 from interpulse.spark.reading.read_options import parse_read_options
 from interpulse.spark.writing.write_options import parse_write_options
 
@@ -16,8 +18,8 @@ def test_key_files_when_one_or_several_then_are_read_by_name() -> None:
     assert parse_key_files("/keys/a.pem") == (("", "/keys/a.pem"),)
     several = parse_key_files('{"a": "/keys/a.pem", "b": "file:///keys/b.pem"}')
     assert several == (("a", "/keys/a.pem"), ("b", "file:///keys/b.pem"))
-    assert public_key_reader(several).public_keys == {"a": "/keys/a.pem", "b": "file:///keys/b.pem"}
-    assert private_key_reader(()) is None
+    assert key_paths(several) == {"a": "/keys/a.pem", "b": "file:///keys/b.pem"}
+    assert key_paths(parse_key_files("/keys/a.pem")) == "/keys/a.pem"
 
 
 @pytest.mark.parametrize(
@@ -36,7 +38,7 @@ def test_key_files_when_they_are_none_then_are_refused(text: str, said: str) -> 
 
 
 def test_key_files_when_cryptography_is_missing_then_say_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encryption, "find_spec", lambda name: None)
+    monkeypatch.setattr(option_values, "find_spec", lambda name: None)
     with pytest.raises(ValueError, match=r"keys need cryptography as well: pip install 'interpulse\[encryption\]'"):
         parse_key_files("/keys/a.pem")
 

@@ -1,5 +1,7 @@
 """What filters leave of topics, positions and times."""
 
+from __future__ import annotations
+
 import base64
 from datetime import UTC, datetime
 
@@ -18,7 +20,7 @@ from pyspark.sql.datasource import (
 )
 
 from interpulse.model.ids import Position
-from interpulse.spark.reading.ranges.narrowing import Interval, Narrowing, narrowed_by
+from interpulse.spark.reading.narrowing import Interval, Narrowing, narrowed_by
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.hashing import java_string_hash, murmur3_hash
 

@@ -20,7 +20,7 @@ from interpulse.spark.job.reports.report import JsonLines, Report
 from interpulse.spark.session import SparkMissing, check_spark_installed
 
 if TYPE_CHECKING:
-    from interpulse.spark.job.inspection.takeover import Takeover
+    from interpulse.spark.job.cursors import Takeover
     from interpulse.spark.job.pipeline_config import PipelineConfig
 
 EXIT_CANNOT_RUN: Final = 2
@@ -107,7 +107,7 @@ def _outcome(
 
 
 def _dry_run(config: PipelineConfig, takeover: Takeover | None) -> int:
-    from interpulse.spark.job.inspection.dry_run import print_begins, print_plan
+    from interpulse.spark.job.answers import print_begins, print_plan
 
     finding = asyncio.run(print_plan(config))
     if takeover is not None:
@@ -118,7 +118,7 @@ def _dry_run(config: PipelineConfig, takeover: Takeover | None) -> int:
 def _take_over(config: PipelineConfig, takeover: Takeover, reports: list[Report]) -> PipelineConfig:
     """Move the cursors, and return the configuration of a job that begins there."""
     from interpulse.model.errors import PulsarError
-    from interpulse.spark.job.inspection.takeover import find_begins, move_cursors
+    from interpulse.spark.job.cursors import find_begins, move_cursors
     from interpulse.spark.job.pipeline_config import PipelineConfigError
     from interpulse.spark.job.start import Start
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
-from interpulse.spark.schemas.avro_leaves import DAYS, MICROS
+from interpulse.spark.schemas.avro_values import DAYS, MICROS
 from interpulse.spark.schemas.varints import (
     OddBytes,
     byte_strings,

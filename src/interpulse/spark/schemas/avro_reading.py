@@ -14,9 +14,18 @@ from typing import Any, Final
 from interpulse.rules.schema_compatibility.avro import are_alike, find_branch, promotes
 from interpulse.rules.schema_compatibility.avro_aliases import AliasConflict, with_aliases_of
 from interpulse.rules.schema_compatibility.avro_types import AvroField, AvroType
-from interpulse.spark.schemas.avro_defaults import default_of
-from interpulse.spark.schemas.avro_leaves import Shape, Unfit, below, reading_leaf
-from interpulse.spark.schemas.avro_wire import VALUE, WireForm, members_of, tree_of, wide_member
+from interpulse.spark.schemas.avro_values import (
+    VALUE,
+    Shape,
+    Unfit,
+    WireForm,
+    below,
+    default_of,
+    members_of,
+    reading_leaf,
+    tree_of,
+    wide_member,
+)
 
 _DOUBLE_BITS: Final = 53
 

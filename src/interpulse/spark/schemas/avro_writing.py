@@ -8,9 +8,18 @@ from functools import cache, partial
 from typing import Any, NamedTuple
 
 from interpulse.rules.schema_compatibility.avro_types import AvroField, AvroType
-from interpulse.spark.schemas.avro_defaults import default_of
-from interpulse.spark.schemas.avro_leaves import Shape, below, logical_of, writing_leaf
-from interpulse.spark.schemas.avro_wire import VALUE, WireForm, members_of, tree_of, wide_member
+from interpulse.spark.schemas.avro_values import (
+    VALUE,
+    Shape,
+    WireForm,
+    below,
+    default_of,
+    logical_of,
+    members_of,
+    tree_of,
+    wide_member,
+    writing_leaf,
+)
 
 
 def avro_encoder(definition: bytes) -> Callable[[Any], bytes]:

@@ -12,7 +12,7 @@ from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.rules.schema_compatibility.key_value import key_value_parts
 from interpulse.spark.schemas.avro_arrays import WriteRecords, record_writer
 from interpulse.spark.schemas.avro_columns import parse_definition
-from interpulse.spark.schemas.avro_leaves import in_column
+from interpulse.spark.schemas.avro_values import in_column
 from interpulse.spark.schemas.avro_writing import avro_encoder
 from interpulse.spark.schemas.json_payloads.definition import is_of_java
 from interpulse.spark.schemas.json_payloads.writer import json_writer

@@ -8,7 +8,7 @@ from interpulse.client.session import Session
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.spark.processes.process_client import patiently
-from interpulse.spark.schemas.column_schemas import schema_of_columns
+from interpulse.spark.schemas.payload_columns import schema_of_columns
 from interpulse.spark.schemas.payload_encoder import RowEncoder
 
 

@@ -18,7 +18,7 @@ from typing import Any, Final, TypeAlias
 from interpulse.model.errors import InvalidSchemaDefinition
 from interpulse.rules.schema_compatibility.avro_types import AvroField, AvroType, parse_avro
 from interpulse.spark.options.option import OptionError
-from interpulse.spark.schemas.avro_columns import is_logical
+from interpulse.spark.schemas.avro_columns import WIDE_NUMBERS, is_logical
 
 Shape: TypeAlias = Callable[[Any], Any]
 """Conversion of one value. Raises ValueError for a value that does not fit. None stands for no conversion."""
@@ -139,7 +139,6 @@ def _ticks(tick: timedelta, value: datetime) -> int:
 
 VALUE: Final = "value"
 """Field of a top-level type that is no record."""
-_WIDE: Final = {frozenset({"int", "long"}): "long", frozenset({"float", "double"}): "double"}
 
 
 def tree_of(definition: bytes) -> AvroType:
@@ -157,7 +156,7 @@ def members_of(union: AvroType) -> list[AvroType]:
 
 def wide_member(members: Sequence[AvroType]) -> int | None:
     """Return the index of the wider of two widths of one number, which are one column; None for other members."""
-    wide = _WIDE.get(frozenset(member.kind for member in members)) if len(members) == 2 else None
+    wide = WIDE_NUMBERS.get(frozenset(member.kind for member in members)) if len(members) == 2 else None
     if wide is None or any(member.logical for member in members):
         return None
     return [member.kind for member in members].index(wide)

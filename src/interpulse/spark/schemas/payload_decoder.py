@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 from interpulse.model.errors import InvalidRequest
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.rules.schema_compatibility.key_value import key_value_parts
-from interpulse.spark.schemas.avro_arrays import record_reader
-from interpulse.spark.schemas.avro_columns import parse_definition
+from interpulse.spark.schemas.avro_columns import non_null_branches, parse_definition, resolved_types
 from interpulse.spark.schemas.avro_reading import avro_decoder, reading_shape
 from interpulse.spark.schemas.avro_values import VALUE, WireForm, in_column, tree_of
-from interpulse.spark.schemas.json_payloads.definition import non_null_branches, parse_json_definition, resolved_types
+from interpulse.spark.schemas.json_payloads.definition import parse_json_definition
 from interpulse.spark.schemas.json_payloads.reader import json_reader
 from interpulse.spark.schemas.payload_columns import is_record, payload_fields
 from interpulse.spark.schemas.primitives import PRIMITIVES
@@ -358,6 +357,8 @@ def _avro_decoder(schema: SchemaInfo, columns: pa.Schema) -> BulkDecode | None:
     In the array, a marker behind each payload proves that it was read to its end and no further.
     """
     import fastavro
+
+    from interpulse.spark.schemas.avro_arrays import record_reader
 
     body = json.loads(schema.definition)
     if not isinstance(body, dict) or body.get("type") not in ("record", "error"):

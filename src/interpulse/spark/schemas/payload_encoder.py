@@ -10,7 +10,6 @@ from pyspark.sql.types import ArrayType, DataType, DecimalType, MapType, StructF
 from interpulse.model.errors import IncompatibleSchema, InvalidRequest
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.rules.schema_compatibility.key_value import key_value_parts
-from interpulse.spark.schemas.avro_arrays import WriteRecords, record_writer
 from interpulse.spark.schemas.avro_columns import parse_definition
 from interpulse.spark.schemas.avro_values import in_column
 from interpulse.spark.schemas.avro_writing import avro_encoder
@@ -21,6 +20,8 @@ from interpulse.spark.schemas.primitives import PRIMITIVES
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from interpulse.spark.schemas.avro_arrays import WriteRecords
 
 _WIDER: Final = {
     "tinyint": {"smallint", "int", "bigint"},
@@ -120,6 +121,8 @@ def _row_encoder(schema: SchemaInfo, fields: StructType) -> Callable[[Mapping[st
 def _bulk_encoder(schema: SchemaInfo, columns: StructType) -> WriteRecords | None:
     if schema.type is not SchemaType.AVRO:
         return None
+    from interpulse.spark.schemas.avro_arrays import record_writer
+
     return record_writer(parse_definition(schema.definition), columns.names)
 
 

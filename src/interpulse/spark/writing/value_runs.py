@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.types import StructType
 
-from interpulse.spark.schemas.varints import varints
 from interpulse.spark.writing.sink_rows import ROW_COLUMNS
 
 if TYPE_CHECKING:
@@ -73,6 +72,8 @@ class PackedRun:
         """Take BINARY without nulls, and ids of 0 or more."""
         import pyarrow as pa
         import pyarrow.compute as pc
+
+        from interpulse.spark.schemas.varints import varints
 
         sizes = pc.binary_length(values).cast(pa.uint64())
         size_fields, id_fields = varints(sizes), varints(pa.array(ids, pa.uint64()))

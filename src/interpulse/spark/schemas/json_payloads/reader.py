@@ -6,11 +6,10 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from interpulse.spark.schemas.avro_columns import non_null_branches, resolved_types
 from interpulse.spark.schemas.json_payloads.definition import (
     is_pairs,
-    non_null_branches,
     parse_json_definition,
-    resolved_types,
 )
 from interpulse.spark.schemas.json_payloads.values import Fraction, JsonMisfit, ReadValue, kind_name, value_reader
 

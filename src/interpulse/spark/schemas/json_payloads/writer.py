@@ -11,12 +11,11 @@ from decimal import Context, Decimal
 from functools import cache, partial
 from typing import Any, Final, TypeAlias
 
+from interpulse.spark.schemas.avro_columns import non_null_branches, resolved_types
 from interpulse.spark.schemas.json_payloads.definition import (
     JAVA_SECONDS,
     is_pairs,
-    non_null_branches,
     parse_json_definition,
-    resolved_types,
 )
 from interpulse.spark.schemas.json_payloads.values import JsonMisfit, kind_name
 

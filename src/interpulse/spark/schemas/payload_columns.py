@@ -19,11 +19,8 @@ from interpulse.spark.schemas.primitives import PRIMITIVES
 
 _RAW_TYPES: Final = frozenset(
     {
-        SchemaType.NONE,
-        SchemaType.PROTOBUF,
-        SchemaType.PROTOBUF_NATIVE,
-        SchemaType.AUTO_CONSUME,
-        SchemaType.EXTERNAL,
+        *(SchemaType.NONE, SchemaType.PROTOBUF, SchemaType.PROTOBUF_NATIVE),
+        *(SchemaType.AUTO_CONSUME, SchemaType.EXTERNAL),
     }
 )
 _DEFINED_IN_AVRO: Final = frozenset({SchemaType.AVRO, SchemaType.JSON})
@@ -50,11 +47,13 @@ def payload_fields(schema: SchemaInfo | None) -> StructType | None:
 
 def is_record(schema: SchemaInfo) -> bool:
     """Return True if the fields are columns, False if there is one column ``value``."""
-    return (
-        schema.type in _DEFINED_IN_AVRO
-        and isinstance(body := json.loads(schema.definition), dict)
-        and (body.get("type") in ("record", "error"))
-    )
+    body = json.loads(schema.definition) if schema.type in _DEFINED_IN_AVRO else None
+    return isinstance(body, dict) and body.get("type") in ("record", "error")
+
+
+def is_separated(schema: SchemaInfo) -> bool:
+    """Return True if a KEY_VALUE schema stores keys apart from values."""
+    return schema.properties.get("kv.encoding.type", "INLINE").upper() == "SEPARATED"
 
 
 def _field(name: str, schema: SchemaInfo) -> StructField:
@@ -104,16 +103,14 @@ def check_same_schemas(schemas: Mapping[str, SchemaInfo | None]) -> SchemaInfo |
 
     Raises OptionError with two topics whose schemas differ.
     """
-    first: tuple[str, SchemaInfo | None] | None = None
-    for topic, schema in sorted(schemas.items()):
-        if first is None:
-            first = topic, schema
-        elif schema_identity(first[1]) != schema_identity(schema):
+    (first, wanted), *others = sorted(schemas.items()) or [("", None)]
+    for topic, schema in others:
+        if schema_identity(wanted) != schema_identity(schema):
             raise OptionError(
-                f"topics have different schemas: {first[0]} has {_described(first[1])}, {topic} has "
+                f"topics have different schemas: {first} has {_described(wanted)}, {topic} has "
                 f"{_described(schema)}; read them one by one, or with valueSchema=raw"
             )
-    return None if first is None or schema_identity(first[1]) is None else first[1]
+    return None if schema_identity(wanted) is None else wanted
 
 
 def _described(schema: SchemaInfo | None) -> str:
@@ -138,20 +135,8 @@ _AVRO: Final[dict[str, Any]] = {
     "timestamp_ntz": {"type": "long", "logicalType": "local-timestamp-micros"},
 }
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_RECORD: Final = "topLevelRecord"
-_OF_VALUE: Final = (
-    SchemaType.STRING,
-    SchemaType.BOOLEAN,
-    SchemaType.INT8,
-    SchemaType.INT16,
-    SchemaType.INT32,
-    SchemaType.INT64,
-    SchemaType.FLOAT,
-    SchemaType.DOUBLE,
-    SchemaType.LOCAL_DATE,
-    SchemaType.INSTANT,
-    SchemaType.LOCAL_DATE_TIME,
-)
+_OF_VALUE: Final = [kind for kind in PRIMITIVES if kind not in (SchemaType.NONE, SchemaType.DATE, SchemaType.TIMESTAMP)]
+"""Primitives of a column ``value``, the first of a type: of Java's times those without a time zone of their own."""
 
 
 def schema_of_columns(columns: StructType, record_type: SchemaType) -> SchemaInfo:
@@ -159,12 +144,10 @@ def schema_of_columns(columns: StructType, record_type: SchemaType) -> SchemaInf
 
     Raises OptionError for a type or a name that no schema has.
     """
-    if columns.names == ["value"] and not isinstance(columns["value"].dataType, StructType):
-        wanted = columns["value"].dataType
-        primitive = next((kind for kind in _OF_VALUE if PRIMITIVES[kind].type == wanted), None)
-        if primitive is not None:
+    for primitive in _OF_VALUE if columns.names == ["value"] else ():
+        if PRIMITIVES[primitive].type == columns["value"].dataType:
             return SchemaInfo(primitive)
-    return SchemaInfo(record_type, json.dumps(_record(columns, _RECORD)).encode())
+    return SchemaInfo(record_type, json.dumps(_record(columns, "topLevelRecord")).encode())
 
 
 def _record(columns: StructType, name: str) -> dict[str, Any]:
@@ -178,10 +161,7 @@ def _schema_field(item: StructField, record: str) -> dict[str, Any]:
     return (
         {"name": item.name, "type": ["null", kind], "default": None}
         if item.nullable
-        else {
-            "name": item.name,
-            "type": kind,
-        }
+        else {"name": item.name, "type": kind}
     )
 
 

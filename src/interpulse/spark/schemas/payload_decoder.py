@@ -17,8 +17,9 @@ from interpulse.spark.schemas.avro_reading import avro_decoder, reading_shape
 from interpulse.spark.schemas.avro_values import VALUE, WireForm, in_column, tree_of
 from interpulse.spark.schemas.json_payloads.definition import parse_json_definition
 from interpulse.spark.schemas.json_payloads.reader import json_reader
-from interpulse.spark.schemas.payload_columns import is_record, payload_fields
+from interpulse.spark.schemas.payload_columns import is_record, is_separated, payload_fields
 from interpulse.spark.schemas.primitives import PRIMITIVES
+from interpulse.wire.commands.encoding import varint
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -45,7 +46,6 @@ class Payload(NamedTuple):
 
     @property
     def place(self) -> str:
-        """Position for error messages."""
         return ":".join(str(number) for number in self.where if number >= 0)
 
 
@@ -60,7 +60,6 @@ class PayloadRun(NamedTuple):
     keys: Sequence[bytes | None] | None
 
     def payloads(self) -> list[Payload]:
-        """Yield the same payloads one by one."""
         keys = self.keys or repeat(None, len(self.indexes))
         rows = zip(self.indexes, self.values.to_pylist(), keys, strict=True)
         return [Payload(self.topic, (*self.place, index), self.version, value, key) for index, value, key in rows]
@@ -107,24 +106,23 @@ class PayloadDecoder:
         """Return the columns by name, with a row for each payload."""
         import pyarrow as pa
 
-        at_once = self._at_once(payload_items)
-        if at_once is not None:
-            arrays = dict(zip(self._wanted.names, at_once, strict=True))
-            if self._corrupt_column:
-                arrays[self._corrupt_column] = pa.nulls(len(at_once[0]), pa.binary())
-            return arrays
-        payloads = [
-            one for item in payload_items for one in (item.payloads() if isinstance(item, PayloadRun) else [item])
-        ]
-        rows, corrupt = self._rows(payloads)
-        try:
-            columns = self._columns(rows)
-        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, ValueError, TypeError):
-            self._find_misfits(payloads, rows, corrupt)
-            columns = self._columns(rows)
+        columns = self._at_once(payload_items)
+        corrupt: list[bytes | None] | None = None
+        if columns is None:
+            runs = (item.payloads() if isinstance(item, PayloadRun) else [item] for item in payload_items)
+            payloads = [payload for run in runs for payload in run]
+            rows, corrupt = self._rows(payloads)
+            try:
+                columns = self._columns(rows)
+            except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, ValueError, TypeError):
+                self._find_misfits(payloads, rows, corrupt)
+                columns = self._columns(rows)
         arrays = dict(zip(self._wanted.names, columns, strict=True))
         if self._corrupt_column:
-            arrays[self._corrupt_column] = pa.array(corrupt, pa.binary())
+            empty = corrupt is None
+            arrays[self._corrupt_column] = (
+                pa.nulls(len(columns[0]), pa.binary()) if empty else pa.array(corrupt, pa.binary())
+            )
         return arrays
 
     def _at_once(self, payload_items: Sequence[Payload | PayloadRun]) -> list[pa.Array] | None:
@@ -208,8 +206,9 @@ class PayloadDecoder:
 def _values(payload_items: Sequence[Payload | PayloadRun]) -> pa.Array:
     import pyarrow as pa
 
-    if not any(isinstance(item, PayloadRun) for item in payload_items):
-        return pa.array([item.value for item in payload_items if isinstance(item, Payload)], pa.binary())
+    singles = [item.value for item in payload_items if isinstance(item, Payload)]
+    if len(singles) == len(payload_items):
+        return pa.array(singles, pa.binary())
     chunks = [
         item.values if isinstance(item, PayloadRun) else pa.array([item.value], pa.binary()) for item in payload_items
     ]
@@ -229,20 +228,18 @@ def _pair_decoder(written: SchemaInfo, wanted: SchemaInfo) -> Callable[[Payload]
     sides = zip(key_value_parts(written), key_value_parts(wanted), strict=True)
     decode_key, decode_value = map(in_column, ("key", "value"), (_decoder(*side) for side in sides))
 
-    def row(payload: Payload) -> _Row:
-        if written.properties.get("kv.encoding.type", "INLINE").upper() == "SEPARATED":
+    def pair(payload: Payload) -> _Row:
+        if is_separated(written):
             key, value = payload.key, payload.value
         elif payload.value is None:
             return None
         else:
             key, rest = _cut(payload.value)
             value, _ = _cut(rest)
-        return {
-            "key": None if key is None else decode_key(key),
-            "value": None if value is None else decode_value(value),
-        }
+        row = {"key": None if key is None else decode_key(key)}
+        return row | {"value": None if value is None else decode_value(value)}
 
-    return row
+    return pair
 
 
 def _cut(raw: bytes) -> tuple[bytes | None, bytes]:
@@ -270,10 +267,7 @@ _MARK_BYTES: Final = 8
 
 
 def bulk_decoder(written: SchemaInfo, wanted: SchemaInfo, columns: pa.Schema) -> BulkDecode | None:
-    """Return a decoder of these columns from payloads written by one schema and read as another.
-
-    Returns None if these schemas and columns have none.
-    """
+    """Return a decoder of these columns from payloads written by one schema and read as another, if there is one."""
     if wanted.type is SchemaType.JSON:
         return _json_decoder(wanted, columns)
     if wanted.type is SchemaType.AVRO and written.definition == wanted.definition:
@@ -343,10 +337,10 @@ def _json_decoder(schema: SchemaInfo, columns: pa.Schema) -> BulkDecode | None:
         )
         if table.num_rows != len(payloads):
             return None
-        found = {name: table.column(name).combine_chunks() for name in columns.names}
-        if not all(_has_known_symbols(found[name], known) for name, known in symbols.items()):
+        arrays = {name: table.column(name).combine_chunks() for name in columns.names}
+        if not all(_has_known_symbols(arrays[name], names) for name, names in symbols.items()):
             return None
-        return list(found.values())
+        return list(arrays.values())
 
     return decode
 
@@ -363,9 +357,7 @@ def _avro_decoder(schema: SchemaInfo, columns: pa.Schema) -> BulkDecode | None:
     body = json.loads(schema.definition)
     if not isinstance(body, dict) or body.get("type") not in ("record", "error"):
         return None
-    resolved = parse_definition(schema.definition)
-    by_column = record_reader(resolved, columns)
-    if by_column is not None:
+    if (by_column := record_reader(parse_definition(schema.definition), columns)) is not None:
         return by_column
     end = {"type": "fixed", "name": "InterpulseEnd", "size": _MARK_BYTES}
     fields = [{"name": "value", "type": body}, {"name": "end", "type": end}]
@@ -380,22 +372,12 @@ def _avro_decoder(schema: SchemaInfo, columns: pa.Schema) -> BulkDecode | None:
         import pyarrow as pa
 
         payloads = values.to_pylist()
-        source = io.BytesIO(b"".join((_zigzag(len(payloads)), mark.join(payloads), mark, b"\0")))
+        source = io.BytesIO(b"".join((varint(len(payloads) << 1), mark.join(payloads), mark, b"\0")))
         read: Any = fastavro.schemaless_reader(source, parsed, None)
-        found = read[VALUE]
-        if len(found) != len(payloads) or {record["end"] for record in found} != {mark}:
+        records = read[VALUE]
+        if len(records) != len(payloads) or {record["end"] for record in records} != {mark}:
             return None
-        rows = [record["value"] for record in found] if shape is None else [shape(record["value"]) for record in found]
+        rows = [record["value"] if shape is None else shape(record["value"]) for record in records]
         return list(pa.array(rows, pa.struct(list(columns))).flatten())
 
     return decode
-
-
-def _zigzag(count: int) -> bytes:
-    """Return the encoded number of items of an Avro array."""
-    left, out = count << 1, bytearray()
-    while left > 127:
-        out.append(left & 127 | 128)
-        left >>= 7
-    out.append(left)
-    return bytes(out)

@@ -9,8 +9,8 @@ record becomes one with the field ``value``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, date, datetime, timedelta
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
 from decimal import MAX_PREC, Context, Decimal
 from functools import partial
 from typing import Any, Final, TypeAlias
@@ -27,7 +27,6 @@ DAYS: Final = (-719_162, 2_932_896)
 MICROS: Final = (-62_135_596_800_000_000, 253_402_300_799_999_999)
 """Smallest and largest time of Python's calendar, from year 1 to year 9999."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND: Final = timedelta(microseconds=1)
 _EXACT: Final = Context(prec=MAX_PREC)
 
 
@@ -44,7 +43,7 @@ class Unfit(ValueError):
 
 
 def below(name: str, error: Exception) -> Unfit:
-    """Return the same error one level up, where its column is a part of the column ``name``."""
+    """Return the same error one level up, in the column ``name``."""
     return Unfit(error.reason, (name, *error.path)) if isinstance(error, Unfit) else Unfit(str(error), (name,))
 
 
@@ -62,8 +61,8 @@ def in_column(name: str, convert: Shape) -> Shape:
 
 def logical_of(kind: AvroType) -> str:
     """Return the logical type; the empty string for none and for one that has no type of Spark."""
-    known = kind.logical and is_logical({"type": kind.kind, "size": kind.size, **kind.logical})
-    return str(kind.logical["logicalType"]) if known else ""
+    applies = kind.logical and is_logical({"type": kind.kind, "size": kind.size, **kind.logical})
+    return str(kind.logical["logicalType"]) if applies else ""
 
 
 def reading_leaf(written: AvroType, wanted: AvroType) -> Shape | None:
@@ -76,11 +75,11 @@ def reading_leaf(written: AvroType, wanted: AvroType) -> Shape | None:
         scale = written.logical.get("scale", 0) if origin == "decimal" else wanted.logical.get("scale", 0)
         return partial(_decimal, scale, wanted.logical["precision"], wanted.logical.get("scale", 0))
     if logical == "date":
-        return _day
-    if logical:
-        unit = origin if "timestamp" in origin else logical
-        return _millis if unit.endswith("millis") else _micros
-    return None
+        return partial(_within, 1, DAYS, "days")
+    unit = origin if "timestamp" in origin else logical
+    if logical and unit.endswith("millis"):
+        return partial(_within, 1000, MICROS, "milliseconds")
+    return partial(_within, 1, MICROS, "microseconds") if logical else None
 
 
 def _decimal(scale: int, precision_max: int, scale_max: int, stored: bytes) -> Decimal:
@@ -92,22 +91,10 @@ def _decimal(scale: int, precision_max: int, scale_max: int, stored: bytes) -> D
     return value
 
 
-def _day(days: int) -> int:
-    return _within(days, 1, DAYS, "days")
-
-
-def _millis(ticks: int) -> int:
-    return _within(ticks, 1000, MICROS, "milliseconds") * 1000
-
-
-def _micros(ticks: int) -> int:
-    return _within(ticks, 1, MICROS, "microseconds")
-
-
-def _within(ticks: int, factor: int, limits: tuple[int, int], unit: str) -> int:
+def _within(factor: int, limits: tuple[int, int], unit: str, ticks: int) -> int:
     if not limits[0] <= ticks * factor <= limits[1]:
         raise ValueError(f"{ticks} {unit} from 1970 are before the year 1 or after the year 9999")
-    return ticks
+    return ticks * factor
 
 
 def writing_leaf(kind: AvroType) -> Shape | None:
@@ -116,21 +103,15 @@ def writing_leaf(kind: AvroType) -> Shape | None:
     if logical == "decimal":
         return partial(_stored_decimal, kind.logical.get("scale", 0), kind.size if kind.kind == "fixed" else None)
     if logical == "date":
-        return _stored_day
-    return partial(_ticks, _TICKS[logical.rpartition("-")[2]]) if logical else None
-
-
-_TICKS: Final[Mapping[str, timedelta]] = {"millis": timedelta(milliseconds=1), "micros": _MICROSECOND}
+        return lambda day: (day - _EPOCH.date()).days
+    tick = timedelta(milliseconds=1) if logical.endswith("millis") else timedelta(microseconds=1)
+    return partial(_ticks, tick) if logical else None
 
 
 def _stored_decimal(scale: int, size: int | None, value: Decimal) -> bytes:
     unscaled = int(value.scaleb(scale, _EXACT))
     bits = (unscaled if unscaled >= 0 else ~unscaled).bit_length()
     return unscaled.to_bytes(bits // 8 + 1 if size is None else size, "big", signed=True)
-
-
-def _stored_day(value: date) -> int:
-    return (value - _EPOCH.date()).days
 
 
 def _ticks(tick: timedelta, value: datetime) -> int:
@@ -192,16 +173,17 @@ class WireForm:
                 return {"type": "array", "items": self._form(kind.parts[0])}
             case "map":
                 return {"type": "map", "values": self._form(kind.parts[0])}
-            case "record" | "fixed":
-                self._names[kind] = name = f"Named{len(self._names)}"
-                return {"type": kind.kind, "name": name, **self._content(kind)}
+            case "fixed":
+                return {"type": "fixed", "name": self._named(kind), "size": kind.size}
+            case "record":
+                name = self._named(kind)
+                fields = [{"name": field.name, "type": self._form(field.type)} for field in kind.fields]
+                return {"type": "record", "name": name, "fields": fields}
             case _:
                 return _stored_kind(kind)
 
-    def _content(self, kind: AvroType) -> dict[str, Any]:
-        if kind.kind == "fixed":
-            return {"size": kind.size}
-        return {"fields": [{"name": field.name, "type": self._form(field.type)} for field in kind.fields]}
+    def _named(self, kind: AvroType) -> str:
+        return self._names.setdefault(kind, f"Named{len(self._names)}")
 
     def _union(self, union: AvroType) -> Any:
         members = members_of(union)
@@ -221,6 +203,7 @@ def _stored_kind(kind: AvroType) -> str:
 
 
 _NUMBERS: Final = {"int": 31, "long": 63}
+_SPELLED_AS: Final = {"null": type(None), "boolean": bool, "string": str, "bytes": str, "fixed": str}
 
 
 def default_of(field: AvroField) -> Any:
@@ -266,18 +249,9 @@ def _of_union(union: AvroType, spelled: Any) -> Any:
 
 def _may_be(kind: AvroType, spelled: Any) -> bool:
     """Return True for a branch that Java takes: it looks no further than this."""
-    is_number = isinstance(spelled, int | float) and not isinstance(spelled, bool)
-    match kind.kind:
-        case "null":
-            return spelled is None
-        case "boolean":
-            return isinstance(spelled, bool)
-        case "int" | "long" | "float" | "double":
-            return is_number
-        case "string" | "bytes" | "fixed":
-            return isinstance(spelled, str)
-        case _:
-            return True
+    if kind.kind in ("int", "long", "float", "double"):
+        return isinstance(spelled, int | float) and not isinstance(spelled, bool)
+    return isinstance(spelled, _SPELLED_AS.get(kind.kind, object))
 
 
 def _record(kind: AvroType, spelled: Any) -> dict[str, Any]:

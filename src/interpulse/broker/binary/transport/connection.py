@@ -301,7 +301,8 @@ class ClientConnection(asyncio.Protocol):
             self._protocol.ping()
             self._send_own()
         try:
-            return await asyncio.wait_for(asyncio.shield(self._liveness), self.limits.liveness_check_seconds)
+            async with asyncio.timeout(self.limits.liveness_check_seconds):
+                return await asyncio.shield(self._liveness)
         except TimeoutError:
             self.drop("no answer to the liveness check when another client asked for the name of its producer")
             return False

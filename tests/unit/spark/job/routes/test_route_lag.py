@@ -1,6 +1,8 @@
 """How fast topic-partitions are copied."""
 
-from interpulse.spark.job.routes.route_rates import CopyRate, RouteRates
+from __future__ import annotations
+
+from interpulse.spark.job.routes.route_lag import CopyRate, RouteRates
 
 
 def test_rate_is_what_was_written_in_the_last_ten_seconds():

@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interpulse.model.ids import EARLIEST, Position
-from interpulse.spark.job.inspection.copied_entries import CopiedEntry
-from interpulse.spark.job.subscriptions.copies_search import Found, LogPlaces, last_copy_upto
+from interpulse.spark.job.copied_entries import CopiedEntry, Found, LogPlaces, last_copy_upto
 
 STATS = {
     "lastConfirmedEntry": "7:1",

@@ -1,7 +1,7 @@
-"""The archive of Spark's classes, made once per machine. With it Java starts in half the processor time.
+"""The archive of Spark's classes, made once per machine by ``python -m interpulse.spark.class_archive``.
 
-Java maps the archive into memory (class data sharing) instead of reading some 15,000 classes from jars at every start.
-An archive belongs to one Java and one PySpark; others neither see nor use it.
+With it Java starts in half the processor time. Java maps it into memory (class data sharing) instead of reading some
+15,000 classes from jars at every start. An archive belongs to one Java and one PySpark; others neither see nor use it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Java only moves our data: without its second compiler it warms up sooner and is 
 (benchmarks/replication.py: first copy after 15 instead of 25 s, delays at low rates almost halved, rates no lower).
 """
 
-_TRAINING: Final = Path(__file__).with_name("training.py")
+_TRAINING: Final = Path(__file__).with_name("class_training.py")
 _SECONDS_MAX: Final = 600
 _SILENT: Final = "-Xlog:cds=off -Xlog:cds+dynamic=off"
 """Options that hide warnings. Java runs without an unusable archive, and the warnings would mix with a job's lines."""
@@ -113,3 +113,18 @@ def _run_training(spark: Path, options: str, scratch: str) -> subprocess.Complet
         timeout=_SECONDS_MAX,
         env=environment,
     )
+
+
+if __name__ == "__main__":
+    import click
+
+    existing = archive_path()
+    if existing is not None and existing.exists():
+        click.echo(f"{existing} exists already; remove it to create it again")
+        sys.exit()
+    click.echo("Java loads the classes of Spark and keeps them; that takes a minute or two")
+    try:
+        archive = make_archive()
+    except ArchiveFailed as failed:
+        sys.exit(str(failed))
+    click.echo(f"{archive}: {archive.stat().st_size / 1e6:.0f} MB")

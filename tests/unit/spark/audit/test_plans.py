@@ -13,7 +13,7 @@ from pyarrow import parquet
 
 from interpulse.spark.arrow_frames import arrow_schema
 from interpulse.spark.audit.comparing import DIFFERENCE_COLUMNS
-from interpulse.spark.audit.findings import RunError, read_findings, write_findings
+from interpulse.spark.audit.plans import RunError, read_findings, write_findings
 
 
 def row(kind: str, namespace: str = "a/b", **more: Any) -> dict[str, Any]:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Iterable, Mapping
 from contextlib import AsyncExitStack
+from enum import IntEnum
+from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
 from interpulse.client.admin.admin_client import AdminClient
@@ -13,14 +16,13 @@ from interpulse.client.session import Session
 from interpulse.model.errors import NotFound, PulsarError
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.model.names import TopicName
-from interpulse.spark.job.inspection.checkpoint_positions import committed_positions
-from interpulse.spark.job.inspection.copied_entries import last_copied
+from interpulse.spark.job.copied_entries import last_copied
 from interpulse.spark.job.pipeline_config import PipelineConfig, check_cluster_name
 from interpulse.spark.job.routes.route import Route
-from interpulse.spark.job.selection import RemoteSelection, select
+from interpulse.spark.job.selection import RemoteSelection, cursor_name, select
 from interpulse.spark.job.source_backlog import Backlog, SourceBacklog, cursor_position, last_entry
-from interpulse.spark.job.source_kind import cursor_name
 from interpulse.spark.job.start import first_message
+from interpulse.spark.offsets import StreamOffset
 
 _ASKED_AT_ONCE: Final = 16
 _TARGET_S: Final = 10.0
@@ -154,3 +156,30 @@ async def at_once(calls: Iterable[Awaitable[T]]) -> list[T]:
         if isinstance(answer, BaseException):
             raise answer
     return [answer for answer in answers if not isinstance(answer, BaseException)]
+
+
+class Finding(IntEnum):
+    """Exit codes of commands that inspect without copying, from good to bad."""
+
+    SAME = 0
+    """Nothing to do."""
+    DIFFERS = 1
+    """Something is behind, held, or would be created on the target."""
+    UNKNOWN = 2
+    """A cluster does not answer."""
+
+
+def committed_positions(checkpoint: Path) -> Mapping[str, Position]:
+    """Return the end of the newest completed micro-batch by topic-partition; empty if there is none.
+
+    Raises ValueError for a checkpoint of another kind.
+    """
+    done = [int(path.name) for path in (checkpoint / "commits").glob("[0-9]*") if path.name.isdigit()]
+    if not done:
+        return {}
+    path = checkpoint / "offsets" / str(max(done))
+    try:
+        _, _, offset = path.read_text(encoding="utf-8").split("\n", 2)
+        return StreamOffset.from_json(json.loads(offset)).positions
+    except (OSError, ValueError, KeyError, TypeError) as problem:
+        raise ValueError(f"{path} is not an offset of a stream of ours: {problem}") from problem

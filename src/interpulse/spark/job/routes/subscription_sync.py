@@ -18,10 +18,9 @@ from interpulse.client.session import Session
 from interpulse.model.errors import AlreadyExists, PulsarError
 from interpulse.model.ids import EARLIEST, MessageId, Position
 from interpulse.model.names import TopicName
-from interpulse.spark.job.inspection.copied_entries import CopiedEntry, copied_entries
+from interpulse.spark.job.copied_entries import CopiedEntry, LogPlaces, copied_entries, last_copy_upto
 from interpulse.spark.job.routes.route import Emit, Route
 from interpulse.spark.job.source_backlog import cursor_position
-from interpulse.spark.job.subscriptions.copies_search import LogPlaces, last_copy_upto
 
 log = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from interpulse.proxy.lookup.questions import Questions
 from interpulse.proxy.meter import QUESTIONS, ProxyMeter
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
-from interpulse.wire.commands.failures import error_response, request_id_of
+from interpulse.wire.answers import error_response, request_id_of
 from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.frames import Frame
 from interpulse.wire.server import ServerProtocol

@@ -2,7 +2,7 @@
 
 An operator may move the cursor while entries wait for a target that is away; so may time to live. Entries behind the
 moved cursor must not be sent any more. Our brokers promise for a moment that the cursor stays
-(`wire/commands/cursor_promise.py`); after that moment a task asks again before it sends. Of another broker's cursor, a
+(`wire/cursor_promise.py`); after that moment a task asks again before it sends. Of another broker's cursor, a
 task has only the position that the driver received when it planned the batch.
 """
 
@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from interpulse.model.errors import NotAllowed
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.spark.lanes import unpack_sequence
-from interpulse.wire.commands.cursor_promise import VALID_S
+from interpulse.wire.cursor_promise import VALID_S
 
 Ask = Callable[[], Awaitable[Position]]
 

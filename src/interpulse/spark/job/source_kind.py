@@ -5,7 +5,7 @@ from __future__ import annotations
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.model.errors import AuthorizationError, NotFound
 from interpulse.spark.job.pipeline_config import PipelineConfig
-from interpulse.wire.commands.cursor_promise import REPLICATION_CURSORS
+from interpulse.wire.cursor_promise import REPLICATION_CURSORS
 
 
 async def is_interpulse(admin: AdminClient) -> bool:

@@ -9,9 +9,9 @@ import pytest
 
 from interpulse.model.errors import MetadataError, ServerError
 from interpulse.model.names import TopicName
-from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.hashing import topics_hash
+from tests.support import commands
 
 NAMESPACE = "public/default"
 A, B, C = (TopicName.parse(f"persistent://public/default/{name}") for name in "abc")

@@ -16,8 +16,8 @@ from interpulse.model.errors import (
     ServerError,
     TopicNotFound,
 )
-from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
+from tests.support import commands
 from tests.support.waiting import eventually
 
 FAILED = pb.CommandPartitionedTopicMetadataResponse.Failed

@@ -1,4 +1,4 @@
-"""Promises to the tasks that copy from a replication cursor (`wire/commands/cursor_promise.py`)."""
+"""Promises to the tasks that copy from a replication cursor (`wire/cursor_promise.py`)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable
 
-from interpulse.wire.commands.cursor_promise import HELD_S
+from interpulse.wire.cursor_promise import HELD_S
 
 
 class CursorPromises:

@@ -14,7 +14,7 @@ from interpulse.spark.job.inspection.inspection import Inspection, at_once
 from interpulse.spark.job.pipeline_config import PipelineConfig
 from interpulse.spark.job.source_backlog import cursor_position, entries_after
 from interpulse.spark.job.source_kind import cursor_name
-from interpulse.wire.commands.cursor_promise import REPLICATION_CURSORS
+from interpulse.wire.cursor_promise import REPLICATION_CURSORS
 
 CONNECTED: Final = "connected"
 KEPT: Final = "kept"

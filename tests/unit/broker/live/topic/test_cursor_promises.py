@@ -9,7 +9,7 @@ import pytest
 from interpulse.broker.live.registry import backlog_operations
 from interpulse.broker.live.settings import TopicSettings
 from interpulse.broker.live.topic.cursor_promises import CursorPromises
-from interpulse.wire.commands.cursor_promise import HELD_S
+from interpulse.wire.cursor_promise import HELD_S
 from tests.support.fake_clock import FakeClock
 
 CURSOR = "pulsar.repl.west"

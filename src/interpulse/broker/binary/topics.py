@@ -15,6 +15,7 @@ from interpulse.model.errors import InvalidTopicName, NamespaceNotFound, NotAllo
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, NamespaceName, TopicName
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.answers import failed_answer
 from interpulse.wire.frames import Frame, PartitionsRun
 from interpulse.wire.hashing import topics_hash
 
@@ -43,9 +44,9 @@ async def on_partitioned_metadata(connection: CommandConnection, request: pb.Com
             partitions = await connection.context.lifecycle.partitions(topic, create=create)
         except NotFound as error:
             message = str(error) if create and isinstance(error, NamespaceNotFound) else ""
-            answer = commands.partitioned_metadata_error(request.request_id, error.wire_code, message)
+            answer = failed_answer(pb.BaseCommand.PARTITIONED_METADATA, request.request_id, error.wire_code, message)
         else:
-            answer = commands.partitioned_metadata_response(request.request_id, partitions)
+            answer = commands.partitioned_metadata_answer(partitions).frame(request.request_id)
     connection.output.send(answer)
 
 

@@ -19,7 +19,7 @@ from interpulse.spark.schemas.json_payloads.definition import parse_json_definit
 from interpulse.spark.schemas.json_payloads.reader import json_reader
 from interpulse.spark.schemas.payload_columns import is_record, is_separated, payload_fields
 from interpulse.spark.schemas.primitives import PRIMITIVES
-from interpulse.wire.commands.encoding import varint
+from interpulse.wire.commands import varint
 
 if TYPE_CHECKING:
     import pyarrow as pa

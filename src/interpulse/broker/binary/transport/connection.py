@@ -30,7 +30,7 @@ from interpulse.eager_start import start_eagerly
 from interpulse.model.errors import PulsarError, UnknownError
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
-from interpulse.wire.commands.failures import error_response, request_id_of, requester_of
+from interpulse.wire.answers import error_response, request_id_of, requester_of
 from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.frames import Frame, Received
 from interpulse.wire.server import ServerProtocol

@@ -32,7 +32,7 @@ from interpulse.model.errors import MetadataError, NotAllowed, PreconditionFaile
 from interpulse.model.ids import MessageId, Position
 from interpulse.storage.cursors import CursorRecord
 from interpulse.wire.ack_sets import mask_of
-from interpulse.wire.commands.cursor_promise import HELD_S
+from interpulse.wire.cursor_promise import HELD_S
 
 
 class CursorPromises:

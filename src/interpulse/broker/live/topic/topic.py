@@ -247,7 +247,7 @@ class Topic:
     def promised_position(self, cursor: str) -> Position | None:
         """Return the mark-delete position for a task that copies from this replication cursor.
 
-        It comes with the promise of `wire/commands/cursor_promise.py`. None if it is no replication cursor; raises
+        It comes with the promise of `wire/cursor_promise.py`. None if it is no replication cursor; raises
         SubscriptionNotFound.
         """
         if self.remote_of(cursor) is None:

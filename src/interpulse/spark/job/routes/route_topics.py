@@ -48,7 +48,7 @@ from interpulse.spark.reading.throttle import Rate
 from interpulse.spark.state_files import write_atomically
 from interpulse.spark.writing.broker_target import lane_start
 from interpulse.spark.writing.target_topics import check_deduplicating, ensure_deduplication
-from interpulse.wire.commands.cursor_promise import REPLICATION_CURSORS
+from interpulse.wire.cursor_promise import REPLICATION_CURSORS
 
 _HELD_FIRST_S: Final = 0.1
 _HELD_MAX_S: Final = 60.0

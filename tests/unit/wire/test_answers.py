@@ -9,7 +9,7 @@ import pytest
 from interpulse.broker.binary.handlers import AWAITING, INLINE
 from interpulse.model.errors import NotAllowed, ServerError
 from interpulse.wire import pulsar_api_pb2 as pb
-from interpulse.wire.commands.failures import error_response, request_id_of
+from interpulse.wire.answers import error_response, request_id_of
 from interpulse.wire.frames import FrameDecoder
 
 TYPES = pb.BaseCommand

@@ -18,7 +18,7 @@ from interpulse.model.policies.namespace_policies import NamespacePolicies
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.model.topics import Requester
 from interpulse.storage.api import Delete, Put
-from interpulse.storage.cursors.cursor_records import JSON_CURSORS, CursorRecord
+from interpulse.storage.cursors import JSON_CURSORS, CursorRecord
 from interpulse.storage.memory import MemoryJournal, MemoryMetadataStore
 from tests.support.lifecycle_bench import LifecycleBench, MortalStore, copy_of, disorder, named, picture
 

@@ -17,7 +17,7 @@ from interpulse.model.schemas import SchemaType
 from interpulse.model.topics import Requester
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
-from interpulse.wire.commands.cursor_promise import CURSOR_PROPERTY
+from interpulse.wire.cursor_promise import CURSOR_PROPERTY
 from interpulse.wire.frames import AckRun, FlowRun, Frame
 from interpulse.wire.ids import message_id_from_wire, position_from_wire
 

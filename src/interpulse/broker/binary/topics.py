@@ -10,11 +10,12 @@ from typing import Final
 from interpulse.broker.binary.lookup import answer_from_cache
 from interpulse.broker.binary.transport.context import CommandConnection
 from interpulse.broker.binary.transport.sinks import TopicWatcher
-from interpulse.broker.topics.lookup.topic_patterns import TopicPattern, without_domain
+from interpulse.broker.topics.lookup.topic_watches import TopicPattern, without_domain
 from interpulse.model.errors import InvalidTopicName, NamespaceNotFound, NotAllowed, NotFound
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, NamespaceName, TopicName
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.answers import failed_answer
 from interpulse.wire.frames import Frame, PartitionsRun
 from interpulse.wire.hashing import topics_hash
 
@@ -43,9 +44,9 @@ async def on_partitioned_metadata(connection: CommandConnection, request: pb.Com
             partitions = await connection.context.lifecycle.partitions(topic, create=create)
         except NotFound as error:
             message = str(error) if create and isinstance(error, NamespaceNotFound) else ""
-            answer = commands.partitioned_metadata_error(request.request_id, error.wire_code, message)
+            answer = failed_answer(pb.BaseCommand.PARTITIONED_METADATA, request.request_id, error.wire_code, message)
         else:
-            answer = commands.partitioned_metadata_response(request.request_id, partitions)
+            answer = commands.partitioned_metadata_answer(partitions).frame(request.request_id)
     connection.output.send(answer)
 
 

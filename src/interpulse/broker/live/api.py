@@ -13,22 +13,23 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, NamedTuple, Protocol
 
+from interpulse.broker.committer import Layout
 from interpulse.broker.live.shared_reads import ReadBufferLimiter
-from interpulse.broker.metadata.layout import Layout
 from interpulse.model.broker_entry_metadata import BrokerEntryFields
 from interpulse.model.errors import PulsarError
 from interpulse.model.ids import MessageId, Position
 from interpulse.model.names import TopicName
-from interpulse.model.policies.messaging_policies import (
+from interpulse.model.policies.policy_records import (
     BacklogQuota,
     DelayedDelivery,
     DispatchRate,
+    InactiveTopicPolicies,
     PublishRate,
+    RetentionPolicies,
     SubscribeRate,
 )
-from interpulse.model.policies.retention_policies import InactiveTopicPolicies, RetentionPolicies
 from interpulse.storage.api import MetadataStore
-from interpulse.storage.cursors.cursor_store import CursorStore
+from interpulse.storage.cursors import CursorStore
 
 
 class SubType(IntEnum):

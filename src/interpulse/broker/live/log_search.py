@@ -16,7 +16,7 @@ from interpulse.broker.live.cursor import Cursor
 from interpulse.broker.live.entry_metadata import broker_entry_metadata_of, message_metadata_of
 from interpulse.model.errors import PersistenceError
 from interpulse.model.ids import EARLIEST, Position
-from interpulse.model.policies.retention_policies import RetentionPolicies
+from interpulse.model.policies.policy_records import RetentionPolicies
 from interpulse.storage.api import LedgerRecord, Log
 
 _MEGABYTE = 1024 * 1024

@@ -10,8 +10,7 @@ from operator import add
 from typing import Any, Final, NamedTuple
 
 from interpulse.model.topics import SubscriptionMeasure, TopicMeasure
-from interpulse.storage.meters.histogram import Histogram
-from interpulse.storage.meters.write_meter import WAIT_MS, WrittenEntries
+from interpulse.storage.meters import WAIT_MS, Histogram, WrittenEntries
 
 
 class TrafficMetrics:

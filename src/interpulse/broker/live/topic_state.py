@@ -20,15 +20,14 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from interpulse.broker import metadata_paths as keys
+from interpulse.broker.committer import ALONE, Layout
 from interpulse.broker.live.entry_metadata import EntryMetadata, broker_entry_metadata_of
-from interpulse.broker.metadata.layout import ALONE, Layout
 from interpulse.model.broker_entry_metadata import BrokerEntryFields
 from interpulse.model.errors import ServiceNotReady
 from interpulse.model.names import TopicName
 from interpulse.storage.api import Change, Log, MetadataStore, Put
 from interpulse.storage.cas import retry_on_conflict
-from interpulse.storage.cursors.cursor_records import CursorRecord
-from interpulse.storage.cursors.cursor_store import CursorStore, RecordedCursors
+from interpulse.storage.cursors import CursorRecord, CursorStore, RecordedCursors
 from interpulse.storage.logs.topic_records import decode_record
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.entries import with_broker_metadata

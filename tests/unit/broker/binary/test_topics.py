@@ -17,9 +17,9 @@ from interpulse.model.errors import (
     TopicNotFound,
 )
 from interpulse.model.names import TopicName
-from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.hashing import topics_hash
+from tests.support import commands
 from tests.support.waiting import eventually
 
 FAILED = pb.CommandPartitionedTopicMetadataResponse.Failed

@@ -16,7 +16,7 @@ from interpulse.broker.live.log_search import (
     waiting,
 )
 from interpulse.model.ids import EARLIEST, LATEST, Position
-from interpulse.model.policies.retention_policies import RetentionPolicies
+from interpulse.model.policies.policy_records import RetentionPolicies
 from interpulse.storage.api import LedgerRecord
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from interpulse.broker.committer import ALONE, IN_CLUSTER, Layout
 from interpulse.broker.live.api import TopicSettings
 from interpulse.broker.live.compaction.choice import Treatment, view_of
 from interpulse.broker.live.dispatch.delayed_entries import deliver_at_of
@@ -20,14 +21,13 @@ from interpulse.broker.live.entry_metadata import (
 from interpulse.broker.live.log_search import first_published_since, publish_time_of
 from interpulse.broker.live.registry import backlog_operations
 from interpulse.broker.live.topic_state import BrokerEntryInterceptor, TopicStateStore
-from interpulse.broker.metadata.layout import ALONE, IN_CLUSTER, Layout
 from interpulse.model.broker_entry_metadata import INTERCEPTOR_CLASSES, BrokerEntryFields
 from interpulse.model.errors import ServiceNotReady
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.model.names import TopicName
-from interpulse.model.policies.retention_policies import RetentionPolicies
+from interpulse.model.policies.policy_records import RetentionPolicies
 from interpulse.storage.api import MetadataUnavailable, Put
-from interpulse.storage.cursors.cursor_records import CursorRecord
+from interpulse.storage.cursors import CursorRecord
 from interpulse.storage.memory import MemoryMetadataStore
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.entries import with_broker_metadata, without_broker_metadata

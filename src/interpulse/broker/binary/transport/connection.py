@@ -35,7 +35,7 @@ from interpulse.eager_start import start_eagerly
 from interpulse.model.errors import PulsarError, UnknownError
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
-from interpulse.wire.commands.failures import error_response, request_id_of, requester_of
+from interpulse.wire.answers import error_response, request_id_of, requester_of
 from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.frames import Frame, Received
 from interpulse.wire.server import ServerProtocol
@@ -282,7 +282,8 @@ class ClientConnection(asyncio.Protocol):
             self.protocol.ping()
             self._send_own()
         try:
-            return await asyncio.wait_for(asyncio.shield(self._liveness), self.limits.liveness_check_seconds)
+            async with asyncio.timeout(self.limits.liveness_check_seconds):
+                return await asyncio.shield(self._liveness)
         except TimeoutError:
             self.drop("no answer to the liveness check when another client asked for the name of its producer")
             return False

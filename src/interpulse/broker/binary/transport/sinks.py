@@ -12,8 +12,7 @@ from interpulse.broker.live.api import Delivery
 from interpulse.broker.live.dispatch.consumer import Consumer
 from interpulse.broker.live.producing.producer import Producer
 from interpulse.broker.live.registry.topic_tasks import AnyTopic
-from interpulse.broker.topics.lookup.topic_patterns import TopicPattern
-from interpulse.broker.topics.lookup.topic_watches import TopicWatch, TopicWatches
+from interpulse.broker.topics.lookup.topic_watches import TopicPattern, TopicWatch, TopicWatches
 from interpulse.model.errors import PulsarError, ServiceNotReady
 from interpulse.model.names import NamespaceName
 from interpulse.wire import commands

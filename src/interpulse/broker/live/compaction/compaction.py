@@ -25,9 +25,8 @@ from interpulse.model.errors import Conflict, PersistenceError
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.model.names import TopicName
 from interpulse.storage.api import Log, LogEntry
-from interpulse.storage.cursors.cursor_records import COMPACTION_CURSOR
-from interpulse.storage.meters.histogram import Histogram
-from interpulse.storage.meters.write_meter import WAIT_MS
+from interpulse.storage.cursors import COMPACTION_CURSOR
+from interpulse.storage.meters import WAIT_MS, Histogram
 
 log = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from interpulse.broker.live.metrics import ConsumerMeasure, TrafficMetrics
 from interpulse.clock import iso_time
 from interpulse.model.errors import ConsumerNotFound
 from interpulse.model.ids import MessageId, Position
-from interpulse.rules.unacked import consumer_blocked
+from interpulse.rules.limits import consumer_blocked
 from interpulse.wire.hashing import murmur3_hash
 
 TURN_ENTRIES_MAX = 20

@@ -15,7 +15,7 @@ from typing import Final
 
 from interpulse.broker.live.api import Delivery
 from interpulse.broker.live.dispatch.consumer import message_total
-from interpulse.model.policies.messaging_policies import DispatchRate
+from interpulse.model.policies.policy_records import DispatchRate
 
 PAUSE_MS_MIN = 10
 """The shortest wait for tokens. None of them is lost, and fast rates need few timers."""

@@ -23,7 +23,7 @@ from interpulse.broker.live.dispatch.entry_feed import READ_ENTRIES_MAX, EntryFe
 from interpulse.broker.live.dispatch.key_selector import KeySelector
 from interpulse.broker.live.entry_metadata import waiting_in
 from interpulse.model.ids import Position
-from interpulse.rules.unacked import subscription_blocked
+from interpulse.rules.limits import subscription_blocked
 from interpulse.wire.ack_sets import words_of
 
 _new = tuple.__new__

@@ -30,7 +30,7 @@ from operator import lt
 from typing import Final
 
 from interpulse.model.ids import EARLIEST, Position
-from interpulse.storage.cursors.cursor_records import CursorRecord
+from interpulse.storage.cursors import CursorRecord
 
 NAMES_PERSISTED_MAX = 10_000
 """Limit for stored names; the ones inactive for longest are left out (brokerDeduplicationMaxNumberOfProducers)."""

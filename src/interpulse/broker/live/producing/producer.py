@@ -27,7 +27,7 @@ from interpulse.clock import iso_time
 from interpulse.model.errors import MetadataError, NotAllowed, PersistenceError, ProducerFenced, PulsarError
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.model.names import TopicName
-from interpulse.model.policies.messaging_policies import PublishRate
+from interpulse.model.policies.policy_records import PublishRate
 from interpulse.replication.copy import source_positions
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.codec import codec

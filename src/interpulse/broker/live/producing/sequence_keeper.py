@@ -13,7 +13,7 @@ from interpulse.model.ids import Position
 from interpulse.replication.copy import replicator_position
 from interpulse.rules.replication import replicator_name
 from interpulse.storage.api import Log, LogEntry
-from interpulse.storage.cursors.cursor_records import DEDUPLICATION_CURSOR, CursorRecord
+from interpulse.storage.cursors import DEDUPLICATION_CURSOR, CursorRecord
 
 _REPLAY_ENTRIES = 1000
 _REPLAY_BYTES = 5 * 1024 * 1024

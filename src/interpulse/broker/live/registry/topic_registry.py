@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
 
+from interpulse.broker.committer import ALONE, Layout
 from interpulse.broker.instruments import LatencyMeter
 from interpulse.broker.live.api import HostedTopic, TopicSettings
 from interpulse.broker.live.registry.executors import BackgroundTasks, KeyedExecutor, LoadPermits
@@ -32,7 +33,6 @@ from interpulse.broker.live.topic.loading import load_topic
 from interpulse.broker.live.topic.non_persistent import NonPersistentTopic
 from interpulse.broker.live.topic.subscription_set import stored_subscription_names
 from interpulse.broker.live.topic.topic import Topic
-from interpulse.broker.metadata.layout import ALONE, Layout
 from interpulse.broker.periodic import run_periodically
 from interpulse.clock import Clock
 from interpulse.model.broker_entry_metadata import BrokerEntryFields
@@ -41,7 +41,7 @@ from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.topics import Requester
 from interpulse.storage.api import Change, Delete, LogStore, MetadataStore
 from interpulse.storage.cas import advance_counter
-from interpulse.storage.cursors.cursor_store import CursorStore, RecordedCursors, read_cursor_names
+from interpulse.storage.cursors import CursorStore, RecordedCursors, read_cursor_names
 
 
 class TopicOwnership(Protocol):

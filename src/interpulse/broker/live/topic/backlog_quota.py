@@ -20,15 +20,15 @@ from interpulse.broker.live.topic.topic_clients import TopicLimits
 from interpulse.model.errors import NotFound
 from interpulse.model.ids import Position
 from interpulse.model.names import TopicName
-from interpulse.model.policies.messaging_policies import (
+from interpulse.model.policies.policy_records import (
     CONSUMER_BACKLOG_EVICTION,
     DESTINATION_STORAGE,
     MESSAGE_AGE,
     BacklogQuota,
 )
-from interpulse.rules.backlog_quota import age_kept_ms, bytes_kept, described, exceeded, refusal
+from interpulse.rules.limits import age_kept_ms, bytes_kept, described, exceeded, refusal
 from interpulse.storage.api import Log
-from interpulse.storage.cursors.cursor_records import COMPACTION_CURSOR
+from interpulse.storage.cursors import COMPACTION_CURSOR
 
 log = logging.getLogger(__name__)
 

@@ -15,13 +15,13 @@ from interpulse.model.errors import NotAllowed, PersistenceError, TopicNotFound
 from interpulse.model.ids import Position
 from interpulse.model.names import TopicName
 from interpulse.storage.api import CompactedLedger, LogNotFound, LogStore, MetadataStore
-from interpulse.storage.cursors.cursor_records import (
+from interpulse.storage.cursors import (
     COMPACTED_LEDGER,
     COMPACTION_CURSOR,
     DEDUPLICATION_CURSOR,
     CursorRecord,
+    read_cursor_names,
 )
-from interpulse.storage.cursors.cursor_store import read_cursor_names
 
 
 class CompactionPointer:

@@ -23,9 +23,9 @@ from interpulse.broker.live.metrics import TrafficMetrics
 from interpulse.broker.live.topic.topic_clients import TopicLimits
 from interpulse.model.errors import MetadataError, NotAllowed, PreconditionFailed
 from interpulse.model.ids import MessageId, Position
-from interpulse.storage.cursors.cursor_records import CursorRecord
+from interpulse.storage.cursors import CursorRecord
 from interpulse.wire.ack_sets import mask_of
-from interpulse.wire.commands.cursor_promise import HELD_S
+from interpulse.wire.cursor_promise import HELD_S
 
 
 class CursorPromises:

@@ -18,7 +18,7 @@ from interpulse.broker.live.topic_state import TopicStateStore
 from interpulse.model.errors import AlreadyExists, NotAllowed, PulsarError, SubscriptionNotFound
 from interpulse.model.ids import EARLIEST, MessageId, Position
 from interpulse.rules.limits import check_consumers_of_topic, check_subscriptions
-from interpulse.storage.cursors.cursor_records import COMPACTION_CURSOR, DEDUPLICATION_CURSOR, CursorRecord
+from interpulse.storage.cursors import COMPACTION_CURSOR, DEDUPLICATION_CURSOR, CursorRecord
 
 _NAME_LENGTH_MAX = 1_000
 """Limit for names: with a topic's name it must fit into the line of an HTTP request, encoded."""

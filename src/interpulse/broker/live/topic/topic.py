@@ -42,7 +42,7 @@ from interpulse.model.errors import PersistenceError, PulsarError, ServiceNotRea
 from interpulse.model.ids import MessageId, Position
 from interpulse.model.names import TopicName
 from interpulse.storage.api import FenceCause, Log, LogFenced, MetadataFull, StorageFull
-from interpulse.storage.cursors.cursor_records import COMPACTION_CURSOR, DEDUPLICATION_CURSOR
+from interpulse.storage.cursors import COMPACTION_CURSOR, DEDUPLICATION_CURSOR
 
 log = logging.getLogger(__name__)
 
@@ -229,7 +229,7 @@ class Topic:
     def promised_position(self, cursor: str) -> Position | None:
         """Return the mark-delete position for a task that copies from this replication cursor.
 
-        It comes with the promise of `wire/commands/cursor_promise.py`. None if it is no replication cursor; raises
+        It comes with the promise of `wire/cursor_promise.py`. None if it is no replication cursor; raises
         SubscriptionNotFound.
         """
         if self.remote_of(cursor) is None:

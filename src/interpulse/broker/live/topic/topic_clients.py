@@ -16,7 +16,7 @@ from interpulse.broker.live.producing.producer import PublishLimits
 from interpulse.broker.live.producing.producer_set import ProducerSet
 from interpulse.model.errors import NotAllowed, PreconditionFailed, PulsarError, ServiceNotReady
 from interpulse.model.names import TopicName
-from interpulse.model.policies.messaging_policies import SubscribeRate
+from interpulse.model.policies.policy_records import SubscribeRate
 from interpulse.rules.limits import check_consumers_of_subscription, check_consumers_of_topic, check_subscription_type
 
 

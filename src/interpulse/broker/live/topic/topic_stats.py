@@ -31,7 +31,7 @@ from interpulse.model.errors import NotFound
 from interpulse.model.ids import Position
 from interpulse.model.topics import SubscriptionMeasure
 from interpulse.storage.api import Log
-from interpulse.storage.cursors.cursor_records import COMPACTED_LEDGER, COMPACTION_CURSOR, DEDUPLICATION_CURSOR
+from interpulse.storage.cursors import COMPACTED_LEDGER, COMPACTION_CURSOR, DEDUPLICATION_CURSOR
 
 _NEVER_IN_TOPICS = dict.fromkeys(
     (

@@ -12,9 +12,9 @@ import pytest
 from interpulse.broker.binary.transport import connection
 from interpulse.broker.binary.transport.flow_control import PublishBuffer
 from interpulse.model.errors import ServerError
-from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.entries import build_entry
+from tests.support import commands
 
 ENTRY = build_entry(
     pb.MessageMetadata(producer_name="p", sequence_id=1, publish_time=1).SerializeToString(), b"x" * 100
@@ -249,7 +249,8 @@ async def test_connection_when_lost_while_a_producer_opens_then_it_is_closed(cli
     assert topic.producers[0].closed
 
 
-THROTTLED_ENTRY = build_entry(pb.MessageMetadata(producer_name="p", sequence_id=1, publish_time=1).SerializeToString(), b"x")
+THROTTLED_METADATA = pb.MessageMetadata(producer_name="p", sequence_id=1, publish_time=1)
+THROTTLED_ENTRY = build_entry(THROTTLED_METADATA.SerializeToString(), b"x")
 LONG_MS = 3_600_000
 
 

@@ -17,8 +17,8 @@ from interpulse.broker.live.topic.topic import Topic
 from interpulse.model.errors import Conflict, NotAllowed, PersistenceError
 from interpulse.model.ids import EARLIEST, MessageId, Position
 from interpulse.model.names import TopicName
-from interpulse.model.policies.retention_policies import RetentionPolicies
-from interpulse.storage.cursors.cursor_records import COMPACTION_CURSOR
+from interpulse.model.policies.policy_records import RetentionPolicies
+from interpulse.storage.cursors import COMPACTION_CURSOR
 from tests.unit.broker.live.compaction.test_choice import batch, single
 
 FIRST = MessageId(*EARLIEST)

@@ -16,7 +16,7 @@ from interpulse.broker.live.dispatch.delayed_entries import DelayedEntries, chec
 from interpulse.broker.live.registry import backlog_operations
 from interpulse.model.errors import MetadataError, NotAllowed
 from interpulse.model.ids import MessageId, Position
-from interpulse.model.policies.messaging_policies import DelayedDelivery
+from interpulse.model.policies.policy_records import DelayedDelivery
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.entries import build_entry, with_broker_metadata
 

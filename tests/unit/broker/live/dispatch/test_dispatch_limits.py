@@ -10,7 +10,7 @@ import pytest
 from interpulse.broker.live.api import Delivery, SubType, TopicSettings
 from interpulse.broker.live.dispatch.dispatch_limits import ENTRIES_MAX, DispatchLimit, RateLimit, TokenBucket
 from interpulse.model.ids import Position
-from interpulse.model.policies.messaging_policies import DispatchRate
+from interpulse.model.policies.policy_records import DispatchRate
 
 NOW = 1_000
 

@@ -17,7 +17,7 @@ from interpulse.broker.live.producing.deduplication import (
     source_number,
 )
 from interpulse.model.ids import Position
-from interpulse.storage.cursors.cursor_records import DEDUPLICATION_CURSOR, JSON_CURSORS, CursorRecord
+from interpulse.storage.cursors import DEDUPLICATION_CURSOR, JSON_CURSORS, CursorRecord
 from interpulse.wire import pulsar_api_pb2 as pb
 
 HERE = Position(1, 1)

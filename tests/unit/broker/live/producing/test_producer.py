@@ -14,7 +14,7 @@ from interpulse.broker.live.topic.topic import Topic
 from interpulse.model.errors import MetadataError, NotAllowed, PersistenceError, ProducerFenced, TopicTerminated
 from interpulse.model.ids import Position
 from interpulse.model.names import TopicName
-from interpulse.model.policies.messaging_policies import PublishRate
+from interpulse.model.policies.policy_records import PublishRate
 from interpulse.wire import pulsar_api_pb2 as pb
 from tests.unit.broker.live.conftest import LiveBench, running
 

@@ -12,7 +12,7 @@ from interpulse.broker.live.registry.backlog_operations import expire_everywhere
 from interpulse.model.errors import Conflict, MetadataError, NotFound, SubscriptionNotFound
 from interpulse.model.ids import EARLIEST, LATEST, MessageId, Position
 from interpulse.model.names import TopicName
-from interpulse.model.policies.retention_policies import RetentionPolicies
+from interpulse.model.policies.policy_records import RetentionPolicies
 
 
 async def test_peek_skip_and_clear_count_what_is_not_acknowledged(bench: Any) -> None:

@@ -15,10 +15,10 @@ from interpulse.broker.live.topic.topic import Topic
 from interpulse.model.errors import PersistenceError
 from interpulse.model.ids import Position
 from interpulse.storage.api import Change, CompactedLedger, LogEntry, MetadataUnavailable, Put
-from interpulse.storage.bookkeeper.ledger_metadata import Quorum
-from interpulse.storage.cursors.cursor_records import COMPACTED_LEDGER, COMPACTION_CURSOR, CursorRecord
-from interpulse.storage.managed_ledger.compacted_codec import PulsarCompacted
+from interpulse.storage.bookkeeper.records import Quorum
+from interpulse.storage.cursors import COMPACTED_LEDGER, COMPACTION_CURSOR, CursorRecord
 from interpulse.storage.managed_ledger.cursor_codec import IN_RECORD, decode_record, encode_entry, encode_record
+from interpulse.storage.managed_ledger.topic_codec import PulsarCompacted
 from tests.unit.broker.live.compaction.test_compaction import compact, ended, send, texts_read, true
 from tests.unit.broker.live.conftest import LiveBench, running
 

@@ -12,7 +12,7 @@ from interpulse.broker.live.registry import backlog_operations
 from interpulse.broker.live.topic.subscription import CursorPromises
 from interpulse.model.errors import MetadataError
 from interpulse.model.ids import EARLIEST, LATEST, MessageId, Position
-from interpulse.wire.commands.cursor_promise import HELD_S
+from interpulse.wire.cursor_promise import HELD_S
 from tests.support.fake_clock import FakeClock
 
 ANY = MessageId(*EARLIEST)

@@ -12,9 +12,9 @@ from interpulse.broker.live.api import LastMessage, SubType, TopicSettings
 from interpulse.broker.live.registry import backlog_operations
 from interpulse.model.errors import MetadataError, NotFound, PersistenceError, ServiceNotReady, TopicTerminated
 from interpulse.model.ids import EARLIEST, Position
-from interpulse.model.policies.retention_policies import RetentionPolicies
+from interpulse.model.policies.policy_records import RetentionPolicies
 from interpulse.storage.api import FenceCause, LogFenced
-from interpulse.storage.cursors.cursor_records import CursorRecord
+from interpulse.storage.cursors import CursorRecord
 from tests.support.waiting import eventually
 
 

@@ -12,7 +12,7 @@ from interpulse.broker.live.topic import topic_clients
 from interpulse.broker.live.topic.topic_clients import SubscribeLimits
 from interpulse.model.errors import ConsumerBusy, NotAllowed, PreconditionFailed, ProducerBusy, ServiceNotReady
 from interpulse.model.names import TopicName
-from interpulse.model.policies.messaging_policies import BacklogQuota, DispatchRate, PublishRate, SubscribeRate
+from interpulse.model.policies.policy_records import BacklogQuota, DispatchRate, PublishRate, SubscribeRate
 
 
 @pytest.fixture(params=["persistent", "non-persistent"])

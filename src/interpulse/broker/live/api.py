@@ -244,7 +244,7 @@ class ConsumerSink(Protocol):
 
     @property
     def writable(self) -> bool:
-        """False while too much output waits; deliveries pause until :meth:`LiveConsumer.resume`."""
+        """False while too much output waits; deliveries pause until `Consumer.resume`."""
 
     def deliver(self, consumer_id: int, batch: Sequence[Delivery]) -> None:
         """Send these entries in this order."""

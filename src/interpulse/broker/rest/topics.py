@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import unquote_plus
 
-from interpulse.broker.live.registry import backlog_operations, upkeep
+from interpulse.broker.live.registry import backlog_operations
 from interpulse.broker.rest.http.at_owner import answers_of_partitions, at_owner, by_partition, or_at_peer
 from interpulse.broker.rest.http.bodies import PARTITIONED_TOPIC
 from interpulse.broker.rest.http.call import Answer, Call, Route, answer_json, answer_many
@@ -163,7 +163,7 @@ async def trim(call: Call) -> Answer:
     if not call.topic.is_persistent:
         raise OperationNotAllowed(f"{call.topic} is not persistent: it keeps no messages")
     async for topic in open_each(call):
-        await upkeep.trim(await open_persistent(call, topic.name))
+        await backlog_operations.trim(await open_persistent(call, topic.name))
     return Answer(200)
 
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from interpulse.broker.binary.transport.reading import (
+from interpulse.broker.binary.transport.flow_control import (
     OUTPUT,
     PUBLISHES,
     REQUESTS,
+    Output,
     PendingPublishes,
+    ProducerPublishes,
     PublishBuffer,
     Reading,
 )
@@ -30,7 +33,7 @@ def in_buffer(
 
 def test_pending_when_entries_come_and_are_answered_then_sums_of_all_producers_follow() -> None:
     total = pending()
-    one, other = total.of_producer(), total.of_producer()
+    one, other = ProducerPublishes(total), ProducerPublishes(total)
     for size in (5, 6, 7):
         one.add([range(size)])
     other.add([range(100)])
@@ -56,7 +59,7 @@ def test_pending_when_count_or_bytes_reach_their_limit_then_full_and_half_of_the
     count: int, size: int, full: bool, has_room: bool
 ) -> None:
     total = pending(count_max=4, bytes_max=100)
-    producer = total.of_producer()
+    producer = ProducerPublishes(total)
     for _ in range(count):
         producer.add([range(size)])
     assert (total.full, total.has_room) == (full, has_room)
@@ -64,7 +67,7 @@ def test_pending_when_count_or_bytes_reach_their_limit_then_full_and_half_of_the
 
 def test_pending_when_one_entry_is_the_limit_then_room_comes_with_its_answer() -> None:
     total = pending(count_max=1)
-    producer = total.of_producer()
+    producer = ProducerPublishes(total)
     producer.add([range(1)])
     assert (total.full, total.has_room) == (True, False)
     producer.answered()
@@ -74,7 +77,7 @@ def test_pending_when_one_entry_is_the_limit_then_room_comes_with_its_answer() -
 def test_pending_when_entries_are_answered_then_told_after_the_sums_are_lowered() -> None:
     seen: list[tuple[int, int]] = []
     total = in_buffer(PublishBuffer(), lambda: seen.append((total.count, total.bytes)), 9, 9)
-    producer = total.of_producer()
+    producer = ProducerPublishes(total)
     producer.add([range(3)])
     producer.add([range(4)])
     assert seen == []
@@ -85,7 +88,7 @@ def test_pending_when_entries_are_answered_then_told_after_the_sums_are_lowered(
 
 def test_abandon_when_one_producer_is_closed_then_only_its_entries_are_gone() -> None:
     total = pending()
-    closed, stays = total.of_producer(), total.of_producer()
+    closed, stays = ProducerPublishes(total), ProducerPublishes(total)
     closed.add([range(1)])
     closed.add([range(2)])
     stays.add([range(4)])
@@ -96,7 +99,7 @@ def test_abandon_when_one_producer_is_closed_then_only_its_entries_are_gone() ->
 
 
 async def test_drained_when_the_last_entry_is_answered_then_all_who_wait_go_on() -> None:
-    producer = pending().of_producer()
+    producer = ProducerPublishes(pending())
     await producer.drained()
     producer.add([range(1)])
     producer.add([range(1)])
@@ -111,7 +114,7 @@ async def test_drained_when_the_last_entry_is_answered_then_all_who_wait_go_on()
 
 
 async def test_drained_when_the_entries_are_abandoned_then_goes_on() -> None:
-    producer = pending().of_producer()
+    producer = ProducerPublishes(pending())
     producer.add([range(1)])
     waiting = asyncio.ensure_future(producer.drained())
     await asyncio.sleep(0)
@@ -123,10 +126,10 @@ async def test_drained_when_the_entries_are_abandoned_then_goes_on() -> None:
 def test_buffer_when_all_connections_together_reach_its_limit_then_those_that_publish_are_full() -> None:
     buffer = PublishBuffer(100)
     one, other, silent = (in_buffer(buffer, lambda: None) for _ in range(3))
-    one.of_producer().add([range(60)])
-    other.of_producer().add([range(39)])
+    ProducerPublishes(one).add([range(60)])
+    ProducerPublishes(other).add([range(39)])
     assert (one.full, other.full, silent.full) == (False, False, False)
-    other.of_producer().add([range(1)])
+    ProducerPublishes(other).add([range(1)])
     assert (one.full, other.full, silent.full) == (True, True, False)
 
 
@@ -134,7 +137,7 @@ def test_buffer_when_half_of_it_is_answered_then_those_that_stopped_are_told_onc
     told: list[str] = []
     buffer = PublishBuffer(100)
     one, other = in_buffer(buffer, lambda: told.append("one")), in_buffer(buffer, lambda: told.append("other"))
-    producer, producers = one.of_producer(), other.of_producer()
+    producer, producers = ProducerPublishes(one), ProducerPublishes(other)
     for size in (30, 21):
         producers.add([range(size)])
     producer.add([range(49)])
@@ -150,8 +153,8 @@ def test_buffer_when_a_connection_that_waits_is_lost_then_it_is_not_told() -> No
     told: list[str] = []
     buffer = PublishBuffer(10)
     lost, stays = in_buffer(buffer, lambda: told.append("lost")), in_buffer(buffer, lambda: told.append("stays"))
-    lost.of_producer().add([range(1)])
-    producer = stays.of_producer()
+    ProducerPublishes(lost).add([range(1)])
+    producer = ProducerPublishes(stays)
     producer.add([range(9)])
     assert (lost.full, stays.full) == (True, True)
     lost.close()
@@ -162,7 +165,7 @@ def test_buffer_when_a_connection_that_waits_is_lost_then_it_is_not_told() -> No
 def test_buffer_when_it_has_no_limit_then_nobody_stops() -> None:
     buffer = PublishBuffer()
     one = in_buffer(buffer, lambda: None, bytes_max=2**40)
-    one.of_producer().add([range(2**39)])
+    ProducerPublishes(one).add([range(2**39)])
     assert (one.full, one.has_room) == (False, True)
 
 
@@ -197,3 +200,59 @@ def test_reading_when_the_transport_is_closing_then_is_not_resumed(transport: Fa
     transport.close()
     reading.release(OUTPUT)
     assert not transport.reading
+
+
+class Pipe(asyncio.Transport):
+    def __init__(self) -> None:
+        super().__init__()
+        self.writes: list[list[bytes]] = []
+        self.closing = False
+
+    def write(self, data: Any) -> None:
+        self.writes.append([data])
+
+    def writelines(self, list_of_data: Any) -> None:
+        self.writes.append(list(list_of_data))
+
+    def is_closing(self) -> bool:
+        return self.closing
+
+    def get_write_buffer_size(self) -> int:
+        return 7
+
+
+@pytest.fixture
+async def pipe() -> Pipe:
+    return Pipe()
+
+
+@pytest.fixture
+async def output(pipe: Pipe) -> Output:
+    return Output(asyncio.get_running_loop(), pipe)
+
+
+async def test_frames_when_sent_in_one_turn_then_written_once(output: Output, pipe: Pipe) -> None:
+    output.send(b"a")
+    output.send_pieces([b"b", b"c"], 2)
+    assert pipe.writes == []
+    assert (output.bytes_collected, output.bytes_waiting) == (3, 10)
+    await asyncio.sleep(0)
+    assert pipe.writes == [[b"abc"]]
+    assert output.bytes_collected == 0
+
+
+async def test_frames_when_some_are_large_then_only_small_ones_are_joined(output: Output, pipe: Pipe) -> None:
+    large = bytes(200_000)
+    for frame in (b"a", b"b", large, large, b"c"):
+        output.send(frame)
+    output.flush()
+    assert pipe.writes == [[b"ab", large, large, b"c"]]
+    assert pipe.writes[0][1] is large
+
+
+async def test_frames_when_transport_is_closing_then_dropped(output: Output, pipe: Pipe) -> None:
+    pipe.closing = True
+    output.send(b"a")
+    output.flush()
+    output.flush()
+    assert pipe.writes == []

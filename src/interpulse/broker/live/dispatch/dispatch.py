@@ -1,23 +1,34 @@
-"""Exclusive and Failover: one consumer at a time gets everything, in order."""
+"""The dispatch of a subscription: to one active consumer (Exclusive, Failover), or shared (`shared`).
+
+The first consumer decides, and further ones must fit.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
-from interpulse.broker.live.api import Delivery, KeyRange, SubType
+from interpulse.broker.live.api import Delivery, KeyRange, SubscribeRequest, SubType, TopicSettings
 from interpulse.broker.live.cursor import Cursor
-from interpulse.broker.live.dispatch.consumer import Consumer, covered_by
+from interpulse.broker.live.dispatch.consumer import Consumer, choose_active, covered_by
+from interpulse.broker.live.dispatch.consumer_selector import RoundRobinSelector
 from interpulse.broker.live.dispatch.delayed_entries import DelayedEntries
 from interpulse.broker.live.dispatch.dispatch_limits import DispatchGate
 from interpulse.broker.live.dispatch.entry_feed import EntryFeed, FeedSource
-from interpulse.broker.live.dispatch.sticky_keys import check_ranges
+from interpulse.broker.live.dispatch.key_selector import KeySelector
+from interpulse.broker.live.dispatch.shared import SharedDispatch
+from interpulse.broker.live.dispatch.sticky_keys import check_ranges, overlapping
 from interpulse.model.errors import ConsumerBusy
 from interpulse.model.ids import Position
+from interpulse.model.names import TopicName
 
 
 class SingleActiveDispatch:
     """The dispatch to the active consumer. A new one starts after the mark-delete position."""
+
+    replaying = 0  # nothing is sent again
+    drained = True  # every entry that was read was sent
 
     def __init__(
         self,
@@ -41,21 +52,6 @@ class SingleActiveDispatch:
         """The gate of dispatch rates; None without one."""
         self._cursor = cursor
         self._choose = choose
-
-    @property
-    def read_position(self) -> Position:
-        """The position up to which everything was sent."""
-        return self.feed.after
-
-    @property
-    def replaying(self) -> int:
-        """The number of entries to send again."""
-        return 0
-
-    @property
-    def drained(self) -> bool:
-        """True if every entry that was read was sent."""
-        return True
 
     def add(self, consumer: Consumer) -> None:
         """Add a consumer. Raise ConsumerBusy beside an exclusive one, ConsumerAssignError for invalid ranges."""
@@ -90,7 +86,6 @@ class SingleActiveDispatch:
             self.pump()
 
     def pump(self) -> None:
-        """Send as many entries as permits allow."""
         active, gate = self.active, self.gate
         while active is not None and active.permits > 0 and active.sink.writable:
             room = active.permits if gate is None else min(active.permits, gate.room())
@@ -112,7 +107,6 @@ class SingleActiveDispatch:
             self.rewind()
 
     def rewind(self) -> None:
-        """Restart after the mark-delete position."""
         self.feed.rewind(self._cursor.mark_delete)
         self.pump()
 
@@ -131,11 +125,9 @@ class SingleActiveDispatch:
         """Process acknowledgements of whole entries."""
 
     def stats(self) -> dict[str, Any]:
-        """Return the dispatch's fields for the statistics of the subscription."""
         return {"activeConsumerName": self.active.name} if self.active is not None else {}
 
     def consumer_stats(self, consumer: Consumer) -> dict[str, Any]:
-        """Return the dispatch's fields for the statistics of a consumer."""
         return {}
 
     def _choose_again(self) -> None:
@@ -155,3 +147,85 @@ class SingleActiveDispatch:
     def _ranges_of(self, consumer: Consumer) -> Sequence[KeyRange]:
         """Return the consumer's key ranges: a reader with ranges (keyHashRange) is exclusive, and skips other keys."""
         return consumer.request.key_sharing.sticky_ranges if self.sub_type is SubType.EXCLUSIVE else ()
+
+
+Dispatch = SingleActiveDispatch | SharedDispatch
+
+
+class DispatchOwner(FeedSource, Protocol):
+    """The interface of the topic for a dispatch."""
+
+    name: TopicName
+    now_ms: Callable[[], int]
+    settings: TopicSettings
+
+
+def new_dispatch(request: SubscribeRequest, owner: DispatchOwner, cursor: Cursor, wake: Callable[[], None]) -> Dispatch:
+    """Create the dispatch for a first consumer. ``wake`` is called when there may be something to send."""
+    sub_type, name = request.sub_type, owner.name
+    if sub_type in (SubType.EXCLUSIVE, SubType.FAILOVER):
+        return SingleActiveDispatch(
+            sub_type, owner, cursor, wake, lambda consumers: choose_active(consumers, str(name), name.partition_index)
+        )
+    selector: RoundRobinSelector | KeySelector = RoundRobinSelector(lambda: owner.entry_metadata)
+    if sub_type is SubType.KEY_SHARED:
+        selector = KeySelector(ordered=not request.key_sharing.out_of_order_allowed)
+    dispatch = SharedDispatch(sub_type, owner, cursor, selector, owner.now_ms, wake)
+    dispatch.honour_delays(delays_of(owner, wake))
+    return dispatch
+
+
+def delays_of(owner: DispatchOwner, wake: Callable[[], None]) -> DelayedEntries | None:
+    """Return the store of delayed entries; None if the policies allow no delays."""
+    policy = owner.settings.delayed_delivery
+    if policy is None or not policy.active:
+        return None
+    return DelayedEntries(
+        policy.tick_millis,
+        owner.now_ms,
+        lambda seconds, callback: asyncio.get_running_loop().call_later(seconds, callback),
+        wake,
+    )
+
+
+def fits(request: SubscribeRequest, first: SubscribeRequest) -> bool:
+    """Return True if a consumer can share the dispatch that was made for another one."""
+    return not _difference(request, first)
+
+
+async def make_way(request: SubscribeRequest, consumers: Sequence[Consumer]) -> None:
+    """Close consumers in the way whose client is gone; raise ConsumerBusy for one that does not fit the others.
+
+    A client may reconnect before its broken connection is detected. An Exclusive consumer, and one whose key ranges are
+    taken, can join only after others leave.
+    """
+    if consumers and (difference := _difference(request, consumers[0].request)):
+        raise ConsumerBusy(f"Subscription is of different type. Active subscription {difference}.")
+    taken = [sticky_range for other in consumers for sticky_range in other.request.key_sharing.sticky_ranges]
+    wanted = request.key_sharing.sticky_ranges if request.sub_type is SubType.KEY_SHARED else ()
+    if request.sub_type is SubType.EXCLUSIVE or any(overlapping(mine, other) for mine in wanted for other in taken):
+        for consumer in list(consumers):
+            if not await consumer.sink.is_alive():
+                consumer.close()
+
+
+def _difference(request: SubscribeRequest, first: SubscribeRequest) -> str:
+    """Return the difference that keeps two consumers from sharing a subscription; "" = none."""
+    if request.sub_type is not first.sub_type:
+        return (
+            f"type of '{first.sub_type.label}' is different than the connecting consumer's type "
+            f"'{request.sub_type.label}'"
+        )
+    if request.sub_type is not SubType.KEY_SHARED:
+        return ""
+    mine, theirs = request.key_sharing, first.key_sharing
+    if mine.mode != theirs.mode:
+        return (
+            f"key_shared mode of '{theirs.mode}' is different than the connecting consumer's key_shared mode "
+            f"'{mine.mode}'"
+        )
+    if mine.out_of_order_allowed == theirs.out_of_order_allowed:
+        return ""
+    if theirs.out_of_order_allowed:
+        return "allows out of order delivery while the connecting consumer does not allow it"
+    return "does not allow out of order delivery while the connecting consumer allows it"

@@ -9,6 +9,7 @@ from interpulse.client.json_readers import made_by
 from interpulse.client.lookup.batch_lookup import lookup_singly
 from interpulse.model.errors import NotAllowed, NotFound, NotImplementedYet, NotSupported, PulsarError, RequestTooLarge
 from interpulse.model.names import TopicName
+from interpulse.model.operations import Lookups
 from interpulse.model.received_errors import error_for_wire_code
 
 if TYPE_CHECKING:  # imports an HTTP library
@@ -19,7 +20,6 @@ Addresses = dict[str, Any]
 
 Answers = dict[TopicName, Addresses | PulsarError]
 
-_PATH: Final = "/lookup/v2/topics"
 _TOPICS_AT_ONCE: Final = 500
 _CONCURRENT_MAX: Final = 50
 
@@ -55,7 +55,8 @@ async def _ask(http: HttpSession, topics: Sequence[TopicName], listener_name: st
     body = {"topics": list(names), "listenerName": listener_name}
     read = made_by(lambda answer: _answers(answer, names))
     try:
-        return await http.request("POST", _PATH, kind="topic", read=read, body=body)
+        operation = Lookups.FIND_MANY
+        return await http.request(operation.method, operation.path, kind=operation.subject, read=read, body=body)
     except RequestTooLarge:
         if len(topics) < 2:
             raise

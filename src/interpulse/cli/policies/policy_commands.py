@@ -9,13 +9,10 @@ from typing import Any
 import click
 
 from interpulse.cli.policies.policy_forms import BACKLOG_QUOTA, QUOTA_TYPE, form_of
-from interpulse.cli.support.running import admin_command
+from interpulse.cli.support.call_commands import Decorator, command
 from interpulse.model.policies.catalogue import Command, Group, PolicyAtLevel
 from interpulse.model.policies.messaging_policies import BacklogQuota, QuotaType
-from interpulse.terminal.option_groups import option_group
 from interpulse.terminal.output import print_json, print_text, print_value
-
-Callback = Callable[..., Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +28,9 @@ class Calls:
     set: Callable[..., Awaitable[None]]
     remove: Callable[..., Awaitable[None]]
     quotas: Callable[[Any], Any]
-    target: Callable[[Callback], Callback]
-    options: tuple[Callable[[Callback], Callback], ...] = ()
-    get_options: tuple[Callable[[Callback], Callback], ...] = ()
+    target: Decorator
+    options: tuple[Decorator, ...] = ()
+    get_options: tuple[Decorator, ...] = ()
 
 
 def policy_commands(entries: Iterable[PolicyAtLevel], group: Group, calls: Calls) -> Iterator[click.Command]:
@@ -83,11 +80,6 @@ def quota_commands(get_name: str, calls: Calls) -> Iterator[click.Command]:
         QUOTA_TYPE,
         *calls.options,
     )
-
-
-def command(name: str, about: str, run: Callback, *decorators: Callable[[Callback], Callback]) -> click.Command:
-    """Return a command that runs a coroutine function. Its options have the order of the decorators."""
-    return click.command(name, help=about)(option_group(*decorators)(admin_command(run)))
 
 
 def print_policy(value: Any) -> None:

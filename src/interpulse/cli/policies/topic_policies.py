@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from interpulse.cli.policies.policy_commands import Calls, command, policy_commands, quota_commands
+from interpulse.cli.policies.policy_commands import Calls, policy_commands, quota_commands
+from interpulse.cli.support.call_commands import command
 from interpulse.cli.support.command_groups import CommandGroup
 from interpulse.cli.support.params import TOPIC
 from interpulse.cli.support.running import NOT_OFFERED, CommandFailed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import chain
 from typing import Final
 
-from interpulse.broker.rest.http.at_owner import redirect_to
+from interpulse.broker.rest.http.at_owner import listed_topics, redirect_to
 from interpulse.broker.rest.http.bodies import NAMESPACE_POLICIES
 from interpulse.broker.rest.http.call import (
     DONE,
@@ -16,7 +16,6 @@ from interpulse.broker.rest.http.call import (
     answer_json,
     answer_many,
 )
-from interpulse.broker.rest.http.opening import listed_topics
 from interpulse.broker.rest.policies.policy_values import policy_limits
 from interpulse.in_turns import dumped_in_turns
 from interpulse.model.adjustments import PLAN_LEVELS

@@ -14,12 +14,15 @@ from interpulse.broker.rest.http.at_owner import (
     answers_of_partitions,
     at_owner,
     by_partition,
+    each_name,
     joined_lists,
     joined_objects,
+    open_each,
+    open_persistent,
+    open_single,
 )
 from interpulse.broker.rest.http.bodies import MESSAGE_POSITION, NEW_SUBSCRIPTION, RESET_POSITION
 from interpulse.broker.rest.http.call import Answer, Call, Route, answer_json
-from interpulse.broker.rest.http.opening import each_name, open_each, open_persistent, open_single
 from interpulse.model.errors import AlreadyExists, InvalidRequest, SubscriptionNotFound
 from interpulse.model.ids import LATEST, MessageId
 from interpulse.model.names import TopicName

@@ -7,10 +7,18 @@ from typing import Any, Final
 from urllib.parse import unquote_plus
 
 from interpulse.broker.live.registry import backlog_operations, upkeep
-from interpulse.broker.rest.http.at_owner import answers_of_partitions, at_owner, by_partition, or_at_peer
+from interpulse.broker.rest.http.at_owner import (
+    answers_of_partitions,
+    at_owner,
+    by_partition,
+    existing_partitions,
+    listed_topics,
+    open_each,
+    open_persistent,
+    or_at_peer,
+)
 from interpulse.broker.rest.http.bodies import PARTITIONED_TOPIC
 from interpulse.broker.rest.http.call import Answer, Call, Route, answer_json, answer_many
-from interpulse.broker.rest.http.opening import existing_partitions, listed_topics, open_each, open_persistent
 from interpulse.in_turns import in_turns
 from interpulse.model.errors import Conflict, InvalidRequest, OperationNotAllowed, PreconditionFailed, TopicNotFound
 from interpulse.model.names import Domain, TopicName

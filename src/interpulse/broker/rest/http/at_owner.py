@@ -18,7 +18,7 @@ from urllib.parse import urlencode
 from interpulse.broker.live.registry.topic_tasks import AnyTopic
 from interpulse.broker.live.topic.topic import Topic
 from interpulse.broker.ownership.ownership import NO_OPTIONS, LookupOptions
-from interpulse.broker.rest.http.call import DONE, Answer, Call, Route, answer_json
+from interpulse.broker.rest.http.call import DONE, Answer, Call, Route, answer_json, answer_of
 from interpulse.in_turns import sorted_in_turns
 from interpulse.model.errors import NotFound, OperationNotAllowed, PreconditionFailed
 from interpulse.model.names import PERSISTENT, Domain, TopicName, encode_local_name
@@ -36,7 +36,7 @@ def at_owner(route: Route, join: Join | None = None) -> Route:
     """Return the route at the owner of the topic. Without ``join`` any broker answers for a partitioned topic."""
 
     @wraps(route.handler)
-    async def answer(call: Call) -> Answer | None:
+    async def answer(call: Call) -> object:
         if call.context.others is None:
             return await route.handler(call)
         name = call.topic
@@ -62,7 +62,7 @@ def or_at_peer(route: Route) -> Route:
     below = route.operation.path.removeprefix(TOPIC_PATH)
 
     @wraps(route.handler)
-    async def answer(call: Call) -> Answer | None:
+    async def answer(call: Call) -> object:
         peer = await call.context.lookups.peer(call.namespace)
         if peer is None or not (peer.web_url or peer.web_url_tls):
             return await route.handler(call)
@@ -109,8 +109,8 @@ async def answers_of_partitions(call: Call, names: Sequence[TopicName], route: R
             target = await call.context.lookups.find(name, NO_OPTIONS)
             params = {**call.params, "topic": encode_local_name(name.local_name)}
             if _is_here(call, target):
-                answer = await route.handler(replace(call, params=params))
-                return json.loads(answer.body) if answer is not None and answer.body else None
+                answer = answer_of(await route.handler(replace(call, params=params)))
+                return json.loads(answer.body) if answer.body else None
             return await _asked(call, target, route.operation, params)
 
     answers = await asyncio.gather(*map(ask, names), return_exceptions=True)

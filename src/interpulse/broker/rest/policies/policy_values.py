@@ -29,10 +29,10 @@ def policy_value(call: Call, entry: PolicyAtLevel) -> Any:
     return None if value is None else check_value(entry.policy.kind, entry.name, value, policy_limits(call))
 
 
-def policy_handler(handle: Callable[[PolicyAtLevel, Call], Awaitable[Answer | None]], entry: PolicyAtLevel) -> Handler:
+def policy_handler(handle: Callable[[PolicyAtLevel, Call], Awaitable[object]], entry: PolicyAtLevel) -> Handler:
     """Return the handler of one policy. Its description names the policy."""
 
-    async def handle_policy(call: Call) -> Answer | None:
+    async def handle_policy(call: Call) -> object:
         return await handle(entry, call)
 
     verb = handle.__name__.partition("_")[0].capitalize()

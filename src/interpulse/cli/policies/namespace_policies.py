@@ -22,13 +22,8 @@ from interpulse.terminal.output import print_json, print_text
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
 
-_CALLS: Final = Calls(
-    get=lambda admin, namespace, name: admin.namespaces.policy(namespace, name),
-    set=lambda admin, namespace, name, value: admin.namespaces.set_policy(namespace, name, value),
-    remove=lambda admin, namespace, name: admin.namespaces.remove_policy(namespace, name),
-    quotas=lambda admin: admin.namespaces,
-    target=click.argument("target", metavar="NAMESPACE", type=NAMESPACE),
-)
+_target = click.argument("target", metavar="NAMESPACE", type=NAMESPACE)
+_CALLS: Final = Calls("namespaces", "policy", "set_policy", "remove_policy", _target)
 
 POLICY_COMMANDS: list[click.Command] = [
     *policy_commands(OF_NAMESPACES, "namespaces", _CALLS),

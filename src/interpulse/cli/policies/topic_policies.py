@@ -26,15 +26,7 @@ _everywhere = click.option("-g", "--global", "everywhere", is_flag=True, help="S
 
 
 def _calls(*options: Any) -> Calls:
-    return Calls(
-        get=lambda admin, topic, name, **options: admin.topic_policies.get(topic, name, **options),
-        set=lambda admin, topic, name, value, **options: admin.topic_policies.set(topic, name, value, **options),
-        remove=lambda admin, topic, name, **options: admin.topic_policies.remove(topic, name, **options),
-        quotas=lambda admin: admin.topic_policies,
-        target=_topic,
-        options=options,
-        get_options=(_applied,),
-    )
+    return Calls("topic_policies", "get", "set", "remove", _topic, options, (_applied,))
 
 
 async def _delete(admin: AdminClient, target: TopicName) -> None:

@@ -13,6 +13,7 @@ from interpulse.client.json_readers import (
     Read,
     boolean,
     each,
+    integer,
     made_by,
     names,
     optional,
@@ -299,8 +300,7 @@ class NamespacesAdmin:
     # Retention and backlog
 
     async def deduplication(self, namespace: NamespaceName | str) -> bool | None:
-        enabled: bool | None = await self.policy(namespace, "deduplication_enabled")
-        return enabled
+        return await self._policy(namespace, "deduplication_enabled", optional(boolean))
 
     async def set_deduplication(self, namespace: NamespaceName | str, enabled: bool) -> None:
         await self.set_policy(namespace, "deduplication_enabled", enabled)
@@ -320,8 +320,7 @@ class NamespacesAdmin:
 
     async def message_ttl(self, namespace: NamespaceName | str) -> int | None:
         """Return the time to live in seconds; 0 = messages do not expire."""
-        seconds: int | None = await self.policy(namespace, "message_ttl_seconds")
-        return seconds
+        return await self._policy(namespace, "message_ttl_seconds", optional(integer))
 
     async def set_message_ttl(self, namespace: NamespaceName | str, ttl_seconds: int) -> None:
         await self.set_policy(namespace, "message_ttl_seconds", ttl_seconds)
@@ -368,8 +367,7 @@ class NamespacesAdmin:
 
     async def max_topics(self, namespace: NamespaceName | str) -> int | None:
         """Return the maximum number of topics; 0 = no limit, None = the broker's limit."""
-        count: int | None = await self.policy(namespace, "max_topics_per_namespace")
-        return count
+        return await self._policy(namespace, "max_topics_per_namespace", optional(integer))
 
     async def set_max_topics(self, namespace: NamespaceName | str, count: int) -> None:
         await self.set_policy(namespace, "max_topics_per_namespace", count)

@@ -22,7 +22,7 @@ from yarl import URL
 
 from interpulse.client.closing import AsyncCloses
 from interpulse.client.credentials import Credentials
-from interpulse.client.json_readers import Read, UnexpectedJson, ignored
+from interpulse.client.json_readers import Read, UnexpectedJson
 from interpulse.client.tls import KeptContext, TlsOptions
 from interpulse.client.transport.http_errors import HttpAnswer, error_for_response
 from interpulse.client.transport.issued_tokens import IssuedTokens, http_header_now
@@ -119,19 +119,6 @@ class HttpSession(AsyncCloses):
 
     async def get(self, path: str, *, kind: Subject, read: Read[T], query: Mapping[str, object] | None = None) -> T:
         return await self.request("GET", path, kind=kind, read=read, query=query)
-
-    async def put(
-        self, path: str, body: object = None, *, kind: Subject, query: Mapping[str, object] | None = None
-    ) -> None:
-        await self.request("PUT", path, kind=kind, read=ignored, query=query, body=body)
-
-    async def post(
-        self, path: str, body: object = None, *, kind: Subject, query: Mapping[str, object] | None = None
-    ) -> None:
-        await self.request("POST", path, kind=kind, read=ignored, query=query, body=body)
-
-    async def delete(self, path: str, *, kind: Subject, query: Mapping[str, object] | None = None) -> None:
-        await self.request("DELETE", path, kind=kind, read=ignored, query=query)
 
     async def request(
         self,

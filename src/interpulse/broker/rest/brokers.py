@@ -118,7 +118,7 @@ async def get_runtime(call: Call) -> Answer:
 
 
 ROUTES: Final = (
-    Route(Brokers.LIST, registered_brokers),
+    Route(Brokers.LIST, lambda call: registered_brokers(call)),
     Route(Brokers.LIST_OF_CLUSTER, list_brokers_of_cluster),
     Route(Brokers.GET_OWNED, get_owned),
     Route(Brokers.CHECK_BACKLOG_QUOTAS, check_backlog_quotas),

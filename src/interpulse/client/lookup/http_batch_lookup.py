@@ -17,6 +17,7 @@ from interpulse.model.errors import (
     error_for_wire_code,
 )
 from interpulse.model.names import TopicName
+from interpulse.model.operations import Lookups
 
 if TYPE_CHECKING:  # imports an HTTP library
     from interpulse.client.transport.http_session import HttpSession
@@ -26,7 +27,6 @@ Addresses = dict[str, Any]
 
 Answers = dict[TopicName, Addresses | PulsarError]
 
-_PATH: Final = "/lookup/v2/topics"
 _TOPICS_AT_ONCE: Final = 500
 _CONCURRENT_MAX: Final = 50
 
@@ -62,7 +62,8 @@ async def _ask(http: HttpSession, topics: Sequence[TopicName], listener_name: st
     body = {"topics": list(names), "listenerName": listener_name}
     read = made_by(lambda answer: _answers(answer, names))
     try:
-        return await http.request("POST", _PATH, kind="topic", read=read, body=body)
+        operation = Lookups.FIND_MANY
+        return await http.request(operation.method, operation.path, kind=operation.subject, read=read, body=body)
     except RequestTooLarge:
         if len(topics) < 2:
             raise

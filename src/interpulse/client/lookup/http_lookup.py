@@ -15,6 +15,7 @@ from interpulse.client.transport.backoff import Backoff, retry
 from interpulse.client.transport.connection_pool import ConnectionPool
 from interpulse.model.errors import NotFound, PulsarError, TopicNotFound, UnknownError
 from interpulse.model.names import NamespaceName, TopicName
+from interpulse.model.operations import Lookups, Namespaces, Topics
 from interpulse.model.topics import PartitionedTopicMetadata
 
 Answer = TypeVar("Answer")
@@ -44,7 +45,7 @@ class HttpLookup:
 
         Every release supports ``create=False``, so ``fallback_on_old_broker`` has no effect.
         """
-        path = f"/admin/v2/{topic.rest_path}/partitions"
+        path = Topics.GET_PARTITIONS.path_of(topic)
         query = {"checkAllowAutoCreation": create}
         try:
             metadata = await self._retried(lambda: self._http.get(path, kind="topic", read=_METADATA, query=query))
@@ -75,7 +76,7 @@ class HttpLookup:
 
     async def _addresses(self, topic: TopicName) -> Addresses:
         query = {"listenerName": self._config.listener_name}
-        path = f"/lookup/v2/topic/{topic.rest_path}"
+        path = Lookups.FIND.path_of(topic)
         return await self._retried(lambda: self._http.get(path, kind="topic", read=record, query=query))
 
     def _address_or_failure(self, answer: Addresses | PulsarError) -> BrokerAddress | PulsarError:
@@ -99,7 +100,7 @@ class HttpLookup:
         properties: Mapping[str, str] = {},
     ) -> TopicList:
         """Return the topics of a namespace. The web service filters neither by pattern nor by properties."""
-        path = f"/admin/v2/namespaces/{namespace}/topics"
+        path = Namespaces.LIST_TOPICS.path_of(namespace)
         query = {"mode": mode}
         topics = await self._retried(lambda: self._http.get(path, kind="namespace", read=names, query=query))
         return TopicList(topics)

@@ -10,12 +10,11 @@ import json
 import re
 from collections.abc import Mapping
 from html import unescape
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from interpulse.model import errors
 from interpulse.model.errors import PulsarError, error_for_http_status
-
-Kind = Literal["topic", "subscription", "message", "schema", "namespace", "tenant", "cluster", "policy", "broker"]
+from interpulse.model.operations import Subject
 
 _NOT_FOUND: dict[str, type[PulsarError]] = {
     "topic": errors.TopicNotFound,
@@ -63,7 +62,7 @@ class HttpAnswer(NamedTuple):
     headers: Mapping[str, str] = _NO_HEADERS
 
 
-def error_for_response(answer: HttpAnswer, request: str, kind: Kind) -> PulsarError:
+def error_for_response(answer: HttpAnswer, request: str, kind: Subject) -> PulsarError:
     """Return the error for an answer of 400 and above to ``request``, which is method and path.
 
     ``kind`` is the subject of the request. It decides the error for a 404 whose reason does not name the missing thing.
@@ -75,14 +74,14 @@ def error_for_response(answer: HttpAnswer, request: str, kind: Kind) -> PulsarEr
     return error
 
 
-def _error(status: int, reason: str, request: str, kind: Kind, *, unexplained: bool) -> PulsarError:
+def _error(status: int, reason: str, request: str, kind: Subject, *, unexplained: bool) -> PulsarError:
     if status in (404, 405) and unexplained:
         return errors.NotSupported(f"The broker does not offer {request}")
     cause = _specific_class(status, reason, kind)
     return cause(reason) if cause else error_for_http_status(status, reason)
 
 
-def _specific_class(status: int, reason: str, kind: Kind) -> type[PulsarError] | None:
+def _specific_class(status: int, reason: str, kind: Subject) -> type[PulsarError] | None:
     """Return a class more specific than that of the status; None if there is none."""
     if status == 404:
         return _not_found_class(reason, kind)
@@ -94,7 +93,7 @@ def _specific_class(status: int, reason: str, kind: Kind) -> type[PulsarError] |
     return _OTHER_STATUS.get(status)
 
 
-def _not_found_class(reason: str, kind: Kind) -> type[PulsarError]:
+def _not_found_class(reason: str, kind: Subject) -> type[PulsarError]:
     first_word = reason.split(maxsplit=1)[0].lower().rstrip("s:,")
     return _NOT_FOUND.get(first_word) or _NOT_FOUND.get(kind, errors.NotFound)
 

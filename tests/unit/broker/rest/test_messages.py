@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from interpulse.broker.rest.http.entry_headers import entry_headers
+from interpulse.broker.rest.messages import entry_headers
 from interpulse.model.ids import Position
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.entries import ParsedEntry

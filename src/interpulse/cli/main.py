@@ -31,7 +31,7 @@ _COMMANDS = {
     ),
     "cluster": LazyCommand("interpulse.cli.cluster:cluster", "Prepare a cluster of brokers.", _ADMINISTRATION),
     "console": LazyCommand("interpulse.cli.console:console", "Show a cluster in the browser.", _PROGRAMS),
-    "consume": LazyCommand("interpulse.cli.consume:consume", "Receive messages and print them.", _MESSAGES),
+    "consume": LazyCommand("interpulse.cli.receiving:consume", "Receive messages and print them.", _MESSAGES),
     "context": LazyCommand(
         "interpulse.cli.context:context", "Keep addresses and credentials of clusters under names.", _ADMINISTRATION
     ),
@@ -45,7 +45,7 @@ _COMMANDS = {
         "interpulse.cli.perf.commands:perf", "Put load on a cluster and measure it, as pulsar-perf does.", _MESSAGES
     ),
     "produce": LazyCommand("interpulse.cli.produce:produce", "Send messages.", _MESSAGES),
-    "read": LazyCommand("interpulse.cli.read:read", "Print messages without a subscription.", _MESSAGES),
+    "read": LazyCommand("interpulse.cli.receiving:read", "Print messages without a subscription.", _MESSAGES),
     "republish": LazyCommand(
         "interpulse.cli.republish:republish", "Publish the messages of a topic to another one.", _MESSAGES
     ),

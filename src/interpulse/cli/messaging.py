@@ -15,7 +15,7 @@ from interpulse.cli.support.params import COUNT
 from interpulse.cli.support.running import UNUSABLE, CommandFailed, failure
 from interpulse.model.errors import PulsarError
 from interpulse.model.extras import pip_install
-from interpulse.terminal.option_groups import flag, option, option_group
+from interpulse.terminal.option_groups import Decorator, flag, option, option_group
 
 if TYPE_CHECKING:
     from interpulse.client.client import Client
@@ -43,29 +43,16 @@ SUBSCRIPTION_TYPES: Final = {
 """Subscription types of the client by their names in pulsar-client."""
 
 
-def type_option(flag: str) -> Callable[[Any], Any]:
-    """Return the option ``subscription_type``, one of `SUBSCRIPTION_TYPES`; ``flag`` is its short form."""
-    return click.option(
-        flag,
-        "--subscription-type",
-        type=click.Choice(list(SUBSCRIPTION_TYPES), case_sensitive=False),
-        default="Exclusive",
-        show_default=True,
-        help="Type of the subscription.",
-    )
+def type_option(short: str) -> Decorator:
+    """Return the option ``subscription_type``, one of `SUBSCRIPTION_TYPES`; ``short`` is its short form."""
+    types = click.Choice(list(SUBSCRIPTION_TYPES), case_sensitive=False)
+    return option(f"{short} --subscription-type", "Type of the subscription.", types, "Exclusive")
 
 
-def start_option(flag: str) -> Callable[[Any], Any]:
-    """Return the option ``position``, Latest or Earliest."""
-    return click.option(
-        flag,
-        "--subscription-position",
-        "position",
-        type=click.Choice(["Latest", "Earliest"], case_sensitive=False),
-        default="Latest",
-        show_default=True,
-        help="Start of a new subscription.",
-    )
+def start_option(short: str) -> Decorator:
+    """Return the option ``position``, Latest or Earliest; ``short`` is its short form."""
+    positions = click.Choice(["Latest", "Earliest"], case_sensitive=False)
+    return option(f"{short} --subscription-position position", "Start of a new subscription.", positions, "Latest")
 
 
 replicated_option = flag("-rs --replicated", "Have the position replicated to other clusters.")
@@ -87,23 +74,18 @@ chunk_options = option_group(
 
 def run_with_client(flags: dict[str, Any], call: Callable[[Client], Coroutine[Any, Any, None]]) -> ConnectionSettings:
     """Run ``call`` with an open client. A failure becomes one line and an exit code."""
-    timeout_ms, listener_name = int(flags.pop("timeout_seconds") * 1000), flags.pop("listener_name")
+    timeout_ms = int(flags["timeout_seconds"] * 1000)
     settings = ConnectionSettings.resolve(flags)
+
+    async def opened() -> None:
+        async with open_client(settings, timeout_ms, flags["listener_name"]) as client:
+            await call(client)
+
     try:
-        asyncio.run(_with_client(settings, timeout_ms, listener_name, call))
+        asyncio.run(opened())
     except PulsarError as error:
         raise failure(error) from error
     return settings
-
-
-async def _with_client(
-    settings: ConnectionSettings,
-    timeout_ms: int,
-    listener_name: str | None,
-    call: Callable[[Client], Coroutine[Any, Any, None]],
-) -> None:
-    async with open_client(settings, timeout_ms, listener_name) as client:
-        await call(client)
 
 
 def open_client(settings: ConnectionSettings, timeout_ms: int, listener_name: str | None) -> Client:

@@ -149,10 +149,8 @@ _pace = option("-r --rate", "Be slow: messages per second; 0 = as they come.", A
 _warm_up = option("--warmup-time", "Seconds at the start whose latencies do not count.", AMOUNT, 1.0)
 
 
-def _count(flag: str) -> Decorator:
-    return click.option(
-        flag, "--num-messages", "count_max", type=int, default=0, help="Messages in total; 0 = no limit."
-    )
+def _count(short: str) -> Decorator:
+    return option(f"{short} --num-messages count_max", "Messages in total; 0 = no limit.", int, 0)
 
 
 def _schedule(what: str) -> Decorator:

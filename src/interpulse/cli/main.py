@@ -50,9 +50,7 @@ _COMMANDS = {
         "interpulse.cli.republish:republish", "Publish the messages of a topic to another one.", _MESSAGES
     ),
     "proxy": LazyCommand("interpulse.cli.programs.proxy:proxy", "Run a lookup proxy in front of brokers.", _PROGRAMS),
-    "standalone": LazyCommand(
-        "interpulse.cli.programs.standalone:standalone", "Run a broker in this process.", _PROGRAMS
-    ),
+    "standalone": LazyCommand("interpulse.cli.programs.broker:standalone", "Run a broker in this process.", _PROGRAMS),
     "top": LazyCommand(
         "interpulse.cli.watching.top:top", "Watch topics, subscriptions and replication.", _ADMINISTRATION
     ),

@@ -157,14 +157,14 @@ ALERTS: Final = (
 
 def rules() -> dict[str, Any]:
     """Return the content of a rule file."""
-    return {"groups": [{"name": "interpulse", "rules": [_rule(alert) for alert in ALERTS]}]}
-
-
-def _rule(alert: Alert) -> dict[str, Any]:
-    return {
-        "alert": alert.name,
-        "expr": alert.expression,
-        "for": alert.lasts,
-        "labels": {"severity": alert.severity},
-        "annotations": {"summary": alert.summary, "description": alert.remedy},
-    }
+    rules_of_alerts = [
+        {
+            "alert": alert.name,
+            "expr": alert.expression,
+            "for": alert.lasts,
+            "labels": {"severity": alert.severity},
+            "annotations": {"summary": alert.summary, "description": alert.remedy},
+        }
+        for alert in ALERTS
+    ]
+    return {"groups": [{"name": "interpulse", "rules": rules_of_alerts}]}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from interpulse.cli.messaging import Pace, key_reader, messaging_options, run_with_client
-from interpulse.cli.schema_contents import OutgoingContents
+from interpulse.cli.schema_contents import OutgoingContents, checked, encoded
 from interpulse.cli.support.params import AMOUNT, PAIRS, POSITIVE, STRINGS, TOPIC, joined_pairs
 from interpulse.cli.support.retention_warning import warn_if_not_retained, web_service_option
 from interpulse.cli.support.running import CommandFailed
@@ -182,8 +182,8 @@ def _key(outgoing: OutgoingContents, flags: dict[str, Any]) -> str | bytes | Non
     if flags["key"] is not None:
         raise click.UsageError("-k is for messages without -kvet: give the key as -kvk or -kvkf")
     if file is not None:
-        return outgoing.check_key(_read(file), file)
-    return None if typed is None else outgoing.key_of_text(typed)
+        return checked(outgoing.key, _read(file), file)
+    return None if typed is None else encoded(outgoing.key, typed)
 
 
 def _contents(outgoing: OutgoingContents, flags: dict[str, Any]) -> list[bytes] | None:
@@ -195,8 +195,8 @@ def _contents(outgoing: OutgoingContents, flags: dict[str, Any]) -> list[bytes] 
             raise click.UsageError("-f - sends standard input once, and nothing else beside it")
         return None
     texts = [part for text in messages for part in (text.split(separator) if separator else [text])]
-    contents = [outgoing.value_of_text(text) for text in texts]
-    contents += [outgoing.check_value(_read(name), name) for name in files]
+    contents = [encoded(outgoing.value, text) for text in texts]
+    contents += [checked(outgoing.value, _read(name), name) for name in files]
     if not contents:
         raise click.UsageError("Please supply message content with either --messages or --files")
     return contents
@@ -217,7 +217,7 @@ async def _repeated(contents: Sequence[bytes], repetitions: int) -> AsyncIterato
 
 async def _lines(outgoing: OutgoingContents) -> AsyncIterator[bytes]:
     async for line in _lines_of_standard_input():
-        yield outgoing.value_of_text(line)
+        yield encoded(outgoing.value, line)
 
 
 async def _lines_of_standard_input() -> AsyncIterator[bytes]:

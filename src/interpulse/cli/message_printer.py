@@ -42,16 +42,15 @@ class SchemaReader:
             raise CommandFailed(str(error), UNUSABLE) from error
         except ValueError as error:
             kind = schema.type.name if schema else "bytes"
-            raise CommandFailed(
-                f"message {message.id} of {message.topic} is not of its schema {kind}: {error}"
-            ) from error
+            sentence = f"message {message.id} of {message.topic} is not of its schema {kind}: {error}"
+            raise CommandFailed(sentence) from error
 
     async def _schema(self, topic: str, version: bytes | None) -> SchemaInfo | None:
         if not version:
             return None
         if (topic, version) not in self._schemas:
-            found = await self._client.get_schema(topic, version)
-            self._schemas[topic, version] = found.schema if found else None
+            stored = await self._client.get_schema(topic, version)
+            self._schemas[topic, version] = stored.schema if stored else None
         return self._schemas[topic, version]
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from interpulse.cli.support.command_groups import CommandGroup
+from interpulse.cli.support.params import Parsed
 from interpulse.cli.support.running import UNUSABLE, CommandFailed
 from interpulse.model.errors import PulsarError
 from interpulse.terminal.option_groups import option
@@ -22,16 +23,13 @@ if TYPE_CHECKING:
 _STORE_FILE = "metadata.sqlite"
 
 
-class _Key(click.ParamType[str]):
-    name = "key"
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        if not value.startswith("/"):
-            self.fail(f"{value!r} does not begin with /", param, ctx)
-        return value.rstrip("/") or "/"
+def _key(text: str) -> str:
+    if not text.startswith("/"):
+        raise ValueError(f"{text!r} does not begin with /")
+    return text.rstrip("/") or "/"
 
 
-_KEY = _Key()
+_KEY = Parsed("key", _key)
 
 
 @click.group(cls=CommandGroup)

@@ -11,10 +11,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from interpulse.cli.messaging import Pace, key_reader, messaging_options, run_with_client
+from interpulse.cli.messaging import (
+    Pace,
+    key_reader,
+    messaging_options,
+    run_with_client,
+    warn_if_not_retained,
+    web_service_option,
+)
 from interpulse.cli.schema_contents import OutgoingContents, checked, encoded
 from interpulse.cli.support.params import AMOUNT, PAIRS, POSITIVE, STRINGS, TOPIC, joined_pairs
-from interpulse.cli.support.retention_warning import warn_if_not_retained, web_service_option
 from interpulse.cli.support.running import CommandFailed
 from interpulse.model.names import TopicName
 from interpulse.terminal.option_groups import flag, option, option_group

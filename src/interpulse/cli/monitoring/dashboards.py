@@ -24,8 +24,12 @@ def _number(title: str, expression: str, legend: str, about: str = "") -> Panel:
     return Panel(title, "short", (Query(expression, legend),), about, number=True)
 
 
+def _line(title: str, unit: str, expression: str, legend: str, about: str = "") -> Panel:
+    return Panel(title, unit, (Query(expression, legend),), about)
+
+
 def _by_broker(title: str, unit: str, expression: str, about: str = "") -> Panel:
-    return _panel(title, unit, (expression, "{{instance}}"), about=about)
+    return _line(title, unit, expression, "{{instance}}", about)
 
 
 def _quantiles(title: str, name: str, about: str) -> Panel:
@@ -37,7 +41,7 @@ def _quantiles(title: str, name: str, about: str) -> Panel:
 
 def _worst(title: str, unit: str, name: str, legend: str, about: str = "") -> Panel:
     """Return a panel with the ten largest values."""
-    return _panel(title, unit, (f"topk(10, {name}{{}})", legend), about=about)
+    return _line(title, unit, f"topk(10, {name}{{}})", legend, about)
 
 
 _BROKER_ROWS: Final = {
@@ -57,11 +61,12 @@ _BROKER_ROWS: Final = {
         _by_broker("Messages out", "ops", "pulsar_broker_rate_out{}"),
         _by_broker("Bytes in", "Bps", "pulsar_broker_throughput_in{}"),
         _by_broker("Bytes out", "Bps", "pulsar_broker_throughput_out{}"),
-        _panel(
+        _line(
             "Publish latency",
             "ms",
-            ('pulsar_broker_publish_latency{,quantile=~"0.5|0.99"}', "{{instance}} p{{quantile}}"),
-            about="From the arrival of an entry until it is durable.",
+            'pulsar_broker_publish_latency{,quantile=~"0.5|0.99"}',
+            "{{instance}} p{{quantile}}",
+            "From the arrival of an entry until it is durable.",
         ),
         _by_broker("Backlog", "short", "pulsar_broker_msg_backlog{}", "Entries that no subscription may lose."),
     ),
@@ -107,11 +112,7 @@ _BROKER_ROWS: Final = {
             ("rate(pulsar_broker_lookup_redirects_total{}[5m])", "{{instance}} redirected"),
             ("rate(pulsar_broker_lookup_failures_total{}[5m])", "{{instance}} refused"),
         ),
-        _panel(
-            "Topic loading",
-            "ms",
-            ('pulsar_topic_load_times{,quantile=~"0.5|0.99"}', "{{instance}} p{{quantile}}"),
-        ),
+        _line("Topic loading", "ms", 'pulsar_topic_load_times{,quantile=~"0.5|0.99"}', "{{instance}} p{{quantile}}"),
         _panel(
             "Refusals",
             "ops",
@@ -119,14 +120,12 @@ _BROKER_ROWS: Final = {
             ("rate(interpulse_topic_refusals_total{}[5m])", "{{instance}} {{kind}}"),
             ("rate(pulsar_authentication_failures_total{}[5m])", "{{instance}} {{reason}}"),
         ),
-        _panel(
+        _line(
             "Metadata",
             "ms",
-            (
-                "histogram_quantile(0.99, sum by (instance, type, le) "
-                "(rate(pulsar_metadata_store_ops_latency_ms_bucket{}[5m])))",
-                "{{instance}} {{type}} p99",
-            ),
+            "histogram_quantile(0.99, sum by (instance, type, le) "
+            "(rate(pulsar_metadata_store_ops_latency_ms_bucket{}[5m])))",
+            "{{instance}} {{type}} p99",
         ),
     ),
 }
@@ -167,10 +166,11 @@ _TOPIC_ROWS: Final = {
         _worst("Delayed", "short", "pulsar_subscription_delayed", _BY_SUBSCRIPTION),
         _worst("Redelivered", "ops", "pulsar_subscription_msg_rate_redeliver", _BY_SUBSCRIPTION),
         _worst("Expired", "ops", "pulsar_subscription_msg_rate_expired", _BY_SUBSCRIPTION),
-        _panel(
+        _line(
             "Since the last acknowledgement",
             "s",
-            ("topk(10, time() - (pulsar_subscription_last_acked_timestamp{} > 0) / 1000)", _BY_SUBSCRIPTION),
+            "topk(10, time() - (pulsar_subscription_last_acked_timestamp{} > 0) / 1000)",
+            _BY_SUBSCRIPTION,
         ),
         _worst(
             "Blocked",
@@ -190,39 +190,38 @@ _REPLICATION_ROWS: Final = {
             "held",
             "Something stands in their way: replication status names it, and its remedy.",
         ),
-        _panel(
+        _line(
             "Topics by state",
             "short",
-            ("max by (remote, state) (interpulse_replication_topics{})", "{{remote}} {{state}}"),
+            "max by (remote, state) (interpulse_replication_topics{})",
+            "{{remote}} {{state}}",
         ),
-        _panel(
+        _line(
             "Provisioning",
             "ops",
-            (
-                "sum by (remote, result) (rate(interpulse_replication_provisioning_total{}[5m]))",
-                "{{remote}} {{result}}",
-            ),
+            "sum by (remote, result) (rate(interpulse_replication_provisioning_total{}[5m]))",
+            "{{remote}} {{result}}",
         ),
-        _panel("Job", "short", ('interpulse_replication_job{cluster=~"$cluster"} == 1', "{{instance}} {{state}}")),
+        _line("Job", "short", 'interpulse_replication_job{cluster=~"$cluster"} == 1', "{{instance}} {{state}}"),
     ),
     "Lag": (
-        _panel(
+        _line(
             "Age of what waits",
             "s",
-            ("max by (remote, namespace) (interpulse_replication_lag_seconds{})", "{{namespace}} to {{remote}}"),
+            "max by (remote, namespace) (interpulse_replication_lag_seconds{})",
+            "{{namespace}} to {{remote}}",
         ),
-        _panel(
+        _line(
             "Messages that wait",
             "short",
-            ("max by (remote, namespace) (interpulse_replication_lag_messages{})", "{{namespace}} to {{remote}}"),
+            "max by (remote, namespace) (interpulse_replication_lag_messages{})",
+            "{{namespace}} to {{remote}}",
         ),
-        _panel(
+        _line(
             "Topics most behind",
             "s",
-            (
-                f"topk(10, pulsar_replication_delay_in_seconds{{{_REMOTE_CLUSTER}}})",
-                "{{topic}} to {{remote_cluster}}",
-            ),
+            f"topk(10, pulsar_replication_delay_in_seconds{{{_REMOTE_CLUSTER}}})",
+            "{{topic}} to {{remote_cluster}}",
         ),
     ),
     "Traffic": (
@@ -238,19 +237,18 @@ _REPLICATION_ROWS: Final = {
                 "from {{remote_cluster}}",
             ),
         ),
-        _panel(
+        _line(
             "Bytes",
             "Bps",
-            (
-                f"sum by (remote_cluster) (pulsar_replication_throughput_out{{{_REMOTE_CLUSTER}}})",
-                "to {{remote_cluster}}",
-            ),
+            f"sum by (remote_cluster) (pulsar_replication_throughput_out{{{_REMOTE_CLUSTER}}})",
+            "to {{remote_cluster}}",
         ),
-        _panel(
+        _line(
             "Micro-batch",
             "s",
-            ("interpulse_replication_batch_seconds{}", "{{remote}} {{phase}}"),
-            about="The newest one, by Spark's phases.",
+            "interpulse_replication_batch_seconds{}",
+            "{{remote}} {{phase}}",
+            "The newest one, by Spark's phases.",
         ),
     ),
 }

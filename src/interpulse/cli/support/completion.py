@@ -40,14 +40,14 @@ def complete_topics(ctx: click.Context, incomplete: str) -> list[CompletionItem]
 
 async def _namespaces(admin: AdminClient, incomplete: str) -> list[str]:
     tenant, slash, _ = incomplete.partition("/")
-    tenants = [tenant] if slash else [each for each in await admin.tenants.list() if each.startswith(tenant)]
+    tenants = [tenant] if slash else [name for name in await admin.tenants.list() if name.startswith(tenant)]
     return [name for tenant in tenants[:_NAMESPACES_LISTED_MAX] for name in await admin.namespaces.list(tenant)]
 
 
 async def _topics(admin: AdminClient, incomplete: str) -> list[str]:
     from interpulse.model.names import PUBLIC_DEFAULT, TopicName
 
-    scheme = next((each for each in _SCHEMES if incomplete.startswith(each)), "")
+    scheme = next((name for name in _SCHEMES if incomplete.startswith(name)), "")
     rest = incomplete.removeprefix(scheme)
     place = "/".join(rest.split("/")[:2])
     if rest.count("/") >= 2:

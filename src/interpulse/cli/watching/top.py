@@ -15,7 +15,7 @@ import click
 
 from interpulse.cli.admin.admin import connection_options
 from interpulse.cli.support.connection.settings import ConnectionSettings
-from interpulse.cli.support.params import NAMESPACE, POSITIVE
+from interpulse.cli.support.params import NAMESPACE, POSITIVE, Parsed
 from interpulse.cli.support.running import failure, open_admin
 from interpulse.cli.watching.cluster_survey import ClusterSurvey, Observation
 from interpulse.cli.watching.rows import TABLES, Table, shown, sorted_rows
@@ -27,23 +27,18 @@ from interpulse.terminal.option_groups import flag, option
 T = TypeVar("T")
 
 
-class _Expression(click.ParamType["re.Pattern[str]"]):
-    name = "regex"
-
-    def convert(
-        self, value: str | re.Pattern[str], param: click.Parameter | None, ctx: click.Context | None
-    ) -> re.Pattern[str]:
-        try:
-            return re.compile(value)
-        except re.error as error:
-            self.fail(f"{value!r} is not a regular expression: {error}", param, ctx)
+def _expression(text: str) -> re.Pattern[str]:
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise ValueError(f"{text!r} is not a regular expression: {error}") from error
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("kind", type=click.Choice(list(TABLES)), default="topics")
 @click.argument("namespaces", type=NAMESPACE, nargs=-1)
 @option("-s --sort heading", "Column to sort by, as it is headed; for example BACKLOG.")
-@option("-f --filter wanted", "Only topics whose complete name has this in it.", _Expression())
+@option("-f --filter wanted", "Only topics whose complete name has this in it.", Parsed("regex", _expression))
 @option("-i --interval", "Seconds.", click.FloatRange(min=0.5), 2.0)
 @option("-n --rows row_count", "Rows, where they are printed.", POSITIVE, 20)
 @option("--topics-max", "Topics to ask about; of more the first ones by name.", POSITIVE, 500)

@@ -68,8 +68,8 @@ _NO_MATCHES: Final[Model] = {"tenants": [], "namespaces": [], "topics": [], "nam
 
 async def build(visit: Visit) -> Model:
     """Build the page for any visitor, with the namespaces whose topics they may list."""
-    health = await visit.attempt("/readyz")
-    version = await visit.attempt(admin_path("brokers", "version"))
+    health, problem = await visit.attempt("/readyz")
+    version, _ = await visit.attempt(admin_path("brokers", "version"))
     text, role = visit.text("text").strip(), visit.visitor.role
     result, search = await asyncio.gather(
         visit.cache.get(("overview", role), lambda: _look(visit)),
@@ -77,9 +77,9 @@ async def build(visit: Visit) -> Model:
     )
     matches = search.value or _NO_MATCHES
     return {
-        "version": version.value or "",
-        "healthy": health.value == "ok",
-        "problem": health.refusal,
+        "version": version or "",
+        "healthy": health == "ok",
+        "problem": problem,
         "broker": await _broker(visit),
         "known": result.value is not None,  # False while all topics are examined for the first time
         "age_seconds": result.age_seconds,

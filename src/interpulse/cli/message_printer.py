@@ -104,7 +104,6 @@ def message_as_json(message: Message, *, hidden: bool = False, value: Any = _UNR
 
 
 def _plain(value: Any) -> Any:
-    """Return the value without Java's classes."""
     if isinstance(value, TypedValue):
         return value.value
     if isinstance(value, Mapping):
@@ -138,7 +137,6 @@ def _content(content: bytes | None, hexadecimal: bool) -> str:
 
 
 def _value_text(value: Any, hexadecimal: bool) -> str:
-    """Format a value like Java's maps and lists."""
     if value is None:
         return "null"
     if isinstance(value, TypedValue):

@@ -170,7 +170,6 @@ def produce(topic: TopicName, **flags: Any) -> None:
 
 
 def _encryption(name: str | None, value: str | None) -> dict[str, Any]:
-    """Return the encryption settings of the producer."""
     if (name is None) != (value is None):
         raise click.UsageError("-ekn and -ekv need each other: the name of the public key, and the key")
     return {} if name is None else {"encryption_keys": (name,), "crypto_key_reader": key_reader(public=value)}

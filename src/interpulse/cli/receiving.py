@@ -147,8 +147,6 @@ def read(topic: TopicName, **flags: Any) -> None:
 
 
 class _Receiving:
-    """Reception of messages as the options ask for it."""
-
     def __init__(self, flags: dict[str, Any]) -> None:
         """Raise CommandFailed for keys without their dependencies."""
         if flags["pooled"] is not None:

@@ -75,7 +75,6 @@ def republish(source: TopicName, target: TopicName, **flags: Any) -> None:
 
 
 async def _producer(client: Client, target: TopicName, message: Message) -> Producer:
-    """Open a producer with the schema that the message was published with."""
     stored = await client.get_schema(message.topic, message.schema_version) if message.schema_version else None
     schema = None if stored is None else stored.schema
     timeout_ms = client.config.operation_timeout_ms

@@ -38,7 +38,6 @@ _secret_key = option("-sk --secret-key", f"The secret key: {_FORMS}")
 
 
 def _algorithm(names: Sequence[str], about: str | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return the option for the signature algorithm. The first name is the default."""
     choice = click.Choice(names)
     return option("-a --signature-algorithm algorithm", about, choice, names[0])
 
@@ -193,7 +192,6 @@ def _fitting(algorithm: str, key: PublicKey) -> str:
 
 
 def _token(token: str | None, from_stdin: bool, token_file: str | None) -> str:
-    """Return the token from the one place that names it."""
     if sum((token is not None, from_stdin, token_file is not None)) != 1:
         raise click.UsageError("Token needs to be either passed as an argument, or through `--stdin` or `--token-file`")
     if from_stdin:

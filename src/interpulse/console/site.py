@@ -275,7 +275,6 @@ class Site:
 
 
 def _form(request: Request) -> dict[str, str]:
-    """Return the fields of the form. Raise InvalidRequest."""
     return read_query(request.body.decode("latin-1"))
 
 

@@ -154,8 +154,6 @@ class _VisitorAdmin(AdminClient):
 
 
 class _VisitorSession(HttpSession):
-    """A session without connections."""
-
     def __init__(self, visit: Visit) -> None:
         super().__init__(_HERE)
         self._visit = visit

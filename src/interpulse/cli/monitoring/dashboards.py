@@ -33,14 +33,12 @@ def _by_broker(title: str, unit: str, expression: str, about: str = "") -> Panel
 
 
 def _quantiles(title: str, name: str, about: str) -> Panel:
-    """Return a panel with the median and the 99th percentile of a histogram in seconds."""
     buckets = f"sum by (instance, le) (rate({name}_bucket{{}}[5m]))"
     lines = [(f"histogram_quantile({share}, {buckets})", f"{{{{instance}}}} p{share * 100:g}") for share in (0.5, 0.99)]
     return _panel(title, "s", *lines, about=about)
 
 
 def _worst(title: str, unit: str, name: str, legend: str, about: str = "") -> Panel:
-    """Return a panel with the ten largest values."""
     return _line(title, unit, f"topk(10, {name}{{}})", legend, about)
 
 

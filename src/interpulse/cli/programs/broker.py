@@ -251,6 +251,5 @@ def _with_trial_certificates(
 
 
 def _hosts(config: BrokerConfig) -> list[str]:
-    """Return the host names by which clients may connect to the broker."""
     hosts = (config.bind_address, config.advertised_address, socket.gethostname())
     return ["localhost", "127.0.0.1", "::1", *(host for host in hosts if host and host not in ("0.0.0.0", "::"))]

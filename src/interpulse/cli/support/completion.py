@@ -56,12 +56,12 @@ async def _topics(admin: AdminClient, incomplete: str) -> list[str]:
         namespaces = [name for name in await _namespaces(admin, place) if name.startswith(place)]
     listed = [name for namespace in namespaces[:_NAMESPACES_LISTED_MAX] for name in await admin.topics.list(namespace)]
     bases = [str(TopicName.parse(name).base) for name in listed]
-    found = [name if scheme else name.partition("://")[2] for name in bases if name.startswith(scheme)]
+    names = [name if scheme else name.partition("://")[2] for name in bases if name.startswith(scheme)]
     if not scheme and "/" not in rest:
         short = f"{PUBLIC_DEFAULT}/"
         of_default = await admin.topics.list(str(PUBLIC_DEFAULT), domains=("persistent",))
-        found += [str(TopicName.parse(name).base).partition("://")[2].removeprefix(short) for name in of_default]
-    return found
+        names += [str(TopicName.parse(name).base).partition("://")[2].removeprefix(short) for name in of_default]
+    return names
 
 
 def _completed(
@@ -93,7 +93,6 @@ async def _asked(flags: dict[str, Any], ask: Callable[[AdminClient], Awaitable[l
 
 
 def _flags(ctx: click.Context) -> dict[str, Any]:
-    """Return the connection options given so far, to this command or its parents."""
     flags: dict[str, Any] = {}
     context: click.Context | None = ctx
     while context is not None:

@@ -136,7 +136,6 @@ async def _on_screen(table: Table, survey: ClusterSurvey, sort: str, interval: f
 
 
 async def _unless(ended: asyncio.Event, work: Coroutine[Any, Any, T]) -> T | None:
-    """Return the result of ``work``, or None if the screen ends first."""
     working, ending = asyncio.ensure_future(work), asyncio.ensure_future(ended.wait())
     try:
         await asyncio.wait({working, ending}, return_when=asyncio.FIRST_COMPLETED)

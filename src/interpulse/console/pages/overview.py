@@ -22,8 +22,6 @@ _RATES: Final = ("rate_in", "rate_out", "throughput_in", "throughput_out")
 
 
 class _LoadedTopics:
-    """Totals of the topics that are loaded here, and the worst of each kind."""
-
     def __init__(self) -> None:
         self._totals: dict[str, float] = {"topics": 0, **dict.fromkeys(_RATES, 0.0), "backlog": 0, "storage": 0}
         self._subscriptions: dict[str, TopRows[Model]] = {
@@ -124,7 +122,6 @@ async def _broker(visit: Visit) -> Model | None:
 
 
 async def _search(visit: Visit, text: str) -> Model:
-    """Return the names with the text that the visitor may see."""
     wanted, allowed = text.casefold(), VisibleNamespaces(visit, to_list_topics)
     tenants: list[str] = []
     namespaces: list[str] = []

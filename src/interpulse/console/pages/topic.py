@@ -165,7 +165,6 @@ async def _replication(visit: Visit, name: TopicName, kind: TopicKind) -> list[M
 
 
 async def _policies(visit: Visit, name: TopicName) -> tuple[list[Model], str]:
-    """Return the policies in force, or the refusal to show them."""
     refusal = await visit.refusal("GET", namespace_path(name.namespace_name))
     if refusal:
         return [], refusal

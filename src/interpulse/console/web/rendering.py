@@ -53,12 +53,10 @@ class Renderer:
 
 
 def _shown(value: Any) -> Any:
-    """Return the value of a template's expression, with invisible characters spelled out."""
     return value if isinstance(value, Markup) else formats.plain(str(value))
 
 
 def _lines(text: str) -> Markup:
-    """Return a text of several lines, with invisible characters in the lines spelled out."""
     return Markup("\n").join(escape(formats.plain(line)) for line in text.split("\n"))
 
 

@@ -16,7 +16,6 @@ TOPICS, TEST_TOPICS = Path("src/interpulse/rules/topics.py"), Path("tests/unit/r
     [
         ("tests/unit/rules/test_topics.py", "src/interpulse/rules/topics.py"),
         ("tests/unit/test_clock.py", "src/interpulse/clock.py"),
-        ("tests/unit/tools/test_rerun.py", "tools/rerun.py"),
         ("tests/unit/support/test_waiting.py", "tests/support/waiting.py"),
     ],
 )
@@ -30,6 +29,6 @@ def test_module_in_the_package_has_its_test_file_in_the_same_tree() -> None:
 
 def test_modules_and_test_files_that_stand_alone_are_listed() -> None:
     law = Path("tests/unit/rules/test_no_such_module.py")
-    rerun = Path("tests/unit/tools/test_rerun.py")
-    assert unpaired([TOPICS], [TEST_TOPICS, rerun]) == ([], [])
+    waiting = Path("tests/unit/support/test_waiting.py")
+    assert unpaired([TOPICS], [TEST_TOPICS, waiting]) == ([], [])
     assert unpaired([TOPICS], [law]) == ([TOPICS], [law])

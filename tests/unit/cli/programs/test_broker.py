@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from interpulse.cli.programs.standalone import standalone
+from interpulse.cli.programs.broker import standalone
 from interpulse.model.extras import pip_install
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from interpulse.console.messages.entry_range import EntryRange
+from interpulse.console.messages.topic_messages import EntryRange
 from interpulse.model.ids import Position
 
 LEDGERS = [(3, 2), (5, 0), (8, 4)]

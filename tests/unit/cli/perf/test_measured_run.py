@@ -1,7 +1,7 @@
 """The lines of perf, in the words that scripts look for in those of pulsar-perf."""
 
 from interpulse.cli.perf.latencies import Percentiles
-from interpulse.cli.perf.report import PRODUCED, READ, RECEIVED, Amounts, interval_line, summary_lines
+from interpulse.cli.perf.measured_run import PRODUCED, READ, RECEIVED, Amounts, interval_line, summary_lines
 
 LATENCY = Percentiles(count=5, mean=1.5, p50=1.0, p95=2.0, p99=3.0, p999=4.0, p9999=5.0, p99999=6.0, max=7.0)
 AMOUNTS = Amounts(seconds=10, messages=1000, bytes=1310720, failures=5)

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from interpulse.cli.watching.expiry import certificate_of_server, token_end
+from interpulse.cli.watching.check import certificate_of_server, token_end
 
 
 def token(claims: object) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, cast
 
+from interpulse import __version__
 from interpulse.authentication.authentication import BadCredentials
 from interpulse.authentication.certificates import peer_certificate
 from interpulse.client.config import ClientConfig
@@ -28,6 +29,7 @@ from interpulse.proxy.dialer import Dialer, TargetRefused, TargetRules, TargetUn
 from interpulse.proxy.lookup.lookup_session import Answers, LookupSession
 from interpulse.proxy.lookup.questions import Questions
 from interpulse.proxy.meter import ProxyMeter
+from interpulse.proxy.proxy_config import ProxyConfig
 from interpulse.proxy.relay import Relay
 from interpulse.serving.tls import ServerTls, TlsListener
 from interpulse.wire import pulsar_api_pb2 as pb
@@ -37,6 +39,12 @@ from interpulse.wire.server import ServerProtocol
 
 _logger = logging.getLogger(__name__)
 
+_SERVER_VERSION: Final = f"Pulsar Server interpulse-{__version__}"
+_FLAGS: Final = pb.FeatureFlags(
+    supports_get_partitioned_metadata_without_auto_creation=True, supports_batch_lookup=True
+)
+"""Flags of connections for lookups. Topic watchers need a broker, so clients behind a proxy ask for lists instead."""
+_OPERATION_TIMEOUT_MS: Final = 30_000
 _CLOSING_SECONDS: Final = 1.0
 _TARGET_LENGTH_MAX: Final = 200
 """The most characters of a client's target in the log."""
@@ -64,15 +72,30 @@ class GreetingContext:
     dialer: Dialer
     answers: Answers
     meter: ProxyMeter
-    new_protocol: Callable[[float], ServerProtocol]
-    new_config: Callable[[Credentials | None], ClientConfig]
-    """Returns settings for connections to brokers, with these credentials."""
-    credentials_forwarded: bool
-    """True if the credentials of unauthenticated clients are forwarded."""
-    tls_with_brokers: bool
-    idle_seconds: float
-    access: ProxyAccess | None = None
+    config: ProxyConfig
+    access: ProxyAccess | None
     """None if clients need not authenticate."""
+
+    def new_protocol(self, now: float) -> ServerProtocol:
+        """Return the protocol of a connection that begins now."""
+        return ServerProtocol(
+            server_version=_SERVER_VERSION,
+            feature_flags=_FLAGS,
+            now=now,
+            keep_alive_interval=self.config.keep_alive_interval_seconds,
+            message_limit_announced=False,
+        )
+
+    def client_config(self, credentials: Credentials | None) -> ClientConfig:
+        """Return settings for connections to brokers. The service URL is unused, since each call names its broker."""
+        scheme = "pulsar+ssl" if self.config.tls_enabled_with_broker else "pulsar"
+        return ClientConfig(
+            service_url=f"{scheme}://localhost",
+            credentials=credentials,
+            tls=self.config.broker_tls,
+            connect_timeout_ms=self.config.broker_proxy_connect_timeout_ms,
+            operation_timeout_ms=_OPERATION_TIMEOUT_MS,
+        )
 
 
 class FirstFrame:
@@ -207,14 +230,14 @@ class Greeting(asyncio.Protocol):
     async def _broker_greeting(self, connect: pb.CommandConnect) -> bytes:
         access, client = self._context.access, self._client
         if access is None or client is None:
-            return broker_connect(connect, credentials_forwarded=self._context.credentials_forwarded)
+            return broker_connect(connect, credentials_forwarded=self._context.config.forward_authorization_credentials)
         original = await client.original()
         return broker_connect_for(original, connect, access.own.method, await access.own.secret())
 
     async def _relay(self, connect: pb.CommandConnect, rest: bytes) -> None:
         context, endpoint = self._context, connect.proxy_to_broker_url
         greeting = await self._broker_greeting(connect)
-        relay = Relay(context.meter, context.idle_seconds, self._gone)
+        relay = Relay(context.meter, context.config.broker_proxy_read_timeout_ms / 1000, self._gone)
         try:
             await context.dialer.connect(endpoint, relay.broker)
         except (TargetRefused, TargetUnreachable) as error:
@@ -240,12 +263,12 @@ class Greeting(asyncio.Protocol):
     async def _answer_questions(self, connect: pb.CommandConnect, rest: bytes) -> None:
         context, access, client = self._context, self._context.access, self._client
         if access is not None:
-            self._pool = ConnectionPool(context.new_config(access.own.credentials), access.own.issued, client)
+            self._pool = ConnectionPool(context.client_config(access.own.credentials), access.own.issued, client)
             credentials = None
         else:
-            credentials = forwarded_credentials(connect) if context.credentials_forwarded else None
-            self._pool = ConnectionPool(context.new_config(credentials))
-        questions = Questions(context.brokers, context.rules, self._pool, tls=context.tls_with_brokers)
+            credentials = forwarded_credentials(connect) if context.config.forward_authorization_credentials else None
+            self._pool = ConnectionPool(context.client_config(credentials))
+        questions = Questions(context.brokers, context.rules, self._pool, tls=context.config.tls_enabled_with_broker)
         if credentials is not None:
             await questions.connection()  # the broker's verdict on the credentials is the answer to CONNECT
         self._protocol.accept()
@@ -285,12 +308,9 @@ class Greeting(asyncio.Protocol):
 class BinaryServer:
     """A server that accepts clients, up to the limits."""
 
-    def __init__(self, context: GreetingContext, *, connections_max: int, connections_per_ip_max: int) -> None:
-        """``connections_per_ip_max`` 0: no limit."""
+    def __init__(self, context: GreetingContext) -> None:
         self._context = context
         self._meter = context.meter
-        self._connections_max = connections_max
-        self._per_ip_max = connections_per_ip_max
         self._connections: set[Greeting] = set()
         self._by_ip: Counter[str] = Counter()
         self._releasing: set[asyncio.Task[None]] = set()
@@ -334,8 +354,10 @@ class BinaryServer:
 
     def _admit(self, connection: Greeting) -> bool:
         """Count a new connection. Return True if it may stay."""
-        full = self._meter.active_connections >= self._connections_max
-        full |= bool(self._per_ip_max) and self._by_ip[connection.ip] >= self._per_ip_max
+        config = self._context.config
+        per_ip_max = config.max_concurrent_inbound_connections_per_ip
+        full = self._meter.active_connections >= config.max_concurrent_inbound_connections
+        full |= bool(per_ip_max) and self._by_ip[connection.ip] >= per_ip_max
         self._connections.add(connection)
         self._meter.active_connections += 1
         self._by_ip[connection.ip] += 1

@@ -11,8 +11,8 @@ from typing import Any
 
 from interpulse.broker import metadata_paths as keys
 from interpulse.broker.config.broker_config import BrokerConfig
+from interpulse.broker.live.api import TopicSettings
 from interpulse.broker.live.registry.topic_registry import TopicRegistry, TopicStores
-from interpulse.broker.live.settings import TopicSettings
 from interpulse.broker.live.topic.topic import Topic
 from interpulse.broker.tenancy.namespaces import Namespaces, bootstrap
 from interpulse.broker.tenancy.tenants import Tenants

@@ -12,7 +12,7 @@ from typing import Final, Protocol
 
 from interpulse.model.errors import AuthenticationError
 from interpulse.serving.exposition import Exposition, labelled
-from interpulse.storage.meters.histogram import Histogram
+from interpulse.storage.meters import Histogram
 
 _TOKEN_MINUTES: Final = (5.0, 10.0, 60.0, 240.0)
 

@@ -18,14 +18,14 @@ from interpulse.broker.access.setup import Access, build_access
 from interpulse.broker.binary.server import BinaryServer
 from interpulse.broker.binary.transport.command_connection import Handlers
 from interpulse.broker.binary.transport.context import BinaryContext, ConnectionLimits
-from interpulse.broker.binary.transport.pending_publishes import PublishBuffer
+from interpulse.broker.binary.transport.reading import PublishBuffer
 from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.config.dynamic_config import DynamicConfig
 from interpulse.broker.inconsistencies import InconsistencyCounters
 from interpulse.broker.instruments import Instruments, LoopLag
+from interpulse.broker.live.api import TopicSettings as LiveSettings
 from interpulse.broker.live.registry.topic_registry import RegistrySettings, TopicRegistry, TopicStores
 from interpulse.broker.live.registry.topic_tasks import TaskPeriods
-from interpulse.broker.live.settings import TopicSettings as LiveSettings
 from interpulse.broker.ownership.own_access import OwnAccess
 from interpulse.broker.ownership.ownership import Ownership, this_broker
 from interpulse.broker.replication.remote_topics import RemoteTopics
@@ -53,7 +53,7 @@ from interpulse.clock import Clock
 from interpulse.model.broker_entry_metadata import BrokerEntryFields
 from interpulse.model.brokers import INTERNAL_LISTENER, BrokerAddresses, ListenerAddresses
 from interpulse.model.names import TopicName
-from interpulse.model.policies.messaging_policies import Persistence
+from interpulse.model.policies.policy_records import Persistence
 from interpulse.rules.lookup import LookupTarget
 from interpulse.serving.admission import ConnectionQuota, LookupPermits
 from interpulse.storage.api import MetadataStore

@@ -25,7 +25,7 @@ from interpulse.rules.decision import Decision
 from interpulse.storage.api import Change as StoreChange
 from interpulse.storage.api import CommitConflict, CommitTooLarge, Delete, MetadataStore, Put, Versioned
 from interpulse.storage.cas import retry_on_conflict
-from interpulse.storage.cursors.cursor_records import JSON_CURSORS, CursorCodec
+from interpulse.storage.cursors import JSON_CURSORS, CursorCodec
 from interpulse.storage.logs.topic_records import JSON_RECORDS, TopicRecordCodec
 from interpulse.storage.managed_ledger.cursor_codec import PulsarCursors
 from interpulse.storage.managed_ledger.topic_codec import PulsarTopicRecords

@@ -15,9 +15,7 @@ from interpulse.authentication.authentication import AccessMeter
 from interpulse.broker.inconsistencies import InconsistencyCounters
 from interpulse.clock import SystemClock
 from interpulse.storage.logs.journal import JournalStatistics
-from interpulse.storage.meters.histogram import Histogram
-from interpulse.storage.meters.metadata_meter import MetadataMeter
-from interpulse.storage.meters.write_meter import WriteMeter
+from interpulse.storage.meters import Histogram, MetadataMeter, WriteMeter
 from interpulse.storage.segments.disk_space import DiskSpace
 
 LAG_SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)

@@ -11,9 +11,9 @@ from interpulse.proxy.binary_server import FirstFrame, Greeting, GreetingContext
 from interpulse.proxy.meter import ProxyMeter
 from interpulse.proxy.proxy_config import ProxyConfig
 from interpulse.proxy.relay import RelayEnd
-from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.errors import RemoteProtocolError
+from tests.support import commands
 from tests.support.waiting import eventually
 
 FRAME = commands.PING

@@ -21,7 +21,7 @@ from interpulse.model.errors import MetadataError, PersistenceError
 from interpulse.model.names import PERSISTENT, SYSTEM_NAMESPACE, TopicName, decode_local_name
 from interpulse.rules.schemas import SchemaVersion
 from interpulse.storage.api import Put
-from interpulse.wire.commands.cursor_promise import REPLICATION_CURSORS
+from interpulse.wire.cursor_promise import REPLICATION_CURSORS
 
 _LISTS: Final = ("allowedClusters", "allowed_clusters", "replication_clusters", "replicationClusters")
 _RATES: Final = (

@@ -22,11 +22,10 @@ from interpulse.model.errors import PersistenceError
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.model.names import TopicName
 from interpulse.storage.api import Change, CompactedLedger, Delete, LedgerRecord, LogEntry, MetadataStore, Put
-from interpulse.storage.cursors.cursor_records import COMPACTED_LEDGER, COMPACTION_CURSOR, CursorRecord
-from interpulse.storage.cursors.cursor_store import RecordedCursors, cursor_key
+from interpulse.storage.cursors import COMPACTED_LEDGER, COMPACTION_CURSOR, CursorRecord, RecordedCursors, cursor_key
 from interpulse.storage.logs.journal import TOPIC_LEDGER, Journal, LedgerPurpose, LedgerUse, LedgerWriter, Sealed
 from interpulse.storage.logs.topic_records import TopicRecord, TopicRecords
-from interpulse.storage.managed_ledger.compacted_codec import PulsarCompacted
+from interpulse.storage.managed_ledger.topic_codec import PulsarCompacted
 
 _TOPICS_PER_QUESTION: Final = 200
 _COMMIT_BYTES_MAX: Final = 500_000  # ZooKeeper takes 1 MiB

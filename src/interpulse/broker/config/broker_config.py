@@ -13,14 +13,16 @@ from typing import Any, Final
 from interpulse.authentication.provider_settings import ProviderSettings
 from interpulse.model.broker_entry_metadata import INTERCEPTOR_CLASSES
 from interpulse.model.numbers import LONG_MAX
-from interpulse.model.policies.messaging_policies import PRODUCER_REQUEST_HOLD, QUOTA_POLICIES, Persistence
-from interpulse.model.policies.retention_policies import (
+from interpulse.model.policies.policy_records import (
     DELETE_WHEN_CAUGHT_UP,
     DELETE_WHEN_NO_SUBSCRIPTIONS,
     NON_PARTITIONED,
     PARTITIONED,
+    PRODUCER_REQUEST_HOLD,
+    QUOTA_POLICIES,
     AutoTopicCreation,
     InactiveTopicPolicies,
+    Persistence,
     RetentionPolicies,
 )
 from interpulse.rules.policy_checks import SCHEMA_STRATEGIES, SUBSCRIPTION_TYPES

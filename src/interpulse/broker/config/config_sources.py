@@ -9,7 +9,7 @@ from typing import Final
 from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.config.pulsar_keys import PULSAR_KEYS, TLS_KEYS
 from interpulse.model.errors import PreconditionFailed
-from interpulse.rules.entity_names import check_entity_name
+from interpulse.model.names import check_entity_name
 from interpulse.rules.listeners import plan_listeners
 from interpulse.serving.settings import ConfigError, LoadedConfig, Program
 

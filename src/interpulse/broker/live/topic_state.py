@@ -20,8 +20,7 @@ from interpulse.model.errors import ServiceNotReady
 from interpulse.model.names import TopicName
 from interpulse.storage.api import Change, MetadataStore, Put
 from interpulse.storage.cas import retry_on_conflict
-from interpulse.storage.cursors.cursor_records import CursorRecord
-from interpulse.storage.cursors.cursor_store import CursorStore, RecordedCursors
+from interpulse.storage.cursors import CursorRecord, CursorStore, RecordedCursors
 from interpulse.storage.logs.topic_records import decode_record
 
 _ChangeCursors = Callable[[Sequence[Change], Mapping[str, int | None]], Awaitable[None]]

@@ -19,11 +19,11 @@ from opentelemetry.metrics import CallbackOptions, Observation
 from interpulse import __version__
 from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.instruments import Instruments
-from interpulse.broker.live.measures import Measured
+from interpulse.broker.live.metrics import Measured
 from interpulse.broker.live.registry.topic_tasks import AnyTopic, topics_in_turns
 from interpulse.broker.replication.replication_status import ReplicationSurvey
 from interpulse.model.names import TopicName
-from interpulse.model.policies.messaging_policies import DESTINATION_STORAGE, MESSAGE_AGE
+from interpulse.model.policies.policy_records import DESTINATION_STORAGE, MESSAGE_AGE
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import Meter, MeterProvider

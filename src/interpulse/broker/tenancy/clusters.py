@@ -15,7 +15,7 @@ from interpulse.model.changes import Change, ClaimMetadata, SetCluster
 from interpulse.model.clusters import ClusterData, FailureDomain
 from interpulse.model.errors import ClusterNotFound, InvalidRequest, MetadataError, NotFound, PreconditionFailed
 from interpulse.model.isolation import IsolationPolicy, load_policies
-from interpulse.model.names import decode_local_name
+from interpulse.model.names import check_entity_name, decode_local_name
 from interpulse.model.policies.namespace_policies import NamespacePolicies
 from interpulse.model.policies.topic_policies import TopicPolicyRecord
 from interpulse.rules.clusters import (
@@ -29,7 +29,6 @@ from interpulse.rules.clusters import (
     decide_update_cluster,
 )
 from interpulse.rules.decision import Decision
-from interpulse.rules.entity_names import check_entity_name
 from interpulse.rules.isolation import IsolationView, decide_delete_isolation_policy, decide_set_isolation_policy
 from interpulse.storage.api import MetadataStore, Versioned, scan_pages
 

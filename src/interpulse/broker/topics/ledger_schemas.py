@@ -18,7 +18,7 @@ from interpulse.model.names import TopicName
 from interpulse.rules.schemas import SchemaVersion
 from interpulse.storage.api import CommitConflict, Delete, MetadataStore, MetadataUnavailable, Put
 from interpulse.storage.bookkeeper.client import BookKeeperClient
-from interpulse.storage.bookkeeper.ledger_metadata import Quorum
+from interpulse.storage.bookkeeper.records import Quorum
 from interpulse.storage.managed_ledger.schema_codec import (
     StoredSchema,
     VersionEntry,

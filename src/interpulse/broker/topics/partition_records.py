@@ -12,7 +12,7 @@ from interpulse.model.errors import TopicNotFound
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.model.names import TopicName, decode_local_name
 from interpulse.storage.api import LedgerRecord, MetadataStore, Put, scan_pages
-from interpulse.storage.cursors.cursor_records import DEDUPLICATION_CURSOR, CursorCodec
+from interpulse.storage.cursors import DEDUPLICATION_CURSOR, CursorCodec
 from interpulse.storage.logs.topic_records import decode_record
 
 _KEYS_PER_PAGE = 1000

@@ -17,7 +17,7 @@ from interpulse.proxy.meter import QUESTIONS, ProxyMeter
 from interpulse.serving.admission import LookupPermits
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
-from interpulse.wire.commands.failures import error_response, request_id_of
+from interpulse.wire.answers import error_response, request_id_of
 from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.frames import Frame, encode_command
 from interpulse.wire.server import ServerProtocol
@@ -58,14 +58,14 @@ async def _lookup(questions: Questions, command: pb.BaseCommand) -> bytes:
     """
     question = command.lookupTopic
     url = str(await questions.find(question))
-    return commands.lookup_response(
-        question.request_id, broker_url=url, broker_url_tls=url, proxy_through_service_url=True
-    )
+    answer = commands.lookup_answer(broker_url=url, broker_url_tls=url, proxy_through_service_url=True)
+    return answer.frame(question.request_id)
 
 
 async def _partitions(questions: Questions, command: pb.BaseCommand) -> bytes:
     question = command.partitionMetadata
-    return commands.partitioned_metadata_response(question.request_id, await questions.partitions(question))
+    answer = commands.partitioned_metadata_answer(await questions.partitions(question))
+    return answer.frame(question.request_id)
 
 
 async def _topics(questions: Questions, command: pb.BaseCommand) -> bytes:

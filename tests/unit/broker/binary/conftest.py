@@ -12,11 +12,10 @@ from interpulse.broker.access.setup import Access
 from interpulse.broker.binary.handlers import HANDLERS
 from interpulse.broker.binary.transport.connection import ClientConnection
 from interpulse.broker.binary.transport.context import ConnectionLimits
-from interpulse.broker.binary.transport.pending_publishes import PublishBuffer
+from interpulse.broker.binary.transport.reading import PublishBuffer
 from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.inconsistencies import InconsistencyCounters
-from interpulse.broker.live.api import LastMessage
-from interpulse.broker.live.requests import ProducerRequest, SubscribeRequest
+from interpulse.broker.live.api import LastMessage, ProducerRequest, SubscribeRequest
 from interpulse.broker.ownership.ownership import SoleOwner
 from interpulse.broker.topics.lookup.lookup import Lookups
 from interpulse.broker.topics.lookup.topic_watches import TopicPattern, TopicWatch
@@ -31,10 +30,10 @@ from interpulse.rules.lookup import LookupTarget
 from interpulse.rules.topic_view import NamespaceStanding
 from interpulse.serving.address_events import DroppedConnections
 from interpulse.serving.admission import LookupPermits
-from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import Frame, FrameDecoder
 from interpulse.wire.server import ServerProtocol
+from tests.support import commands
 
 TOPIC = "persistent://public/default/t-partition-3"
 
@@ -174,6 +173,7 @@ class FakeTopic:
         self.early_active: bool | None = None
         self.broker_entry_metadata_possible = False
         self.has_consumers_without_auto_consume = False
+        self.clients = self
 
     async def add_producer(self, request: ProducerRequest, sink: Any) -> FakeProducer:
         if self.gate is not None:

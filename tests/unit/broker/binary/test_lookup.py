@@ -8,8 +8,8 @@ import pytest
 
 from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.model.errors import ServerError
-from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
+from tests.support import commands
 
 X, Y = "persistent://public/default/x", "persistent://public/default/y"
 MISSING = "persistent://public/default/missing"

@@ -12,9 +12,9 @@ from interpulse.broker.binary.server import BinaryServer
 from interpulse.broker.binary.transport.context import ConnectionLimits
 from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.serving.admission import ConnectionQuota
-from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import FrameDecoder
+from tests.support import commands
 from tests.support.waiting import eventually
 
 

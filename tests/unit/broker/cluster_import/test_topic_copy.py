@@ -6,7 +6,7 @@ import pytest
 
 from interpulse.broker.cluster_import.topic_copy import CopiedLedger, moved_cursor, moved_end
 from interpulse.model.ids import EARLIEST, LATEST, Position
-from interpulse.storage.cursors.cursor_records import CursorRecord
+from interpulse.storage.cursors import CursorRecord
 
 LEDGERS = [CopiedLedger(3, 100, 5), CopiedLedger(7, 104, 2)]
 

@@ -10,7 +10,7 @@ from interpulse.model.errors import ServiceNotReady
 from interpulse.model.ids import Position
 from interpulse.model.names import TopicName
 from interpulse.storage.api import MetadataUnavailable, Put
-from interpulse.storage.cursors.cursor_records import CursorRecord
+from interpulse.storage.cursors import CursorRecord
 from interpulse.storage.memory import MemoryMetadataStore
 
 TOPIC = TopicName.parse("persistent://public/default/a b")

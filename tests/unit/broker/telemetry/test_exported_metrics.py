@@ -1,9 +1,9 @@
 """Metrics of topics under PIP-264's names."""
 
-from interpulse.broker.live.measures import CompactionMeasure, LimitMeasure, Measured, ReplicationMeasure
+from interpulse.broker.live.metrics import CompactionMeasure, LimitMeasure, Measured, ReplicationMeasure
 from interpulse.broker.telemetry.exported_metrics import TOPIC_INSTRUMENTS, TopicMetrics
 from interpulse.model.names import TopicName
-from interpulse.model.policies.messaging_policies import DESTINATION_STORAGE
+from interpulse.model.policies.policy_records import DESTINATION_STORAGE
 from interpulse.model.topics import SubscriptionMeasure, TopicMeasure
 
 TOPIC = TopicName.parse("persistent://shop/orders/placed-partition-1")

@@ -25,10 +25,10 @@ from interpulse.model.errors import (
 )
 from interpulse.model.ids import Position
 from interpulse.model.names import PUBLIC_DEFAULT, NamespaceName, TopicName
-from interpulse.model.policies.retention_policies import PARTITIONED
+from interpulse.model.policies.policy_records import PARTITIONED
 from interpulse.model.topics import Existence, PartitionedTopicMetadata, Requester, TopicKind
 from interpulse.storage.api import Change, Delete, Put
-from interpulse.storage.cursors.cursor_records import DEDUPLICATION_CURSOR, JSON_CURSORS, CursorRecord
+from interpulse.storage.cursors import DEDUPLICATION_CURSOR, JSON_CURSORS, CursorRecord
 from interpulse.storage.memory import MemoryMetadataStore
 from tests.support.counting_store import CountingStore
 

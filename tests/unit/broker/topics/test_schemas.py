@@ -24,7 +24,7 @@ from interpulse.model.topics import Requester
 from interpulse.rules.schemas import SchemaVersion
 from interpulse.storage.api import CommitConflict, MetadataUnavailable, Put
 from interpulse.storage.bookkeeper.client import BookKeeperClient
-from interpulse.storage.bookkeeper.ledger_metadata import Quorum
+from interpulse.storage.bookkeeper.records import Quorum
 from interpulse.storage.memory import MemoryMetadataStore
 from tests.support.fake_clock import FakeClock
 

@@ -15,7 +15,7 @@ from interpulse.broker.topics.topic_policies import TopicPolicyRecords
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import PreconditionFailed, TopicNotFound
 from interpulse.model.names import TopicName
-from interpulse.model.policies.retention_policies import InactiveTopicPolicies
+from interpulse.model.policies.policy_records import InactiveTopicPolicies
 from interpulse.model.policies.topic_policies import TopicPolicies, TopicPolicyRecord
 from interpulse.storage.api import Delete
 from interpulse.storage.memory import MemoryMetadataStore

@@ -31,7 +31,7 @@ from interpulse.model.errors import PulsarError, ServiceNotReady, TopicNotFound
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.permissions import Permissions
 from interpulse.model.policies.namespace_policies import NamespacePolicies
-from interpulse.model.policies.retention_policies import PARTITIONED, AutoTopicCreation
+from interpulse.model.policies.policy_records import PARTITIONED, AutoTopicCreation
 from interpulse.model.topics import PartitionedTopicMetadata
 from interpulse.rules.bundles import split_at
 from interpulse.rules.decision import Decision

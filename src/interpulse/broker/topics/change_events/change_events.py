@@ -39,7 +39,7 @@ from interpulse.model.ids import EARLIEST, MessageId, Position
 from interpulse.model.names import CHANGE_EVENTS, NON_PERSISTENT, PERSISTENT, NamespaceName, TopicName
 from interpulse.model.policies.topic_policies import TopicPolicies, TopicPolicyRecord
 from interpulse.rules.decision import Decision
-from interpulse.rules.policy_events import decide_reported_policies
+from interpulse.rules.policy_changes import decide_reported_policies
 from interpulse.storage.api import MetadataStore
 
 if TYPE_CHECKING:

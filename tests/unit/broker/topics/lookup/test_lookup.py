@@ -27,7 +27,7 @@ from interpulse.model.errors import (
 )
 from interpulse.model.names import PUBLIC_DEFAULT, NamespaceName, TopicName
 from interpulse.model.policies.namespace_policies import NamespacePolicies
-from interpulse.model.policies.retention_policies import PARTITIONED
+from interpulse.model.policies.policy_records import PARTITIONED
 from interpulse.rules.lookup import BatchAnswer, LookupTarget, Owner
 from interpulse.serving.admission import LookupPermits
 from interpulse.storage.api import Put, Versioned

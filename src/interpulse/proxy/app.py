@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import socket
-from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
-from functools import partial
 from typing import Final
 
 from interpulse.model.errors import PulsarError
@@ -22,7 +19,7 @@ from interpulse.proxy.web_server import WebServer
 from interpulse.serving.admission import LookupPermits
 from interpulse.serving.listening import CannotListen, ServiceAddress, advertised_host
 from interpulse.serving.settings import ConfigError
-from interpulse.serving.tls import ExpiryLog, ServerTls
+from interpulse.serving.tls import ExpiryLog, ListeningSockets, ServerTls
 
 _logger = logging.getLogger(__name__)
 
@@ -91,18 +88,16 @@ class ProxyApp:
         web = WebServer(config, self.brokers, self._rules, self._access, lambda: self.meter.page(self.brokers.count))
         await web.start()
         self._opened.push_async_callback(web.stop)
-        port = await self._listen("binary service", config.service_port, binary.listen)
+        port = await self._listen("binary service", config.service_port, binary.sockets)
         self.service_url = f"pulsar://{host}:{port}"
-        web_port = await self._listen("web service", config.web_service_port, web.listen)
-        self.web_url = f"http://{host}:{web_port}"
+        port = await self._listen("web service", config.web_service_port, web.sockets)
+        self.web_url = f"http://{host}:{port}"
         if config.service_port_tls is not None:
-            listen = partial(binary.listen_encrypted, tls=tls)
-            port = await self._listen("binary service with TLS", config.service_port_tls, listen)
+            port = await self._listen("binary service with TLS", config.service_port_tls, binary.sockets, tls)
             self.service_url_tls = f"pulsar+ssl://{host}:{port}"
         if config.web_service_port_tls is not None:
-            listen = partial(web.listen_encrypted, tls=tls)
-            web_port = await self._listen("web service with TLS", config.web_service_port_tls, listen)
-            self.web_url_tls = f"https://{host}:{web_port}"
+            port = await self._listen("web service with TLS", config.web_service_port_tls, web.sockets, tls)
+            self.web_url_tls = f"https://{host}:{port}"
         if self.service_url_tls or self.web_url_tls:
             self._follow_certificates(ExpiryLog(tls), binary, web)
 
@@ -112,8 +107,8 @@ class ProxyApp:
             while True:
                 expiry.look()
                 await asyncio.sleep(seconds)
-                await binary.refresh_certificates()
-                await web.refresh_certificates()
+                await binary.sockets.refresh()
+                await web.sockets.refresh()
 
         async def stop() -> None:
             task.cancel()
@@ -122,12 +117,12 @@ class ProxyApp:
         task = asyncio.create_task(look())
         self._opened.push_async_callback(stop)
 
-    async def _listen(self, service: str, port: int, listen: Callable[[socket.socket], Awaitable[None]]) -> int:
+    async def _listen(self, service: str, port: int, sockets: ListeningSockets, tls: ServerTls | None = None) -> int:
         address = ServiceAddress(service, self.config.bind_address, port)
         bound = address.bind()
         taken: int = bound.getsockname()[1]
         with address.listening():
-            await listen(bound)
+            await sockets.listen(bound, tls)
         return taken
 
     async def _follow_brokers(self) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import socket
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -31,7 +30,7 @@ from interpulse.proxy.lookup.questions import Questions
 from interpulse.proxy.meter import ProxyMeter
 from interpulse.proxy.proxy_config import ProxyConfig
 from interpulse.proxy.relay import Relay
-from interpulse.serving.tls import ServerTls, TlsListener
+from interpulse.serving.tls import ListeningSockets
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.frames import Frame
@@ -51,7 +50,6 @@ _TARGET_LENGTH_MAX: Final = 200
 _CONNECT_BYTES_MAX: Final = 128 * 1024
 """Enough for large tokens, for clients that have not authenticated yet."""
 
-_BACKLOG: Final = 1024
 _REJECTIONS_LOGGED_EVERY: Final = 1000
 
 
@@ -314,32 +312,13 @@ class BinaryServer:
         self._connections: set[Greeting] = set()
         self._by_ip: Counter[str] = Counter()
         self._releasing: set[asyncio.Task[None]] = set()
-        self._server: asyncio.Server | None = None
-        self._encrypted: TlsListener | None = None
+        self.sockets = ListeningSockets(lambda: Greeting(context, self._admit, self._on_lost))
         self._closed = False
-
-    async def listen(self, bound: socket.socket) -> None:
-        """Listen on a bound socket, which the server owns from now on."""
-        loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(self._new, sock=bound, backlog=_BACKLOG)
-
-    async def listen_encrypted(self, bound: socket.socket, tls: ServerTls) -> None:
-        """Listen inside TLS on a bound socket, which the server owns from now on. Raise UnusableTls."""
-        self._encrypted = TlsListener(tls, bound, self._new, backlog=_BACKLOG)
-        await self._encrypted.start()
-
-    async def refresh_certificates(self) -> None:
-        """Give new connections the current certificates of the files; see `TlsListener.refresh`."""
-        if self._encrypted is not None:
-            await self._encrypted.refresh()
 
     async def close(self) -> None:
         """Accept no more clients, send what is pending (clients that do not read lose it), and disconnect."""
         self._closed = True
-        if self._server is not None:
-            self._server.close()
-        if self._encrypted is not None:
-            self._encrypted.close()
+        self.sockets.close()
         for connection in list(self._connections):
             connection.close(_CLOSING_SECONDS)
         while self._connections or self._releasing:
@@ -348,9 +327,6 @@ class BinaryServer:
             else:
                 await asyncio.sleep(_CLOSING_SECONDS / 20)
         self._meter.dropped.close()
-
-    def _new(self) -> Greeting:
-        return Greeting(self._context, self._admit, self._on_lost)
 
     def _admit(self, connection: Greeting) -> bool:
         """Count a new connection. Return True if it may stay."""

@@ -11,7 +11,6 @@ import asyncio
 import json
 import logging
 import re
-import socket
 from collections.abc import Callable, Iterable
 from io import BytesIO
 from typing import Final
@@ -32,7 +31,7 @@ from interpulse.proxy.proxy_config import ProxyConfig
 from interpulse.serving.address_events import FailedAuthentications
 from interpulse.serving.admission import ConnectionQuota
 from interpulse.serving.exposition import CONTENT_TYPE
-from interpulse.serving.tls import ServerTls, TlsListener
+from interpulse.serving.tls import ListeningSockets
 from interpulse.serving.web_connections import WebConnections
 from interpulse.serving.web_pages import KnownHosts, check_origin
 
@@ -42,7 +41,6 @@ _FORWARDED: Final = ("/admin", "/lookup")
 _REDIRECTS: Final = (301, 302, 307, 308)
 _REDIRECTS_MAX: Final = 10
 _STOP_SECONDS: Final = 1.0
-_BACKLOG: Final = 1024
 _LINE_BYTES_MAX: Final = 64 * 1024
 _CHUNK_BYTES: Final = 64 * 1024
 _CONNECTIONS_MAX: Final = 512
@@ -116,12 +114,12 @@ class WebServer:
             line_bytes_read=_LINE_BYTES_MAX,
             decompressed=False,
         )
+        self.sockets = ListeningSockets(self._server)
         self._runner = web.ServerRunner(self._server, shutdown_timeout=_STOP_SECONDS)
-        self._encrypted: TlsListener | None = None
         self._session: aiohttp.ClientSession | None = None
 
     async def start(self) -> None:
-        """Prepare to call brokers."""
+        """Prepare to call brokers. Then `sockets` may listen."""
         timeout = aiohttp.ClientTimeout(
             total=self._timeout_seconds, sock_connect=self._config.broker_proxy_connect_timeout_ms / 1000
         )
@@ -136,25 +134,10 @@ class WebServer:
         )
         await self._runner.setup()
 
-    async def listen(self, bound: socket.socket) -> None:
-        """Listen on a bound socket, which the server owns from now on."""
-        await web.SockSite(self._runner, bound, backlog=_BACKLOG).start()
-
-    async def listen_encrypted(self, bound: socket.socket, tls: ServerTls) -> None:
-        """Listen inside TLS on a bound socket, which the server owns from now on. Raise UnusableTls."""
-        self._encrypted = TlsListener(tls, bound, self._server, backlog=_BACKLOG)
-        await self._encrypted.start()
-
-    async def refresh_certificates(self) -> None:
-        """Give new connections the current certificates of the files; see `TlsListener.refresh`."""
-        if self._encrypted is not None:
-            await self._encrypted.refresh()
-
     async def stop(self) -> None:
         """Accept no new calls, and end those in progress."""
         self._server.closed = True
-        if self._encrypted is not None:
-            self._encrypted.close()
+        self.sockets.close()
         await self._runner.cleanup()
         self._failed_authentications.close()
         if self._session is not None:

@@ -207,7 +207,9 @@ class Greeting(asyncio.Protocol):
         try:
             if connect.HasField("proxy_version"):
                 raise NotAllowed("Must not provide proxyVersion: clients connect to this proxy, other proxies do not")
-            await self._authenticate(connect)
+            if self._context.access is not None:
+                shown = peer_certificate(self._transport)
+                self._client = await AuthenticatedClient.of(self._context.access, connect, shown)
             if connect.proxy_to_broker_url:
                 await self._relay(connect, rest)
             else:
@@ -219,11 +221,6 @@ class Greeting(asyncio.Protocol):
         except Exception:  # a bug of the proxy ends only this connection
             _logger.exception("connection failed address=%s", self.ip)
             self._hang_up("bug of the proxy")
-
-    async def _authenticate(self, connect: pb.CommandConnect) -> None:
-        if self._context.access is not None:
-            shown = peer_certificate(self._transport)
-            self._client = await AuthenticatedClient.of(self._context.access, connect, shown)
 
     async def _broker_greeting(self, connect: pb.CommandConnect) -> bytes:
         access, client = self._context.access, self._client

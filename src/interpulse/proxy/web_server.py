@@ -165,7 +165,9 @@ class WebServer:
     async def _admin_call(self, request: web.BaseRequest, path: str) -> web.StreamResponse:
         """Answer a call of the admin API; every failure is an answer."""
         try:
-            self._check_no_web_page(request)
+            # no calls from web pages: their scripts can set Authorization too, and brokers may not check for it
+            check_origin(request.headers)
+            self._hosts.check(request.headers)
             role = await self._role(request)
             if (
                 request.content_length is not None
@@ -223,14 +225,6 @@ class WebServer:
             ready = self._brokers.count > 0
             return web.Response(text="ok" if ready else "the proxy has no broker", status=200 if ready else 503)
         return None
-
-    def _check_no_web_page(self, request: web.BaseRequest) -> None:
-        """Raise Forbidden for calls from web pages.
-
-        Scripts of pages can set Authorization too, and brokers may not check for it.
-        """
-        check_origin(request.headers)
-        self._hosts.check(request.headers)
 
     async def _body(self, request: web.BaseRequest) -> bytes:
         collected = bytearray()

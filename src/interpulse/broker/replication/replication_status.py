@@ -204,7 +204,7 @@ class ReplicationStatus:
         if topic.is_system and not known:
             return [_record(topic, cluster, "NOT_APPLICABLE", reason=_SYSTEM_TOPIC, provisioned=change)]
         if stopped is not None:
-            return [_record(topic, cluster, **_without_identity(stopped), provisioned=change)]
+            return [dict.fromkeys(_FIELDS) | stopped | {"provisioned": change}]
         if known:
             return [{**record, "provisioned": record["provisioned"] or change} for record in known]
         there = "the topic exists there" if remote is not None and remote.ready else "the topic is being checked there"
@@ -277,13 +277,8 @@ def _identity(record: Record) -> tuple[str, str]:
     return record["topic"], record["cluster"]
 
 
-def _without_identity(record: Record) -> Record:
-    return {field: value for field, value in record.items() if field not in ("topic", "cluster")}
-
-
 def _record(topic: TopicName, cluster: str, state: str, **values: Any) -> Record:
-    found = {"topic": str(topic), "cluster": cluster, "state": state, **values}
-    return {field: found.get(field) for field in _FIELDS}
+    return dict.fromkeys(_FIELDS) | {"topic": str(topic), "cluster": cluster, "state": state} | values
 
 
 def _checked(namespace: NamespaceName, record: Any) -> Record:

@@ -215,15 +215,13 @@ class Deletion:
 
     async def _check_left_by_others(self, name: TopicName) -> None:
         """Refuse a replicated topic. Topics that are not stored, and partitions that cannot be opened, hold nothing."""
-        if not name.is_persistent or await self._is_orphan(name):
+        metadata = await self._lifecycle.metadata(name.base) if name.is_partition else None
+        is_orphan = name.is_partition and (metadata is None or name.partition_index >= metadata.partitions)
+        if not name.is_persistent or is_orphan:
             return
         namespace = await self._namespaces.find_policies(name.namespace_name)
         clusters = effective_replication_clusters(await stored_policies(self._store, name), namespace)
         check_topic_left_by_others(name, remote_clusters(self._namespaces.local_cluster, clusters))
-
-    async def _is_orphan(self, name: TopicName) -> bool:
-        metadata = await self._lifecycle.metadata(name.base) if name.is_partition else None
-        return name.is_partition and (metadata is None or name.partition_index >= metadata.partitions)
 
     async def _delete_plain(self, name: TopicName, *, force: bool = False, check: DeleteCheck | None = None) -> None:
         also: Sequence[Change] = ()
@@ -309,14 +307,10 @@ async def _from_below(pages: AsyncIterator[Sequence[str]]) -> AsyncIterator[list
     async for page in pages:
         seen = [*held, *page]
         is_last = len(page) < _KEYS_AT_ONCE
-        held = [] if is_last else [key for key in seen if page[-1] < _behind_all_below(key)]
+        held = [] if is_last else [key for key in seen if page[-1] < f"{key}0"]  # "0" follows "/"
         yield [key for key in seen if key not in held]
     if held:
         yield held
-
-
-def _behind_all_below(key: str) -> str:
-    return f"{key}0"  # "0" follows "/"
 
 
 def _topics_of(record_keys: Sequence[str]) -> list[TopicName]:

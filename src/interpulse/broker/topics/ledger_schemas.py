@@ -63,7 +63,8 @@ class LedgerSchemas:
         previous = b"" if stored is None else stored.value
         places = self._places(topic, previous) if previous else []
         entry, digest = encode_schema(topic.schema_id, added.schema, added.created_ms, places)
-        ledger = await self._ledgers.create(self._quorum, custom=_custom(topic))
+        custom = {"component": b"schema", "application": b"pulsar", "pulsar/schemaId": topic.schema_id.encode()}
+        ledger = await self._ledgers.create(self._quorum, custom=custom)
         try:
             entry_id = await ledger.add(entry)
             await ledger.close()
@@ -109,7 +110,3 @@ class LedgerSchemas:
                 await self._ledgers.delete(ledger_id)
             except (MetadataError, PersistenceError) as error:
                 log.warning("schema ledger not deleted ledger=%d error=%s", ledger_id, error)
-
-
-def _custom(topic: TopicName) -> dict[str, bytes]:
-    return {"component": b"schema", "application": b"pulsar", "pulsar/schemaId": topic.schema_id.encode()}

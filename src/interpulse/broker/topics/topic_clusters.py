@@ -206,7 +206,10 @@ class TopicClusters:
             if plan_topic(name, local, remote, may_create=True).step is ProvisioningStep.CONNECT:
                 return
             if remote.kind is not TopicKind.ABSENT:
-                raise PreconditionFailed(_different(name, cluster, local, remote))
+                raise PreconditionFailed(
+                    f"Topic {name} exists on cluster {cluster} with different partitions: {remote.partitions} there, "
+                    f"{local.partitions} here; make the counts equal first. Nothing was changed"
+                )
             if attempt > _ATTEMPTS_MAX:
                 break
             try:
@@ -227,10 +230,3 @@ class TopicClusters:
                 raise
             log.warning("partition counts not compared topic=%s cluster=%s error=%s", name, cluster, error)
             return None
-
-
-def _different(name: TopicName, cluster: str, local: Existence, remote: Existence) -> str:
-    return (
-        f"Topic {name} exists on cluster {cluster} with different partitions: {remote.partitions} there, "
-        f"{local.partitions} here; make the counts equal first. Nothing was changed"
-    )

@@ -233,13 +233,7 @@ def build_topics(base: Foundation, tenancy: Tenancy, member: Membership, ready: 
     )
     permits = LookupPermits(lambda: current().max_concurrent_lookup_request)
     lookups = Lookups(
-        namespaces,
-        tenancy.clusters,
-        lifecycle,
-        member.owners,
-        permits=permits,
-        config=current,
-        ready=ready,
+        namespaces, tenancy.clusters, lifecycle, member.owners, permits=permits, config=current, ready=ready
     )
     return Topics(
         registry,
@@ -346,11 +340,7 @@ def build_replication(
 
 
 def build_binary_server(
-    base: Foundation,
-    tenancy: Tenancy,
-    topics: Topics,
-    handlers: Handlers,
-    sockets: ConnectionQuota,
+    base: Foundation, tenancy: Tenancy, topics: Topics, handlers: Handlers, sockets: ConnectionQuota
 ) -> BinaryServer:
     """Build the front end for the binary protocol, within the quota of all ``sockets``."""
     config, stores = base.config, base.stores
@@ -428,11 +418,7 @@ def build_context(
 
 
 def build_instruments(
-    base: Foundation,
-    tenancy: Tenancy,
-    topics: Topics,
-    binary_server: BinaryServer,
-    loop_lag: LoopLag,
+    base: Foundation, tenancy: Tenancy, topics: Topics, binary_server: BinaryServer, loop_lag: LoopLag
 ) -> Instruments:
     """Build the metrics of the broker besides those of topics."""
     stores = base.stores

@@ -119,10 +119,7 @@ class Greeting(asyncio.Protocol):
     """A connection that reads CONNECT and passes its socket to a `Relay` or, without a target, a `LookupSession`."""
 
     def __init__(
-        self,
-        context: GreetingContext,
-        admitted: Callable[[Greeting], bool],
-        on_lost: Callable[[Greeting], None],
+        self, context: GreetingContext, admitted: Callable[[Greeting], bool], on_lost: Callable[[Greeting], None]
     ) -> None:
         """``admitted`` False: the connection is closed immediately. ``on_lost`` is called once in either case."""
         self._context = context

@@ -127,12 +127,7 @@ class TlsListener:
     """Listener with TLS on one bound socket, which it owns from now on."""
 
     def __init__(
-        self,
-        tls: ServerTls,
-        bound: socket.socket,
-        new_protocol: Callable[[], asyncio.BaseProtocol],
-        *,
-        backlog: int,
+        self, tls: ServerTls, bound: socket.socket, new_protocol: Callable[[], asyncio.BaseProtocol], *, backlog: int
     ) -> None:
         self._tls = tls
         self._bound = bound
@@ -178,11 +173,7 @@ class TlsListener:
         """Replace the server by a second one on the same socket, so that no connection is refused in between."""
         loop, again = asyncio.get_running_loop(), self._bound.dup()
         server = await loop.create_server(
-            self._new_protocol,
-            sock=again,
-            ssl=context,
-            backlog=self._backlog,
-            ssl_handshake_timeout=_HANDSHAKE_SECONDS,
+            self._new_protocol, sock=again, ssl=context, backlog=self._backlog, ssl_handshake_timeout=_HANDSHAKE_SECONDS
         )
         if self._closed:  # closed meanwhile
             server.close()

@@ -98,8 +98,7 @@ class TopicPolicyRecords:
         nothing is stored.
         """
         await self._store_changed(
-            name,
-            lambda record: record.changed(change(record.level(everywhere=everywhere)), everywhere=everywhere),
+            name, lambda record: record.changed(change(record.level(everywhere=everywhere)), everywhere=everywhere)
         )
 
     async def clear(self, name: TopicName) -> None:

@@ -78,10 +78,7 @@ def _map(values: _Type) -> dict[str, Any]:
 
 _QUOTA_POLICY: Final = _enum("RetentionPolicy", QUOTA_POLICIES, f"{_POLICIES}.BacklogQuota")
 _BACKLOG_QUOTA: Final = _record(
-    "BacklogQuotaImpl",
-    {"limitSize": "long", "policy": _QUOTA_POLICY},
-    {"limit": "long", "limitTime": "int"},
-    _FORMS,
+    "BacklogQuotaImpl", {"limitSize": "long", "policy": _QUOTA_POLICY}, {"limit": "long", "limitTime": "int"}, _FORMS
 )
 _CREATION_OVERRIDE: Final = _record(
     "AutoSubscriptionCreationOverrideImpl", {}, {"allowAutoSubscriptionCreation": "boolean"}, _FORMS

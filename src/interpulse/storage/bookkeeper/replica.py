@@ -45,21 +45,9 @@ class Replica:
     """Sends entries to a bookie, repeatedly if needed, until it fails; `PendingEntries` has the unanswered ones."""
 
     __slots__ = (  # each open ledger has several replicas
-        "_bookies",
-        "_busy",
-        "_busy_since",
-        "_config",
-        "_connecting",
-        "_connection",
-        "_loop",
-        "_owner",
-        "_pause_s",
-        "_pending",
-        "_slot",
-        "_stopped",
-        "_timer",
-        "bookie_id",
-    )
+        "_bookies", "_busy", "_busy_since", "_config", "_connecting", "_connection", "_loop", "_owner", "_pause_s",
+        "_pending", "_slot", "_stopped", "_timer", "bookie_id",
+    )  # fmt: skip
 
     def __init__(
         self,

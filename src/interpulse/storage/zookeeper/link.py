@@ -243,13 +243,10 @@ class Link:
             _fail(request, SessionExpired(request.session.id if request.session else 0, request.what))
             self._end_connection("the session has expired")
         elif reply.error:
-            _fail(request, refusal(reply.error, f"{request.what} (server {self._server})"))
+            server = self._connection.server if self._connection else self.servers
+            _fail(request, refusal(reply.error, f"{request.what} (server {server})"))
         elif not request.answer.done():
             request.answer.set_result(reply.answer)
-
-    @property
-    def _server(self) -> str:
-        return str(self._connection.server) if self._connection else str(self.servers)
 
     def _end_connection(self, reason: str) -> None:
         if self._connection is not None:

@@ -15,8 +15,7 @@ from interpulse.storage.zookeeper.errors import NodeExists, NoNode, StepsRefused
 from interpulse.storage.zookeeper.link import Link, LinkConfig
 from interpulse.storage.zookeeper.protocol import WatchEvent
 from interpulse.storage.zookeeper.records import ANY_VERSION, Created, Failed, Listing, Node, Read, Stat, Step
-from interpulse.storage.zookeeper.servers import parse_servers
-from interpulse.storage.zookeeper.session import Session, SessionEvent
+from interpulse.storage.zookeeper.session import Session, SessionEvent, parse_servers
 
 _NO_NODE = -101
 _NOT_TO_BLAME = (0, -2)  # codes of steps before and after the refused one

@@ -43,8 +43,7 @@ from interpulse.storage.zookeeper.records import (
     ConnectRequest,
     Operation,
 )
-from interpulse.storage.zookeeper.servers import Server, Servers
-from interpulse.storage.zookeeper.session import Session, SessionEvent, boot_clock
+from interpulse.storage.zookeeper.session import Server, Servers, Session, SessionEvent, boot_clock
 
 
 class Budget:

@@ -11,12 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from interpulse.model.errors import (
-    InvalidRequest,
-    NotImplementedYet,
-    PartitionCountAboveMaximum,
-    PreconditionFailed,
-)
+from interpulse.model.errors import InvalidRequest, NotImplementedYet, PartitionCountAboveMaximum, PreconditionFailed
 from interpulse.model.names import NamespaceName
 from interpulse.model.numbers import INT_MAX
 from interpulse.model.permissions import Permissions

@@ -181,11 +181,7 @@ def _may_create_for(view: TopicView, by: Requester) -> bool:
 
 @looks_at(Part.PARTITION_RECORDS)
 def decide_create_partitioned(
-    view: TopicView,
-    partitions: int,
-    *,
-    properties: Mapping[str, str] = NO_PROPERTIES,
-    local_only: bool = False,
+    view: TopicView, partitions: int, *, properties: Mapping[str, str] = NO_PROPERTIES, local_only: bool = False
 ) -> Decision[None]:
     """Create a partitioned topic. Partitions stored without metadata are adopted with their entries.
 

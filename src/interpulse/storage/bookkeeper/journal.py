@@ -20,13 +20,7 @@ from typing import Final
 from interpulse.model.errors import MetadataError, PersistenceError
 from interpulse.storage.api import Change, FenceCause, LedgerRecord, LogDamaged, LogFenced, NotReadableNow
 from interpulse.storage.bookkeeper.client import BookKeeperClient
-from interpulse.storage.bookkeeper.errors import (
-    BookKeeperError,
-    EntryDamaged,
-    LedgerFailed,
-    LedgerFenced,
-    NoLedger,
-)
+from interpulse.storage.bookkeeper.errors import BookKeeperError, EntryDamaged, LedgerFailed, LedgerFenced, NoLedger
 from interpulse.storage.bookkeeper.reader import LedgerReader
 from interpulse.storage.bookkeeper.records import NO_ENTRY_YET, LogQuorums, custom_metadata, digest_for
 from interpulse.storage.bookkeeper.writer import LedgerWriter

@@ -7,15 +7,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
 from interpulse.clock import now_ms
-from interpulse.storage.api import (
-    Change,
-    FenceCause,
-    LedgerRecord,
-    LogFenced,
-    LogListener,
-    LogNotFound,
-    MetadataStore,
-)
+from interpulse.storage.api import Change, FenceCause, LedgerRecord, LogFenced, LogListener, LogNotFound, MetadataStore
 from interpulse.storage.logs.compacted import POSITIONS_IN_FRONT, CompactedForm
 from interpulse.storage.logs.journal import TOPIC_LEDGER, Journal
 from interpulse.storage.logs.tail_cache import TailCache

@@ -17,22 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from interpulse.model.errors import PersistenceError
-from interpulse.storage.api import (
-    Change,
-    DataDirectoryUnusable,
-    LedgerRecord,
-    LogDamaged,
-    MetadataStore,
-    StorageFull,
-)
-from interpulse.storage.logs.journal import (
-    JournalClient,
-    JournalStatistics,
-    LedgerGone,
-    LedgerPurpose,
-    Run,
-    Sealed,
-)
+from interpulse.storage.api import Change, DataDirectoryUnusable, LedgerRecord, LogDamaged, MetadataStore, StorageFull
+from interpulse.storage.logs.journal import JournalClient, JournalStatistics, LedgerGone, LedgerPurpose, Run, Sealed
 from interpulse.storage.logs.tail_cache import within
 from interpulse.storage.logs.topic_log import LogConfig
 from interpulse.storage.logs.topic_log_store import TopicLogStore

@@ -11,7 +11,7 @@ from interpulse.model.ids import Position
 from interpulse.model.names import TopicName
 from interpulse.storage.api import MetadataUnavailable, Put
 from interpulse.storage.cursors import CursorRecord
-from interpulse.storage.memory import MemoryMetadataStore
+from tests.support.memory_storage import MemoryMetadataStore
 
 TOPIC = TopicName.parse("persistent://public/default/a b")
 KEY = "/managed-ledgers/public/default/persistent/a+b"

@@ -27,7 +27,7 @@ from interpulse.model.names import PUBLIC_DEFAULT, TopicName
 from interpulse.model.topics import PartitionedTopicMetadata
 from interpulse.replication.connect import connect
 from interpulse.storage.api import Delete, Put
-from interpulse.storage.memory import MemoryMetadataStore
+from tests.support.memory_storage import MemoryMetadataStore
 from tests.support.waiting import eventually
 
 X = TopicName.parse("x")

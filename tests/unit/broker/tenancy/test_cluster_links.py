@@ -12,7 +12,7 @@ from interpulse.broker.tenancy.clusters import Clusters
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import RemoteClusterUnavailable
-from interpulse.storage.memory import MemoryMetadataStore
+from tests.support.memory_storage import MemoryMetadataStore
 
 
 class Client:

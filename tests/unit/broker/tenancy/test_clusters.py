@@ -21,7 +21,7 @@ from interpulse.model.errors import (
 from interpulse.model.names import PUBLIC_DEFAULT, TopicName
 from interpulse.model.policies.topic_policies import TopicPolicies, TopicPolicyRecord
 from interpulse.storage.api import Put
-from interpulse.storage.memory import MemoryMetadataStore
+from tests.support.memory_storage import MemoryMetadataStore
 
 
 class ClustersBench:

@@ -14,7 +14,7 @@ from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import MetadataError
 from interpulse.model.isolation import IsolationPolicy
 from interpulse.storage.api import Put
-from interpulse.storage.memory import MemoryMetadataStore
+from tests.support.memory_storage import MemoryMetadataStore
 
 KEY = "/admin/clusters/east/namespaceIsolationPolicies"
 POLICY = IsolationPolicy(("t/.*",), ("a",), (), {"min_limit": "1", "usage_threshold": "80"})

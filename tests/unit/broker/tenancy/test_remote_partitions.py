@@ -8,8 +8,8 @@ from interpulse.broker.tenancy.clusters import Clusters
 from interpulse.broker.tenancy.remote_partitions import AdminRemotePartitions
 from interpulse.model.errors import RemoteClusterUnavailable, TopicNotFound
 from interpulse.model.names import TopicName
-from interpulse.storage.memory import MemoryMetadataStore
 from tests.support.fake_clock import FakeClock
+from tests.support.memory_storage import MemoryMetadataStore
 
 X = TopicName.parse("x")
 PLAIN = 0

@@ -16,7 +16,7 @@ from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.rules.schemas import SchemaVersion
 from interpulse.storage.api import CommitConflict, MetadataUnavailable, Put
 from interpulse.storage.bookkeeper.records import Quorum
-from interpulse.storage.memory import MemoryMetadataStore
+from tests.support.memory_storage import MemoryMetadataStore
 
 X = TopicName.parse("persistent://t/n/x")
 FIRST = SchemaVersion(0, SchemaInfo(SchemaType.AVRO, b"one", {"a": "b"}), 5)

@@ -16,8 +16,8 @@ from interpulse.model.policies.topic_policies import TopicPolicies, TopicPolicyR
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.model.topics import Requester
 from interpulse.storage.api import Put
-from interpulse.storage.memory import MemoryMetadataStore
 from tests.support.fake_clock import FakeClock
+from tests.support.memory_storage import MemoryMetadataStore
 
 TOPIC = TopicName.parse("persistent://public/default/flights-partition-2")
 AVRO = SchemaInfo(SchemaType.AVRO, b'{"type":"record","name":"a","fields":[]}', {"k": "v"}, "a")

@@ -13,7 +13,7 @@ from interpulse.storage.logs.topic_records import (
     record_key,
     with_ledgers,
 )
-from interpulse.storage.memory import MemoryMetadataStore
+from tests.support.memory_storage import MemoryMetadataStore
 
 ROWS = (LedgerRecord(3, 10, 100, 7), LedgerRecord(5, 0, 0, 9))
 

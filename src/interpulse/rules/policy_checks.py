@@ -261,7 +261,6 @@ class Limits:
 
     partitions_max: int = 0
     """The partitions of a topic; 0 = no limit."""
-
     message_size_max: int = INT_MAX
     alone: bool = False
     """The broker has no bookies, and keeps one copy of each entry."""

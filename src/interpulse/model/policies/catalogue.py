@@ -93,34 +93,25 @@ class Level:
 
     key: str
     """Field of the stored document."""
-
     path: str = ""
     """Last part of the REST path; empty without generic calls."""
-
     commands: tuple[Command, ...] = ()
     _: KW_ONLY
     method: str = "POST"
     """HTTP method that sets the policy. GET reads it and DELETE removes it."""
-
     removable: bool = True
     """True if DELETE is offered."""
-
     cleared_by: Literal["DELETE", "null", "no body"] = "DELETE"
     """True if a null, or a missing body, removes the policy instead of being refused."""
-
     unset: Any = None
     """JSON that reading returns while nothing is set; None is an empty answer."""
-
     unset_status: int = 200
     in_query: bool = False
     """True if the value is sent in the query, under the name of the path."""
-
     has_global: bool = True
     """True if a topic's policy can be set for all clusters (``isGlobal``)."""
-
     plural: str = ""
     """Attribute of a document with one value per cluster. Calls read and set that of the local cluster."""
-
     form: Kind | None = None
     """Kind in the document, if it is not that of calls."""
 
@@ -135,10 +126,8 @@ class Policy:
     topic: Level | None = None
     help: str = ""
     """Clause that completes "Set ..." and "Print ...". {0} is the topic, {1} the subscription, {2} "topics are"."""
-
     subject: str = ""
     """Thing that is counted or switched, in the help of the option."""
-
     name: str = ""
     """Name in refusals, if it is not the path."""
 

@@ -201,8 +201,9 @@ class LedgerWriter:
         except LedgerChanged:
             stored = (await self._store.read(self.ledger_id)).ledger
             if not (stored.closed and (stored.last_entry, stored.length) == (closed.last_entry, closed.length)):
-                self._fail(LedgerFenced(self.ledger_id, "another process has recovered it"))
-                raise LedgerFenced(self.ledger_id, "another process has recovered it") from None
+                fenced = LedgerFenced(self.ledger_id, "another process has recovered it")
+                self._fail(fenced)
+                raise fenced from None
         except NoLedger as error:
             self._fail(error)
             raise

@@ -33,6 +33,7 @@ from interpulse.storage.zookeeper.errors import (
     Unusable,
     ZooKeeperError,
     refusal,
+    shown_session,
 )
 from interpulse.storage.zookeeper.protocol import Reply, WatchEvent
 from interpulse.storage.zookeeper.records import (
@@ -341,7 +342,7 @@ class Link:
 
     def _expire(self, session: Session) -> None:
         session.over = True
-        log.warning("ZooKeeper session expired servers=%s session=%s", self.servers, session.name)
+        log.warning("ZooKeeper session expired servers=%s session=%s", self.servers, shown_session(session.id))
         for request in list(self._waiting):
             if request.session is session and request.once:
                 self._waiting.remove(request)
@@ -353,7 +354,7 @@ class Link:
             return
         self._cancel_timers()
         self._connection = connection
-        log.info("ZooKeeper connected server=%s session=%s", connection.server, self.session.name)
+        log.info("ZooKeeper connected server=%s session=%s", connection.server, shown_session(self.session.id))
         if not self._began.done():
             self._resumed_id = self.session.id
             self._began.set_result(None)

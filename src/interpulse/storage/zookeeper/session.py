@@ -13,8 +13,6 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Final, NamedTuple
 
-from interpulse.storage.zookeeper.errors import shown_session
-
 _RELIED_ON: Final = 0.8  # of the time-out; pings every third of it leave more than a third of slack
 _CLOCK: Final = getattr(time, "CLOCK_BOOTTIME", None)
 
@@ -45,11 +43,6 @@ class Session:
         self.over = False
         self._clock = clock
         self._touched = float("-inf")
-
-    @property
-    def name(self) -> str:
-        """The id as ZooKeeper's own tools print it."""
-        return shown_session(self.id)
 
     @property
     def deadline(self) -> float:

@@ -111,7 +111,7 @@ class StreamOffset:
         if self.firsts:
             body["f"] = _grouped(self.firsts)
         if cuts := _cuts(self.positions) | _cuts(self.begins):
-            body["c"] = _grouped(cuts, _cut_text)
+            body["c"] = _grouped(cuts, lambda cut: f"{cut}:{cut.batch_index}")
         return {"init": True, **body} if self.initial else body
 
     @classmethod
@@ -155,10 +155,6 @@ def _flat(groups: Mapping[str, Mapping[str, str]], parse: Callable[[str], _P]) -
 
 def _cuts(positions: Mapping[str, Position]) -> dict[str, CutPosition]:
     return {topic: position for topic, position in positions.items() if isinstance(position, CutPosition)}
-
-
-def _cut_text(cut: CutPosition) -> str:
-    return f"{cut}:{cut.batch_index}"
 
 
 def _parse_cut(text: str) -> CutPosition:

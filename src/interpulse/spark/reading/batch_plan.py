@@ -52,16 +52,12 @@ def _asked(options: ReadOptions, view: SourceView, ends: Mapping[str, TopicEnd])
     until = times_of(options.ending_time, ends)
     stops = view.before(until) if until else {}
     return [
-        TopicRange(topic, after, upto, first=_first_behind(after))
+        # A start at the earliest entry accepts any first entry.
+        TopicRange(topic, after, upto, first=None if after == EARLIEST else Position(after.ledger, after.entry + 1))
         for topic, end in ends.items()
         if (after := starts.get(topic, _point(options.starting_offsets, topic, EARLIEST)))
         < (upto := min(stops.get(topic, _point(options.ending_offsets, topic, LATEST)), end.last))
     ]
-
-
-def _first_behind(after: Position) -> Position | None:
-    """Return the first entry that must exist. A start at the earliest entry accepts any."""
-    return None if after == EARLIEST else Position(after.ledger, after.entry + 1)
 
 
 def _point(points: object, topic: str, default: Position) -> Position:

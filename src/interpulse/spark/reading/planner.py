@@ -277,7 +277,7 @@ class StreamPlanner:
         return max(0.0, self._polled_at + self._options.offset_poll_interval_ms / 1000 - now)
 
     def _waits_for_more(self, after: Mapping[str, Position], last: Mapping[str, Position], now: float) -> bool:
-        """Return True if there is less than the minimum and the oldest entry can wait."""
+        """Return True if a minimum is not reached, and the oldest unread entry is younger than ``maxTriggerDelay``."""
         options = self._options
         if self._target is not None or (options.min_entries_per_trigger, options.min_bytes_per_trigger) == (None, None):
             return False
@@ -286,7 +286,10 @@ class StreamPlanner:
             for topic in unread:
                 self._next_of(topic, after[topic], last[topic], sized=True)
         ages = (self._seen[topic].age_of_first_after(after[topic], now) for topic in unread if topic in self._seen)
-        return waits_for_more(options, unread, self._sizes, max(ages, default=0.0) * 1000)
+        if max(ages, default=0.0) * 1000 >= options.max_trigger_delay_ms:
+            return False
+        entries, size = sum(unread.values()), sum(count * self._sizes.get(topic, 0) for topic, count in unread.items())
+        return entries < (options.min_entries_per_trigger or 0) or size < (options.min_bytes_per_trigger or 0)
 
     def _charge(self) -> None:
         """Count what the last batch wrote against the rates of its topics."""
@@ -451,18 +454,21 @@ class StreamPlanner:
         end = plan_end(after, last, following=first, count=count)
         if end.ledger == last.ledger:
             return end
+
+        def entry_after(position: Position) -> Position | None:
+            following = self._view.following(topic, position, last)
+            return None if following is None else following.position
+
         behind = self._view.following(topic, end, last)
         if behind is None or behind.position.ledger != end.ledger:
-            end = last_in_ledger(first, end, lambda at: _position_of(self._view.following(topic, at, last)))
+            end = last_in_ledger(first, end, entry_after)
             behind = self._view.following(topic, end, last)
         if behind is not None:
             self._note_following(topic, end, behind)
         return end
 
     def _firsts(self, after: Mapping[str, Position], upto: Mapping[str, Position]) -> dict[str, Position]:
-        """Return the first entries of ranges that continue in a later ledger.
-
-        Inside one ledger, entries are counted.
+        """Return the first entries of ranges that continue in a later ledger: inside one, entries are counted.
 
         A start at the earliest entry accepts any.
         """
@@ -613,25 +619,8 @@ class StreamPlanner:
         return report
 
 
-def _position_of(following: Following | None) -> Position | None:
-    return None if following is None else following.position
-
-
 def _written_up_to(positions: Mapping[str, Position], held: Mapping[str, HeldBack]) -> Mapping[str, Position]:
     """Return the positions up to which the sink has written. Offsets are ahead of them where topics are held."""
     return {
         topic: min(position, held[topic].after) if topic in held else position for topic, position in positions.items()
     }
-
-
-def waits_for_more(
-    options: ReadOptions, unread: Mapping[str, int], bytes_per_entry: Mapping[str, int], oldest_ms: float
-) -> bool:
-    """Return True if a minimum is not reached and the oldest unread entry has not waited for ``maxTriggerDelay``.
-
-    ``unread`` counts entries by topic-partition.
-    """
-    if oldest_ms >= options.max_trigger_delay_ms:
-        return False
-    size = sum(count * bytes_per_entry.get(topic, 0) for topic, count in unread.items())
-    return sum(unread.values()) < (options.min_entries_per_trigger or 0) or size < (options.min_bytes_per_trigger or 0)

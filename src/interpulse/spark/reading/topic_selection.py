@@ -30,14 +30,10 @@ async def selected_topics(session: Session, options: ReadOptions) -> list[TopicN
     if named:
         topics = [TopicName.parse(name) for name in named]
     else:
-        topics = await _listed(session, _namespaces(options, str(options.topics_pattern)))
+        namespaces = _namespaces(options, str(options.topics_pattern))
+        listed = await asyncio.gather(*(session.lookup.topics_of_namespace(namespace) for namespace in namespaces))
+        topics = sorted({TopicName.parse(name).base for answer in listed for name in answer.names}, key=str)
     return [topic for topic in topics if options.names(topic)]
-
-
-async def _listed(session: Session, namespaces: Sequence[NamespaceName]) -> list[TopicName]:
-    """Return the base names of all topics."""
-    listed = await asyncio.gather(*(session.lookup.topics_of_namespace(namespace) for namespace in namespaces))
-    return sorted({TopicName.parse(name).base for topics in listed for name in topics.names}, key=str)
 
 
 def _namespaces(options: ReadOptions, pattern: str) -> Sequence[NamespaceName]:

@@ -113,7 +113,8 @@ def value_of(message: Message) -> bytes | None:
     return None if _own(message).null_value else bytes(message.payload)
 
 
-def _message_id(message: Message) -> bytes:
+def message_id_of(message: Message) -> bytes:
+    """Return the serialized id of a message, or of a whole entry."""
     wire = pb.MessageIdData(ledgerId=unsigned(message.ledger), entryId=unsigned(message.entry))
     if message.partition >= 0:
         wire.partition = message.partition
@@ -159,7 +160,7 @@ _SHARED: Final[dict[str, Column]] = {
 _MESSAGE_COLUMNS: Final[dict[str, Column]] = {
     "__key": Column(_BINARY, key_of),
     "__topic": _SHARED["__topic"],
-    "__messageId": Column(_BINARY, _message_id),
+    "__messageId": Column(_BINARY, message_id_of),
     "__publishTime": _SHARED["__publishTime"],
     "__eventTime": Column(_TIME, lambda message: micros_of(_own(message).event_time)),
     "__messageProperties": Column(
@@ -184,10 +185,6 @@ _MESSAGE_DEFAULT: Final = (
 _RAW: Final = {"value": Column(_BINARY, value_of)}
 
 
-def _kafka_topic(message: Message) -> str:
-    return str(TopicName.parse(message.topic).base)
-
-
 def _kafka_offset(message: Message) -> int:
     """Return an ordering number: the broker's index, or else ledger and entry, without the batch index."""
     index = _index(message)
@@ -197,7 +194,7 @@ def _kafka_offset(message: Message) -> int:
 _KAFKA_COLUMNS: Final[dict[str, Column]] = {
     "key": Column(_BINARY, key_of),
     "value": _RAW["value"],
-    "topic": Column(_TEXT, _kafka_topic, of_entry=True),
+    "topic": Column(_TEXT, lambda message: str(TopicName.parse(message.topic).base), of_entry=True),
     "partition": Column(_INT, lambda message: max(message.partition, 0), of_entry=True),
     "offset": Column(_LONG, _kafka_offset),
     "timestamp": Column(_TIME, lambda message: micros_of(message.outer.publish_time) or 0, of_entry=True),

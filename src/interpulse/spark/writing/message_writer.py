@@ -10,6 +10,7 @@ from pyspark.sql.types import StructType
 
 from interpulse.client.encryption.encryptor import Encryptor
 from interpulse.client.encryption.key_reader import DefaultCryptoKeyReader
+from interpulse.client.producing.entry_sender import EntrySender
 from interpulse.client.producing.router import Router
 from interpulse.client.session import Session
 from interpulse.clock import now_ms
@@ -21,6 +22,7 @@ from interpulse.spark.options.option_values import key_paths
 from interpulse.spark.processes.process_client import patiently
 from interpulse.spark.schemas.column_schemas import schema_of_columns
 from interpulse.spark.schemas.payload_encoder import RowEncoder
+from interpulse.spark.writing.broker_target import LaneSender
 from interpulse.spark.writing.kafka_style import with_own_names
 from interpulse.spark.writing.sink_rows import OutgoingMessage, build_messages, build_packed, outgoing_messages
 from interpulse.spark.writing.target_topics import TargetTopics
@@ -38,13 +40,8 @@ class Publisher(Protocol):
     """One producer on one topic-partition."""
 
     @property
-    def name(self) -> str: ...
-
-    @property
-    def schema(self) -> SchemaInfo | None: ...
-
-    @property
-    def schema_version(self) -> bytes: ...
+    def sender(self) -> EntrySender | LaneSender:
+        """The producer, which has a name and a schema."""
 
     def unsent(self, messages: Sequence[OutgoingMessage]) -> Sequence[OutgoingMessage]:
         """Return the messages that are not stored yet. Called once for every message, in order."""
@@ -105,7 +102,7 @@ class MessageWriter:
             grouped.setdefault(place, []).append(message)
         for place, group in grouped.items():
             publisher = self._publishers.get(place) or await self._open(place, group[0])
-            _check_text(place[0], publisher.schema, is_text=any(message.is_text for message in group))
+            _check_text(place[0], publisher.sender.schema, is_text=any(message.is_text for message in group))
             for packed in self._packed(publisher.unsent(group)):
                 await self._send(place[0], publisher, packed)
 
@@ -132,17 +129,17 @@ class MessageWriter:
         if publisher is None:
             (first,) = outgoing_messages(batch.slice(0, 1), topic, record)
             publisher = await self._open(place, first)
-        _check_text(place[0], publisher.schema, is_text=is_text)
+        _check_text(place[0], publisher.sender.schema, is_text=is_text)
         ids = publisher.ids(range(batch.num_rows))
         assert isinstance(ids, range), "numbers of at least once follow each other"
         for payload, of_these in PackedRun(values, ids).cut(options.batching_max_messages, options.batching_max_bytes):
             entry = build_packed(
                 payload,
-                producer_name=publisher.name,
+                producer_name=publisher.sender.name,
                 ids=of_these,
                 publish_time_ms=now_ms(),
                 codec=self._codec,
-                schema_version=publisher.schema_version,
+                schema_version=publisher.sender.schema_version,
                 encryptor=self._encryptors.get(place[0]),
             )
             await publisher.send(entry, of_these)
@@ -185,12 +182,12 @@ class MessageWriter:
         ids = publisher.ids(packed)
         entry = build_messages(
             packed,
-            producer_name=publisher.name,
+            producer_name=publisher.sender.name,
             ids=ids,
             publish_time_ms=now_ms(),
             batched=self._options.batching_max_messages > 1 and not packed[0].travels_alone,
             codec=self._codec,
-            schema_version=publisher.schema_version,
+            schema_version=publisher.sender.schema_version,
             encryptor=self._encryptors.get(topic),
         )
         await publisher.send(entry, ids)
@@ -220,14 +217,17 @@ class MessageWriter:
             self._check_plain(message.topic, index)
             return message.topic
         if index is None and message.key is not None:
-            index = self._router.choose(_routing_key(message), count)
+            # A binary key is routed by the text in which it is sent.
+            key = message.key if message.key_is_text else base64.b64encode(message.key)
+            index = self._router.choose(key.decode(), count)
         if index is None:
             if message.topic not in keyless:
                 keyless[message.topic] = self._opening.keyless_partition(count)
             index = keyless[message.topic]
         if not 0 <= index < count:
-            where = self._partition_column
-            raise InvalidRequest(f"{where}: {message.topic} has {count} partitions, a row asks for {index}")
+            raise InvalidRequest(
+                f"{self._partition_column}: {message.topic} has {count} partitions, a row asks for {index}"
+            )
         return _partition(message.topic, index)
 
     @property
@@ -268,12 +268,6 @@ def _check_text(topic: str, schema: SchemaInfo | None, *, is_text: bool) -> None
         )
 
 
-def _routing_key(message: OutgoingMessage) -> str:
-    """Return the text by which a key is routed. For a binary key this is its sent form."""
-    assert message.key is not None
-    return (message.key if message.key_is_text else base64.b64encode(message.key)).decode()
-
-
 class RowEncoders:
     """Encoders by topic. The schema of a topic is requested for its first row, and cached for the task."""
 
@@ -289,12 +283,9 @@ class RowEncoders:
         base = TopicName.parse(topic).base
         encoder = self._encoders.get(base)
         if encoder is None:
-            schema = await self._schema_of(base)
+            stored = await patiently(self._session, lambda: self._session.lookup.schema(base))
+            schema = None if stored is None else stored.schema
+            if schema is None or schema.type is SchemaType.NONE:  # Pulsar answers a deleted schema with type NONE
+                schema = schema_of_columns(self.columns, self._record_type)
             encoder = self._encoders[base] = RowEncoder(str(base), schema, self.columns)
         return encoder
-
-    async def _schema_of(self, topic: TopicName) -> SchemaInfo:
-        found = await patiently(self._session, lambda: self._session.lookup.schema(topic))
-        if found is None or found.schema.type is SchemaType.NONE:  # Pulsar answers a deleted schema with type NONE
-            return schema_of_columns(self.columns, self._record_type)
-        return found.schema

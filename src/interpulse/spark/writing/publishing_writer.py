@@ -37,18 +37,6 @@ class _Publisher:
     report: LaneReport
     receipts: list[asyncio.Future[Receipt]] = field(default_factory=list)
 
-    @property
-    def name(self) -> str:
-        return self.sender.name
-
-    @property
-    def schema(self) -> SchemaInfo | None:
-        return self.sender.schema
-
-    @property
-    def schema_version(self) -> bytes:
-        return self.sender.schema_version
-
     def unsent(self, messages: Sequence[OutgoingMessage]) -> Sequence[OutgoingMessage]:
         return messages
 
@@ -127,7 +115,7 @@ class PublishingWriter:
             if metadata.HasField("marker_type"):
                 publisher.report.skipped[SKIP_MARKER] += 1
                 continue
-            name, version = publisher.name, None
+            name, version = publisher.sender.name, None
             if metadata.HasField("schema_version"):
                 version = await self._schemas.version(topic, metadata.schema_version, producer_name=name)
             first, count = publisher.next_sequence_id, metadata.num_messages_in_batch

@@ -38,10 +38,6 @@ class RowsDiffer(NotAllowed):
     """A repeated micro-batch that lacks rows which its first attempt has stored."""
 
 
-def _shown_id(sequence_id: int) -> str:
-    return f"sequence id {sequence_id}"
-
-
 def _digest(message: OutgoingMessage) -> bytes:
     """Return a digest of the message's content, however it was packed."""
     value = b"" if message.value is None else message.value
@@ -60,8 +56,8 @@ def _digest(message: OutgoingMessage) -> bytes:
 class _BatchLane:
     """A publisher of messages that numbers rows by their micro-batch, and recognizes repeats by their content."""
 
-    def __init__(self, lane: Lane, name: str, batch: int) -> None:
-        self.name = name
+    def __init__(self, lane: Lane, batch: int) -> None:
+        self.sender = lane.sender
         self._lane = lane
         self._first = batch_sequence(batch, 0)
         self._batch = batch
@@ -87,14 +83,6 @@ class _BatchLane:
         if entry.sequence_id >= self._first:
             self._found.append(entry._replace(parsed=None))
             self._repeats.update(_digest(message) for message in stored_messages(entry))
-
-    @property
-    def schema(self) -> SchemaInfo | None:
-        return self._lane.sender.schema
-
-    @property
-    def schema_version(self) -> bytes:
-        return self._lane.sender.schema_version
 
     def unsent(self, messages: Sequence[OutgoingMessage]) -> Sequence[OutgoingMessage]:
         if not self._repeats:
@@ -137,8 +125,8 @@ class _BatchLane:
 class _ColumnLane:
     """A publisher of messages with ids set by the user."""
 
-    def __init__(self, lane: Lane, name: str) -> None:
-        self.name = name
+    def __init__(self, lane: Lane) -> None:
+        self.sender = lane.sender
         self._lane = lane
         self._came = NO_SEQUENCE
 
@@ -155,22 +143,14 @@ class _ColumnLane:
             assert message.sequence_id is not None, "of a stored message"
             self._lane.stored[message.sequence_id] = entry.position
 
-    @property
-    def schema(self) -> SchemaInfo | None:
-        return self._lane.sender.schema
-
-    @property
-    def schema_version(self) -> bytes:
-        return self._lane.sender.schema_version
-
     def unsent(self, messages: Sequence[OutgoingMessage]) -> Sequence[OutgoingMessage]:
         lane, left = self._lane, []
         for message in messages:
             number = _id_of(message)
             if number <= self._came:
                 raise InvalidRequest(
-                    f"{lane.report.topic}: __sequenceId {number} of producer {self.name} comes after {self._came}: the "
-                    f"numbers of a producer have to rise, so repartition by it and sortWithinPartitions by the number"
+                    f"{lane.report.topic}: __sequenceId {number} of producer {self.sender.name} comes after "
+                    f"{self._came}: the numbers of a producer have to rise, so repartition by it and sortWithinPartitions by the number"
                 )
             self._came = lane.last = number
             if number <= lane.settled_upto:
@@ -246,15 +226,14 @@ class RowLanes:
             reached = self._reached.get(topic, EARLIEST)
             state = self._states.get(key) or LaneState(NO_SEQUENCE, reached)
             if options.dedup == "column" and key not in self._states:
-                state = LaneState(
-                    sender.last_sequence_id, reached
-                )  # what the user's name wrote before is not read back
-            lane = Lane(self._target, sender, LaneReport(topic, state, key=key), shown=_shown_id)
+                # What the user's name wrote before is not read back.
+                state = LaneState(sender.last_sequence_id, reached)
+            lane = Lane(self._target, sender, LaneReport(topic, state, key=key), shown="sequence id {}".format)
             if options.dedup == "column":
-                numbered = _ColumnLane(lane, name)
+                numbered = _ColumnLane(lane)
                 await numbered.settle(_id_of(first))
                 return numbered
-            counted = _BatchLane(lane, name, task.batch)
+            counted = _BatchLane(lane, task.batch)
             await counted.settle()
             return counted
         except BaseException:

@@ -37,9 +37,9 @@ from interpulse.spark.processes.process_client import (
     relaxed_collector,
     session_for,
 )
-from interpulse.spark.reading.broker_searches import ledger_is_there
 from interpulse.spark.reading.read_columns import ReadColumns
 from interpulse.spark.reading.read_options import ReadOptions
+from interpulse.spark.reading.source_searches import ledger_is_there
 from interpulse.spark.rows.columns import Message
 from interpulse.spark.rows.row_builder import Decryption
 

@@ -27,7 +27,6 @@ from interpulse.spark.offsets import (
 )
 from interpulse.spark.reading.losses import EndsSeen, deleted_topic_loss, trimmed_ledger_loss
 from interpulse.spark.reading.read_options import SUBSCRIPTION, ReadOptions
-from interpulse.spark.reading.splitting import Ledger
 from interpulse.spark.reading.throttle import Rate, Throttle
 
 log = logging.getLogger(__name__)
@@ -68,6 +67,14 @@ class Beginning(NamedTuple):
 
     first: Position | None
     intact: bool
+
+
+class Ledger(NamedTuple):
+    """One ledger of a topic-partition, as the admin API describes it."""
+
+    id: int
+    entries: int
+    bytes: int
 
 
 class HeldBack(NamedTuple):

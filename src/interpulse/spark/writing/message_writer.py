@@ -23,8 +23,13 @@ from interpulse.spark.processes.process_client import patiently
 from interpulse.spark.schemas.column_schemas import schema_of_columns
 from interpulse.spark.schemas.payload_encoder import RowEncoder
 from interpulse.spark.writing.broker_target import LaneSender
-from interpulse.spark.writing.kafka_style import with_own_names
-from interpulse.spark.writing.sink_rows import OutgoingMessage, build_messages, build_packed, outgoing_messages
+from interpulse.spark.writing.sink_rows import (
+    OutgoingMessage,
+    build_messages,
+    build_packed,
+    outgoing_messages,
+    with_own_names,
+)
 from interpulse.spark.writing.target_topics import TargetTopics
 from interpulse.spark.writing.value_runs import ROWS_MIN, PackedRun, is_plain, only_topic, plain_values
 from interpulse.spark.writing.write_options import WriteOptions

@@ -150,7 +150,8 @@ class _ColumnLane:
             if number <= self._came:
                 raise InvalidRequest(
                     f"{lane.report.topic}: __sequenceId {number} of producer {self.sender.name} comes after "
-                    f"{self._came}: the numbers of a producer have to rise, so repartition by it and sortWithinPartitions by the number"
+                    f"{self._came}: the numbers of a producer have to rise, so repartition by it and "
+                    f"sortWithinPartitions by the number"
                 )
             self._came = lane.last = number
             if number <= lane.settled_upto:

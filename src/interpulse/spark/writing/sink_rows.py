@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
+    DataType,
     IntegerType,
     LongType,
     MapType,
     StringType,
+    StructField,
     StructType,
     TimestampType,
 )
@@ -25,7 +27,6 @@ from interpulse.spark.options.option import OptionError
 from interpulse.spark.rows.columns import ENTRY_WRITE_COLUMNS, Layout
 from interpulse.spark.schemas.column_schemas import schema_of_columns
 from interpulse.spark.writing.broker_target import StoredEntry
-from interpulse.spark.writing.kafka_style import with_own_types
 from interpulse.spark.writing.lane_writer import EntryRows
 from interpulse.spark.writing.write_options import WriteOptions
 from interpulse.wire import pulsar_api_pb2 as pb
@@ -377,3 +378,58 @@ def _stored(source: pb.MessageMetadata | pb.SingleMessageMetadata, value: bytes 
         deliver_at_ms=0,
         sequence_id=signed(source.sequence_id),
     )
+
+
+_NAMES_OF_KAFKA: Final = {
+    "key": "__key",
+    "value": "value",
+    "topic": "__topic",
+    "partition": "__partition",
+    "headers": "__messageProperties",
+    "offset": "__index",
+    "timestamp": "__publishTime",
+    "timestampType": "timestampType",
+}
+"""Our names of Kafka columns. The last three exist in rows that were read; brokers assign them again."""
+
+_KAFKA_ONLY: Final = frozenset({"timestampType"})
+
+
+def with_own_types(schema: StructType) -> StructType:
+    """Rename the columns for the sink's checks. Others stay as they are, for the sink to refuse."""
+    return StructType(
+        [
+            StructField(_NAMES_OF_KAFKA.get(item.name, item.name), _own_type(item.name, item.dataType))
+            for item in schema.fields
+            if item.name not in _KAFKA_ONLY
+        ]
+    )
+
+
+def _own_type(name: str, kind: DataType) -> DataType:
+    if name == "headers" and isinstance(kind, ArrayType) and isinstance(kind.elementType, StructType):
+        types = [(item.name, item.dataType) for item in kind.elementType.fields]
+        if types == [("key", StringType()), ("value", BinaryType())]:
+            return MapType(StringType(), StringType())
+    return kind
+
+
+def with_own_names(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Rename the columns of rows. Raises InvalidRequest for headers that are no text, because properties are text."""
+    import pyarrow as pa
+
+    columns = {}
+    for name, values in zip(batch.schema.names, batch.columns, strict=True):
+        if name not in _KAFKA_ONLY:
+            columns[_NAMES_OF_KAFKA[name]] = _properties_of_headers(values) if name == "headers" else values
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def _properties_of_headers(headers: pa.ListArray) -> pa.MapArray:
+    import pyarrow as pa
+
+    try:
+        texts = headers.values.field("value").cast(pa.string())
+    except pa.ArrowInvalid as error:
+        raise InvalidRequest(f"column headers: properties of messages are text, a header is none ({error})") from None
+    return pa.MapArray.from_arrays(headers.offsets, headers.values.field("key"), texts.fill_null(""))

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.spark.offsets import TopicRange
-from interpulse.spark.reading.splitting import Ledger, SplitHints, split_ranges
+from interpulse.spark.reading.batch_plan import SplitHints, split_ranges
+from interpulse.spark.reading.planner import Ledger
 
 A, B = "persistent://t/ns/a", "persistent://t/ns/b"
 

@@ -16,7 +16,7 @@ from interpulse.client.consuming.entry_reader import EntryReader
 from interpulse.clock import now_ms
 from interpulse.model.ids import EARLIEST, MessageId
 from interpulse.model.names import TopicName
-from interpulse.model.policies.retention_policies import AutoTopicCreation
+from interpulse.model.policies.policy_records import AutoTopicCreation
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.spark.job.pipeline import Pipeline
 from interpulse.spark.job.pipeline_config import (

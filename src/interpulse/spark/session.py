@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from interpulse.model.extras import pip_install
-from interpulse.spark.class_archive.archive import java_options
+from interpulse.spark.class_archive import java_options
 from interpulse.spark.processes.workers import WORKER_DAEMON
 
 if TYPE_CHECKING:

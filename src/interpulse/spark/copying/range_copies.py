@@ -16,7 +16,7 @@ from interpulse.spark.reading.fetch import read_ranges, reading_session
 from interpulse.spark.reading.read_options import ReadOptions
 from interpulse.spark.writing.sink import open_lanes
 from interpulse.spark.writing.write_options import WriteOptions
-from interpulse.wire.commands.cursor_promise import REPLICATION_CURSORS, VALID_S
+from interpulse.wire.cursor_promise import REPLICATION_CURSORS, VALID_S
 
 
 @in_portal

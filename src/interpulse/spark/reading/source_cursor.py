@@ -68,7 +68,7 @@ class SourceCursor:
         connection = self._connection or await self._open()
         consumer_id = self._id
         try:
-            answer = await connection.request(lambda number: commands.get_last_message_id(number, consumer_id))
+            answer = await connection.request(pb.CommandGetLastMessageId(consumer_id=consumer_id))
         except PulsarError:
             self._connection = None  # the next question opens another one
             connection.consumers.forget(consumer_id)
@@ -98,24 +98,23 @@ class SourceCursor:
         connection = await self._session.connect(self.topic)
         self._id = self._session.next_id()
         holds = (self.topic, self._name)
-        await connection.consumers.open(self._id, self, self._subscribe_frame, holds=holds)
+        await connection.consumers.open(self._id, self, self._subscribe_command(), holds=holds)
         self._connection = connection
         self.acknowledged = None  # the last acknowledgement may not have arrived
         return connection
 
-    def _subscribe_frame(self, request_id: int) -> bytes:
+    def _subscribe_command(self) -> pb.CommandSubscribe:
         begins_early = self._durable and self._earliest
-        begin = pb.CommandSubscribe.Earliest if begins_early else pb.CommandSubscribe.Latest
-        return commands.subscribe(
-            request_id,
-            self._id,
-            str(self.topic),
-            self._name,
+        return pb.CommandSubscribe(
+            topic=str(self.topic),
+            subscription=self._name,
+            subType=pb.CommandSubscribe.Exclusive,
+            consumer_id=self._id,
             durable=self._durable,
-            start=None if self._durable else LATEST,
-            initial_position=begin,
+            start_message_id=None if self._durable else message_id_to_wire(LATEST),
+            initialPosition=pb.CommandSubscribe.Earliest if begins_early else pb.CommandSubscribe.Latest,
             force_topic_creation=False,
-            read_compacted=self._options.read_compacted and not self._durable,
+            read_compacted=(self._options.read_compacted and not self._durable) or None,
         )
 
     def acknowledge(self, position: Position) -> None:

@@ -20,7 +20,7 @@ from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.spark.lanes import LaneReport
 from interpulse.spark.options.option_values import key_paths
 from interpulse.spark.processes.process_client import patiently
-from interpulse.spark.schemas.column_schemas import schema_of_columns
+from interpulse.spark.schemas.payload_columns import schema_of_columns
 from interpulse.spark.schemas.payload_encoder import RowEncoder
 from interpulse.spark.writing.broker_target import LaneSender
 from interpulse.spark.writing.sink_rows import (

@@ -25,7 +25,7 @@ from interpulse.model.errors import InvalidRequest
 from interpulse.model.schemas import SchemaType
 from interpulse.spark.options.option import OptionError
 from interpulse.spark.rows.columns import ENTRY_WRITE_COLUMNS, Layout
-from interpulse.spark.schemas.column_schemas import schema_of_columns
+from interpulse.spark.schemas.payload_columns import schema_of_columns
 from interpulse.spark.writing.broker_target import StoredEntry
 from interpulse.spark.writing.lane_writer import EntryRows
 from interpulse.spark.writing.write_options import WriteOptions

@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import StructType
 
-from interpulse.spark.schemas.varints import varints
 from interpulse.spark.writing.sink_rows import ROW_COLUMNS
 
 ROWS_MIN: Final = 16
@@ -64,6 +63,11 @@ class PackedRun:
 
     def __init__(self, values: pa.Array, ids: range) -> None:
         """Take BINARY without nulls, and ids of 0 or more."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        from interpulse.spark.schemas.varints import varints
+
         sizes = pc.binary_length(values).cast(pa.uint64())
         size_fields, id_fields = varints(sizes), varints(pa.array(ids, pa.uint64()))
         heads = pc.add(pc.binary_length(size_fields), pc.binary_length(id_fields))

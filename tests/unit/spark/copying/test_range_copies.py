@@ -7,7 +7,7 @@ import pytest
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.spark.copying.range_copies import CursorMoved, SourceMarks
 from interpulse.spark.lanes import pack_sequence
-from interpulse.wire.commands.cursor_promise import HELD_S, VALID_S
+from interpulse.wire.cursor_promise import HELD_S, VALID_S
 
 
 class Source:

@@ -39,9 +39,7 @@ class HeldRange(NamedTuple):
 
 def load_held(path: Path) -> dict[str, HeldRange]:
     """Return the held ranges by topic-partition."""
-    if not path.exists():
-        return {}
-    body = json.loads(path.read_text(encoding="utf-8"))
+    body = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     return {topic: HeldRange(Position.parse(item.pop("after")), **item) for topic, item in body.items()}
 
 
@@ -51,10 +49,8 @@ def load_summaries(path: Path) -> dict[str, Any]:
     Return nothing if a crash of the machine left the file empty or truncated: it is not synced, because no position
     depends on it.
     """
-    if not path.exists():
-        return {}
     try:
-        body: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        body: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     except ValueError as error:
         _log.warning("summary of batches cannot be read, the next batch writes it again file=%s error=%s", path, error)
         return {}

@@ -17,14 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from interpulse.client.consuming.entry_reader import Entry, EntryReader, EntryRun, entries_of
 from interpulse.client.encryption.key_reader import DefaultCryptoKeyReader
 from interpulse.client.session import Session
-from interpulse.model.errors import (
-    AlreadyClosed,
-    DataLoss,
-    NotConnected,
-    OperationTimeout,
-    PulsarError,
-    TopicNotFound,
-)
+from interpulse.model.errors import AlreadyClosed, DataLoss, NotConnected, OperationTimeout, PulsarError, TopicNotFound
 from interpulse.model.ids import Position
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo
@@ -32,6 +25,7 @@ from interpulse.spark.offsets import CutPosition, TopicRange
 from interpulse.spark.options.option_values import key_paths
 from interpulse.spark.processes.process_client import (
     Patience,
+    in_portal,
     patiently,
     process_portal,
     relaxed_collector,
@@ -117,13 +111,11 @@ def _pieces(entries: Sequence[Entry], size: int) -> Iterator[Sequence[Entry]]:
             begin, taken = end, 0
 
 
-def _schema_of_version(options: ReadOptions, topic: str, version: bytes) -> SchemaInfo | None:
-    async def ask() -> SchemaInfo | None:
-        session = await reading_session(options)
-        found = await patiently(session, lambda: session.lookup.schema(TopicName.parse(topic).base, version))
-        return None if found is None else found.schema
-
-    return process_portal().call(ask)
+@in_portal
+async def _schema_of_version(options: ReadOptions, topic: str, version: bytes) -> SchemaInfo | None:
+    session = await reading_session(options)
+    stored = await patiently(session, lambda: session.lookup.schema(TopicName.parse(topic).base, version))
+    return None if stored is None else stored.schema
 
 
 async def reading_session(options: ReadOptions) -> Session:

@@ -155,9 +155,7 @@ class StreamPlanner:
         self._judged_empty: dict[str, Position] = {}
         self._turn = 0
         self._outages = Outages(
-            "source",
-            timeout_ms=options.outage_timeout_ms,
-            rereads_credentials=options.access.rereads_credentials,
+            "source", timeout_ms=options.outage_timeout_ms, rereads_credentials=options.access.rereads_credentials
         )
         self._healed: dict[str, Any] = {"count": 0, "ms": 0}
         self._throttle = Throttle()

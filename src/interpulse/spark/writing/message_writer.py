@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.types import StructType
 
 from interpulse.client.encryption.encryptor import Encryptor
 from interpulse.client.encryption.key_reader import DefaultCryptoKeyReader
-from interpulse.client.producing.entry_sender import EntrySender
 from interpulse.client.producing.router import Router
 from interpulse.client.session import Session
 from interpulse.clock import now_ms
@@ -22,7 +21,8 @@ from interpulse.spark.options.option_values import key_paths
 from interpulse.spark.processes.process_client import patiently
 from interpulse.spark.schemas.payload_columns import schema_of_columns
 from interpulse.spark.schemas.payload_encoder import RowEncoder
-from interpulse.spark.writing.broker_target import LaneSender
+from interpulse.spark.writing.publishing_writer import PlainPublisher, PlainPublishers
+from interpulse.spark.writing.row_lanes import BatchLane, ColumnLane, RowLanes
 from interpulse.spark.writing.sink_rows import (
     OutgoingMessage,
     build_messages,
@@ -41,46 +41,20 @@ if TYPE_CHECKING:
 _TEXT_SCHEMAS: Final = (SchemaType.STRING, SchemaType.JSON)
 
 
-class Publisher(Protocol):
-    """One producer on one topic-partition."""
-
-    @property
-    def sender(self) -> EntrySender | LaneSender:
-        """The producer, which has a name and a schema."""
-
-    def unsent(self, messages: Sequence[OutgoingMessage]) -> Sequence[OutgoingMessage]:
-        """Return the messages that are not stored yet. Called once for every message, in order."""
-
-    def ids(self, messages: Sequence[Any]) -> Sequence[int]:
-        """Return the sequence ids for messages that are sent now. At least once only counts them."""
-
-    async def send(self, entry: bytes, ids: Sequence[int]) -> None:
-        """Send an entry of these messages, waiting only for room. Raises the error that stopped the producer."""
-
-    async def finish(self) -> LaneReport:
-        """Wait for all receipts and report."""
-
-    async def close(self) -> None: ...
-
-
-class Publishers(Protocol):
-    """Opens publishers: at least once or exactly once."""
-
-    async def open(self, topic: str, first: OutgoingMessage, schema: SchemaInfo | None) -> Publisher:
-        """Open a publisher with this schema, or with the topic's own. ``first`` is the first message for it."""
-
-    def producer_of(self, message: OutgoingMessage) -> str:
-        """Return the producer of a message, if a topic-partition has several."""
-
-    def keyless_partition(self, count: int) -> int:
-        """Return the partition, of ``count``, for messages without a key. Called once per Arrow batch and topic."""
+Publisher = PlainPublisher | BatchLane | ColumnLane
+"""One producer on one topic-partition."""
+Publishers = PlainPublishers | RowLanes
 
 
 class MessageWriter:
     """All messages of one task."""
 
     def __init__(
-        self, options: WriteOptions, topics: TargetTopics, publishers: Publishers, encoders: RowEncoders | None
+        self,
+        options: WriteOptions,
+        topics: TargetTopics,
+        publishers: Publishers,
+        encoders: RowEncoders | None,
     ) -> None:
         """Prepare the task. ``encoders`` encode columns by the schema of their topic."""
         self._options = options

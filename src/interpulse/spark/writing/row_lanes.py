@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from interpulse.model.errors import InvalidRequest, NotAllowed, PulsarError
 from interpulse.model.ids import EARLIEST, Position
@@ -53,7 +54,7 @@ def _digest(message: OutgoingMessage) -> bytes:
     return made.digest()
 
 
-class _BatchLane:
+class BatchLane:
     """A publisher of messages that numbers rows by their micro-batch, and recognizes repeats by their content."""
 
     def __init__(self, lane: Lane, batch: int) -> None:
@@ -97,7 +98,7 @@ class _BatchLane:
         self._lane.report.replays += count > 0
         return count > 0
 
-    def ids(self, messages: Sequence[OutgoingMessage]) -> Sequence[int]:
+    def ids(self, messages: Sequence[Any]) -> Sequence[int]:
         first, self._rows = self._rows, self._rows + len(messages)
         return range(batch_sequence(self._batch, first), batch_sequence(self._batch, self._rows - 1) + 1)
 
@@ -122,7 +123,7 @@ class _BatchLane:
         await _close(self._lane)
 
 
-class _ColumnLane:
+class ColumnLane:
     """A publisher of messages with ids set by the user."""
 
     def __init__(self, lane: Lane) -> None:
@@ -160,7 +161,7 @@ class _ColumnLane:
                 left.append(message)
         return left
 
-    def ids(self, messages: Sequence[OutgoingMessage]) -> Sequence[int]:
+    def ids(self, messages: Sequence[Any]) -> Sequence[int]:
         return [_id_of(message) for message in messages]
 
     async def send(self, entry: bytes, ids: Sequence[int]) -> None:
@@ -192,7 +193,7 @@ async def _close(lane: Lane) -> None:
 
 
 class RowLanes:
-    """Opens the lanes of one task; implements ``Publishers``."""
+    """Opens the lanes of one task; see `PlainPublishers`."""
 
     def __init__(
         self, options: WriteOptions, target: BrokerTarget, states: Mapping[str, LaneState], task: StreamTask
@@ -215,7 +216,7 @@ class RowLanes:
         turn = 0 if self._options.routing_mode == "single" else self._task.batch
         return (turn + self._task.partition) % count
 
-    async def open(self, topic: str, first: OutgoingMessage, schema: SchemaInfo | None) -> _BatchLane | _ColumnLane:
+    async def open(self, topic: str, first: OutgoingMessage, schema: SchemaInfo | None) -> BatchLane | ColumnLane:
         options, task = self._options, self._task
         given = self.producer_of(first) or options.producer_name
         name = sink_lane_name(given, task.query_id, options.lane_epoch)
@@ -231,10 +232,10 @@ class RowLanes:
                 state = LaneState(sender.last_sequence_id, reached)
             lane = Lane(self._target, sender, LaneReport(topic, state, key=key), shown="sequence id {}".format)
             if options.dedup == "column":
-                numbered = _ColumnLane(lane)
+                numbered = ColumnLane(lane)
                 await numbered.settle(_id_of(first))
                 return numbered
-            counted = _BatchLane(lane, task.batch)
+            counted = BatchLane(lane, task.batch)
             await counted.settle()
             return counted
         except BaseException:

@@ -7,24 +7,13 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    DataType,
-    IntegerType,
-    LongType,
-    MapType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampType,
-)
+from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
 from interpulse.client.encryption.encryptor import Encryptor
 from interpulse.model.errors import InvalidRequest
 from interpulse.model.schemas import SchemaType
 from interpulse.spark.options.option import OptionError
-from interpulse.spark.rows.columns import ENTRY_WRITE_COLUMNS, Layout
+from interpulse.spark.rows.columns import BINARY, ENTRY_WRITE_COLUMNS, INT, LONG, TEXT, TIME, Layout
 from interpulse.spark.schemas.payload_columns import schema_of_columns
 from interpulse.spark.writing.broker_target import StoredEntry
 from interpulse.spark.writing.lane_writer import EntryRows
@@ -40,28 +29,27 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_BINARY, _TEXT, _LONG, _INT, _TIME = BinaryType(), StringType(), LongType(), IntegerType(), TimestampType()
 _ENTRY_TYPES: Final[dict[str, tuple[Any, ...]]] = {
-    "__topic": (_TEXT,),
-    "__ledgerId": (_LONG,),
-    "__entryId": (_LONG,),
-    "__metadata": (_BINARY,),
-    "__payload": (_BINARY,),
+    "__topic": (TEXT,),
+    "__ledgerId": (LONG,),
+    "__entryId": (LONG,),
+    "__metadata": (BINARY,),
+    "__payload": (BINARY,),
 }
 _MESSAGE_TYPES: Final[dict[str, tuple[Any, ...]]] = {
-    "value": (_BINARY, _TEXT),
-    "__topic": (_TEXT,),
-    "__key": (_BINARY, _TEXT),
-    "__eventTime": (_TIME, _LONG),
-    "__messageProperties": (MapType(_TEXT, _TEXT),),
-    "__orderingKey": (_BINARY,),
-    "__partition": (_INT,),
-    "__deliverAt": (_TIME, _LONG),
-    "__replicateTo": (ArrayType(_TEXT),),
+    "value": (BINARY, TEXT),
+    "__topic": (TEXT,),
+    "__key": (BINARY, TEXT),
+    "__eventTime": (TIME, LONG),
+    "__messageProperties": (MapType(TEXT, TEXT),),
+    "__orderingKey": (BINARY,),
+    "__partition": (INT,),
+    "__deliverAt": (TIME, LONG),
+    "__replicateTo": (ArrayType(TEXT),),
 }
 ROW_COLUMNS: Final = tuple(_MESSAGE_TYPES)
 """Columns of rows of messages."""
-_NUMBERED_TYPES: Final[dict[str, tuple[Any, ...]]] = {"__producerName": (_TEXT,), "__sequenceId": (_LONG,)}
+_NUMBERED_TYPES: Final[dict[str, tuple[Any, ...]]] = {"__producerName": (TEXT,), "__sequenceId": (LONG,)}
 """Columns for ``dedup=column``."""
 _READ_ONLY: Final = (Layout().metadata.keys() | {"__numMessages", "__markerType"}) - _MESSAGE_TYPES.keys()
 """Columns of rows that were read, which brokers assign again."""
@@ -409,8 +397,8 @@ def with_own_types(schema: StructType) -> StructType:
 def _own_type(name: str, kind: DataType) -> DataType:
     if name == "headers" and isinstance(kind, ArrayType) and isinstance(kind.elementType, StructType):
         types = [(item.name, item.dataType) for item in kind.elementType.fields]
-        if types == [("key", StringType()), ("value", BinaryType())]:
-            return MapType(StringType(), StringType())
+        if types == [("key", TEXT), ("value", BINARY)]:
+            return MapType(TEXT, TEXT)
     return kind
 
 

@@ -374,9 +374,9 @@ def times_of(times: int | Mapping[str, int] | None, topics: Collection[str]) -> 
     return {topic: time_ms for topic in topics if (time_ms := point_of(times, topic)) is not None}
 
 
-def check_not_late(times: Mapping[str, int], found: Collection[str], strategy: str) -> None:
+def check_not_late(times: Mapping[str, int], positions: Collection[str], strategy: str) -> None:
     """Raise OptionError for topic-partitions without a message that late, unless ``strategy`` allows them."""
-    late = [f"{topic} at {times[topic]}" for topic in sorted(set(times) - set(found))]
+    late = [f"{topic} at {times[topic]}" for topic in sorted(set(times) - set(positions))]
     if late and strategy == "error":
         raise OptionError(
             f"startingTime: no message was published at or after it in {', '.join(late[:5])}"

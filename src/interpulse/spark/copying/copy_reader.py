@@ -18,7 +18,7 @@ from interpulse.spark.reading.read_options import ReadOptions
 from interpulse.spark.reading.reader import PlannedStream, RangesPartition
 from interpulse.spark.state_files import LaneFiles, LaneStates, read_lane_states
 from interpulse.spark.writing.write_options import WriteOptions
-from interpulse.spark.writing.writer import WrittenMessage, commit_batch, earlier_attempts, stream_task
+from interpulse.spark.writing.writer import WrittenMessage, commit_batch, stream_task, with_healed
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -56,7 +56,7 @@ class CopyReader(PlannedStream):
     @strip_traceback_while_reading
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         from interpulse.spark.copying.range_copies import copy_ranges
-        from interpulse.spark.processes.process_client import healed_here, relaxed_collector
+        from interpulse.spark.processes.process_client import relaxed_collector
 
         # Spark turns an empty plan into one partition without a value.
         if isinstance(partition, CopyPartition) and partition.ranges:
@@ -64,7 +64,7 @@ class CopyReader(PlannedStream):
             lanes = partition.lanes.below(task.batch)
             with relaxed_collector():
                 reports = copy_ranges(self._options, self._target, partition.ranges, lanes, task, partition.passed)
-            yield report_batch([*reports, *healed_here(), *earlier_attempts()])
+            yield report_batch(with_healed(reports))
 
 
 def report_batch(reports: Sequence[LaneReport | ResolvedOutage]) -> pa.RecordBatch:

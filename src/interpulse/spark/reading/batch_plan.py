@@ -56,9 +56,9 @@ def _routed_by_key(options: ReadOptions, topics: Sequence[str]) -> set[str]:
 def _asked(options: ReadOptions, view: SourceView, ends: Mapping[str, TopicEnd]) -> list[TopicRange]:
     """Return the ranges that the options ask for."""
     times = times_of(options.starting_time, ends)
-    found = view.before(times) if times else {}
-    check_not_late(times, found, options.late_start or "error")
-    starts = {topic: found.get(topic, ends[topic].last) for topic in times}
+    positions = view.before(times) if times else {}
+    check_not_late(times, positions, options.late_start or "error")
+    starts = {topic: positions.get(topic, ends[topic].last) for topic in times}
     until = times_of(options.ending_time, ends)
     stops = view.before(until) if until else {}
     return [

@@ -61,11 +61,6 @@ def fetch_batches(options: ReadOptions, columns: ReadColumns, ranges: Sequence[T
     """Yield the rows of the ranges. Raise DataLoss, ChecksumError, or a refusal of the brokers."""
     if not ranges:
         return
-    with relaxed_collector():
-        yield from _fetch(options, columns, ranges)
-
-
-def _fetch(options: ReadOptions, columns: ReadColumns, ranges: Sequence[TopicRange]) -> Iterator[pa.RecordBatch]:
     keys = options.encryption_private_keys
     key_reader = DefaultCryptoKeyReader(private_keys=key_paths(keys)) if keys else None
     decryption = Decryption(key_reader, options.crypto_failure_action)
@@ -74,26 +69,27 @@ def _fetch(options: ReadOptions, columns: ReadColumns, ranges: Sequence[TopicRan
     taken = asyncio.Semaphore(_CHUNKS_WAITING)
     portal = process_portal()
     reading = portal.submit(lambda: _read_all(options, ranges, arrived, taken))
-    try:
-        while True:
-            chunks = [arrived.get()]
-            while not arrived.empty():  # the other thread wakes up once for all of them
-                chunks.append(arrived.get_nowait())
-            for chunk in chunks:
-                if chunk is None:
-                    reading.result()
-                    if builder.rows:
-                        yield builder.take()
-                    return
-                if chunk.refusal is not None:
-                    builder.add_refusal(chunk.item.topic, chunk.item.after, chunk.refusal)
-                for entries in _pieces(entries_of(chunk.arrived), options.arrow_batch_bytes // 4):
-                    builder.add(chunk.item.topic, entries)
-                    if builder.bytes >= options.arrow_batch_bytes or builder.rows >= options.arrow_batch_rows:
-                        yield builder.take()
-            portal.post(partial(_release, taken, len(chunks)))
-    finally:
-        reading.cancel()
+    with relaxed_collector():
+        try:
+            while True:
+                chunks = [arrived.get()]
+                while not arrived.empty():  # the other thread wakes up once for all of them
+                    chunks.append(arrived.get_nowait())
+                for chunk in chunks:
+                    if chunk is None:
+                        reading.result()
+                        if builder.rows:
+                            yield builder.take()
+                        return
+                    if chunk.refusal is not None:
+                        builder.add_refusal(chunk.item.topic, chunk.item.after, chunk.refusal)
+                    for entries in _pieces(entries_of(chunk.arrived), options.arrow_batch_bytes // 4):
+                        builder.add(chunk.item.topic, entries)
+                        if builder.bytes >= options.arrow_batch_bytes or builder.rows >= options.arrow_batch_rows:
+                            yield builder.take()
+                portal.post(partial(_release, taken, len(chunks)))
+        finally:
+            reading.cancel()
 
 
 def _release(taken: asyncio.Semaphore, count: int) -> None:

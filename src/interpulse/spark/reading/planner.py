@@ -182,9 +182,9 @@ class StreamPlanner:
             check_points_named(start, positions)
         times = times_of(self._options.starting_time, positions)
         if times:
-            found = self._view.before(times)
-            check_not_late(times, found, self._options.late_start or "latest")
-            positions |= found
+            begins = self._view.before(times)
+            check_not_late(times, begins, self._options.late_start or "latest")
+            positions |= begins
         return StreamOffset(positions, self._options.max_partitions, initial=True)
 
     def _start_of(self, topic: str, end: TopicEnd, start: str | Position | dict[str, Position] | None) -> Position:
@@ -484,15 +484,15 @@ class StreamPlanner:
             for topic, begin in after.items()
             if begin != EARLIEST and begin.ledger < upto[topic].ledger and upto[topic].entry >= 0
         }
-        found = self._view.beginnings(crossing) if crossing else {}
-        for topic, beginning in found.items():
+        beginnings = self._view.beginnings(crossing) if crossing else {}
+        for topic, beginning in beginnings.items():
             if not beginning.intact:
                 self._lose_trimmed(topic, after[topic], beginning.first)
-        return {topic: beginning.first for topic, beginning in found.items() if beginning.first is not None}
+        return {topic: beginning.first for topic, beginning in beginnings.items() if beginning.first is not None}
 
     def _trimmed_loss(self, topic: str, read: Position, first: Position | None) -> str | None:
-        known = self._followings.get(topic, {}).get(read)
-        behind = known.position if known is not None and known.adjacent else None
+        following = self._followings.get(topic, {}).get(read)
+        behind = following.position if following is not None and following.adjacent else None
         return trimmed_ledger_loss(topic, self._seen[topic], read, first, behind=behind)
 
     def _lose_trimmed(self, topic: str, read: Position, first: Position | None) -> None:
@@ -511,19 +511,19 @@ class StreamPlanner:
         size = self._sizes.get(topic)
         if after.ledger == last.ledger and (size is not None or not sized):
             return Following(Position(after.ledger, after.entry + 1), size or 0)
-        found = self._followings.get(topic, {}).get(after)
-        if found is None:
-            found = self._view.following(topic, after, last)
-            if found is None:
+        following = self._followings.get(topic, {}).get(after)
+        if following is None:
+            following = self._view.following(topic, after, last)
+            if following is None:
                 return None
-            self._note_following(topic, after, found)
-        return found if found.position <= last else None
+            self._note_following(topic, after, following)
+        return following if following.position <= last else None
 
     def _note_following(self, topic: str, position: Position, following: Following) -> None:
         """Remember what follows the begin and the end of the range that was planned last."""
-        known = self._followings.get(topic, {})
+        followings = self._followings.get(topic, {})
         size = self._sizes.get(topic)
-        self._followings[topic] = {**dict([*known.items()][-1:]), position: following}
+        self._followings[topic] = {**dict([*followings.items()][-1:]), position: following}
         self._sizes[topic] = following.size if size is None else (3 * size + following.size) // 4
 
     def _entry_limit(

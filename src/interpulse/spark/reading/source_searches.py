@@ -74,11 +74,11 @@ async def _schemas(options: ReadOptions) -> dict[str, SchemaInfo | None]:
                     raise
                 log.warning("topic does not exist yet, its payloads are read as bytes topic=%s", topic)
                 return None
-            found = await session.lookup.schema(topic)
-        return None if found is None else found.schema
+            stored = await session.lookup.schema(topic)
+        return None if stored is None else stored.schema
 
-    found = await asyncio.gather(*(schema(topic) for topic in topics))
-    return {str(topic): schema for topic, schema in zip(topics, found, strict=True)}
+    schemas = await asyncio.gather(*(schema(topic) for topic in topics))
+    return {str(topic): schema for topic, schema in zip(topics, schemas, strict=True)}
 
 
 _REQUESTS_MAX: Final = 16

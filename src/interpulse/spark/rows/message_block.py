@@ -60,11 +60,11 @@ def block_of(whole: Message, data: bytes, start: int = 0) -> MessageBlock:
     gone = [single.compacted_out for single in singles]
     if True not in gone:
         return MessageBlock(whole, data, start, bounds.tobytes(), range(count), singles)
-    kept = [not is_gone for is_gone in gone]
+    remains = [not is_gone for is_gone in gone]
     pairs = zip(bounds[::2], bounds[1::2], strict=True)
-    left = array("i", chain.from_iterable(compress(pairs, kept)))
+    left = array("i", chain.from_iterable(compress(pairs, remains)))
     return MessageBlock(
-        whole, data, start, left.tobytes(), list(compress(range(count), kept)), list(compress(singles, kept))
+        whole, data, start, left.tobytes(), list(compress(range(count), remains)), list(compress(singles, remains))
     )
 
 

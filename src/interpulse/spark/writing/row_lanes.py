@@ -218,8 +218,8 @@ class RowLanes:
 
     async def open(self, topic: str, first: OutgoingMessage, schema: SchemaInfo | None) -> BatchLane | ColumnLane:
         options, task = self._options, self._task
-        given = self.producer_of(first) or options.producer_name
-        name = sink_lane_name(given, task.query_id, options.lane_epoch)
+        producer = self.producer_of(first) or options.producer_name
+        name = sink_lane_name(producer, task.query_id, options.lane_epoch)
         if options.dedup == "batch":
             name = f"{name}.{task.partition}"
         key = lane_key(topic, name)

@@ -75,14 +75,14 @@ def check_write_schema(options: WriteOptions, schema: StructType) -> None:
     schema = with_own_types(schema) if options.column_style == "kafka" else schema
     types = {item.name: item.dataType for item in schema.fields}
     numbered = options.dedup == "column"
-    known = _ENTRY_TYPES if options.mode == "entry" else _MESSAGE_TYPES | (_NUMBERED_TYPES if numbered else {})
+    accepted = _ENTRY_TYPES if options.mode == "entry" else _MESSAGE_TYPES | (_NUMBERED_TYPES if numbered else {})
     needed = set(ENTRY_WRITE_COLUMNS) if options.mode == "entry" else {"value"}
     if numbered:
         needed.add("__sequenceId")
     record = record_columns(options, schema)
     if record is not None:
         schema_of_columns(record, SchemaType.AVRO)  # refuses columns that no schema has
-        known = {name: allowed for name, allowed in known.items() if name != "value"}
+        accepted = {name: allowed for name, allowed in accepted.items() if name != "value"}
         needed.discard("value")
         types = {name: kind for name, kind in types.items() if name not in record.names}
     if options.topic is not None:
@@ -90,18 +90,18 @@ def check_write_schema(options: WriteOptions, schema: StructType) -> None:
     elif "__topic" not in types:
         needed.add("__topic")
     problems = [f"column {name} is missing{_REMEDIES.get(name, '')}" for name in sorted(needed - set(types))]
-    unknown = [name for name in types if name not in known and name not in _READ_ONLY]
+    unknown = [name for name in types if name not in accepted and name not in _READ_ONLY]
     if unknown:
-        problems.append(f"columns {', '.join(unknown)} are not understood; there are {', '.join(known)}")
+        problems.append(f"columns {', '.join(unknown)} are not understood; there are {', '.join(accepted)}")
     for name, kind in types.items():
-        allowed = known.get(name, (kind,))
+        allowed = accepted.get(name, (kind,))
         if not any(_same_type(kind, one) for one in allowed):
             wanted = " or ".join(one.simpleString().upper() for one in allowed)
             problems.append(f"column {name} is {kind.simpleString().upper()}, not {wanted}{_REMEDIES.get(name, '')}")
     if problems:
         raise OptionError("; ".join(problems))
-    if options.mode == "message" and (given := sorted(_READ_ONLY & set(types) - set(known))):
-        log.warning("columns are not written, brokers assign them again columns=%s", ", ".join(given))
+    if options.mode == "message" and (ignored := sorted(_READ_ONLY & set(types) - set(accepted))):
+        log.warning("columns are not written, brokers assign them again columns=%s", ", ".join(ignored))
 
 
 def _same_type(kind: Any, allowed: Any) -> bool:
@@ -212,12 +212,12 @@ def _outgoing(row: Mapping[str, Any], topic: str | None, key_is_text: bool) -> O
 
 
 def _properties(pairs: Iterable[tuple[str | None, str | None]]) -> dict[str, str]:
-    found: dict[str, str] = {}
+    properties: dict[str, str] = {}
     for name, value in pairs:
-        if name is None or value is None or name in found:
+        if name is None or value is None or name in properties:
             raise InvalidRequest(f"column __messageProperties (headers): {_property_problem(name, value)}")
-        found[name] = value
-    return found
+        properties[name] = value
+    return properties
 
 
 def _property_problem(name: str | None, value: str | None) -> str:

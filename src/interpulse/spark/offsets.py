@@ -39,9 +39,6 @@ _TIMES_TEXT: Final = (
 
 _IN_BATCH: Final = re.compile(r"(-?[0-9]+:-?[0-9]+):([0-9]+)")
 
-StartPoint = Position
-"""A position to start after: EARLIEST, LATEST or the last entry that is *not* read."""
-
 
 class CutPosition(Position):
     """A position with a batch index: only some messages of its entry are read.

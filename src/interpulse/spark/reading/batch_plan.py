@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from interpulse.model.errors import TopicNotFound
@@ -94,31 +93,18 @@ def _narrowed(ranges: Sequence[TopicRange], view: SourceView, narrowing: Narrowi
 
 
 def _tasks(options: ReadOptions, view: SourceView, ranges: Sequence[TopicRange]) -> list[list[TopicRange]]:
-    hints = SplitHints(options.min_partitions, options.max_bytes_per_partition, options.max_entries_per_partition)
     ledgers = view.ledgers([item.topic for item in ranges]) if ranges else {}
-    pieces = split_ranges(ranges, hints, ledgers)
+    pieces = split_ranges(ranges, options, ledgers)
     count = max(options.max_partitions, options.min_partitions or 0)
-    if options.tasks_max is None and (hints.bytes_max or hints.entries_max):
+    size_max = options.max_bytes_per_partition or options.max_entries_per_partition
+    if options.tasks_max is None and size_max:
         count = max(count, len(pieces))
-    elif len(pieces) > count and hints.any:
+    elif len(pieces) > count and (options.min_partitions or size_max):
         log.warning("pieces share tasks, maxPartitions bounds them pieces=%d tasks=%d", len(pieces), count)
     return pack_ranges(pieces, count, options.plan_mode)
 
 
 _USUAL_BYTES: Final = 1024
-
-
-@dataclass(frozen=True)
-class SplitHints:
-    """Wanted number of pieces and their maximum size; None where the options set none."""
-
-    pieces_min: int | None = None
-    bytes_max: int | None = None
-    entries_max: int | None = None
-
-    @property
-    def any(self) -> bool:
-        return (self.pieces_min, self.bytes_max, self.entries_max) != (None, None, None)
 
 
 class _Run(NamedTuple):
@@ -131,28 +117,28 @@ class _Run(NamedTuple):
 
 
 def split_ranges(
-    ranges: Sequence[TopicRange], hints: SplitHints, ledgers: Mapping[str, Sequence[Ledger]]
+    ranges: Sequence[TopicRange], options: ReadOptions, ledgers: Mapping[str, Sequence[Ledger]]
 ) -> list[TopicRange]:
-    """Return the ranges with their sizes, split where the hints ask for more or smaller ones.
+    """Return the ranges with their sizes, split where the options ask for more or smaller ones.
 
     ``ledgers`` are by topic-partition, in order. If a topic-partition's are unknown, only the entries in the ledger of
     the range's end are split, and those before it stay in one piece.
     """
     runs = {item: _runs(item, ledgers.get(item.topic, ())) for item in ranges}
     whole = sum(run.bytes for parts in runs.values() for run in parts)
-    return [piece for item, parts in runs.items() for piece in _cut(item, parts, _pieces(parts, whole, hints))]
+    return [piece for item, parts in runs.items() for piece in _cut(item, parts, _pieces(parts, whole, options))]
 
 
-def _pieces(runs: Sequence[_Run], whole: int, hints: SplitHints) -> int:
+def _pieces(runs: Sequence[_Run], whole: int, options: ReadOptions) -> int:
     """Return the number of pieces of a range, from its share of all bytes and the maximum size."""
     count, size = sum(run.entries for run in runs), sum(run.bytes for run in runs)
     wanted = [1]
-    if hints.pieces_min is not None:
-        wanted.append(math.ceil(hints.pieces_min * size / max(whole, 1)))
-    if hints.bytes_max is not None:
-        wanted.append(math.ceil(size / hints.bytes_max))
-    if hints.entries_max is not None:
-        wanted.append(math.ceil(count / hints.entries_max))
+    if options.min_partitions is not None:
+        wanted.append(math.ceil(options.min_partitions * size / max(whole, 1)))
+    if options.max_bytes_per_partition is not None:
+        wanted.append(math.ceil(size / options.max_bytes_per_partition))
+    if options.max_entries_per_partition is not None:
+        wanted.append(math.ceil(count / options.max_entries_per_partition))
     return min(max(wanted), max(count, 1))
 
 

@@ -12,15 +12,14 @@ from collections.abc import (
     Awaitable,
     Callable,
     Collection,
-    Coroutine,
     Iterable,
     Iterator,
     Mapping,
     Sequence,
 )
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
-from interpulse.in_turns import in_turns
+from interpulse.in_turns import concurrently, in_turns
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import (
     InvalidTopicName,
@@ -52,6 +51,8 @@ Failed = Callable[[TopicRow, PulsarError], TopicRow | None]
 """Function that returns the row of a topic whose request failed, returns None to omit it, or raises the error."""
 
 _BOTH: Final[tuple[Domain, ...]] = (PERSISTENT, NON_PERSISTENT)
+_ROWS_MAX: Final = 64
+"""Maximum number of rows that are completed at the same time; their requests have bounds of their own."""
 _QUESTIONS_MAX: Final = 16
 """Maximum number of concurrent requests per cluster: a comparison must not displace the cluster's own work."""
 
@@ -160,7 +161,7 @@ async def read_topics(
     rows = lists.rows
     if details is not None:
         incomplete = list(rows.values())
-    limit = questions or asyncio.Semaphore(_QUESTIONS_MAX)
+    slots = questions or asyncio.Semaphore(_QUESTIONS_MAX)
     total = lists.partitioned_count
     done = total - len(incomplete)
     if done > 0:
@@ -170,7 +171,7 @@ async def read_topics(
         nonlocal done
         try:
             if not row.exact and is_asked(row):
-                async with limit:
+                async with slots:
                     metadata = await reading.metadata(row.topic)
                 row = with_count(row, metadata.partitions, deleted=metadata.deleted)
             return row if details is None else await details(row)
@@ -180,7 +181,7 @@ async def read_topics(
             done += 1
             progress(done, total)
 
-    for row, complete in zip(incomplete, await together(map(completed, incomplete)), strict=True):
+    for row, complete in zip(incomplete, await concurrently(completed, incomplete, limit=_ROWS_MAX), strict=True):
         if complete is None:
             del rows[row.topic]
         else:
@@ -274,13 +275,3 @@ def _left_out(row: TopicRow, error: PulsarError) -> None:
     """Omit a topic that was deleted since it was listed."""
     if not isinstance(error, NotFound):
         raise error
-
-
-async def together(calls: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """Return all answers. The first failure cancels the other calls and is raised."""
-    try:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(call) for call in calls]
-    except BaseExceptionGroup as failures:
-        raise failures.exceptions[0] from None
-    return [task.result() for task in tasks]

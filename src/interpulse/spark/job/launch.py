@@ -54,7 +54,8 @@ def replicate(
                 config = _take_over(config, takeover, reports)
             for open_report in (_metrics, _spans):
                 if (report := open_report(config)) is not None:
-                    reports.append(closing.enter_context(contextlib.closing(report)))
+                    reports.append(report)
+                    closing.callback(report.close)
             return _run(config, reports, supervised=supervised)
         except (PipelineConfigError, SparkMissing) as problem:
             reason = str(problem)

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from interpulse.client.admin.admin_client import AdminClient
 from interpulse.client.consuming.entry_reader import EntryReader
 from interpulse.client.session import Session
 from interpulse.clock import now_ms
@@ -38,9 +37,6 @@ class Backlog(NamedTuple):
         return None if self.oldest_ms is None else round(max(0, now_ms() - self.oldest_ms) / 1000, 3)
 
 
-_NOTHING: Final = Backlog(0, 0)
-
-
 class _First(NamedTuple):
     """Sample of the entries behind a position."""
 
@@ -53,21 +49,16 @@ class _First(NamedTuple):
 class SourceBacklog:
     """Reader of backlogs. A sample stays valid while the position of its topic-partition does not change."""
 
-    def __init__(self, address: ClusterAddress, admin: AdminClient) -> None:
+    def __init__(self, address: ClusterAddress) -> None:
         self._address = address
-        self._admin = admin
         self._session: Session | None = None
         self._first: dict[str, _First] = {}
-
-    async def stats(self, name: str) -> Mapping[str, Any]:
-        """Return the ledgers and cursors of a topic-partition. Raise refusals of the source."""
-        return await self._admin.topics.internal_stats(name)
 
     async def behind(self, name: str, after: Position, stats: Mapping[str, Any]) -> Backlog:
         """Return the backlog behind ``after``, from these ``stats``."""
         entries = entries_after(stats, after)
         if not entries:
-            return _NOTHING
+            return Backlog(0, 0)
         first = self._first.get(name)
         if first is None or first.after != after:
             first = await self._read(name, after, last_entry(stats))
@@ -113,13 +104,9 @@ class SourceBacklog:
 
 def entries_after(stats: Mapping[str, Any], after: Position) -> int:
     """Return how many entries the ledgers of internal stats hold behind a position."""
-    waiting = 0
-    for number, count in ledger_counts(stats):
-        if number > after.ledger:
-            waiting += count
-        elif number == after.ledger:
-            waiting += max(0, count - after.entry - 1)
-    return waiting
+    counts = ledger_counts(stats)
+    newer = sum(count for ledger, count in counts if ledger > after.ledger)
+    return newer + sum(max(0, count - after.entry - 1) for ledger, count in counts if ledger == after.ledger)
 
 
 def ledger_counts(stats: Mapping[str, Any]) -> list[tuple[int, int]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 from interpulse.client.consuming.entry_reader import EntryReader
@@ -80,12 +81,11 @@ class SourceBacklog:
             buffer_bytes=_READ_BYTES,
             subscription_prefix="interpulse-lag",
         )
-        try:
+        metadata = []
+        with suppress(PulsarError, TimeoutError):
             async with asyncio.timeout(_READ_S), reader:
                 await reader.open()
                 metadata = [entry.parsed.metadata for entry in await reader.read_batch()]
-        except (PulsarError, TimeoutError):
-            return None
         if not metadata:
             return None
         messages = sum(max(1, entry.num_messages_in_batch) for entry in metadata)
@@ -93,8 +93,7 @@ class SourceBacklog:
 
     def forget(self, names: set[str]) -> None:
         """Forget topic-partitions that are no longer asked for."""
-        for name in names & self._first.keys():
-            del self._first[name]
+        self._first = {name: first for name, first in self._first.items() if name not in names}
 
     async def close(self) -> None:
         session, self._session = self._session, None

@@ -212,9 +212,8 @@ class TopicDoctor:
 
 
 def _exact_contents(name: TopicName, ledgers: Mapping[str, Any], stats: Mapping[str, Any]) -> Contents:
-    backlogs = {
-        text: int(subscription.get("msgBacklog", 0)) for text, subscription in stats.get("subscriptions", {}).items()
-    }
+    subscriptions = stats.get("subscriptions", {}).items()
+    backlogs = {text: int(subscription.get("msgBacklog", 0)) for text, subscription in subscriptions}
     entries, size = int(ledgers.get("numberOfEntries", 0)), int(ledgers.get("totalSize", 0))
     return Contents(name, entries, size, backlogs, exact=True)
 

@@ -30,7 +30,7 @@ from interpulse.serving.settings import ConfigError
 from interpulse.serving.tls import ExpiryLog, ServerTls
 from interpulse.serving.web_pages import KnownHosts
 from interpulse.wire import pulsar_api_pb2 as pb
-from interpulse.wire.server import ServerProtocol
+from interpulse.wire.protocols import ServerProtocol
 
 _logger = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from interpulse.proxy.meter import ProxyMeter
 from interpulse.proxy.relay import RelayEnd
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.errors import RemoteProtocolError
-from interpulse.wire.server import ServerProtocol
+from interpulse.wire.protocols import ServerProtocol
 from tests.support import commands
 from tests.support.waiting import eventually
 

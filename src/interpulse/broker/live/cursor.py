@@ -22,7 +22,7 @@ from typing import Protocol
 
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.storage.cursors.cursor_records import CursorRecord
-from interpulse.wire.ack_sets import mask_of, words_of
+from interpulse.wire.ids import mask_of, words_of
 
 RANGES_PERSISTED_MAX = 10_000
 """Ranges to store. More are forgotten by a restart and delivered again (managedLedgerMaxUnackedRangesToPersist)."""

@@ -165,28 +165,30 @@ class PartitionConsumer:
     # ---- Called by the connection
 
     def on_messages(self, run: MessageRun) -> None:
-        for frame in run.frames():
-            self._take(frame.command.message, memoryview(frame.entry or b""), is_verified=True)
+        for position, entry in zip(run.positions, run.entries, strict=True):
+            self._take(position, memoryview(entry))
 
     def on_message(self, message: pb.CommandMessage, entry: memoryview) -> None:
-        self._take(message, entry, is_verified=False)
+        position = position_from_wire(message.message_id)
+        if self._failure is None and not verify_checksum(entry):
+            self._refuse(position, pb.CommandAck.ChecksumMismatch, 1)  # its metadata cannot be trusted
+        else:
+            self._take(position, entry, message.redelivery_count, message.ack_set)
 
-    def _take(self, message: pb.CommandMessage, entry: memoryview, *, is_verified: bool) -> None:
+    def _take(
+        self, position: Position, entry: memoryview, redelivery_count: int = 0, ack_set: Sequence[int] = ()
+    ) -> None:
         if self._failure is not None:
             return  # messages behind the failed one must not be delivered
-        position = position_from_wire(message.message_id)
         start = self._start_at(position)
         try:
-            if not is_verified and not verify_checksum(entry):
-                self._refuse(message, pb.CommandAck.ChecksumMismatch, 1)  # its metadata cannot be trusted
-                return
-            messages, permits, problem = self._unpacker.unpack(message, entry, position, start)
+            messages, permits, problem = self._unpacker.unpack(position, entry, redelivery_count, ack_set, start)
         except RemoteProtocolError as error:
             _log.warning("message cannot be read topic=%s position=%s error=%s", self.topic, position, error)
-            self._refuse(message, pb.CommandAck.DecompressionError, permits_for(message, entry))
+            self._refuse(position, pb.CommandAck.DecompressionError, permits_for(entry, ack_set))
             return
         if messages and problem is not None and self._config.crypto_failure_action != "consume":
-            self._on_encrypted(message, messages[0], permits, problem)
+            self._on_encrypted(messages[0], permits, problem)
             return
         self._keep_start(position)
         if self.acks.divert(messages):
@@ -218,10 +220,10 @@ class PartitionConsumer:
         if self._start is None or self._start.id.position == LATEST:
             self._start = Start(MessageId.of(position), included=True)
 
-    def _on_encrypted(self, command: pb.CommandMessage, message: Message, permits: int, problem: CryptoError) -> None:
+    def _on_encrypted(self, message: Message, permits: int, problem: CryptoError) -> None:
         if self._config.crypto_failure_action == "discard":
             _log.warning("encrypted message discarded topic=%s id=%s error=%s", self.topic, message.id, problem)
-            self._refuse(command, pb.CommandAck.DecryptionError, permits)
+            self._refuse(message.id.position, pb.CommandAck.DecryptionError, permits)
             return
         self.acks.flush()
         self.on_failed(
@@ -231,11 +233,9 @@ class PartitionConsumer:
             )
         )
 
-    def _refuse(
-        self, command: pb.CommandMessage, reason: pb.CommandAck.ValidationError.ValueType, permits: int
-    ) -> None:
+    def _refuse(self, position: Position, reason: pb.CommandAck.ValidationError.ValueType, permits: int) -> None:
         """Acknowledge an unreadable entry with the reason, because it would be redelivered forever."""
-        self.acks.refuse(position_from_wire(command.message_id), reason)
+        self.acks.refuse(position, reason)
         self._release(permits)
 
     def on_disconnected(self, assigned_url: str | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from interpulse.client.consuming.ack_tracker import AckTracker
@@ -11,10 +12,9 @@ from interpulse.client.encryption.key_reader import CryptoKeyReader
 from interpulse.client.messages import Message, messages_of
 from interpulse.model.errors import CryptoError
 from interpulse.model.ids import EARLIEST, LATEST, MessageId, Position
-from interpulse.wire import pulsar_api_pb2 as pb
-from interpulse.wire.ack_sets import mask_of, of_batch
 from interpulse.wire.entries import ParsedEntry, parse_entry
 from interpulse.wire.errors import RemoteProtocolError
+from interpulse.wire.ids import mask_of, of_batch
 
 
 class Start(NamedTuple):
@@ -82,7 +82,12 @@ class Unpacker:
             self._acks.finish(position)
 
     def unpack(
-        self, command: pb.CommandMessage, entry: memoryview, position: Position, start: Start | None
+        self,
+        position: Position,
+        entry: memoryview,
+        redelivery_count: int = 0,
+        ack_set: Sequence[int] = (),
+        start: Start | None = None,
     ) -> Unpacked:
         """Return the wanted messages of an entry; none for a chunk that is not the last. Raise RemoteProtocolError.
 
@@ -90,7 +95,7 @@ class Unpacker:
         acknowledged.
         """
         parsed = parse_entry(entry)
-        permits = _permits(command, parsed)
+        permits = _permits(parsed, ack_set)
         problem = self._decryptor.open(parsed) if parsed.metadata.encryption_keys else None
         first_chunk = None
         if parsed.metadata.num_chunks_from_msg > 1:
@@ -99,14 +104,14 @@ class Unpacker:
                 return Unpacked([], permits)
             parsed, first_chunk, problem = assembled.entry, assembled.positions[0], assembled.problem
             self._acks.remember_chunks(position, assembled.positions)
-        sent = mask_of(command.ack_set) if command.ack_set else -1
+        sent = mask_of(ack_set) if ack_set else -1
         messages = messages_of(
             parsed,
             topic=self._topic,
             ledger=position.ledger,
             entry_id=position.entry,
             partition=self._partition,
-            redelivery_count=command.redelivery_count,
+            redelivery_count=redelivery_count,
             first_chunk=first_chunk,
             is_encrypted=problem is not None,
         )
@@ -134,14 +139,14 @@ class Unpacker:
         self._chunks.clear()
 
 
-def permits_for(command: pb.CommandMessage, entry: memoryview) -> int:
+def permits_for(entry: memoryview, ack_set: Sequence[int]) -> int:
     """Return the number of permits that the broker used for an entry that cannot be unpacked."""
     try:
-        return _permits(command, parse_entry(entry))
+        return _permits(parse_entry(entry), ack_set)
     except RemoteProtocolError:
         return 1
 
 
-def _permits(command: pb.CommandMessage, parsed: ParsedEntry) -> int:
+def _permits(parsed: ParsedEntry, ack_set: Sequence[int]) -> int:
     count = parsed.message_count
-    return of_batch(mask_of(command.ack_set), count).bit_count() if command.ack_set else count
+    return of_batch(mask_of(ack_set), count).bit_count() if ack_set else count

@@ -27,9 +27,9 @@ from interpulse.model.errors import NotConnected, OperationTimeout, PulsarError
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.answers import ANSWERS, failure_of
-from interpulse.wire.client import ClientProtocol
 from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.frames import Frame, MessageRun, ReceiptRun, Run
+from interpulse.wire.protocols import ClientProtocol
 
 _log = logging.getLogger(__name__)
 _LINGER_S: Final = 1.0

@@ -44,13 +44,11 @@ def test_entry_when_unpacked_then_permits_are_counted_for_what_the_broker_sends(
     stored = entry(batch, num_messages_in_batch=3)
     position = Position(1, 0)
     start = Start(MessageId(1, 0, -1, 0))
-    messages, permits, _ = unpacker.unpack(
-        pb.CommandMessage(ack_set=[0b110], redelivery_count=2), stored, position, start
-    )
+    messages, permits, _ = unpacker.unpack(position, stored, 2, [0b110], start)
     assert ([message.content for message in messages], permits) == ([b"1", b"2"], 2)  # the broker charges what it sends
     assert {message.redelivery_count for message in messages} == {2}
     acks.acknowledge(messages[0])
-    again = unpacker.unpack(pb.CommandMessage(), stored, position, start)
+    again = unpacker.unpack(position, stored, start=start)
     assert ([message.content for message in again.messages], again.permits) == ([b"2"], 3)
     acks.acknowledge(again.messages[0])
     assert acks.pending_count == 1  # what was left out does not keep the entry open
@@ -61,7 +59,7 @@ def test_entry_when_nothing_of_it_is_wanted_then_it_is_acknowledged(batch_size: 
     acks = AckTracker()
     batch = pack_batch((pb.SingleMessageMetadata(), b"x") for _ in range(batch_size))
     stored = entry(batch, num_messages_in_batch=batch_size) if batch_size else entry(b"x")
-    unpacked = Unpacker("t", -1, acks).unpack(pb.CommandMessage(), stored, Position(1, 0), Start(MessageId(1, 0)))
+    unpacked = Unpacker("t", -1, acks).unpack(Position(1, 0), stored, start=Start(MessageId(1, 0)))
     assert unpacked == ([], max(batch_size, 1), None)
     assert acks.pending_count == 1
 
@@ -71,7 +69,7 @@ def test_chunks_when_unpacked_then_come_as_one_message_with_the_last() -> None:
 
     def chunk(number: int) -> tuple[list[object], int]:
         stored = entry(b"%d" % number, uuid="u", num_chunks_from_msg=2, chunk_id=number, total_chunk_msg_size=2)
-        messages, permits, _ = unpacker.unpack(pb.CommandMessage(), stored, Position(1, number), None)
+        messages, permits, _ = unpacker.unpack(Position(1, number), stored)
         return [(message.content, message.id.first_chunk) for message in messages], permits
 
     assert [chunk(0), chunk(1)] == [([], 1), ([(b"01", Position(1, 0))], 1)]
@@ -83,9 +81,9 @@ def test_chunks_when_unpacked_then_come_as_one_message_with_the_last() -> None:
 @pytest.mark.parametrize("made_up", [-1, 0])
 def test_batch_when_its_producer_says_that_it_is_none_then_takes_a_permit(made_up: int) -> None:
     stored = entry(b"", num_messages_in_batch=made_up)
-    assert Unpacker("t", -1, AckTracker()).unpack(pb.CommandMessage(), stored, Position(1, 0), None)[:2] == ([], 1)
+    assert Unpacker("t", -1, AckTracker()).unpack(Position(1, 0), stored)[:2] == ([], 1)
 
 
 def test_entry_when_it_is_garbage_then_a_protocol_error() -> None:
     with pytest.raises(RemoteProtocolError):
-        Unpacker("t", -1, AckTracker()).unpack(pb.CommandMessage(), memoryview(b"\x0e\x01"), Position(1, 0), None)
+        Unpacker("t", -1, AckTracker()).unpack(Position(1, 0), memoryview(b"\x0e\x01"))

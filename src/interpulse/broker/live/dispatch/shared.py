@@ -25,7 +25,7 @@ from interpulse.broker.live.entry_metadata import waiting_in
 from interpulse.broker.live.requests import SubType
 from interpulse.model.ids import Position
 from interpulse.rules.unacked import subscription_blocked
-from interpulse.wire.ack_sets import words_of
+from interpulse.wire.ids import words_of
 
 _new = tuple.__new__
 _position = itemgetter(0)

@@ -32,7 +32,7 @@ from interpulse.broker.live.topic.topic_limits import TopicLimits
 from interpulse.model.errors import MetadataError, NotAllowed, PreconditionFailed
 from interpulse.model.ids import MessageId, Position
 from interpulse.storage.cursors.cursor_records import CursorRecord
-from interpulse.wire.ack_sets import mask_of
+from interpulse.wire.ids import mask_of
 
 _NO_NUMBERS: Final[Mapping[str, int]] = {}
 

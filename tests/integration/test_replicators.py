@@ -12,7 +12,7 @@ import pytest
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.client.credentials import Credentials
 from interpulse.model.errors import InvalidRequest
-from interpulse.model.policies.retention_policies import AutoTopicCreation
+from interpulse.model.policies.policy_records import AutoTopicCreation
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.testing import InProcessBroker
 from interpulse.wire import pulsar_api_pb2 as pb

@@ -20,7 +20,7 @@ from interpulse.model.errors import NotAllowed, PulsarError
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.rules.bundles import bundle_of
 from interpulse.storage.api import Put
-from interpulse.storage.cursors.cursor_store import cursor_key
+from interpulse.storage.cursors import cursor_key
 from interpulse.wire import pulsar_api_pb2 as pb
 from tests.support import commands
 from tests.support.official_client import connected

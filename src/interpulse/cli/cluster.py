@@ -15,6 +15,7 @@ from interpulse.cli.programs.serving import load_settings
 from interpulse.cli.support.command_groups import CommandGroup
 from interpulse.cli.support.running import CONFLICT, UNUSABLE, CommandFailed
 from interpulse.model.errors import PulsarError
+from interpulse.terminal.option_groups import flag, option
 from interpulse.terminal.output import print_lines
 
 if TYPE_CHECKING:
@@ -28,42 +29,29 @@ def cluster() -> None:
 
 
 @cluster.command()
-@click.option("-c", "--cluster", "name", metavar="NAME", required=True, help="Name of the cluster.")
-@click.option("-md", "--metadata-store", metavar="URL", required=True, help="Its ZooKeeper: zk:host1:2181,host2:2181.")
-@click.option(
-    "-cms",
-    "--configuration-metadata-store",
+@option("-c --cluster name", "Name of the cluster.", metavar="NAME", required=True)
+@option("-md --metadata-store", "Its ZooKeeper: zk:host1:2181,host2:2181.", metavar="URL", required=True)
+@option(
+    "-cms --configuration-metadata-store",
+    "ZooKeeper of several clusters; only that of --metadata-store is supported.",
     metavar="URL",
-    help="ZooKeeper of several clusters; only that of --metadata-store is supported.",
 )
-@click.option("-uw", "--web-service-url", metavar="URL", help="Where the admin API is reached: http://host:8080.")
-@click.option("-tw", "--web-service-url-tls", metavar="URL", help="The same with TLS: https://host:8443.")
-@click.option("-ub", "--broker-service-url", metavar="URL", help="Where clients connect: pulsar://host:6650.")
-@click.option("-tb", "--broker-service-url-tls", metavar="URL", help="The same with TLS: pulsar+ssl://host:6651.")
-@click.option(
-    "-bn",
-    "--default-namespace-bundle-number",
-    "bundles",
-    type=int,
-    default=16,
-    show_default=True,
-    help="Bundles of the namespace public/default.",
+@option("-uw --web-service-url", "Where the admin API is reached: http://host:8080.", metavar="URL")
+@option("-tw --web-service-url-tls", "The same with TLS: https://host:8443.", metavar="URL")
+@option("-ub --broker-service-url", "Where clients connect: pulsar://host:6650.", metavar="URL")
+@option("-tb --broker-service-url-tls", "The same with TLS: pulsar+ssl://host:6651.", metavar="URL")
+@option("-bn --default-namespace-bundle-number bundles", "Bundles of the namespace public/default.", int, 16)
+@option(
+    "--initial-num-transaction-coordinators coordinators",
+    "Transaction coordinators, for brokers of Apache Pulsar.",
+    int,
+    16,
 )
-@click.option(
-    "--initial-num-transaction-coordinators",
-    "coordinators",
-    type=int,
-    default=16,
-    show_default=True,
-    help="Transaction coordinators, for brokers of Apache Pulsar.",
-)
-@click.option(
-    "--initial-num-stream-storage-containers",
-    "containers",
-    type=int,
-    default=16,
-    show_default=True,
-    help="Containers of BookKeeper's stream storage, for brokers of Apache Pulsar.",
+@option(
+    "--initial-num-stream-storage-containers containers",
+    "Containers of BookKeeper's stream storage, for brokers of Apache Pulsar.",
+    int,
+    16,
 )
 def init(
     name: str,
@@ -102,26 +90,20 @@ def init(
 
 
 @cluster.command("import")
-@click.option(
-    "-c",
-    "--config",
-    "config_file",
+@option(
+    "-c --config config_file",
+    "The broker.conf of the cluster's brokers: key=value lines with Pulsar's keys.",
     metavar="FILE",
     required=True,
-    help="The broker.conf of the cluster's brokers: key=value lines with Pulsar's keys.",
 )
-@click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, help="Set one key of broker.conf.")
-@click.option(
+@option("--set settings", "Set one key of broker.conf.", metavar="KEY=VALUE", multiple=True)
+@option(
     "--data-dir",
-    type=click.Path(path_type=Path),
+    "Data directory of a standalone broker that is stopped. It stays as it is.",
+    click.Path(path_type=Path),
     required=True,
-    help="Data directory of a standalone broker that is stopped. It stays as it is.",
 )
-@click.option(
-    "--without-compacted",
-    is_flag=True,
-    help="Leave compacted ledgers behind; their topics keep the entries that are left of them.",
-)
+@flag("--without-compacted", "Leave compacted ledgers behind; their topics keep the entries that are left of them.")
 def import_(config_file: str, settings: tuple[str, ...], data_dir: Path, without_compacted: bool) -> None:
     """Copy the data directory of a standalone broker into a cluster.
 

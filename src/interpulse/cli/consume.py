@@ -9,9 +9,10 @@ import click
 
 from interpulse.cli.messaging import SUBSCRIPTION_TYPES, messaging_options, replicated_option, start_option, type_option
 from interpulse.cli.receiving import ReceivingOptions, receiving_options
+from interpulse.cli.support.params import COUNT
 from interpulse.model.errors import InvalidTopicName
 from interpulse.model.names import TopicName
-from interpulse.terminal.option_groups import option_group
+from interpulse.terminal.option_groups import flag, option, option_group
 
 if TYPE_CHECKING:
     from interpulse.client.client import Client
@@ -19,41 +20,24 @@ if TYPE_CHECKING:
 _SUBSCRIPTION: Final = "interpulse-consume"
 
 _subscription_options = option_group(
-    click.option(
-        "-s",
-        "--subscription-name",
-        "subscription",
-        default=_SUBSCRIPTION,
-        show_default=True,
-        help="Name of the subscription.",
-    ),
+    option("-s --subscription-name subscription", "Name of the subscription.", default=_SUBSCRIPTION),
     type_option("-t"),
-    click.option(
-        "-m",
-        "--subscription-mode",
-        "mode",
-        type=click.Choice(["Durable", "NonDurable"], case_sensitive=False),
-        default="Durable",
-        show_default=True,
-        help="Whether the subscription outlives its consumers.",
+    option(
+        "-m --subscription-mode mode",
+        "Whether the subscription outlives its consumers.",
+        click.Choice(["Durable", "NonDurable"], case_sensitive=False),
+        "Durable",
     ),
     start_option("-p"),
-    click.option(
-        "-stp",
-        "--start-timestamp",
-        type=click.IntRange(min=0),
-        default=0,
-        help="Begin with messages published then, in ms since 1970; 0 = where the subscription is.",
+    option(
+        "-stp --start-timestamp",
+        "Begin with messages published then, in ms since 1970; 0 = where the subscription is.",
+        COUNT,
+        0,
     ),
-    click.option(
-        "-etp", "--end-timestamp", type=click.IntRange(min=0), help="End before a message published later than then."
-    ),
+    option("-etp --end-timestamp", "End before a message published later than then.", COUNT),
     replicated_option,
-    click.option(
-        "--regex",
-        is_flag=True,
-        help="TOPIC is a pattern: tenant/namespace/regex; it includes topics that are created later.",
-    ),
+    flag("--regex", "TOPIC is a pattern: tenant/namespace/regex; it includes topics that are created later."),
 )
 
 

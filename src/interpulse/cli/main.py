@@ -11,6 +11,7 @@ from interpulse.cli.support.codec import codec_name
 from interpulse.spark.commands import COMMANDS
 from interpulse.terminal.lazy import LazyCommand, LazyGroup
 from interpulse.terminal.logs import configure_logging
+from interpulse.terminal.option_groups import flag
 
 _PROGRAMS = "Run"
 _MESSAGES = "Send and receive messages"
@@ -63,13 +64,12 @@ _COMMANDS = {
 
 
 @click.group(cls=LazyGroup, lazy_commands=_COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option(
+@flag(
     "--version",
-    is_flag=True,
+    "Show the version, and the codec that reads and writes frames.",
     expose_value=False,
     is_eager=True,
     callback=lambda context, _, asked: _show_version(context) if asked else None,
-    help="Show the version, and the codec that reads and writes frames.",
 )
 def main() -> None:
     """Run the topic plane of Apache Pulsar: broker, client, administration, geo-replication on Spark."""

@@ -11,25 +11,24 @@ import click
 
 from interpulse.cli.admin.admin import connection_options
 from interpulse.cli.support.connection.settings import ConnectionSettings
+from interpulse.cli.support.params import COUNT
 from interpulse.cli.support.running import UNUSABLE, CommandFailed, failure
 from interpulse.model.errors import PulsarError
 from interpulse.model.extras import pip_install
-from interpulse.terminal.option_groups import option_group
+from interpulse.terminal.option_groups import flag, option, option_group
 
 if TYPE_CHECKING:
     from interpulse.client.client import Client
     from interpulse.client.encryption.key_reader import DefaultCryptoKeyReader
 
 messaging_options = option_group(
-    click.option("--url", "brokerServiceUrl", help="Service URL, pulsar://localhost:6650 unless configured."),
-    click.option("--listener-name", help="Name of the advertised listener of the brokers."),
-    click.option(
-        "--timeout",
-        "timeout_seconds",
-        type=click.FloatRange(min=0, min_open=True),
-        default=30,
-        show_default=True,
-        help="Seconds to wait for the cluster at the start, and for the receipt of each message that is sent.",
+    option("--url brokerServiceUrl", "Service URL, pulsar://localhost:6650 unless configured."),
+    option("--listener-name", "Name of the advertised listener of the brokers."),
+    option(
+        "--timeout timeout_seconds",
+        "Seconds to wait for the cluster at the start, and for the receipt of each message that is sent.",
+        click.FloatRange(min=0, min_open=True),
+        30,
     ),
     connection_options,
 )
@@ -69,25 +68,18 @@ def start_option(flag: str) -> Callable[[Any], Any]:
     )
 
 
-replicated_option = click.option(
-    "-rs", "--replicated", is_flag=True, help="Have the position replicated to other clusters."
-)
+replicated_option = flag("-rs --replicated", "Have the position replicated to other clusters.")
 
 chunk_options = option_group(
-    click.option(
-        "-mc",
-        "--max_chunked_msg",
-        "chunked_max",
-        type=click.IntRange(min=0),
-        default=0,
-        help="Messages in chunks that may be incomplete at a time; 0 = the default, 10.",
+    option(
+        "-mc --max_chunked_msg chunked_max",
+        "Messages in chunks that may be incomplete at a time; 0 = the default, 10.",
+        COUNT,
+        0,
     ),
-    click.option(
-        "-ac",
-        "--auto_ack_chunk_q_full",
-        "oldest_chunks_acknowledged",
-        is_flag=True,
-        help="Acknowledge the chunks of the oldest message when there are more of them.",
+    flag(
+        "-ac --auto_ack_chunk_q_full oldest_chunks_acknowledged",
+        "Acknowledge the chunks of the oldest message when there are more of them.",
     ),
 )
 """Options for chunked messages."""

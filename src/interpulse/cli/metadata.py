@@ -13,6 +13,7 @@ import click
 from interpulse.cli.support.command_groups import CommandGroup
 from interpulse.cli.support.running import UNUSABLE, CommandFailed
 from interpulse.model.errors import PulsarError
+from interpulse.terminal.option_groups import option
 from interpulse.terminal.output import print_lines
 
 if TYPE_CHECKING:
@@ -55,12 +56,8 @@ def _store_command(name: str) -> Callable[[Callable[..., Coroutine[Any, Any, Non
 
         run.__doc__ = callback.__doc__
         run.__click_params__ = getattr(callback, "__click_params__", [])  # type: ignore[attr-defined]
-        directory = click.option(
-            "--data-dir",
-            type=click.Path(path_type=Path, file_okay=False),
-            default=Path("data"),
-            show_default=True,
-            help="Data directory of the broker.",
+        directory = option(
+            "--data-dir", "Data directory of the broker.", click.Path(path_type=Path, file_okay=False), Path("data")
         )
         return metadata.command(name)(directory(run))
 

@@ -12,11 +12,11 @@ import click
 
 from interpulse.cli.messaging import Pace, key_reader, messaging_options, run_with_client
 from interpulse.cli.schema_contents import OutgoingContents
-from interpulse.cli.support.params import PAIRS, STRINGS, TOPIC, joined_pairs
+from interpulse.cli.support.params import AMOUNT, PAIRS, POSITIVE, STRINGS, TOPIC, joined_pairs
 from interpulse.cli.support.retention_warning import warn_if_not_retained, web_service_option
 from interpulse.cli.support.standard_input import lines_of_standard_input
 from interpulse.model.names import TopicName
-from interpulse.terminal.option_groups import option_group
+from interpulse.terminal.option_groups import flag, option, option_group
 from interpulse.terminal.progress import Progress
 
 if TYPE_CHECKING:
@@ -110,80 +110,46 @@ class _Receipts:
 
 
 _content_options = option_group(
-    click.option("-m", "--messages", multiple=True, help="Content of a message; commas separate several messages."),
-    click.option(
-        "-f",
-        "--files",
-        type=STRINGS,
+    option("-m --messages", "Content of a message; commas separate several messages.", multiple=True),
+    option(
+        "-f --files",
+        "Files to send, one message each: a,b,...; - sends the lines of standard input.",
+        STRINGS,
         multiple=True,
-        help="Files to send, one message each: a,b,...; - sends the lines of standard input.",
     ),
-    click.option(
-        "-n",
-        "--num-produce",
-        "repetitions",
-        type=click.IntRange(min=1),
-        default=1,
-        help="Number of times everything is sent.",
-    ),
-    click.option("-r", "--rate", type=click.FloatRange(min=0), default=0, help="Messages per second; 0 = all at once."),
-    click.option(
-        "-s",
-        "--separator",
-        default=",",
-        show_default=True,
-        help="Separator of messages in -m; an empty one keeps each whole.",
-    ),
-    click.option("-k", "--key", help="Key of every message."),
+    option("-n --num-produce repetitions", "Number of times everything is sent.", POSITIVE, 1, shown=False),
+    option("-r --rate", "Messages per second; 0 = all at once.", AMOUNT, 0),
+    option("-s --separator", "Separator of messages in -m; an empty one keeps each whole.", default=","),
+    option("-k --key", "Key of every message."),
 )
 _schema_options = option_group(
-    click.option(
-        "-vs",
-        "--value-schema",
+    option(
+        "-vs --value-schema",
+        "Schema of the contents: bytes, string, avro:DEFINITION or json:DEFINITION.",
         default="bytes",
-        show_default=True,
-        help="Schema of the contents: bytes, string, avro:DEFINITION or json:DEFINITION.",
     ),
-    click.option(
-        "-ks",
-        "--key-schema",
-        default="string",
-        show_default=True,
-        help="Schema of the keys of -kvk and -kvkf, likewise.",
+    option("-ks --key-schema", "Schema of the keys of -kvk and -kvkf, likewise.", default="string"),
+    option(
+        "-kvet --key-value-encoding-type encoding",
+        "Send keys and values in one schema: the key beside the content, or inside it.",
+        click.Choice(["separated", "inline"]),
     ),
-    click.option(
-        "-kvet",
-        "--key-value-encoding-type",
-        "encoding",
-        type=click.Choice(["separated", "inline"]),
-        help="Send keys and values in one schema: the key beside the content, or inside it.",
-    ),
-    click.option("-kvk", "--key-value-key", "typed_key", help="The key of every message with -kvet."),
-    click.option(
-        "-kvkf",
-        "--key-value-key-file",
-        "key_file",
-        help="A file with that key; of an Avro schema in Avro's binary form.",
-    ),
+    option("-kvk --key-value-key typed_key", "The key of every message with -kvet."),
+    option("-kvkf --key-value-key-file key_file", "A file with that key; of an Avro schema in Avro's binary form."),
 )
 _encryption_options = option_group(
-    click.option(
-        "-ekn", "--encryption-key-name", "encryption_key_name", metavar="NAME", help="Encrypt: the key's name."
-    ),
-    click.option(
-        "-ekv",
-        "--encryption-key-value",
-        "encryption_key_value",
+    option("-ekn --encryption-key-name encryption_key_name", "Encrypt: the key's name.", metavar="NAME"),
+    option(
+        "-ekv --encryption-key-value encryption_key_value",
+        "The public key with that name: a PEM file, also as file:///path, or data:application/x-pem-file;base64,KEY.",
         metavar="FILE",
-        help="The public key with that name: a PEM file, also as file:///path, or data:application/x-pem-file;"
-        "base64,KEY.",
     ),
 )
 _sending_options = option_group(
-    click.option("-p", "--properties", type=PAIRS, multiple=True, help="Properties of every message: a=b,c=d."),
-    click.option("-db", "--disable-batching", is_flag=True, help="Send every message by itself."),
-    click.option("-c", "--chunking", is_flag=True, help="Send a message that is too large in chunks."),
-    click.option("-dr", "--disable-replication", is_flag=True, help="Do not replicate the messages."),
+    option("-p --properties", "Properties of every message: a=b,c=d.", PAIRS, multiple=True),
+    flag("-db --disable-batching", "Send every message by itself."),
+    flag("-c --chunking", "Send a message that is too large in chunks."),
+    flag("-dr --disable-replication", "Do not replicate the messages."),
     web_service_option,
 )
 

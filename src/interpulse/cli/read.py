@@ -9,6 +9,7 @@ import click
 from interpulse.cli.messaging import messaging_options
 from interpulse.cli.receiving import ReceivingOptions, receiving_options
 from interpulse.cli.support.params import MESSAGE_ID, TOPIC
+from interpulse.terminal.option_groups import flag, option
 
 if TYPE_CHECKING:
     from interpulse.client.client import Client
@@ -18,16 +19,10 @@ if TYPE_CHECKING:
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("topic", type=TOPIC)
-@click.option(
-    "-m",
-    "--start-message-id",
-    "start",
-    type=MESSAGE_ID,
-    default="latest",
-    show_default=True,
-    help="Where reading begins: latest, earliest, or ledgerId:entryId.",
+@option(
+    "-m --start-message-id start", "Where reading begins: latest, earliest, or ledgerId:entryId.", MESSAGE_ID, "latest"
 )
-@click.option("-i", "--start-message-id-inclusive", "included", is_flag=True, help="Read the message of -m too.")
+@flag("-i --start-message-id-inclusive included", "Read the message of -m too.")
 @receiving_options
 @messaging_options
 def read(topic: TopicName, start: MessageId, included: bool, **flags: Any) -> None:

@@ -9,7 +9,8 @@ import click
 
 from interpulse.cli.message_printer import MessagePrinter, SchemaReader
 from interpulse.cli.messaging import Pace, chunk_options, key_reader, run_with_client
-from interpulse.terminal.option_groups import option_group
+from interpulse.cli.support.params import AMOUNT, COUNT
+from interpulse.terminal.option_groups import flag, option, option_group
 
 if TYPE_CHECKING:
     from interpulse.client.client import Client
@@ -19,62 +20,33 @@ _QUEUE_SIZE: Final = 1000
 _CHUNKED_MAX: Final = 10
 
 receiving_options = option_group(
-    click.option(
-        "-n",
-        "--num-messages",
-        "count",
-        type=click.IntRange(min=0),
-        default=1,
-        show_default=True,
-        help="Number of messages; 0 = unlimited.",
+    option("-n --num-messages count", "Number of messages; 0 = unlimited.", COUNT, 1),
+    option("-r --rate", "Messages per second; 0 = without pause.", AMOUNT, 0),
+    option("-q --queue-size", "Messages fetched ahead; 0 = the default, 1000.", COUNT, 0),
+    option(
+        "-st --schema-type",
+        "Whether contents are printed as they are, or as values of the topic's schema.",
+        click.Choice(["bytes", "auto_consume"]),
+        "bytes",
     ),
-    click.option(
-        "-r", "--rate", type=click.FloatRange(min=0), default=0, help="Messages per second; 0 = without pause."
-    ),
-    click.option(
-        "-q",
-        "--queue-size",
-        type=click.IntRange(min=0),
-        default=0,
-        help="Messages fetched ahead; 0 = the default, 1000.",
-    ),
-    click.option(
-        "-st",
-        "--schema-type",
-        type=click.Choice(["bytes", "auto_consume"]),
-        default="bytes",
-        show_default=True,
-        help="Whether contents are printed as they are, or as values of the topic's schema.",
-    ),
-    click.option("--hex", "hexadecimal", is_flag=True, help="Print contents in hexadecimal."),
-    click.option("--hide-content", is_flag=True, help="Print the number of messages only."),
-    click.option(
-        "-o",
-        "--output",
-        "form",
-        type=click.Choice(["json"]),
-        help="Print one JSON object per message and line instead.",
-    ),
-    click.option("-mp", "--print-metadata", is_flag=True, help="Print ids, times and origin too."),
+    flag("--hex hexadecimal", "Print contents in hexadecimal."),
+    flag("--hide-content", "Print the number of messages only."),
+    option("-o --output form", "Print one JSON object per message and line instead.", click.Choice(["json"])),
+    flag("-mp --print-metadata", "Print ids, times and origin too."),
     chunk_options,
-    click.option(
-        "-ca",
-        "--crypto-failure-action",
-        "crypto_failure_action",
-        type=click.Choice(["FAIL", "DISCARD", "CONSUME"], case_sensitive=False),
-        default="FAIL",
-        show_default=True,
-        help="What becomes of messages that cannot be decrypted: stop, leave out, or print them as they are.",
+    option(
+        "-ca --crypto-failure-action crypto_failure_action",
+        "What becomes of messages that cannot be decrypted: stop, leave out, or print them as they are.",
+        click.Choice(["FAIL", "DISCARD", "CONSUME"], case_sensitive=False),
+        "FAIL",
     ),
-    click.option(
-        "-ekv",
-        "--encryption-key-value",
-        "key_value",
-        metavar="FILE",
-        help="The private key of encrypted messages: a PEM file, also as file:///path, or data:application/x-pem-file;"
+    option(
+        "-ekv --encryption-key-value key_value",
+        "The private key of encrypted messages: a PEM file, also as file:///path, or data:application/x-pem-file;"
         "base64,KEY, which others may see.",
+        metavar="FILE",
     ),
-    click.option("-pm", "--pool-messages", "pooled", type=click.BOOL, hidden=True),
+    option("-pm --pool-messages pooled", None, click.BOOL, hidden=True),
 )
 """Options that pulsar-client has for both."""
 

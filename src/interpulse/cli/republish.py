@@ -9,9 +9,10 @@ import click
 
 from interpulse.cli.messaging import messaging_options, run_with_client
 from interpulse.cli.support.connection.settings import ConnectionSettings
-from interpulse.cli.support.params import TOPIC
+from interpulse.cli.support.params import COUNT, TOPIC
 from interpulse.cli.support.retention_warning import warn_if_not_retained, web_service_option
 from interpulse.model.errors import OperationTimeout
+from interpulse.terminal.option_groups import option
 
 if TYPE_CHECKING:
     from interpulse.client.client import Client
@@ -25,21 +26,14 @@ _SUBSCRIPTION: Final = "interpulse-republish"
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("source", type=TOPIC)
 @click.argument("target", type=TOPIC)
-@click.option(
-    "-s",
-    "--subscription-name",
-    "subscription",
+@option(
+    "-s --subscription-name subscription",
+    "Subscription of SOURCE that remembers what was published; it begins at the first message.",
     default=_SUBSCRIPTION,
-    show_default=True,
-    help="Subscription of SOURCE that remembers what was published; it begins at the first message.",
 )
-@click.option("-n", "--num-messages", "count", type=click.IntRange(min=0), default=0, help="At most so many; 0 = all.")
-@click.option(
-    "--idle-seconds",
-    type=click.FloatRange(min=0, min_open=True),
-    default=3,
-    show_default=True,
-    help="End when SOURCE had no other message for this long.",
+@option("-n --num-messages count", "At most so many; 0 = all.", COUNT, 0)
+@option(
+    "--idle-seconds", "End when SOURCE had no other message for this long.", click.FloatRange(min=0, min_open=True), 3
 )
 @web_service_option
 @messaging_options

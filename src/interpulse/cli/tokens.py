@@ -16,6 +16,7 @@ import click
 from interpulse.cli.support.command_groups import CommandGroup
 from interpulse.cli.support.params import TIME
 from interpulse.cli.support.running import UNUSABLE, CommandFailed
+from interpulse.terminal.option_groups import flag, option
 
 if TYPE_CHECKING:
     from interpulse.authentication.signing_keys import PrivateKey, PublicKey
@@ -26,18 +27,16 @@ _SECRET_BYTES = dict(zip(_SECRET, (32, 48, 64), strict=True))
 _FORMS = "file:..., data:..., the path of a file, or base64."
 
 _token = click.argument("token", required=False)
-_token_file = click.option("-f", "--token-file", type=click.Path(), help="Read the token from a file.")
-_token_input = click.option("-i", "--stdin", "from_stdin", is_flag=True, help="Read the token from standard input.")
-_force = click.option("--force", is_flag=True, help="Replace a file that holds something.")
-_secret_key = click.option("-sk", "--secret-key", help=f"The secret key: {_FORMS}")
+_token_file = option("-f --token-file", "Read the token from a file.", click.Path())
+_token_input = flag("-i --stdin from_stdin", "Read the token from standard input.")
+_force = flag("--force", "Replace a file that holds something.")
+_secret_key = option("-sk --secret-key", f"The secret key: {_FORMS}")
 
 
 def _algorithm(names: Sequence[str], about: str | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return the option for the signature algorithm. The first name is the default."""
     choice = click.Choice(names)
-    return click.option(
-        "-a", "--signature-algorithm", "algorithm", type=choice, default=names[0], show_default=True, help=about
-    )
+    return option("-a --signature-algorithm algorithm", about, choice, names[0])
 
 
 @click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -47,8 +46,8 @@ def tokens() -> None:
 
 @tokens.command("create-secret-key")
 @_algorithm(_SECRET)
-@click.option("-o", "--output", type=click.Path(), help="Write the key to a file instead of standard output.")
-@click.option("-b", "--base64", "encoded", is_flag=True, help="Write the key as base64.")
+@option("-o --output", "Write the key to a file instead of standard output.", click.Path())
+@flag("-b --base64 encoded", "Write the key as base64.")
 @_force
 def create_secret_key(algorithm: str, output: str | None, encoded: bool, force: bool) -> None:
     """Create a key that signs and verifies tokens. Its owner can assume every role."""
@@ -64,8 +63,8 @@ def create_secret_key(algorithm: str, output: str | None, encoded: bool, force: 
 
 @tokens.command("create-key-pair")
 @_algorithm(_PAIR)
-@click.option("--output-private-key", type=click.Path(), required=True, help="File for the key that signs.")
-@click.option("--output-public-key", type=click.Path(), required=True, help="File for the key that verifies.")
+@option("--output-private-key", "File for the key that signs.", click.Path(), required=True)
+@option("--output-public-key", "File for the key that verifies.", click.Path(), required=True)
 @_force
 def create_key_pair(algorithm: str, output_private_key: str, output_public_key: str, force: bool) -> None:
     """Create a private key that signs tokens, and the public key with which a broker verifies them."""
@@ -79,15 +78,13 @@ def create_key_pair(algorithm: str, output_private_key: str, output_public_key: 
 
 
 @tokens.command("create")
-@click.option("-s", "--subject", required=True, help="Role of the token.")
-@click.option(
-    "-e", "--expiry-time", "expires_in", type=TIME, help="Lifetime of the token: 1h, 3d, 10y; unlimited by default."
-)
+@option("-s --subject", "Role of the token.", required=True)
+@option("-e --expiry-time expires_in", "Lifetime of the token: 1h, 3d, 10y; unlimited by default.", TIME)
 @_algorithm(_PAIR, "Algorithm of a private key; a secret key determines its own.")
 @_secret_key
-@click.option("-pk", "--private-key", help=f"The private key: {_FORMS}")
-@click.option("-hs", "--headers", multiple=True, metavar="KEY=VALUE", help="Additional header of the token.")
-@click.option("--key-id", help="Id of the key in the broker's tokenValidationKeysJwks: the header kid.")
+@option("-pk --private-key", f"The private key: {_FORMS}")
+@option("-hs --headers", "Additional header of the token.", multiple=True, metavar="KEY=VALUE")
+@option("--key-id", "Id of the key in the broker's tokenValidationKeysJwks: the header kid.")
 def create(
     subject: str,
     expires_in: int | None,
@@ -116,16 +113,16 @@ def create(
 
 
 @tokens.command("create-key-set")
-@click.option("-sk", "--secret-key", "secrets", multiple=True, metavar="ID=KEY", help=f"A secret key: {_FORMS}")
-@click.option("-pk", "--public-key", "publics", multiple=True, metavar="ID=KEY", help=f"A public key: {_FORMS}")
-@click.option("-o", "--output", type=click.Path(), help="Write the set to a file instead of standard output.")
+@option("-sk --secret-key secrets", f"A secret key: {_FORMS}", multiple=True, metavar="ID=KEY")
+@option("-pk --public-key publics", f"A public key: {_FORMS}", multiple=True, metavar="ID=KEY")
+@option("-o --output", "Write the set to a file instead of standard output.", click.Path())
 @_force
 def create_key_set(secrets: tuple[str, ...], publics: tuple[str, ...], output: str | None, force: bool) -> None:
     """Join keys into a JSON Web Key Set, for a broker's setting tokenValidationKeysJwks.
 
     Tokens refer to their key by its id; see --key-id of tokens create.
     """
-    from interpulse.authentication.key_sets import json_key
+    from interpulse.authentication.tokens import json_key
 
     given = [_pair(secret, "--secret-key") for secret in secrets], [_pair(public, "--public-key") for public in publics]
     ids = [key_id for pairs in given for key_id, _ in pairs]
@@ -162,7 +159,7 @@ def show(token: str | None, from_stdin: bool, token_file: str | None) -> None:
 @_token_input
 @_token_file
 @_secret_key
-@click.option("-pk", "--public-key", help=f"The public key: {_FORMS}")
+@option("-pk --public-key", f"The public key: {_FORMS}")
 @_algorithm(_PAIR, "For a public key.")
 def validate(
     token: str | None,

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
-from interpulse.model.errors import PulsarError
-from interpulse.model.received_errors import error_for_wire_code
+from interpulse.model.errors import PulsarError, error_for_wire_code
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.commands import encode
 from interpulse.wire.ids import unsigned

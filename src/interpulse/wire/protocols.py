@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import Final
 
-from interpulse.model.received_errors import error_for_wire_code
+from interpulse.model.errors import error_for_wire_code
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.errors import LocalProtocolError, RemoteProtocolError

@@ -19,20 +19,18 @@ from interpulse.cli.monitoring.scraping import scrape_configuration
 from interpulse.cli.support.command_groups import CommandGroup
 from interpulse.cli.support.running import NOT_ALLOWED, UNREACHABLE, UNUSABLE, CommandFailed
 from interpulse.terminal.formats import to_yaml
+from interpulse.terminal.option_groups import option
 
 _SCRAPING: Final = "scraping"
 _RULE_FILE: Final = "interpulse-alerts.yml"
 _TIMEOUT_SECONDS: Final = 30
 
-_targets = click.option(
-    "-t",
-    "--target",
-    "targets",
+_targets = option(
+    "-t --target targets",
+    "Web service of a broker, for the scrape configuration; several are possible.",
+    default=("localhost:8080",),
     metavar="HOST:PORT",
     multiple=True,
-    default=("localhost:8080",),
-    show_default=True,
-    help="Web service of a broker, for the scrape configuration; several are possible.",
 )
 
 
@@ -53,16 +51,13 @@ def print_one(name: str, targets: tuple[str, ...]) -> None:
 
 
 @dashboards.command()
-@click.option(
-    "-d",
-    "--directory",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Write files for Grafana's provisioning and for Prometheus here.",
+@option(
+    "-d --directory",
+    "Write files for Grafana's provisioning and for Prometheus here.",
+    click.Path(file_okay=False, path_type=Path),
 )
-@click.option("-g", "--grafana-url", metavar="URL", help="Send the dashboards to this Grafana.")
-@click.option(
-    "--token", metavar="TOKEN", help="Token of a service account of that Grafana; env:NAME takes it from a variable."
-)
+@option("-g --grafana-url", "Send the dashboards to this Grafana.", metavar="URL")
+@option("--token", "Token of a service account of that Grafana; env:NAME takes it from a variable.", metavar="TOKEN")
 @_targets
 def install(directory: Path | None, grafana_url: str | None, token: str | None, targets: tuple[str, ...]) -> None:
     """Write the dashboards to a directory, or send them to Grafana. Dashboards of the same name are replaced."""

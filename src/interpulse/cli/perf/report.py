@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from interpulse.cli.perf.latencies import Percentiles
@@ -10,36 +10,32 @@ from interpulse.cli.perf.latencies import Percentiles
 _MBIT: Final = 1024 * 1024 / 8
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Amounts:
     """Messages and bytes of a period."""
 
-    seconds: float
-    messages: int
-    bytes: int
-    failures: int
+    seconds: float = 0.0
+    messages: int = 0
+    bytes: int = 0
+    failures: int = 0
 
     @property
     def rate(self) -> float:
-        return self.messages / self.seconds if self.seconds > 0 else 0.0
+        return self._per_second(self.messages)
 
     @property
     def mbits(self) -> float:
-        return self.bytes / _MBIT / self.seconds if self.seconds > 0 else 0.0
+        return self._per_second(self.bytes / _MBIT)
 
     @property
     def failure_rate(self) -> float:
-        return self.failures / self.seconds if self.seconds > 0 else 0.0
+        return self._per_second(self.failures)
+
+    def _per_second(self, amount: float) -> float:
+        return amount / self.seconds if self.seconds > 0 else 0.0
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "seconds": self.seconds,
-            "messages": self.messages,
-            "bytes": self.bytes,
-            "failures": self.failures,
-            "messagesPerSecond": self.rate,
-            "mbitPerSecond": self.mbits,
-        }
+        return {**asdict(self), "messagesPerSecond": self.rate, "mbitPerSecond": self.mbits}
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,18 +6,12 @@ import click
 
 from interpulse.cli.programs.broker_process import run_broker
 from interpulse.terminal.logs import LogFormat, log_options
+from interpulse.terminal.option_groups import option
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option(
-    "-c",
-    "--config",
-    "config_file",
-    metavar="FILE",
-    required=True,
-    help="A broker.conf: key=value lines with Pulsar's keys.",
-)
-@click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, help="Set one key of broker.conf.")
+@option("-c --config config_file", "A broker.conf: key=value lines with Pulsar's keys.", metavar="FILE", required=True)
+@option("--set settings", "Set one key of broker.conf.", metavar="KEY=VALUE", multiple=True)
 @log_options
 def broker(config_file: str, settings: tuple[str, ...], log_level: str, log_format: LogFormat) -> None:
     """Run a broker of a cluster in this process.

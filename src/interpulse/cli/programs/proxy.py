@@ -11,24 +11,22 @@ from interpulse import __version__
 from interpulse.cli.programs.serving import CannotStart, announce, completed, load_settings, run, stop_signal
 from interpulse.serving.admission import raise_open_files
 from interpulse.terminal.logs import LogFormat, configure_logging, log_options
+from interpulse.terminal.option_groups import option
 
 if TYPE_CHECKING:
     from interpulse.proxy.app import ProxyApp
-    from interpulse.proxy.config.proxy_config import ProxyConfig
-    from interpulse.serving.settings_sources import LoadedConfig
+    from interpulse.proxy.proxy_config import ProxyConfig
+    from interpulse.serving.settings import LoadedConfig
 
 _logger = logging.getLogger(__name__)
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--port", type=int, help="Port of the binary protocol, 0 = a free one.  [default: 6650]")
-@click.option("--http-port", type=int, help="Port of the admin API, 0 = a free one.  [default: 8080]")
-@click.option(
-    "--bind",
-    help="Address to listen on; 0.0.0.0 = all addresses.  [default: 127.0.0.1]",
-)
-@click.option("--config", "config_file", metavar="FILE", help="A proxy.conf: key=value lines with Pulsar's keys.")
-@click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, help="Set one key of proxy.conf.")
+@option("--port", "Port of the binary protocol, 0 = a free one.  [default: 6650]", int)
+@option("--http-port", "Port of the admin API, 0 = a free one.  [default: 8080]", int)
+@option("--bind", "Address to listen on; 0.0.0.0 = all addresses.  [default: 127.0.0.1]")
+@option("--config config_file", "A proxy.conf: key=value lines with Pulsar's keys.", metavar="FILE")
+@option("--set settings", "Set one key of proxy.conf.", metavar="KEY=VALUE", multiple=True)
 @log_options
 def proxy(
     port: int | None,
@@ -58,7 +56,7 @@ def proxy(
 
 
 def _load(config_file: str | None, settings: tuple[str, ...], options: dict[str, str]) -> LoadedConfig[ProxyConfig]:
-    from interpulse.proxy.config.proxy_config import load_config
+    from interpulse.proxy.proxy_config import load_config
 
     return load_settings(load_config, config_file, settings, options, file_name="proxy.conf")
 

@@ -6,32 +6,30 @@ import click
 
 from interpulse.cli.programs.broker_process import run_broker
 from interpulse.terminal.logs import LogFormat, log_options
+from interpulse.terminal.option_groups import flag, option
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--cluster-name", help="Name of the broker's cluster.  [default: standalone]")
-@click.option("--port", type=int, help="Port of the binary protocol, 0 = a free one.  [default: 6650]")
-@click.option("--http-port", type=int, help="Port of the admin API, 0 = a free one.  [default: 8080]")
-@click.option(
+@option("--cluster-name", "Name of the broker's cluster.  [default: standalone]")
+@option("--port", "Port of the binary protocol, 0 = a free one.  [default: 6650]", int)
+@option("--http-port", "Port of the admin API, 0 = a free one.  [default: 8080]", int)
+@option(
     "--bind",
-    help="Address to listen on; 0.0.0.0 = all addresses. Clients on other machines then need --advertised-address.  "
+    "Address to listen on; 0.0.0.0 = all addresses. Clients on other machines then need --advertised-address.  "
     "[default: 127.0.0.1]",
 )
-@click.option(
-    "-a",
-    "--advertised-address",
+@option(
+    "-a --advertised-address",
+    "Host name or address that clients connect to.  [default: that of --bind, localhost for 0.0.0.0]",
     metavar="HOST",
-    help="Host name or address that clients connect to.  [default: that of --bind, localhost for 0.0.0.0]",
 )
-@click.option(
-    "--tls",
-    "trial_tls",
-    is_flag=True,
-    help="Listen inside TLS as well, on 6651 and 8443, with certificates made for a trial in the data directory.",
+@flag(
+    "--tls trial_tls",
+    "Listen inside TLS as well, on 6651 and 8443, with certificates made for a trial in the data directory.",
 )
-@click.option("--data-dir", help="Data directory; created if missing.  [default: ./data]")
-@click.option("--config", "config_file", metavar="FILE", help="A broker.conf: key=value lines with Pulsar's keys.")
-@click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, help="Set one key of broker.conf.")
+@option("--data-dir", "Data directory; created if missing.  [default: ./data]")
+@option("--config config_file", "A broker.conf: key=value lines with Pulsar's keys.", metavar="FILE")
+@option("--set settings", "Set one key of broker.conf.", metavar="KEY=VALUE", multiple=True)
 @log_options
 def standalone(
     cluster_name: str | None,

@@ -13,7 +13,7 @@ from interpulse.cli.programs.serving import CannotStart
 
 if TYPE_CHECKING:
     from interpulse.broker.config.broker_config import BrokerConfig
-    from interpulse.serving.settings_sources import LoadedConfig
+    from interpulse.serving.settings import LoadedConfig
 
 _MADE: Final = "made for the trial"
 _SETTINGS: Final = (

@@ -11,11 +11,12 @@ from interpulse.cli.support.completion import complete_namespaces, complete_topi
 from interpulse.model.errors import InvalidTopicName
 from interpulse.model.ids import EARLIEST, LATEST, MessageId, Position
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, NamespaceName, TopicName
+from interpulse.terminal.option_groups import flag
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-preview_option = click.option("--preview", "previewed", is_flag=True, help="Print the changes, and change nothing.")
+preview_option = flag("--preview previewed", "Print the changes, and change nothing.")
 
 _DOMAINS: Final[dict[str, Domain]] = {
     "persistent": PERSISTENT,
@@ -145,6 +146,9 @@ def domains_of(name: str | None) -> tuple[Domain, ...]:
     return (PERSISTENT, NON_PERSISTENT) if name is None else (_DOMAINS[name],)
 
 
+COUNT: Final = click.IntRange(min=0)
+POSITIVE: Final = click.IntRange(min=1)
+AMOUNT: Final = click.FloatRange(min=0)
 DOMAIN: Final = click.Choice(list(_DOMAINS))
 TOPIC: Final = _Topic()
 NAMESPACE: Final = _Namespace()

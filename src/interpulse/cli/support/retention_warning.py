@@ -11,14 +11,15 @@ import click
 from interpulse.cli.support.running import open_admin
 from interpulse.model.errors import PulsarError
 from interpulse.model.names import TopicName
+from interpulse.terminal.option_groups import option
 
 if TYPE_CHECKING:
     from interpulse.cli.support.connection.settings import ConnectionSettings
 
 _WAITED_S: Final = 2.0
 
-web_service_option = click.option(
-    "--admin-url", "webServiceUrl", help="Web service URL, for the warning about messages that are not kept."
+web_service_option = option(
+    "--admin-url webServiceUrl", "Web service URL, for the warning about messages that are not kept."
 )
 """Address of the web service, for commands that warn."""
 
@@ -29,7 +30,9 @@ async def warn_if_not_retained(settings: ConnectionSettings, topic: TopicName) -
     if web_url is None or not topic.is_persistent:
         return
     with suppress(PulsarError, click.UsageError, TimeoutError):
-        if await asyncio.wait_for(_is_not_retained(settings, web_url, topic), _WAITED_S):
+        async with asyncio.timeout(_WAITED_S):
+            not_retained = await _is_not_retained(settings, web_url, topic)
+        if not_retained:
             click.echo(
                 f"Warning: {topic} has neither a subscription nor retention: its messages can be deleted at any "
                 "moment, and the topic with them a minute after the last client has disconnected. Create a "

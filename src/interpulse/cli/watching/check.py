@@ -22,6 +22,7 @@ from interpulse.cli.watching.metrics_text import Metrics
 from interpulse.model.errors import AuthenticationError, AuthorizationError, NotConnected, OperationTimeout, PulsarError
 from interpulse.model.names import NamespaceName
 from interpulse.terminal.formats import FORMATS, text_width
+from interpulse.terminal.option_groups import flag, option
 
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
@@ -31,18 +32,12 @@ _SHOWN_MAX: Final = 3
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("namespaces", type=NAMESPACE, nargs=-1)
-@click.option(
-    "--backlog-age", type=TIME, default="1h", show_default=True, help="Warn of messages that wait for longer."
-)
-@click.option(
-    "--runs-out", type=TIME, default="2w", show_default=True, help="Warn of certificates and tokens that end sooner."
-)
-@click.option(
-    "--without-doctor", is_flag=True, help="Do not examine the records of topics; with very many it takes long."
-)
-@click.option("-o", "--output", type=click.Choice(list(FORMATS)), help="Print the findings in this form.")
-@click.option("--url", "brokerServiceUrl", help="Service URL; only its certificate is looked at.")
-@click.option("--admin-url", "webServiceUrl", help="Web service URL, http://localhost:8080 unless configured.")
+@option("--backlog-age", "Warn of messages that wait for longer.", TIME, "1h")
+@option("--runs-out", "Warn of certificates and tokens that end sooner.", TIME, "2w")
+@flag("--without-doctor", "Do not examine the records of topics; with very many it takes long.")
+@option("-o --output", "Print the findings in this form.", click.Choice(list(FORMATS)))
+@option("--url brokerServiceUrl", "Service URL; only its certificate is looked at.")
+@option("--admin-url webServiceUrl", "Web service URL, http://localhost:8080 unless configured.")
 @connection_options
 def check(
     namespaces: tuple[NamespaceName, ...],

@@ -14,13 +14,14 @@ import click
 
 from interpulse.cli.admin.admin import connection_options
 from interpulse.cli.support.connection.settings import ConnectionSettings
-from interpulse.cli.support.params import NAMESPACE
+from interpulse.cli.support.params import NAMESPACE, POSITIVE
 from interpulse.cli.support.running import failure, open_admin
 from interpulse.cli.watching.cluster_survey import ClusterSurvey, Observation
 from interpulse.cli.watching.rows import TABLES, Table, shown, sorted_rows
 from interpulse.model.errors import PulsarError
 from interpulse.model.names import NamespaceName
 from interpulse.terminal.formats import FORMATS, to_table
+from interpulse.terminal.option_groups import flag, option
 
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
@@ -43,28 +44,14 @@ class _Expression(click.ParamType["re.Pattern[str]"]):
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("kind", type=click.Choice(list(TABLES)), default="topics")
 @click.argument("namespaces", type=NAMESPACE, nargs=-1)
-@click.option("-s", "--sort", "heading", help="Column to sort by, as it is headed; for example BACKLOG.")
-@click.option("-f", "--filter", "wanted", type=_Expression(), help="Only topics whose complete name has this in it.")
-@click.option("-i", "--interval", type=click.FloatRange(min=0.5), default=2.0, show_default=True, help="Seconds.")
-@click.option(
-    "-n",
-    "--rows",
-    "row_count",
-    type=click.IntRange(min=1),
-    default=20,
-    show_default=True,
-    help="Rows, where they are printed.",
-)
-@click.option(
-    "--topics-max",
-    type=click.IntRange(min=1),
-    default=500,
-    show_default=True,
-    help="Topics to ask about; of more the first ones by name.",
-)
-@click.option("--once", is_flag=True, help="Look once and end.")
-@click.option("-o", "--output", type=click.Choice(list(FORMATS)), help="With --once: all rows in this form.")
-@click.option("--admin-url", "webServiceUrl", help="Web service URL, http://localhost:8080 unless configured.")
+@option("-s --sort heading", "Column to sort by, as it is headed; for example BACKLOG.")
+@option("-f --filter wanted", "Only topics whose complete name has this in it.", _Expression())
+@option("-i --interval", "Seconds.", click.FloatRange(min=0.5), 2.0)
+@option("-n --rows row_count", "Rows, where they are printed.", POSITIVE, 20)
+@option("--topics-max", "Topics to ask about; of more the first ones by name.", POSITIVE, 500)
+@flag("--once", "Look once and end.")
+@option("-o --output", "With --once: all rows in this form.", click.Choice(list(FORMATS)))
+@option("--admin-url webServiceUrl", "Web service URL, http://localhost:8080 unless configured.")
 @connection_options
 def top(
     kind: str,

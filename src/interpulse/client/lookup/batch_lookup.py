@@ -10,9 +10,8 @@ from typing import Final, TypeVar
 from interpulse.client.config import BrokerAddress, ClientConfig
 from interpulse.client.transport.backoff import Backoff, retry
 from interpulse.client.transport.connection import Connection
-from interpulse.model.errors import NotAllowed, PulsarError, UnknownError, UnsupportedVersion
+from interpulse.model.errors import NotAllowed, PulsarError, UnknownError, UnsupportedVersion, error_for_wire_code
 from interpulse.model.names import TopicName
-from interpulse.model.received_errors import error_for_wire_code
 from interpulse.wire import pulsar_api_pb2 as pb
 
 Found = TypeVar("Found")

@@ -26,10 +26,10 @@ from interpulse.model.errors import (
     PulsarError,
     QuotaExceededException,
     TopicTerminated,
+    error_for_wire_code,
 )
 from interpulse.model.ids import Position
 from interpulse.model.names import TopicName
-from interpulse.model.received_errors import error_for_wire_code
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb

@@ -19,7 +19,7 @@ from interpulse.model.errors import (
     UnsupportedVersion,
 )
 from interpulse.proxy.brokers import Brokers, endpoint_of
-from interpulse.proxy.targets import TargetRules
+from interpulse.proxy.dialer import TargetRules
 from interpulse.wire import pulsar_api_pb2 as pb
 
 _logger = logging.getLogger(__name__)

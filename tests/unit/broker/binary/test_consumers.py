@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from interpulse.broker.binary.transport import sinks
-from interpulse.broker.live.api import Delivery
-from interpulse.broker.live.requests import InitialPosition, KeyRange, SubType
+from interpulse.broker.live.api import Delivery, InitialPosition, KeyRange, SubType
 from interpulse.model.errors import ConsumerBusy, NotAllowed, ServerError
 from interpulse.model.ids import LATEST, MessageId, Position
 from interpulse.model.schemas import SchemaInfo, SchemaType

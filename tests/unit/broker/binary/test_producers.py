@@ -11,8 +11,8 @@ from unittest.mock import Mock
 import pytest
 
 from interpulse.broker.binary.producers import on_send
+from interpulse.broker.live.api import AccessMode
 from interpulse.broker.live.producing.producer import Producer
-from interpulse.broker.live.requests import AccessMode
 from interpulse.model.errors import (
     NoRoomLeft,
     PersistenceError,

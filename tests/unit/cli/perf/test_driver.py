@@ -9,14 +9,14 @@ import pytest
 from interpulse.cli.perf import driver as module
 from interpulse.cli.perf.driver import Driver, Load
 from interpulse.cli.perf.latencies import Latencies
-from interpulse.cli.perf.measured_run import MeasuredRun, RunOptions
+from interpulse.cli.perf.measured_run import MeasuredRun
 from interpulse.cli.perf.report import PRODUCED
 from interpulse.cli.support.running import CommandFailed
 from interpulse.model.errors import NotConnected
 
 
 def new_run() -> MeasuredRun:
-    return MeasuredRun(PRODUCED, RunOptions(10, None, False), Latencies(value_max=10**9, units_per_ms=1000))
+    return MeasuredRun(PRODUCED, Latencies(value_max=10**9, units_per_ms=1000), report_interval_s=10, as_json=False)
 
 
 def load(**changes: float) -> Load:
@@ -96,7 +96,7 @@ async def test_latency_when_the_answer_before_hangs_then_counts_from_the_time_th
         loop.call_later(0.2 if index == 0 else 0, driver.answered, 1, intended)
 
     await driver.drive(begin)
-    latencies = run._latencies.take(None, 0, 1)
+    latencies = run._latencies.take(0, 1)
     assert (run.messages, latencies.count) == (5, 5)
     assert latencies.p50 >= 150  # the others were due 10 to 40 ms after the first, which hung for 200
 

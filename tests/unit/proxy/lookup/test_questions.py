@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from interpulse.model.errors import MetadataError, ServiceNotReady, UnsupportedVersion
+from interpulse.proxy.dialer import TargetRules
 from interpulse.proxy.lookup.questions import ask
-from interpulse.proxy.targets import TargetRules
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import Frame
 from tests.support import commands

@@ -15,9 +15,8 @@ from interpulse.client.consuming.consumer_config import ConsumerConfig
 from interpulse.client.consuming.entry_reader import EntryReader
 from interpulse.client.consuming.reader import Reader, ReaderConfig
 from interpulse.client.consuming.table_view import TableView, TableViewConfig
-from interpulse.client.consuming.topics_pattern import TopicsPattern
-from interpulse.client.lookup.lookup import TopicMode
-from interpulse.client.lookup.topic_schemas import VersionedSchema, store_schema
+from interpulse.client.consuming.topic_discovery import TopicsPattern
+from interpulse.client.lookup.lookup import TopicMode, VersionedSchema, store_schema
 from interpulse.client.outages import Outages
 from interpulse.client.partitions import partition_names
 from interpulse.client.producing.entry_sender import EntrySender

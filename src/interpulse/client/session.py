@@ -20,7 +20,7 @@ from interpulse.model.errors import AlreadyClosed
 from interpulse.model.names import TopicName
 
 if TYPE_CHECKING:
-    from interpulse.client.telemetry.telemetry import Telemetry
+    from interpulse.client.telemetry import Telemetry
 
 Result = TypeVar("Result")
 
@@ -105,6 +105,6 @@ def _telemetry(config: ClientConfig) -> Telemetry | None:
     """Return the telemetry; None, without importing OpenTelemetry, if spans and metrics are off."""
     if config.tracing is False and config.metrics is False:
         return None
-    from interpulse.client.telemetry.telemetry import Telemetry
+    from interpulse.client.telemetry import Telemetry
 
     return Telemetry(config.tracing, config.metrics)

@@ -1,20 +1,58 @@
-"""A real broker inside a test: its own thread and event loop, free ports, its own data directory."""
+"""Real brokers inside a test, each with its own thread and event loop, free ports, and its own data directory."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
+import warnings
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Future
+from contextlib import ExitStack
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Final, Self, TypeAlias, TypeVar
 
 from interpulse.broker.app import BrokerApp
+from interpulse.broker.config.broker_config import BrokerConfig, settings_by_key
+from interpulse.broker.config.config_sources import load_config
 from interpulse.client.sync.admin_client import AdminClient
+from interpulse.model.clusters import ClusterData
+from interpulse.serving.settings import ConfigError, as_text
 from interpulse.testing.faults import Faults
-from interpulse.testing.settings import Setting, broker_config
+
+Setting: TypeAlias = bool | int | str
+
+
+class IgnoredSettingWarning(UserWarning):
+    """A Pulsar key that has no effect on this broker."""
+
+
+def broker_config(settings: Mapping[str, Setting], defaults: Mapping[str, str], *, stacklevel: int = 1) -> BrokerConfig:
+    """Return the configuration of a broker with these settings, and ``defaults`` for other keys.
+
+    Raises ConfigError that lists every unknown key with the nearest known one, and every invalid value. Warns with
+    IgnoredSettingWarning of each key without effect; ``stacklevel`` counts from the caller.
+    """
+    problems = [
+        f"{key}={value!r}: must be a bool, an int or a str, and is a {type(value).__name__}"
+        for key, value in settings.items()
+        if not isinstance(value, Setting)
+    ]
+    texts = {key: as_text(value) for key, value in settings.items() if isinstance(value, Setting)}
+    can_be_off = {key for key, setting in settings_by_key().items() if setting.can_be_off}
+    unset = {key: text for key, text in defaults.items() if not texts.get(key) and key not in texts.keys() & can_be_off}
+    try:
+        loaded = load_config(options=texts | unset)
+    except ConfigError as error:
+        raise ConfigError(*problems, *error.problems) from None
+    if problems:
+        raise ConfigError(*problems)
+    for warning in loaded.warnings:
+        warnings.warn(warning, IgnoredSettingWarning, stacklevel=stacklevel + 1)
+    return loaded.config
+
 
 T = TypeVar("T")
 
@@ -173,3 +211,79 @@ class InProcessBroker:
 
 def _port(url: str) -> int | None:
     return int(url.rpartition(":")[2]) if url else None
+
+
+class BrokerFactory:
+    """Starts a broker with every call, each with its own data below ``directory``. :meth:`close` stops all of them."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._numbers = count(1)
+        self._running = ExitStack()
+
+    def __call__(self, **settings: Setting) -> InProcessBroker:
+        """Start a broker. ``settings`` are keys of ``broker.conf``, as in ``factory(clusterName="east")``."""
+        broker = InProcessBroker(self._directory / f"pulsar-{next(self._numbers)}", settings)
+        return self._running.enter_context(broker)
+
+    def close(self) -> None:
+        """Stop every broker, the newest first."""
+        self._running.close()
+
+
+_NAMES: Final = ("east", "west")
+_TENANT: Final = "public"
+
+
+class ClusterPair:
+    """Two brokers, the clusters ``east`` and ``west``, each registered at the other.
+
+    The tenant ``public`` is allowed on both, so ``set-clusters`` works immediately for ``public/default``, with
+    comparison, preview, adjustment, and the creation of topics on the other side. **Messages are not copied**: the
+    Spark job that copies them is off (``replicationJob=external``).
+    """
+
+    def __init__(self, directory: Path, settings: Mapping[str, Setting] | None = None) -> None:
+        """Store data below ``directory`` and apply ``settings`` to both brokers.
+
+        Raises ConfigError for ``clusterName``.
+        """
+        given = settings or {}
+        if "clusterName" in given:
+            raise ConfigError(f"clusterName={given['clusterName']}: the clusters of a pair are {' and '.join(_NAMES)}")
+        self.east, self.west = (
+            InProcessBroker(directory / name, {"replicationJob": "external", **given, "clusterName": name})
+            for name in _NAMES
+        )
+        self._running = ExitStack()
+
+    def start(self) -> Self:
+        """Return when both brokers are ready and registered at each other."""
+        with ExitStack() as running:
+            for broker in (self.east, self.west):
+                running.enter_context(broker)
+            self._introduce()
+            self._running = running.pop_all()
+        return self
+
+    def stop(self) -> None:
+        """Stop both brokers."""
+        self._running.close()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _introduce(self) -> None:
+        for broker, name, other in ((self.east, "west", self.west), (self.west, "east", self.east)):
+            address = ClusterData(service_url=other.web_url, broker_service_url=other.service_url)
+            if name in broker.admin.clusters.list():  # restarted, on other ports
+                broker.admin.clusters.update(name, address)
+            else:
+                broker.admin.clusters.create(name, address)
+            tenant = broker.admin.tenants.get(_TENANT)
+            broker.admin.tenants.update(_TENANT, replace(tenant, allowed_clusters=_NAMES))

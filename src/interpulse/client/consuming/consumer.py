@@ -13,8 +13,7 @@ from interpulse.client.consuming.consumer_config import ConsumerConfig
 from interpulse.client.consuming.dead_letters import DeadLetterProducer
 from interpulse.client.consuming.partition_consumer import PartitionConsumer
 from interpulse.client.consuming.partition_consumers import PartitionConsumers, SeekTarget
-from interpulse.client.consuming.topic_discovery import TopicDiscovery
-from interpulse.client.consuming.topics_pattern import TopicsPattern
+from interpulse.client.consuming.topic_discovery import TopicDiscovery, TopicsPattern
 from interpulse.client.consuming.unpacker import Start
 from interpulse.client.messages import Message
 from interpulse.client.session import Session

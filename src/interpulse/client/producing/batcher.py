@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Sequence
 
-from interpulse.client.encryption.encryptor import Encryptor
+from interpulse.client.encryption.entries import Encryptor
 from interpulse.client.messages import OutgoingMessage
 from interpulse.client.producing.unconfirmed import Outgoing
 from interpulse.wire import pulsar_api_pb2 as pb

@@ -16,11 +16,10 @@ from interpulse.client.checks import (
     check_pairs,
     check_type,
 )
-from interpulse.client.encryption.encryptor import Encryptor, ProducerCryptoFailureAction
+from interpulse.client.encryption.entries import Encryptor, ProducerCryptoFailureAction
 from interpulse.client.encryption.key_reader import CryptoKeyReader
 from interpulse.client.messages import OutgoingMessage
 from interpulse.client.producing.batcher import Batcher, EntryBuilder
-from interpulse.client.producing.router import HashingScheme, RoutingMode
 from interpulse.client.producing.send_queue import ProducerRequest, SendQueue
 from interpulse.client.producing.unconfirmed import Outgoing, Receipt
 from interpulse.client.session import Session
@@ -32,6 +31,8 @@ from interpulse.model.schemas import SchemaInfo
 from interpulse.wire import pulsar_api_pb2 as pb
 
 AccessMode = Literal["shared", "exclusive", "wait-for-exclusive", "exclusive-with-fencing"]
+HashingScheme = Literal["java-string", "murmur3"]
+RoutingMode = Literal["round-robin", "single"]
 Compression = Literal["none", "lz4", "zlib", "zstd", "snappy"]
 
 _ACCESS_MODES: Final[dict[str, pb.ProducerAccessMode.ValueType]] = {

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from interpulse.client.connection_handler import ConnectionHandler
-from interpulse.client.lookup.topic_schemas import fetch_schema
+from interpulse.client.lookup.lookup import fetch_schema
 from interpulse.client.producing.unconfirmed import Outgoing, Receipt, UnconfirmedEntries
 from interpulse.client.session import Session
 from interpulse.client.transport.connection import Connection

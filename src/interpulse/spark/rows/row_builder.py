@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
-from interpulse.client.encryption.decryptor import Decryptor
+from interpulse.client.encryption.entries import Decryptor
 from interpulse.client.encryption.key_reader import CryptoKeyReader
 from interpulse.model.errors import CryptoError, NotSupported
 from interpulse.model.ids import Position

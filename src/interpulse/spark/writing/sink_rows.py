@@ -18,7 +18,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from interpulse.client.encryption.encryptor import Encryptor
+from interpulse.client.encryption.entries import Encryptor
 from interpulse.model.errors import InvalidRequest
 from interpulse.model.schemas import SchemaType
 from interpulse.spark.options.option import OptionError

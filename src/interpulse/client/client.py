@@ -55,20 +55,16 @@ class Client(AsyncCloses):
     """
 
     def __init__(self, service_url: str, *, outages: Outages | None = None, **options: Any) -> None:
-        self._config = ClientConfig(service_url, **options)
+        self.config = ClientConfig(service_url, **options)
         self._outages = outages
         self._opened: Session | None = None
         self._made: list[Producer | Consumer | Reader | TableView[Any]] = []
 
     @property
-    def config(self) -> ClientConfig:
-        return self._config
-
-    @property
     def session(self) -> Session:
         """Connections and lookups of this client, for code that works on entries. Needs a running event loop."""
         if self._opened is None:
-            self._opened = Session(self._config, self._outages)
+            self._opened = Session(self.config, self._outages)
         return self._opened
 
     async def create_producer(self, topic: str, **options: Any) -> Producer:

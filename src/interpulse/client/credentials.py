@@ -67,13 +67,10 @@ class ClientGrant:
                 "authentication by OAuth 2: privateKey is the file of the key (file:///path), not its content"
             )
         return cls(
-            fields["issuer_url"],
-            fields.get("private_key", ""),
-            fields.get("client_id", ""),
-            fields.get("client_secret", ""),
-            fields.get("audience", ""),
-            fields.get("scope", ""),
-            fields.get("trust_certs_path") or None,
+            issuer_url=fields["issuer_url"],
+            key_source=fields.get("private_key", ""),
+            trust_certs_path=fields.get("trust_certs_path") or None,
+            **{name: fields.get(name, "") for name in ("client_id", "client_secret", "audience", "scope")},
         )
 
     @property
@@ -107,7 +104,6 @@ def _fields(params: str) -> dict[str, str]:
 
 
 def _read_key(source: str) -> tuple[str, str]:
-    """Return client id and secret of a key file."""
     try:
         described: Any = json.loads(_content(source))
         return str(described["client_id"]), str(described["client_secret"])
@@ -191,16 +187,16 @@ class Credentials:
             return None
         source, method = params or "", _METHODS.get(name)
         if method == "token":
-            return cls.token(_token_source(source))
+            if not source:
+                raise ValueError(
+                    "the token is missing: give token:..., file:... or env:... as authentication parameters"
+                )
+            return cls.token("token:" + _json_field(source, "token") if source.startswith("{") else source)
         if method == "basic":
             return cls("basic", source) if _is_elsewhere(source) else cls.basic(*_user_and_password(source))
-        if method == "tls":
-            credentials = cls("tls", source)
-            _ = credentials.certificate  # refused here if it cannot be read
-            return credentials
-        if method == "oauth2":
-            credentials = cls("oauth2", source)
-            _ = credentials.grant
+        if method in ("tls", "oauth2"):
+            credentials = cls(method, source)  # type: ignore[arg-type]  # it is one of the two
+            _ = credentials.certificate if method == "tls" else credentials.grant  # refused here if it cannot be read
             return credentials
         raise ValueError(
             f"authentication plug-in {plugin} is not supported, only AuthenticationToken, AuthenticationTls, "
@@ -238,14 +234,14 @@ class Credentials:
             return ""
         if self.method == "basic":
             try:
-                return ":".join(_user_and_password(_found(self.source, "password")))
+                return ":".join(_user_and_password(_secret_at(self.source, "password")))
             except ValueError as error:
                 shown = self.source if _is_elsewhere(self.source) else "the password"
                 raise AuthenticationError(f"{shown} cannot be used: {error}") from error
         assert self.method == "token", "an issuer is asked by `IssuedTokens`"
         if self.source.startswith("token:"):
             return self.source.removeprefix("token:")
-        return _found(self.source, "token")
+        return _secret_at(self.source, "token")
 
     def http_header(self) -> str | None:
         """Return the value of the ``Authorization`` header; None for credentials without one."""
@@ -254,14 +250,6 @@ class Credentials:
         if self.method == "basic":
             return "Basic " + base64.b64encode(self.secret().encode()).decode("ascii")
         return f"Bearer {self.secret()}"
-
-
-def _token_source(params: str) -> str:
-    if not params:
-        raise ValueError("the token is missing: give token:..., file:... or env:... as authentication parameters")
-    if params.startswith("{"):
-        return "token:" + _json_field(params, "token")
-    return params
 
 
 def _user_and_password(params: str) -> tuple[str, str]:
@@ -299,24 +287,18 @@ def _is_elsewhere(source: str) -> bool:
     return source.startswith(("file:", "env:"))
 
 
-def _found(source: str, what: str) -> str:
+def _secret_at(source: str, what: str) -> str:
     """Return the secret that the source refers to, or the source itself. ``what`` names it in errors."""
-    if source.startswith("file:"):
-        return _read_file(source, what)
-    return _read_environment(source.removeprefix("env:"), what) if source.startswith("env:") else source
-
-
-def _read_file(source: str, what: str) -> str:
+    if source.startswith("env:"):
+        name = source.removeprefix("env:")
+        if (value := os.environ.get(name)) is None:
+            raise AuthenticationError(f"the environment variable {name}, which should hold the {what}, is not set")
+        return value.strip()
+    if not source.startswith("file:"):
+        return source
     path = Path(urlsplit(source).path)
     try:
         return path.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise AuthenticationError(f"the {what} file {path} cannot be read: {reason}") from error
-
-
-def _read_environment(name: str, what: str) -> str:
-    value = os.environ.get(name)
-    if value is None:
-        raise AuthenticationError(f"the environment variable {name}, which should hold the {what}, is not set")
-    return value.strip()

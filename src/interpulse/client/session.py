@@ -47,11 +47,7 @@ class Session:
         self._ids = itertools.count()
         self._remembered: dict[TopicName, BrokerAddress] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._closed = False
-
-    @property
-    def is_closed(self) -> bool:
-        return self._closed
+        self.is_closed = False
 
     def next_id(self) -> int:
         """Return an id for a producer or consumer that is unique within this client."""
@@ -62,7 +58,7 @@ class Session:
 
     async def connect(self, topic: TopicName, *, assigned_url: str | None = None) -> Connection:
         """Return a connection to the topic's broker: the assigned one, otherwise the one that lookup finds."""
-        if self._closed:
+        if self.is_closed:
             raise AlreadyClosed("the client is closed")
         if assigned_url:
             return await self.pool.get(BrokerAddress.parse(assigned_url))
@@ -92,7 +88,7 @@ class Session:
             _log.error("background task of the client failed task=%s", task.get_coro(), exc_info=task.exception())
 
     async def close(self) -> None:
-        self._closed = True
+        self.is_closed = True
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()

@@ -128,10 +128,7 @@ class Sending:
             return message, _Sent(self, None, attributes)
         own = is_traced(message.properties)
         span = self._tracer.start_span(
-            f"send {topic}",
-            kind=SpanKind.PRODUCER,
-            attributes=attributes,
-            links=link_to_creation(message.properties),
+            f"send {topic}", kind=SpanKind.PRODUCER, attributes=attributes, links=link_to_creation(message.properties)
         )
         if not own:
             message = replace(message, properties={**message.properties, **traceparent_of(set_span_in_context(span))})

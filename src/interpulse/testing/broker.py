@@ -11,7 +11,6 @@ from contextlib import ExitStack
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self, TypeAlias, TypeVar
 
 from interpulse.broker.app import BrokerApp
@@ -73,8 +72,10 @@ class InProcessBroker:
             "webServicePort": "0",
         }
         self._config = broker_config(settings or {}, defaults, stacklevel=2)
-        self._faults = Faults(self._in_loop)
-        self._app = self._faults.build(self._config)
+        self.faults = Faults(self._in_loop)
+        """Faults that this broker can show."""
+        self.app = self.faults.build(self._config)
+        """The broker itself. Use it only through :meth:`call`."""
         self._admin: AdminClient | None = None
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop
@@ -86,12 +87,12 @@ class InProcessBroker:
 
         It is ``pulsar+ssl://`` if the settings disable the plain port.
         """
-        return self._app.service_url
+        return self.app.service_url
 
     @property
     def web_url(self) -> str:
         """Address of the admin API: ``http://127.0.0.1:<port>``, or ``https://`` if the settings disable that port."""
-        return self._app.web_url
+        return self.app.web_url
 
     @property
     def service_url_tls(self) -> str:
@@ -99,17 +100,12 @@ class InProcessBroker:
 
         Empty without ``brokerServicePortTls``.
         """
-        return self._app.addresses.service_url_tls
+        return self.app.addresses.service_url_tls
 
     @property
     def web_url_tls(self) -> str:
         """Address of the admin API with TLS: ``https://127.0.0.1:<port>``. Empty without ``webServicePortTls``."""
-        return self._app.addresses.web_url_tls
-
-    @property
-    def app(self) -> BrokerApp:
-        """The broker itself. Use it only through :meth:`call`."""
-        return self._app
+        return self.app.addresses.web_url_tls
 
     @property
     def admin(self) -> AdminClient:
@@ -118,17 +114,12 @@ class InProcessBroker:
             self._admin = AdminClient(self.web_url)
         return self._admin
 
-    @property
-    def faults(self) -> Faults:
-        """Faults that this broker can show."""
-        return self._faults
-
     def start(self) -> Self:
         """Return when clients can publish. Raises the error that prevented the start."""
         assert self._thread is None, "the broker runs already"
         started: Future[None] = Future()
-        self._app = self._faults.build(self._config)
-        thread = threading.Thread(target=self._serve, args=(started,), name="broker", daemon=True)
+        self.app = self.faults.build(self._config)
+        thread = threading.Thread(target=lambda: asyncio.run(self._serve(started)), name="broker", daemon=True)
         thread.start()
         try:
             started.result()
@@ -156,7 +147,7 @@ class InProcessBroker:
 
         In a coroutine, use ``await asyncio.to_thread(broker.restart)``, so that clients of that event loop can go on.
         """
-        urls = self._app.addresses
+        urls = self.app.addresses
         self._stop_serving()
         self._config = replace(
             self._config,
@@ -171,7 +162,7 @@ class InProcessBroker:
         """Run ``await work(app)`` in the broker's event loop and return its result."""
 
         async def run() -> T:
-            return await work(self._app)
+            return await work(self.app)
 
         return asyncio.run_coroutine_threadsafe(run(), self._loop).result()
 
@@ -180,33 +171,28 @@ class InProcessBroker:
         if self._thread is None or threading.current_thread() is self._thread:
             return work()
 
-        async def run() -> T:
+        async def run(app: BrokerApp) -> T:
             return work()
 
-        return asyncio.run_coroutine_threadsafe(run(), self._loop).result()
+        return self.call(run)
 
     def __enter__(self) -> Self:
         return self.start()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def _serve(self, started: Future[None]) -> None:
-        asyncio.run(self._serve_until_stopped(started))
-
-    async def _serve_until_stopped(self, started: Future[None]) -> None:
+    async def _serve(self, started: Future[None]) -> None:
         self._loop = asyncio.get_running_loop()
         self._stopping = asyncio.Event()
         try:
-            await self._app.start()
+            await self.app.start()
         except BaseException as error:  # noqa: BLE001  # raised again where the broker is started
             started.set_exception(error)
             return
         started.set_result(None)
         await self._stopping.wait()
-        await self._app.stop()
+        await self.app.stop()
 
 
 def _port(url: str) -> int | None:
@@ -273,9 +259,7 @@ class ClusterPair:
     def __enter__(self) -> Self:
         return self.start()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def _introduce(self) -> None:

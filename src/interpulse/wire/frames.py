@@ -213,21 +213,17 @@ class FrameDecoder:
     FLOWs and requests for a broker, MESSAGEs and receipts for a client.
     """
 
-    __slots__ = ("_bytes_needed", "_bytes_pending", "_codec", "_command_size", "_frame_bytes_max", "_pieces", "_take")
+    __slots__ = ("_bytes_needed", "_codec", "_command_size", "_frame_bytes_max", "_pieces", "_take", "bytes_pending")
 
     def __init__(self, frame_bytes_max: int = FRAME_BYTES_MAX) -> None:
         self._frame_bytes_max = frame_bytes_max
         self._pieces: list[memoryview | bytearray] = []
-        self._bytes_pending = 0
+        self.bytes_pending = 0
+        """The bytes of an incomplete frame."""
         self._bytes_needed = 4
         self._command_size = 0
         self._codec: Codec | None = None
         self._take = _taken_from_client
-
-    @property
-    def bytes_pending(self) -> int:
-        """The bytes of an incomplete frame."""
-        return self._bytes_pending
 
     def raise_limit(self, frame_bytes_max: int) -> None:
         """Accept larger frames from now on, after a broker announced its limit."""
@@ -250,7 +246,7 @@ class FrameDecoder:
         if not self._pieces:
             return self._cut(data, 0)
         view, start = memoryview(data), 0
-        while (missing := self._bytes_needed - self._bytes_pending) <= len(data) - start:
+        while (missing := self._bytes_needed - self.bytes_pending) <= len(data) - start:
             self._keep(view[start : start + missing])
             start += missing
             if self._bytes_needed > 8:
@@ -288,7 +284,7 @@ class FrameDecoder:
         return frames
 
     def _keep(self, piece: memoryview) -> None:
-        self._bytes_pending += len(piece)
+        self.bytes_pending += len(piece)
         if len(piece) >= _VIEW_BYTES_MIN:
             self._pieces.append(piece)
         elif self._pieces and isinstance(last := self._pieces[-1], bytearray):
@@ -298,7 +294,7 @@ class FrameDecoder:
 
     def _measure(self) -> None:
         """Compute how much of the incomplete frame is needed before the next look."""
-        if self._bytes_pending < 4:
+        if self.bytes_pending < 4:
             self._bytes_needed = 4
             return
         head = b"".join(piece[:8] for piece in self._pieces)  # several pieces have at most eight bytes in total
@@ -319,7 +315,7 @@ class FrameDecoder:
     def _joined(self) -> Frame:
         command, entry = _split(self._pieces, 8 + self._command_size)
         self._pieces.clear()
-        self._bytes_pending, self._bytes_needed = 0, 4
+        self.bytes_pending, self._bytes_needed = 0, 4
         return Frame(_parsed_command(command[8:]), entry or None)
 
 
@@ -333,7 +329,6 @@ def _questions(topics: Questions) -> Iterator[tuple[str, int]]:
 
 
 def _taken_from_client(by: Codec, data: bytes, start: int, frame_bytes_max: int) -> tuple[Run, int] | None:
-    """Return the run for a broker at ``start`` and its end; None if there is no plain frame."""
     head = data[start + 8 : start + 10]
     if head == _SEND_HEAD:
         if (sends := by.take_sends(data, start, frame_bytes_max)) is not None:
@@ -374,7 +369,6 @@ def _flow_in(frame: bytes) -> tuple[int, int] | None:
 
 
 def _taken_from_broker(by: Codec, data: bytes, start: int, frame_bytes_max: int) -> tuple[Run, int] | None:
-    """Return the run for a client at ``start`` and its end; None if there is no plain frame."""
     head = data[start + 8 : start + 10]
     if head == _MESSAGE_HEAD:
         if (messages := by.take_messages(data, start, frame_bytes_max)) is not None:

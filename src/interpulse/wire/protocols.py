@@ -81,7 +81,8 @@ class ClientProtocol:
     ) -> None:
         self._client_version = client_version
         self._auth_method = auth_method
-        self._wants_credentials = False
+        self.wants_credentials = False
+        """True if the broker has asked for new credentials: call :meth:`answer_challenge`."""
         self._keep_alive = KeepAlive(keep_alive_interval, now)
         self._request_id = -1
         self._state = _State.GREETING
@@ -149,7 +150,7 @@ class ClientProtocol:
         if kind == _TYPES.PING:
             self._outgoing.append(commands.PONG)
         elif kind == _TYPES.AUTH_CHALLENGE:
-            self._wants_credentials = True
+            self.wants_credentials = True
         elif self._state is _State.GREETING:
             self._read_greeting(command)
         elif kind == _TYPES.CONNECTED:
@@ -167,14 +168,9 @@ class ClientProtocol:
         self._decoder.raise_limit(self.message_bytes_max + FRAME_OVERHEAD)
         self._decoder.gather_runs(from_broker=True)
 
-    @property
-    def wants_credentials(self) -> bool:
-        """True if the broker has asked for new credentials: call :meth:`answer_challenge`."""
-        return self._wants_credentials
-
     def answer_challenge(self, auth_data: bytes, auth_method: str | None = None) -> None:
         """Send AUTH_RESPONSE. ``auth_method`` None is the method of the greeting."""
-        self._wants_credentials = False
+        self.wants_credentials = False
         self._outgoing.append(
             commands.encode(
                 pb.CommandAuthResponse(

@@ -155,7 +155,8 @@ class PartitionConsumer:
         self._telemetry = telemetry
         self._durable = start is None
         self._key_shared = KeySharedPolicy(key_hash_ranges) if key_hash_ranges else config.key_shared
-        self._start = start
+        self.start = start
+        """Position from which a reader continues."""
         self._id = session.next_id()
         self._handler = ConnectionHandler(session, topic, self, what="consumer")
         self._failure: PulsarError | None = None
@@ -170,14 +171,7 @@ class PartitionConsumer:
             dead_letter_producer=dead_letter_producer,
             telemetry=telemetry,
         )
-        self._unpacker = Unpacker(
-            str(topic),
-            topic.partition_index,
-            self.acks.tracker,
-            key_reader=config.crypto_key_reader,
-            chunked_messages_max=config.chunked_messages_max,
-            oldest_chunks_acknowledged=config.oldest_chunks_acknowledged,
-        )
+        self._unpacker = Unpacker(topic, self.acks.tracker, config)
         self._loop = asyncio.get_running_loop()
 
     # ---- Opening and reconnecting
@@ -189,11 +183,6 @@ class PartitionConsumer:
     @property
     def is_connected(self) -> bool:
         return self._handler.connection is not None
-
-    @property
-    def start(self) -> Start | None:
-        """Position from which a reader continues."""
-        return self._start
 
     async def register(self, connection: Connection) -> None:
         """Subscribe and grant permits; called by the connection handler."""
@@ -207,7 +196,7 @@ class PartitionConsumer:
     def _subscribe_command(self) -> pb.CommandSubscribe:
         config = self._config
         earliest = config.initial_position == "earliest"
-        start = None if self._durable or self._start is None else self._start.subscribe_from
+        start = None if self._durable or self.start is None else self.start.subscribe_from
         return pb.CommandSubscribe(
             topic=str(self.topic),
             subscription=self.subscription,
@@ -274,11 +263,11 @@ class PartitionConsumer:
 
         Once the start of a subscription was reached or missed it is dropped: another client has moved the cursor.
         """
-        start = self._start if self._config.durable else None  # delivered messages may be redelivered
+        start = self.start if self._config.durable else None  # delivered messages may be redelivered
         if start is None or not self._durable or self._seeking is not None:
             return start
         if not start.first_position <= position < start.id.position:
-            self._start = None
+            self.start = None
         return start if start.first_position <= position else None
 
     def _keep_start(self, position: Position) -> None:
@@ -288,8 +277,8 @@ class PartitionConsumer:
         """
         if self._durable or self._seeking is not None:
             return
-        if self._start is None or self._start.id.position == LATEST:
-            self._start = Start(MessageId.of(position), included=True)
+        if self.start is None or self.start.id.position == LATEST:
+            self.start = Start(MessageId.of(position), included=True)
 
     def _on_encrypted(self, message: Message, permits: int, problem: CryptoError) -> None:
         if self._config.crypto_failure_action == "discard":
@@ -328,7 +317,7 @@ class PartitionConsumer:
 
     def on_taken(self, message: Message) -> None:
         if not self._durable:
-            self._start = Start(message.id)
+            self.start = Start(message.id)
         self.acks.begin(message)
         self._release(1)
 
@@ -369,12 +358,12 @@ class PartitionConsumer:
         """
         await self._handler.reconnected()
         connection = self._required_connection()
-        before, self._start = self._start, None if isinstance(target, int) else Start(target, included)
+        before, self.start = self.start, None if isinstance(target, int) else Start(target, included)
         self._seeking = self._loop.create_future()
         try:
             command = pb.CommandSeek(consumer_id=self._id)
-            if self._start is not None:
-                command.message_id.CopyFrom(message_id_to_wire(self._start.first_position))
+            if self.start is not None:
+                command.message_id.CopyFrom(message_id_to_wire(self.start.first_position))
             else:
                 assert isinstance(target, int)
                 command.message_publish_time = target
@@ -383,7 +372,7 @@ class PartitionConsumer:
             if self._handler.connection is not None:
                 self._release(self._inbox.discard(self))
         except BaseException:
-            self._start = before
+            self.start = before
             raise
         finally:
             self._seeking.set_result(None)

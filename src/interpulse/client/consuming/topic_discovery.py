@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+from interpulse.client.consuming.consumer_config import ConsumerConfig
 from interpulse.client.consuming.partition_consumers import PartitionConsumers
-from interpulse.client.lookup.lookup import TopicMode
 from interpulse.client.session import Session
 from interpulse.client.transport.connection import Connection
 from interpulse.model.errors import InvalidTopicName, NotAllowed, PulsarError, TopicNotFound
@@ -64,27 +64,19 @@ _log = logging.getLogger(__name__)
 class TopicDiscovery:
     """Subscribes a consumer to all topics that match, and to no others.
 
-    A broker with topic watchers announces changes. The list is still requested every ``interval_ms``, and sooner if a
-    topic could not be opened.
+    A broker with topic watchers announces changes. The list is still requested in every
+    ``pattern_discovery_interval_ms``, and sooner if a topic could not be opened.
     """
 
     def __init__(
-        self,
-        session: Session,
-        pattern: TopicsPattern,
-        consumers: PartitionConsumers,
-        *,
-        mode: TopicMode,
-        interval_ms: int,
-        properties: Mapping[str, str],
+        self, session: Session, pattern: TopicsPattern, consumers: PartitionConsumers, config: ConsumerConfig
     ) -> None:
-        """Create the discovery of one consumer; ``properties`` are the consumer's."""
         self._session = session
         self._pattern = pattern
         self._consumers = consumers
-        self._mode = mode
-        self._properties = properties
-        self._interval_s = self._pause_s = interval_ms / 1000
+        self._mode = config.topics_mode
+        self._properties = config.properties
+        self._interval_s = self._pause_s = config.pattern_discovery_interval_ms / 1000
         self._retries = session.backoff()
         self._wanted: set[str] = set()
         self._watch: _Watch | None = None
@@ -141,7 +133,6 @@ class TopicDiscovery:
         return connection if connection is not None and connection.peer_flags.supports_topic_watchers else None
 
     async def _follow_watch(self, connection: Connection) -> None:
-        """Apply announced changes until the connection is lost."""
         watch = self._watch = _Watch(self._session.next_id(), connection, self._pattern)
         await self._reconcile(await watch.open(topics_hash(self._wanted)))
         while True:

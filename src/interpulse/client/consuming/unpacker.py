@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from interpulse.client.consuming.ack_tracker import AckTracker
+from interpulse.client.consuming.consumer_config import ConsumerConfig
 from interpulse.client.encryption.entries import Decryptor
-from interpulse.client.encryption.key_reader import CryptoKeyReader
 from interpulse.client.messages import Message, messages_of
 from interpulse.model.errors import CryptoError
 from interpulse.model.ids import EARLIEST, LATEST, MessageId, Position
+from interpulse.model.names import TopicName
 from interpulse.wire.entries import ParsedEntry, parse_entry
 from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.ids import mask_of, of_batch
@@ -123,22 +124,13 @@ class Unpacked(NamedTuple):
 class Unpacker:
     """Unpacks the entries of one topic or partition, and assembles chunks."""
 
-    def __init__(
-        self,
-        topic: str,
-        partition: int,
-        acks: AckTracker,
-        *,
-        key_reader: CryptoKeyReader | None = None,
-        chunked_messages_max: int = 10,
-        oldest_chunks_acknowledged: bool = False,
-    ) -> None:
-        self._topic = topic
-        self._partition = partition
+    def __init__(self, topic: TopicName, acks: AckTracker, config: ConsumerConfig) -> None:
+        self._topic = str(topic)
+        self._partition = topic.partition_index
         self._acks = acks
-        self._decryptor = Decryptor(topic, key_reader)
-        on_given_up = self._acknowledge_all if oldest_chunks_acknowledged else lambda positions: None
-        self._chunks = ChunkAssembler(chunked_messages_max, on_given_up)
+        self._decryptor = Decryptor(self._topic, config.crypto_key_reader)
+        on_given_up = self._acknowledge_all if config.oldest_chunks_acknowledged else lambda positions: None
+        self._chunks = ChunkAssembler(config.chunked_messages_max, on_given_up)
 
     def _acknowledge_all(self, positions: list[Position]) -> None:
         for position in positions:

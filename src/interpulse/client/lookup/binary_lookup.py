@@ -41,7 +41,7 @@ class GatheredLookups:
         *,
         window_s: float = _WINDOW_S,
     ) -> None:
-        """Create combined lookups. ``many`` returns an answer for each of its topics."""
+        """``many`` returns an answer for each of its topics."""
         self._single = single
         self._many = many
         self._window_s = window_s
@@ -53,18 +53,15 @@ class GatheredLookups:
     async def find(self, topic: TopicName) -> BrokerAddress:
         """Return the broker of the topic. Raise the failure of its lookup."""
         if not self._under_way:
-            return await self._alone(topic)
+            self._under_way += 1
+            try:
+                return await self._single(topic)
+            finally:
+                self._ended()
         answer = await asyncio.shield(self._enqueue(topic))
         if isinstance(answer, PulsarError):
             raise answer
         return answer
-
-    async def _alone(self, topic: TopicName) -> BrokerAddress:
-        self._under_way += 1
-        try:
-            return await self._single(topic)
-        finally:
-            self._ended()
 
     def _enqueue(self, topic: TopicName) -> asyncio.Future[_BrokerOrFailure]:
         loop = asyncio.get_running_loop()
@@ -81,7 +78,6 @@ class GatheredLookups:
             self._ask()
 
     def _ask(self) -> None:
-        """Look up all waiting topics."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -125,11 +121,7 @@ class BinaryLookup:
         self._single_lookups = asyncio.Semaphore(config.concurrent_lookups_max)
         self._batches_offered = True  # until a broker refuses one
         self._batches = BatchLookups(
-            service=self.service_connection,
-            connect=pool.get,
-            target=self._target,
-            single=self._single,
-            config=config,
+            service=self.service_connection, connect=pool.get, target=self._target, single=self._single, config=config
         )
         self._gathered = GatheredLookups(self._single, self._batches.find)
 

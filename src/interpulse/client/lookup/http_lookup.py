@@ -79,7 +79,6 @@ async def _ask(http: HttpSession, topics: Sequence[TopicName], listener_name: st
 
 
 def _answers(answer: Mapping[str, Any], names: Mapping[str, TopicName]) -> Answers:
-    """Return the answers by topic."""
     answers: Answers = {}
     for group in answer["groups"]:
         if group["response"] == "Connect":

@@ -105,7 +105,6 @@ class EntryBuilder:
         return metadata
 
     def _compressed(self, metadata: pb.MessageMetadata, payload: bytes) -> bytes:
-        """Return the compressed payload, and note in the metadata how to decompress it."""
         if self._codec == pb.NONE:
             return payload
         metadata.compression = self._codec

@@ -69,7 +69,7 @@ class Producer(AsyncCloses):
         self._is_partitioned = False
         self._updating = asyncio.Lock()
         self._watch: PartitionWatch | None = None
-        self._closed = False
+        self.is_closed = False
         self._telemetry = session.telemetry.sending() if session.telemetry is not None else None
 
     async def open(self) -> None:
@@ -89,14 +89,14 @@ class Producer(AsyncCloses):
             await self._session.look_ahead(topics)
         added = [PartitionProducer(self._session, topic, self._config) for topic in topics]
         await open_all(added)
-        if self._closed:
+        if self.is_closed:
             await asyncio.gather(*(producer.close() for producer in added), return_exceptions=True)
             raise self._already_closed()
         self._partitions += added
 
     async def update_partitions(self) -> None:
         """Look for new partitions now. No topic is created. Raise TopicNotFound if the topic was deleted."""
-        if self._closed:
+        if self.is_closed:
             raise self._already_closed()
         async with self._updating:
             if not self._is_partitioned:
@@ -127,12 +127,8 @@ class Producer(AsyncCloses):
         return max(partition.last_sequence_id for partition in self._partitions)
 
     @property
-    def is_closed(self) -> bool:
-        return self._closed
-
-    @property
     def is_connected(self) -> bool:
-        return not self._closed and all(partition.is_connected for partition in self._partitions)
+        return not self.is_closed and all(partition.is_connected for partition in self._partitions)
 
     async def send(
         self, content: bytes | str | OutgoingMessage | None, *, key: str | bytes | None = None, **fields: object
@@ -160,7 +156,7 @@ class Producer(AsyncCloses):
         return await self._choose(message).enqueue(message)
 
     def _choose(self, message: OutgoingMessage) -> PartitionProducer:
-        if self._closed:
+        if self.is_closed:
             raise self._already_closed()
         if len(self._partitions) == 1:
             return self._partitions[0]
@@ -172,9 +168,9 @@ class Producer(AsyncCloses):
 
     async def close(self) -> None:
         """Flush and close the producer. Raise the first failure of a message."""
-        if self._closed:
+        if self.is_closed:
             return
-        self._closed = True
+        self.is_closed = True
         if self._watch is not None:
             await self._watch.stop()
         closings = (partition.close() for partition in self._partitions)

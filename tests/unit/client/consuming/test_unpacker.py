@@ -3,8 +3,10 @@
 import pytest
 
 from interpulse.client.consuming.ack_tracker import AckTracker
+from interpulse.client.consuming.consumer_config import ConsumerConfig
 from interpulse.client.consuming.unpacker import Assembled, ChunkAssembler, Start, Unpacker
 from interpulse.model.ids import EARLIEST, LATEST, MessageId, Position
+from interpulse.model.names import TopicName
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.batches import pack_batch
 from interpulse.wire.entries import ParsedEntry, build_entry
@@ -93,9 +95,13 @@ def entry(content: bytes, **fields: object) -> memoryview:
     return memoryview(build_entry(metadata.SerializeToString(), content))
 
 
+def unpacker_of(acks: AckTracker) -> Unpacker:
+    return Unpacker(TopicName.parse("t"), acks, ConsumerConfig())
+
+
 def test_entry_when_unpacked_then_permits_are_counted_for_what_the_broker_sends() -> None:
     acks = AckTracker()
-    unpacker = Unpacker("t", -1, acks)
+    unpacker = unpacker_of(acks)
     batch = pack_batch((pb.SingleMessageMetadata(), b"%d" % number) for number in range(3))
     stored = entry(batch, num_messages_in_batch=3)
     position = Position(1, 0)
@@ -115,13 +121,13 @@ def test_entry_when_nothing_of_it_is_wanted_then_it_is_acknowledged(batch_size: 
     acks = AckTracker()
     batch = pack_batch((pb.SingleMessageMetadata(), b"x") for _ in range(batch_size))
     stored = entry(batch, num_messages_in_batch=batch_size) if batch_size else entry(b"x")
-    unpacked = Unpacker("t", -1, acks).unpack(Position(1, 0), stored, start=Start(MessageId(1, 0)))
+    unpacked = unpacker_of(acks).unpack(Position(1, 0), stored, start=Start(MessageId(1, 0)))
     assert unpacked == ([], max(batch_size, 1), None)
     assert acks.pending_count == 1
 
 
 def test_chunks_when_unpacked_then_come_as_one_message_with_the_last() -> None:
-    unpacker = Unpacker("t", -1, AckTracker())
+    unpacker = unpacker_of(AckTracker())
 
     def chunk(number: int) -> tuple[list[object], int]:
         stored = entry(b"%d" % number, uuid="u", num_chunks_from_msg=2, chunk_id=number, total_chunk_msg_size=2)
@@ -137,9 +143,9 @@ def test_chunks_when_unpacked_then_come_as_one_message_with_the_last() -> None:
 @pytest.mark.parametrize("made_up", [-1, 0])
 def test_batch_when_its_producer_says_that_it_is_none_then_takes_a_permit(made_up: int) -> None:
     stored = entry(b"", num_messages_in_batch=made_up)
-    assert Unpacker("t", -1, AckTracker()).unpack(Position(1, 0), stored)[:2] == ([], 1)
+    assert unpacker_of(AckTracker()).unpack(Position(1, 0), stored)[:2] == ([], 1)
 
 
 def test_entry_when_it_is_garbage_then_a_protocol_error() -> None:
     with pytest.raises(RemoteProtocolError):
-        Unpacker("t", -1, AckTracker()).unpack(Position(1, 0), memoryview(b"\x0e\x01"))
+        unpacker_of(AckTracker()).unpack(Position(1, 0), memoryview(b"\x0e\x01"))

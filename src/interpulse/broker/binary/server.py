@@ -19,7 +19,7 @@ from interpulse.serving.admission import ConnectionQuota, Full
 from interpulse.serving.tls import ListeningSockets, ServerTls
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.codec import codec
-from interpulse.wire.server import ServerProtocol
+from interpulse.wire.protocols import ServerProtocol
 
 _logger = logging.getLogger(__name__)
 

@@ -20,7 +20,7 @@ from functools import partial
 from typing import Final
 
 from interpulse.client.admin.admin_client import AdminClient
-from interpulse.client.lookup.topic_schemas import store_schema
+from interpulse.client.lookup.lookup import store_schema
 from interpulse.client.producing.entry_sender import EntrySender
 from interpulse.client.session import Session
 from interpulse.clock import now_ms

@@ -1,8 +1,8 @@
-"""Delays before entries are asked for again."""
+"""Redelivery after a delay."""
 
 import asyncio
 
-from interpulse.client.consuming.redelivery_timer import RedeliveryTimer
+from interpulse.client.consuming.acknowledgements import RedeliveryTimer
 from interpulse.model.ids import MessageId, Position
 
 

@@ -16,16 +16,15 @@ from interpulse.broker.instruments import ConnectionCounts
 from interpulse.model.errors import NotAllowed
 from interpulse.model.names import NamespaceName
 from interpulse.serving.admission import ConnectionQuota, Full
-from interpulse.serving.tls import ServerTls, TlsListener
+from interpulse.serving.tls import ListeningSockets, ServerTls
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.codec import codec
-from interpulse.wire.server import ServerProtocol
+from interpulse.wire.protocols import ServerProtocol
 
 _logger = logging.getLogger(__name__)
 
 # Pulsar's clients show the version, and some parse its numbers; the name in front identifies the product.
 _SERVER_VERSION: Final = f"Pulsar Server interpulse-{__version__}"
-_BACKLOG: Final = 1024
 # Clients of a stopping broker have less time to read their last frames.
 _CLOSING_SECONDS: Final = 1.0
 _REFUSALS_LOGGED_EVERY: Final = 1000
@@ -59,8 +58,7 @@ class BinaryServer:
         self._closed = False
         self._created = 0
         self._gone: Counter[bool | None] = Counter()  # by admission: accepted, refused or neither
-        self._server: asyncio.Server | None = None
-        self._encrypted: TlsListener | None = None
+        self.sockets = ListeningSockets(self._new_connection)
 
     @property
     def connections(self) -> ConnectionCounts:
@@ -69,31 +67,13 @@ class BinaryServer:
         active, dropped = len(self._connections), self._context.dropped.count
         return ConnectionCounts(active, self._created, made[True], made[False], throttled, dropped)
 
-    async def start(self, bound: socket.socket) -> None:
-        """Listen on a bound socket, which the server owns from now on."""
-        loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(self._new_connection, sock=bound, backlog=_BACKLOG)
-
-    async def start_encrypted(self, bound: socket.socket, tls: ServerTls) -> None:
-        """Listen inside TLS on another socket, which the server owns. Raises UnusableTls."""
-        self._encrypted = TlsListener(tls, bound, self._new_connection, backlog=_BACKLOG)
-        await self._encrypted.start()
-
-    async def refresh_certificates(self) -> None:
-        """Load the certificate files again for new connections; see `TlsListener.refresh`."""
-        if self._encrypted is not None:
-            await self._encrypted.refresh()
-
-    def stop_accepting(self) -> None:
-        """Accept no more clients; the connected ones stay."""
-        if self._server is not None:
-            self._server.close()
-        if self._encrypted is not None:
-            self._encrypted.close()
+    async def start(self, bound: socket.socket, tls: ServerTls | None = None) -> None:
+        """Listen on a bound socket, which the server owns from now on. Raises UnusableTls."""
+        await self.sockets.listen(bound, tls)
 
     async def close(self) -> None:
         """Finish running requests, send the waiting output (clients that do not read lose it), and disconnect."""
-        self.stop_accepting()
+        self.sockets.close()
         self._closed = True
         connections = list(self._connections)
         for connection in connections:

@@ -23,7 +23,7 @@ from typing import Any
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.storage.api import Log
 from interpulse.storage.cursors import CursorRecord
-from interpulse.wire.ack_sets import mask_of, words_of
+from interpulse.wire.ids import mask_of, words_of
 
 RANGES_PERSISTED_MAX = 10_000
 """Ranges to store. More are forgotten by a restart and delivered again (managedLedgerMaxUnackedRangesToPersist)."""

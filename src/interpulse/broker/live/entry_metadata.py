@@ -16,12 +16,11 @@ from interpulse.model.errors import PersistenceError
 from interpulse.model.ids import Position
 from interpulse.storage.api import LogEntry
 from interpulse.wire import pulsar_api_pb2 as pb
-from interpulse.wire.ack_sets import of_batch
 from interpulse.wire.codec import codec
 from interpulse.wire.entries import metadata_in, parse_entry
 from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.hashing import sticky_slot, sticky_slots
-from interpulse.wire.ids import signed
+from interpulse.wire.ids import of_batch, signed
 
 _CACHED_MAX = 50_000
 _BROKER_METADATA_MARK = b"\x0e\x02"

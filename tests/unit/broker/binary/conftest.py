@@ -32,7 +32,7 @@ from interpulse.serving.address_events import DroppedConnections
 from interpulse.serving.admission import LookupPermits
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import Frame, FrameDecoder
-from interpulse.wire.server import ServerProtocol
+from interpulse.wire.protocols import ServerProtocol
 from tests.support import commands
 
 TOPIC = "persistent://public/default/t-partition-3"

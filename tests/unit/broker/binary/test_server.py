@@ -61,7 +61,7 @@ async def test_server_when_it_stops_accepting_then_those_inside_stay(context: An
     reader, writer = await asyncio.open_connection(*address)
     writer.write(commands.connect(client_version="x", protocol_version=21, feature_flags=pb.FeatureFlags()))
     await reader.read(65536)
-    server.stop_accepting()
+    server.sockets.close()
     writer.write(commands.PING)
     assert await reader.read(65536) == commands.PONG
     await server.close()

@@ -20,7 +20,7 @@ from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.codec import codec
 from interpulse.wire.entries import without_broker_metadata
 from interpulse.wire.hashing import topics_hash
-from interpulse.wire.server import ServerProtocol
+from interpulse.wire.protocols import ServerProtocol
 
 _CLIENT_READY_S: Final = 1.0  # a real broker waits as long, by activeConsumerFailoverDelayTimeMillis
 

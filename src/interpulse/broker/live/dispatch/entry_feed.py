@@ -28,7 +28,7 @@ from interpulse.broker.live.shared_reads import SharedReads
 from interpulse.model.errors import PulsarError
 from interpulse.model.ids import Position
 from interpulse.storage.api import CompactedLedger, Log, LogEntry, NotReadableNow
-from interpulse.wire.ack_sets import words_of
+from interpulse.wire.ids import words_of
 
 log = logging.getLogger(__name__)
 

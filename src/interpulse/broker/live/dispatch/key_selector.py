@@ -144,7 +144,7 @@ class KeySelector:
             self._release(slots)
 
     def acknowledged(self, position: Position, *, held: bool) -> bool:
-        """Drop an entry that one consumer ``held``, or that may be a replay. Return True if a replay may be sent."""
+        """Drop an entry that a consumer ``held``, or a possible replay. Return True if a replay may be sent now."""
         slot = self._slots.of(position)
         if not slot:
             self._unseen.discard(position)

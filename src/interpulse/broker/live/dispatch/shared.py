@@ -24,7 +24,7 @@ from interpulse.broker.live.dispatch.key_selector import KeySelector
 from interpulse.broker.live.entry_metadata import waiting_in
 from interpulse.model.ids import Position
 from interpulse.rules.limits import subscription_blocked
-from interpulse.wire.ack_sets import words_of
+from interpulse.wire.ids import words_of
 
 _new = tuple.__new__
 _position = itemgetter(0)

@@ -13,7 +13,7 @@ from interpulse.broker.live.topic.topic import Topic
 from interpulse.model.errors import Conflict, NotFound
 from interpulse.model.ids import EARLIEST, LATEST, MessageId, Position
 from interpulse.storage.api import LedgerRecord, LogEntry
-from interpulse.wire.ack_sets import words_of
+from interpulse.wire.ids import words_of
 
 log = logging.getLogger(__name__)
 

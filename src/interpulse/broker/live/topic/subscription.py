@@ -24,8 +24,8 @@ from interpulse.broker.live.topic.topic_clients import TopicLimits
 from interpulse.model.errors import MetadataError, NotAllowed, PreconditionFailed
 from interpulse.model.ids import MessageId, Position
 from interpulse.storage.cursors import CursorRecord
-from interpulse.wire.ack_sets import mask_of
 from interpulse.wire.cursor_promise import HELD_S
+from interpulse.wire.ids import mask_of
 
 
 class CursorPromises:

@@ -249,8 +249,9 @@ async def test_connection_when_lost_while_a_producer_opens_then_it_is_closed(cli
     assert topic.producers[0].closed
 
 
-THROTTLED_METADATA = pb.MessageMetadata(producer_name="p", sequence_id=1, publish_time=1)
-THROTTLED_ENTRY = build_entry(THROTTLED_METADATA.SerializeToString(), b"x")
+THROTTLED_ENTRY = build_entry(
+    pb.MessageMetadata(producer_name="p", sequence_id=1, publish_time=1).SerializeToString(), b"x"
+)
 LONG_MS = 3_600_000
 
 

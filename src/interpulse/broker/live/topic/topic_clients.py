@@ -19,6 +19,9 @@ from interpulse.model.names import TopicName
 from interpulse.model.policies.policy_records import SubscribeRate
 from interpulse.rules.limits import check_consumers_of_subscription, check_consumers_of_topic, check_subscription_type
 
+_REMEMBERED_MAX = 10_000
+"""Limit for remembered consumers; above it, idle ones are forgotten, else the first half."""
+
 
 class ConsumedSubscription(Protocol):
     """The interface of a subscription for disconnecting consumers."""
@@ -84,12 +87,11 @@ class TopicClients:
             subscription.close_consumers()
 
 
-_REMEMBERED_MAX = 10_000
-"""Limit for remembered consumers; above it, idle ones are forgotten, else the first half."""
-
-
 class SubscribeLimits:
-    """The limit of subscriptions per consumer."""
+    """The rate at which one consumer may subscribe.
+
+    A consumer is identified by its host, name and id, so that only one that subscribes again and again is refused.
+    """
 
     def __init__(self, rate: SubscribeRate) -> None:
         self.rate = rate

@@ -15,11 +15,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NoReturn
 
-from interpulse.model.changes import AppendSchema
+from interpulse.model.changes import AppendSchema, Decision
 from interpulse.model.errors import IncompatibleSchema, InvalidSchemaDefinition
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo, SchemaType
-from interpulse.rules.decision import Decision
 from interpulse.rules.schema_compatibility.avro_types import avro_identity
 from interpulse.rules.schema_compatibility.definitions import AVRO_DEFINED, check_definition
 from interpulse.rules.schema_compatibility.strategies import ALWAYS_COMPATIBLE, TRANSITIVE, find_conflict

@@ -18,9 +18,8 @@ from interpulse.broker.config.broker_config import BrokerConfig, dynamic_keys
 from interpulse.broker.config.pulsar_dynamic_keys import READ_AT_START, reason_without_effect
 from interpulse.broker.config.pulsar_keys import PULSAR_KEYS
 from interpulse.broker.metadata.committer import Committer, Records
-from interpulse.model.changes import SetDynamicConfiguration
+from interpulse.model.changes import Decision, SetDynamicConfiguration
 from interpulse.model.errors import MetadataError, PreconditionFailed
-from interpulse.rules.decision import Decision
 from interpulse.serving.settings import ConfigError, nearest
 from interpulse.storage.api import MetadataStore
 

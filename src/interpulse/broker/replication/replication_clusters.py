@@ -13,7 +13,7 @@ from interpulse.model.adjustments import AdjustmentPlan
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import OperationNotAllowed
 from interpulse.model.names import NamespaceName, TopicName
-from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.policy_documents import NamespacePolicies
 from interpulse.replication.adjust import Enabling
 from interpulse.rules.replication import (
     check_allowed_clusters,

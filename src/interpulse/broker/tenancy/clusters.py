@@ -11,12 +11,11 @@ from typing import Final
 from interpulse.broker import metadata_paths as keys
 from interpulse.broker.metadata.committer import Committer, Records
 from interpulse.broker.metadata.layout import ALONE, Layout
-from interpulse.model.changes import Change, ClaimMetadata, SetCluster
+from interpulse.model.changes import Change, ClaimMetadata, Decision, SetCluster
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import ClusterNotFound
 from interpulse.model.names import check_entity_name, decode_local_name
-from interpulse.model.policies.namespace_policies import NamespacePolicies
-from interpulse.model.policies.topic_policies import TopicPolicyRecord
+from interpulse.model.policies.policy_documents import NamespacePolicies, TopicPolicyRecord
 from interpulse.rules.clusters import (
     ClusterView,
     decide_create_cluster,
@@ -24,7 +23,6 @@ from interpulse.rules.clusters import (
     decide_set_peers,
     decide_update_cluster,
 )
-from interpulse.rules.decision import Decision
 from interpulse.storage.api import MetadataStore, scan_pages
 
 _HALF_PAIRS: Final = re.compile("[\ud800-\udfff]")  # valid in JSON, invalid in a key

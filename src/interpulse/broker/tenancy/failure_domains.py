@@ -11,11 +11,11 @@ from interpulse.broker import metadata_paths as keys
 from interpulse.broker.metadata.committer import Committer, Records
 from interpulse.broker.metadata.layout import ALONE, Layout
 from interpulse.broker.tenancy.clusters import Clusters
+from interpulse.model.changes import Decision
 from interpulse.model.clusters import FailureDomain
 from interpulse.model.errors import ClusterNotFound, InvalidRequest, NotFound, PreconditionFailed
 from interpulse.model.names import decode_local_name
 from interpulse.rules.clusters import DomainsView, decide_delete_failure_domain, decide_set_failure_domain
-from interpulse.rules.decision import Decision
 from interpulse.storage.api import MetadataStore
 
 

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from interpulse.broker import metadata_paths as keys
 from interpulse.broker.metadata.committer import Committer, Records
 from interpulse.broker.tenancy.clusters import Clusters
+from interpulse.model.changes import Decision
 from interpulse.model.errors import ClusterNotFound, MetadataError, NotFound, PreconditionFailed
 from interpulse.model.isolation import IsolationPolicy, load_policies
-from interpulse.rules.decision import Decision
 from interpulse.rules.isolation import IsolationView, decide_delete_isolation_policy, decide_set_isolation_policy
 from interpulse.storage.api import MetadataStore, Versioned
 

@@ -19,8 +19,8 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from interpulse.broker.topics.topic_reading import LifecycleSettings, Reading
+from interpulse.model.changes import Decision
 from interpulse.model.names import TopicName
-from interpulse.rules.decision import Decision
 from interpulse.storage.api import MetadataStore
 
 A = TypeVar("A")

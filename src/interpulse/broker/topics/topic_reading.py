@@ -14,7 +14,7 @@ from interpulse.broker.topics.partition_records import StoredPartition, stored_p
 from interpulse.broker.topics.topic_counts import TopicCount, TopicCounts
 from interpulse.model.errors import MetadataError
 from interpulse.model.names import TopicName
-from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.policy_documents import NamespacePolicies
 from interpulse.model.policies.policy_records import NON_PARTITIONED, AutoTopicCreation
 from interpulse.model.topics import PartitionedTopicMetadata
 from interpulse.rules.effective_policies import effective_auto_creation, effective_topics_max

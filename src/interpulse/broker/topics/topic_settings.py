@@ -8,7 +8,7 @@ from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.live.requests import SubType
 from interpulse.broker.live.settings import TopicSettings
 from interpulse.model.names import CHANGE_EVENTS, TopicName
-from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.policy_documents import NamespacePolicies, TopicPolicies
 from interpulse.model.policies.policy_records import (
     DESTINATION_STORAGE,
     MESSAGE_AGE,
@@ -18,7 +18,6 @@ from interpulse.model.policies.policy_records import (
     PublishRate,
     SubscribeRate,
 )
-from interpulse.model.policies.topic_policies import TopicPolicies
 from interpulse.rules.effective_policies import effective_policies, namespace_level
 from interpulse.rules.replication import is_copied_by_default, remote_clusters
 

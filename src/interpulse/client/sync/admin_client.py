@@ -31,7 +31,7 @@ from interpulse.model.errors import PulsarError
 from interpulse.model.ids import MessageId
 from interpulse.model.isolation import BrokerIsolation, IsolationPolicy
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, NamespaceName, TopicName
-from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.policy_documents import NamespacePolicies, TopicPolicies
 from interpulse.model.policies.policy_records import (
     AutoTopicCreation,
     BacklogQuota,
@@ -40,7 +40,6 @@ from interpulse.model.policies.policy_records import (
     QuotaType,
     RetentionPolicies,
 )
-from interpulse.model.policies.topic_policies import TopicPolicies
 from interpulse.model.schemas import SchemaInfo
 from interpulse.model.topics import PartitionedTopicMetadata
 

@@ -11,8 +11,7 @@ from interpulse.broker import metadata_paths as keys
 from interpulse.broker.topics.schemas import Schemas, SchemaSettings
 from interpulse.model.errors import IncompatibleSchema, NamespaceNotFound, SchemaNotFound
 from interpulse.model.names import NamespaceName, TopicName
-from interpulse.model.policies.namespace_policies import NamespacePolicies
-from interpulse.model.policies.topic_policies import TopicPolicies, TopicPolicyRecord
+from interpulse.model.policies.policy_documents import NamespacePolicies, TopicPolicies, TopicPolicyRecord
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.model.topics import Requester
 from interpulse.storage.api import Put

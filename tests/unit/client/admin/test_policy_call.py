@@ -9,6 +9,7 @@ import pytest
 
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.model.policies.catalogue import NAMESPACE_CALLS, TOPIC_CALLS
+from interpulse.model.policies.policy_documents import TopicPolicies
 from interpulse.model.policies.policy_records import (
     AutoTopicCreation,
     BacklogQuota,
@@ -20,7 +21,6 @@ from interpulse.model.policies.policy_records import (
     RetentionPolicies,
     SubscribeRate,
 )
-from interpulse.model.policies.topic_policies import TopicPolicies
 from tests.support.stub_web import StubWeb
 
 NAMESPACE, TOPIC = "/admin/v2/namespaces/t/ns", "/admin/v2/persistent/t/ns/a"

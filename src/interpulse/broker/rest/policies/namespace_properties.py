@@ -7,7 +7,7 @@ from typing import Final
 
 from interpulse.broker.rest.http.call import DONE, NAMESPACE_PATH, UNSET, Answer, Call, Route, answer_json, answer_text
 from interpulse.broker.rest.http.required_permissions import on_policy
-from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.policy_documents import NamespacePolicies
 
 
 async def get_all(call: Call) -> Answer:

@@ -23,11 +23,11 @@ from interpulse.broker.ownership.own_access import OwnCredentialsRefused, as_thi
 from interpulse.broker.topics.change_events.event_codec import encode_policies, event_key
 from interpulse.broker.topics.change_events.event_reading import Levels, read_levels
 from interpulse.broker.topics.change_events.event_schema import EVENT_SCHEMA
+from interpulse.model.changes import Decision
 from interpulse.model.errors import NamespaceNotFound, PulsarError, ServiceNotReady
 from interpulse.model.ids import EARLIEST, MessageId, Position
 from interpulse.model.names import CHANGE_EVENTS, NON_PERSISTENT, PERSISTENT, NamespaceName, TopicName
-from interpulse.model.policies.topic_policies import TopicPolicies, TopicPolicyRecord
-from interpulse.rules.decision import Decision
+from interpulse.model.policies.policy_documents import TopicPolicies, TopicPolicyRecord
 from interpulse.rules.policy_changes import decide_reported_policies
 from interpulse.storage.api import MetadataStore
 

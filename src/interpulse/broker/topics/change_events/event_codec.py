@@ -16,7 +16,7 @@ from typing import Any, Final
 from interpulse.broker.topics.change_events.event_schema import EVENT_SCHEMA, POLICY_FIELDS
 from interpulse.model.errors import MetadataError, NotAllowed
 from interpulse.model.names import TopicName
-from interpulse.model.policies.topic_policies import TopicPolicies
+from interpulse.model.policies.policy_documents import TopicPolicies
 
 _EVERYWHERE: Final = "__G__"
 _NEVER_NULL: Final[Mapping[str, Any]] = {

@@ -10,7 +10,7 @@ from interpulse.broker.topics.change_events.event_schema import EVENT_SCHEMA
 from interpulse.model.errors import InvalidTopicName, MetadataError, OperationTimeout
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.model.names import TopicName
-from interpulse.model.policies.topic_policies import TopicPolicies
+from interpulse.model.policies.policy_documents import TopicPolicies
 
 if TYPE_CHECKING:
     from interpulse.client.client import Client

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from interpulse.model.policies.topic_policies import TopicPolicies, TopicPolicyRecord
+from interpulse.model.policies.policy_documents import TopicPolicies, TopicPolicyRecord
 from interpulse.rules.effective_policies import effective_policies, topic_level
 
 TOPIC: Final = "topic"

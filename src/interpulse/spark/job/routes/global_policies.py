@@ -19,8 +19,8 @@ from interpulse.client.admin.topic_policies import TopicPoliciesAdmin
 from interpulse.model.errors import NotSupported, PulsarError
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.policies.catalogue import TOPIC_CALLS
+from interpulse.model.policies.policy_documents import TopicPolicies
 from interpulse.model.policies.policy_records import QuotaType
-from interpulse.model.policies.topic_policies import TopicPolicies
 from interpulse.spark.state_files import write_atomically
 
 log = logging.getLogger(__name__)

@@ -6,7 +6,7 @@ import pytest
 
 from interpulse.model.errors import NotSupported, PreconditionFailed
 from interpulse.model.names import NamespaceName, TopicName
-from interpulse.model.policies.topic_policies import TopicPolicies
+from interpulse.model.policies.policy_documents import TopicPolicies
 from interpulse.spark.job.routes import global_policies
 from interpulse.spark.job.routes.global_policies import GlobalPolicies
 from tests.support.fake_clock import FakeClock

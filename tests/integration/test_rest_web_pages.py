@@ -17,7 +17,7 @@ from interpulse.broker.rest.http.call import Route
 from interpulse.broker.rest.server import ROUTES
 from interpulse.model.operations import Access
 from interpulse.testing import InProcessBroker
-from interpulse.wire import commands
+from tests.support import commands
 from tests.support.raw_client import RawClient, entry
 from tests.support.rest_broker import RestBroker, rest_broker
 

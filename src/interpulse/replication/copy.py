@@ -18,7 +18,7 @@ from typing import Any, Final
 from interpulse.model.ids import Position
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.codec import codec
-from interpulse.wire.commands.encoding import varint
+from interpulse.wire.commands import varint
 from interpulse.wire.stamps import StampEncoder, schema_version_field, text_field
 
 SOURCE_POSITION = "__MSG_PROP_REPL_SOURCE_POSITION"
@@ -63,10 +63,7 @@ def _comes_from(cluster: str, metadata: pb.MessageMetadata, here: str) -> bool:
 
 
 def is_copied_by_lane(metadata: pb.MessageMetadata, source_cluster: str, target_cluster: str) -> bool:
-    """Return True if a lane from ``source_cluster`` wrote this entry of ``target_cluster``.
-
-    The cluster of its first publication does not matter.
-    """
+    """Return True if a lane from ``source_cluster`` wrote this entry of ``target_cluster``, wherever it is from."""
     return f".{source_cluster}-->{target_cluster}." in f"{metadata.producer_name}."
 
 

@@ -20,7 +20,7 @@ from interpulse.model.changes import (
     TopicAdminChange,
 )
 from interpulse.model.names import NamespaceName, TopicName
-from interpulse.model.policies.retention_policies import NON_PARTITIONED, PARTITIONED, AutoTopicCreation
+from interpulse.model.policies.policy_records import NON_PARTITIONED, PARTITIONED, AutoTopicCreation
 from interpulse.model.topics import Existence, TopicKind
 from interpulse.replication.change_forms import (
     advice_of,

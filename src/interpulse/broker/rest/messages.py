@@ -13,8 +13,8 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from interpulse.broker.live.log_search import nth_position
 from interpulse.broker.live.registry import backlog_operations
-from interpulse.broker.live.timeline import nth_position
 from interpulse.broker.rest.http.at_owner import at_owner, open_single
 from interpulse.broker.rest.http.call import Answer, Call, Route, answer_json, not_negative
 from interpulse.clock import iso_time

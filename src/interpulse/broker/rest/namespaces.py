@@ -25,8 +25,8 @@ from interpulse.model.operations import Namespaces
 from interpulse.model.permissions import NO_PERMISSIONS, SUBSCRIPTION_AUTH_NONE
 from interpulse.replication.adjust import plan_document
 from interpulse.rules.bundles import RANGE_EQUALLY_DIVIDE
-from interpulse.rules.new_namespace import check_new_policies
 from interpulse.rules.placement import sent_to
+from interpulse.rules.policy_checks import check_new_policies
 
 _ALWAYS_SHOWN: Final = {
     "auth_policies": NO_PERMISSIONS.to_json(),

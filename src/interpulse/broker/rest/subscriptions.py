@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Final
 
 from interpulse.broker.live.registry import backlog_operations
-from interpulse.broker.live.registry.expiry import expire_everywhere, expire_older, expire_upto
+from interpulse.broker.live.registry.backlog_operations import expire_everywhere, expire_older, expire_upto
 from interpulse.broker.live.topic.topic import Topic
 from interpulse.broker.rest.http.at_owner import (
     answers_of_partitions,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 from urllib.parse import unquote_plus
 
-from interpulse.broker.live.registry import backlog_operations, upkeep
+from interpulse.broker.live.registry import backlog_operations
 from interpulse.broker.rest.http.at_owner import (
     answers_of_partitions,
     at_owner,
@@ -162,7 +162,7 @@ async def trim(call: Call) -> Answer:
     if not call.topic.is_persistent:
         raise OperationNotAllowed(f"{call.topic} is not persistent: it keeps no messages")
     async for topic in open_each(call):
-        await upkeep.trim(await open_persistent(call, topic.name))
+        await backlog_operations.trim(await open_persistent(call, topic.name))
     return UNSET
 
 

@@ -14,7 +14,7 @@ from interpulse.cli.support.params import NAMESPACE
 from interpulse.cli.support.running import CommandFailed
 from interpulse.model.names import NamespaceName
 from interpulse.model.policies.catalogue import OF_NAMESPACES
-from interpulse.model.policies.retention_policies import NON_PARTITIONED, PARTITIONED, AutoTopicCreation
+from interpulse.model.policies.policy_records import NON_PARTITIONED, PARTITIONED, AutoTopicCreation
 from interpulse.rules.inventory import as_override, broker_auto_creation
 from interpulse.rules.policy_checks import check_schema_switch
 from interpulse.terminal.output import print_json, print_text

@@ -16,7 +16,7 @@ from interpulse.client.transport.http_session import HttpSession
 from interpulse.model.errors import NotSupported
 from interpulse.model.operations import Brokers, Operation
 from interpulse.model.policies.catalogue import TOPIC_CLUSTERS, PolicyAtLevel
-from interpulse.model.policies.messaging_policies import BacklogQuota
+from interpulse.model.policies.policy_records import BacklogQuota
 
 T = TypeVar("T")
 Query = Mapping[str, object]

@@ -7,7 +7,7 @@ from typing import Any
 
 from interpulse.client.admin.calls import ask
 from interpulse.client.json_readers import record, string
-from interpulse.client.lookup.http_batch_lookup import lookup_over_http
+from interpulse.client.lookup.http_lookup import lookup_over_http
 from interpulse.client.transport.http_session import HttpSession
 from interpulse.model.errors import PulsarError
 from interpulse.model.names import TopicName

@@ -29,7 +29,7 @@ from interpulse.model.ids import LATEST, MessageId
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, NamespaceName, TopicName
 from interpulse.model.operations import Messages as MessageOperations
 from interpulse.model.operations import Operation, Replication, Subscriptions, Topics
-from interpulse.model.policies.retention_policies import InactiveTopicPolicies
+from interpulse.model.policies.policy_records import InactiveTopicPolicies
 from interpulse.model.topics import PartitionedTopicMetadata
 
 Names = list[str]

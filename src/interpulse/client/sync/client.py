@@ -20,8 +20,7 @@ from interpulse.client.consuming.consumer import Consumer as AsyncConsumer
 from interpulse.client.consuming.partition_consumers import SeekTarget
 from interpulse.client.consuming.reader import Reader as AsyncReader
 from interpulse.client.consuming.table_view import TableView as AsyncTableView
-from interpulse.client.lookup.lookup import TopicMode
-from interpulse.client.lookup.topic_schemas import VersionedSchema
+from interpulse.client.lookup.lookup import TopicMode, VersionedSchema
 from interpulse.client.messages import Message, OutgoingMessage
 from interpulse.client.portal import Portal
 from interpulse.client.producing.producer import Producer as AsyncProducer

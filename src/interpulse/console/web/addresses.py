@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from typing import Final
 from urllib.parse import parse_qsl, quote, unquote_to_bytes, urlencode
 
+from interpulse.console.host import ROOT
 from interpulse.model.errors import InvalidRequest
 from interpulse.model.names import NamespaceName, TopicName
 
-ROOT: Final = "/console"
-_ACTIONS: Final = f"{ROOT}/actions"
 _FIELDS_MAX: Final = 50
 
 
@@ -21,12 +20,12 @@ def page_url(page: str, /, **query: object) -> str:
 
 def action_url(action: str, /, **fields: object) -> str:
     """Return the address where an action is confirmed."""
-    return f"{_ACTIONS}/{action}{_query(fields)}"
+    return f"{ROOT}/actions/{action}{_query(fields)}"
 
 
 def _query(values: Mapping[str, object]) -> str:
-    given = {name: str(value) for name, value in values.items() if value is not None}
-    return f"?{urlencode(given, quote_via=quote, safe='/:')}" if given else ""
+    present = {name: str(value) for name, value in values.items() if value is not None}
+    return f"?{urlencode(present, quote_via=quote, safe='/:')}" if present else ""
 
 
 def admin_path(*parts: str, **query: str | int | bool) -> str:

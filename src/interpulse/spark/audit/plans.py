@@ -1,15 +1,11 @@
-"""The plan of an audit, and its application: each item is read again before its change is made.
-
-An item is skipped if its state is no longer that of the plan. Results are a file beside the plan, one JSON object per
-line; items that are done there are not done again. Nothing shrinks, and only policies that the source lacks are
-deleted.
-"""
+"""The differences of a run, read without Spark: for a plan, for people, and as tables of other formats."""
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import json
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,10 +14,59 @@ from interpulse.model.errors import PulsarError
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.replication.cluster_reading import ClusterReading, ReadingRules
 from interpulse.rules.comparison import namespace_differences, topic_differences
-from interpulse.spark.audit.comparing import difference_row
-from interpulse.spark.audit.findings import read_findings
+from interpulse.spark.arrow_frames import arrow_schema
+from interpulse.spark.audit.comparing import DIFFERENCE_COLUMNS, difference_row
 from interpulse.spark.job.pipeline_config import PipelineConfig
 from interpulse.spark.state_files import write_atomically
+
+_IN_JSON: Final = ("source_value", "target_value", "request")
+Row = dict[str, Any]
+
+
+class RunError(Exception):
+    """A run without results; the message has the reason and the remedy."""
+
+
+def read_findings(directory: Path, *, namespaces: Collection[str] = (), kinds: Collection[str] = ()) -> Iterator[Row]:
+    """Yield the rows of ``differences`` below a run's directory, without order.
+
+    ``namespaces`` and ``kinds`` limit them, if given. Raises RunError if the run has not compared yet.
+    """
+    from pyarrow import compute as c
+    from pyarrow import dataset
+
+    path = directory / "differences"
+    if not (path / "_SUCCESS").exists():
+        raise RunError(f"{path} does not exist: run audit compare first")
+    wanted = c.scalar(True)
+    for name, values in (("namespace", namespaces), ("kind", kinds)):
+        if values:
+            wanted &= c.field(name).isin(list(values))
+    found = dataset.dataset(path, schema=arrow_schema(DIFFERENCE_COLUMNS), format="parquet")
+    for batch in found.to_batches(filter=wanted):
+        yield from batch.to_pylist()
+
+
+def with_values(row: Mapping[str, Any]) -> Row:
+    """Return the row with its values as JSON, where the table has their text."""
+    read = {key: None if row[key] is None else json.loads(row[key]) for key in _IN_JSON}
+    return {**row, **read}
+
+
+FORMATS: Final = (".csv", ".jsonl")
+"""The endings of files that `write_findings` writes."""
+
+
+def write_findings(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Write a table, row by row, in the format of the file's ending, one of FORMATS."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        if path.suffix == ".jsonl":
+            file.writelines(f"{json.dumps(with_values(row), ensure_ascii=False)}\n" for row in rows)
+            return
+        writer = csv.DictWriter(file, arrow_schema(DIFFERENCE_COLUMNS).names)
+        writer.writeheader()
+        writer.writerows(rows)
+
 
 VERSION: Final = 1
 _ORDER: Final = {str(kind): number for number, kind in enumerate(DifferenceKind)}
@@ -105,15 +150,14 @@ async def apply_plan(
         ClusterReading(config.source.admin(), rules) as source,
         ClusterReading(config.target.admin(), rules) as target,
     ):
-        with results.open("a", encoding="utf-8") as file:
-            for item in plan["items"]:
-                if item["hash"] in done:
-                    yield item, "DONE", "by an earlier run"
-                    continue
-                status, reason = await _apply(item, source, target, config)
+        for item in plan["items"]:
+            if item["hash"] in done:
+                yield item, "DONE", "by an earlier run"
+                continue
+            status, reason = await _apply(item, source, target, config.target.cluster)
+            with results.open("a", encoding="utf-8") as file:
                 file.write(json.dumps({"hash": item["hash"], "status": status, "reason": reason}) + "\n")
-                file.flush()
-                yield item, status, reason
+            yield item, status, reason
 
 
 def _done(results: Path) -> set[str]:
@@ -123,12 +167,10 @@ def _done(results: Path) -> set[str]:
     return {line["hash"] for line in lines if line["status"] == "DONE"}
 
 
-async def _apply(item: Item, source: ClusterReading, target: ClusterReading, config: PipelineConfig) -> tuple[str, str]:
-    assert config.target is not None
-    cluster, here = config.target.cluster, item["source_name"]
+async def _apply(item: Item, source: ClusterReading, target: ClusterReading, cluster: str) -> tuple[str, str]:
     try:
         for difference in await _differences(item, source, target, cluster):
-            now = difference_row(difference, cluster, here)
+            now = difference_row(difference, cluster, item["source_name"])
             if any(now[key] != item[key] for key in _SAME):
                 continue
             if any(now[key] != item[key] for key in ("source_value", "target_value", "request")):

@@ -21,7 +21,7 @@ from interpulse.model.names import TopicName
 from interpulse.spark.job.pipeline_config import PipelineConfig
 from interpulse.spark.job.routes.route import Emit, Route
 from interpulse.spark.job.routes.route_topics import RouteTopics
-from interpulse.spark.writing.target.broker_target import last_position
+from interpulse.spark.writing.broker_target import last_position
 
 log = logging.getLogger(__name__)
 
@@ -85,7 +85,7 @@ class HeartbeatArrivals:
         run, _, sent_ns = payload.decode(errors="replace").partition(" ")
         if run == _RUN:
             delay = (now_ns - int(sent_ns)) // 1_000_000
-            self._emit({"event": "heartbeat", "cluster": self._route.remote, "delayMs": delay})
+            self._emit("heartbeat", delayMs=delay)
 
     async def close(self) -> None:
         listening, self._listening = self._listening, None

@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from interpulse.model.names import TopicName
 from interpulse.replication.copy import MARK_PREFIXES, is_copied_by_lane, skip_reason, source_positions
 from interpulse.spark.arrow_frames import arrow_schema
 from interpulse.spark.lanes import pack_sequence
+from interpulse.spark.verify.judging import Problem
 from interpulse.wire import pulsar_api_pb2 as pb
 
 if TYPE_CHECKING:
@@ -78,20 +80,9 @@ def _as_batches(digests: Iterator[Digest]) -> Iterator[pa.RecordBatch]:
     import pyarrow as pa
 
     schema = arrow_schema(DIGEST_COLUMNS)
-    rows: list[Digest] = []
-    for digest in digests:
-        rows.append(digest)
-        if len(rows) >= _ROWS_MAX:
-            yield pa.RecordBatch.from_arrays(_columns(rows, schema), schema=schema)
-            rows = []
-    if rows:
-        yield pa.RecordBatch.from_arrays(_columns(rows, schema), schema=schema)
-
-
-def _columns(rows: list[Digest], schema: pa.Schema) -> list[pa.Array]:
-    import pyarrow as pa
-
-    return [pa.array(values, item.type) for values, item in zip(zip(*rows, strict=True), schema, strict=True)]
+    while rows := list(islice(digests, _ROWS_MAX)):
+        columns = zip(zip(*rows, strict=True), schema, strict=True)
+        yield pa.RecordBatch.from_arrays([pa.array(values, item.type) for values, item in columns], schema=schema)
 
 
 @dataclass(frozen=True)
@@ -153,19 +144,18 @@ class PositionDigests:
 
 def _attributes(metadata: pb.MessageMetadata) -> bytes:
     """Return the properties that a copy shares with its original, besides the payload."""
-    kept = pb.MessageMetadata(producer_name="", sequence_id=0, publish_time=0)
-    kept.event_time = metadata.event_time
-    kept.num_messages_in_batch = metadata.num_messages_in_batch
-    kept.compression = metadata.compression
-    kept.partition_key = metadata.partition_key
-    kept.partition_key_b64_encoded = metadata.partition_key_b64_encoded
-    kept.ordering_key = metadata.ordering_key
-    kept.null_value = metadata.null_value
-    kept.null_partition_key = metadata.null_partition_key
-    kept.deliver_at_time = metadata.deliver_at_time
-    own = ((item.key, item.value) for item in metadata.properties if not item.key.startswith(MARK_PREFIXES))
-    kept.properties.extend(pb.KeyValue(key=key, value=value) for key, value in own)
-    return kept.SerializeToString(deterministic=True)
+    shared = pb.MessageMetadata(producer_name="", sequence_id=0, publish_time=0)
+    for name in _SHARED_FIELDS:
+        setattr(shared, name, getattr(metadata, name))
+    if metadata.properties:
+        shared.properties.extend(item for item in metadata.properties if not item.key.startswith(MARK_PREFIXES))
+    return shared.SerializeToString(deterministic=True)
+
+
+_SHARED_FIELDS: Final = (
+    *("event_time", "num_messages_in_batch", "compression", "partition_key", "partition_key_b64_encoded"),
+    *("ordering_key", "null_value", "null_partition_key", "deliver_at_time"),
+)
 
 
 @dataclass(frozen=True)
@@ -192,3 +182,51 @@ class ContentDigests:
             payload = _digest(b"tombstone") if row["value"] is None else _digest(b"payload", row["value"])
             key = _KEYLESS + payload if row["__key"] is None else _KEYED + row["__key"]
             yield Digest(self.names[name], key, payload, b"", None, place, partition, ledger, entry, batch)
+
+
+FINDING_COLUMNS: Final = (
+    "problem STRING, topic STRING, key STRING, source_place STRING, target_place STRING, detail STRING"
+)
+"""A finding is one problem. ``key`` is that of the message, where messages are matched by it."""
+
+
+@dataclass(frozen=True)
+class Findings:
+    """The findings of the problems from `judge`, batch by batch.
+
+    ``copied`` has the first and last source position of which a topic has a copy.
+    """
+
+    copied: Mapping[str, tuple[int, int]]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        schema = arrow_schema(FINDING_COLUMNS)
+        for batch in batches:
+            yield pa.RecordBatch.from_pylist([self._finding(**problem) for problem in batch.to_pylist()], schema)
+
+    def _finding(
+        self, problem: str, topic: str, key: bytes, source_place: str | None, target_place: str | None
+    ) -> dict[str, str | None]:
+        detail, position = None, position_of(key)
+        if problem == Problem.MISSING and position is not None:
+            detail = self._where_missing(topic, position)
+        elif is_unmarked(key):
+            detail = "the copy does not say which entry it is a copy of; --match content does without"
+        return {
+            "problem": problem,
+            "topic": topic,
+            "key": key_for_people(key),
+            "source_place": source_place,
+            "target_place": target_place,
+            "detail": detail,
+        }
+
+    def _where_missing(self, topic: str, position: int) -> str:
+        if topic not in self.copied:
+            return "the topic is empty"
+        first, last = self.copied[topic]
+        if position > last:
+            return "behind the last copy: perhaps still on its way"
+        return "before the first copy" if position < first else "between copies"

@@ -8,7 +8,7 @@ from pyspark.sql.types import IntegerType, LongType, StringType, StructField, St
 
 from interpulse.model.errors import IncompatibleSchema, InvalidRequest
 from interpulse.model.schemas import SchemaInfo, SchemaType, definition_from_text
-from interpulse.spark.schemas.column_schemas import schema_of_columns
+from interpulse.spark.schemas.payload_columns import schema_of_columns
 from interpulse.spark.schemas.payload_encoder import RowEncoder
 from interpulse.spark.writing import message_writer
 from interpulse.spark.writing.message_writer import MessageWriter
@@ -24,6 +24,7 @@ class Publisher:
     name, schema_version = "p", b"\x02"
 
     def __init__(self, schema):
+        self.sender = self
         self.schema = schema
         self.next_id = 7
         self.sent = []

@@ -13,7 +13,7 @@ from operator import add
 from typing import Final
 
 from interpulse.broker.live.dispatch.consumer import Consumer
-from interpulse.broker.live.measures import (
+from interpulse.broker.live.metrics import (
     CompactionMeasure,
     ConsumerMeasure,
     LimitMeasure,
@@ -21,12 +21,11 @@ from interpulse.broker.live.measures import (
     ReplicationMeasure,
 )
 from interpulse.broker.live.registry.topic_tasks import AnyTopic, topics_in_turns
-from interpulse.broker.replication.replication_survey import Survey
-from interpulse.model.policies.messaging_policies import DESTINATION_STORAGE, MESSAGE_AGE
+from interpulse.broker.replication.replication_status import Survey
+from interpulse.model.policies.policy_records import DESTINATION_STORAGE, MESSAGE_AGE
 from interpulse.model.topics import SubscriptionMeasure, TopicMeasure
 from interpulse.serving.exposition import Exposition, Kind, labelled
-from interpulse.storage.meters.histogram import Histogram
-from interpulse.storage.meters.write_meter import WrittenEntries
+from interpulse.storage.meters import Histogram, WrittenEntries
 
 Row = tuple[str, Kind, str]
 

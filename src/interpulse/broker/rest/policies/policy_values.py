@@ -14,8 +14,7 @@ from interpulse.model.operations import policy_operations
 from interpulse.model.policies import catalogue as kinds
 from interpulse.model.policies.catalogue import PolicyAtLevel
 from interpulse.model.policies.policy_kinds import Kind
-from interpulse.rules.checks_by_kind import Limits, check_value
-from interpulse.rules.policy_checks import check_quota_type
+from interpulse.rules.policy_checks import Limits, check_quota_type, check_value
 
 
 def policy_limits(call: Call) -> Limits:

@@ -10,17 +10,21 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import logging
 import random
+import secrets
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
 from interpulse.client.admin.admin_client import AdminClient
-from interpulse.client.lookup.topic_schemas import store_schema
+from interpulse.client.lookup.lookup import store_schema
+from interpulse.client.producing.entry_sender import EntrySender
 from interpulse.client.session import Session
 from interpulse.clock import now_ms
+from interpulse.in_turns import concurrently
 from interpulse.model.errors import AlreadyExists, PulsarError
 from interpulse.model.ids import EARLIEST, LATEST, MessageId
 from interpulse.model.names import TopicName
@@ -36,24 +40,21 @@ from interpulse.replication.provision import (
     partition_metadata,
 )
 from interpulse.spark.job.pipeline_config import ON_MISMATCH_EXPAND, ON_MISMATCH_FAIL
-from interpulse.spark.job.routes.dispatch_rates import DispatchRates
-from interpulse.spark.job.routes.global_policies import GlobalPolicies
 from interpulse.spark.job.routes.route import Emit, Route
-from interpulse.spark.job.routes.target_presence import TargetPresence
+from interpulse.spark.job.routes.route_policies import DispatchRates, GlobalPolicies
 from interpulse.spark.job.selection import partitions_of
 from interpulse.spark.job.start import Begin, first_message
 from interpulse.spark.lanes import LaneState
 from interpulse.spark.reading.throttle import Rate
 from interpulse.spark.state_files import write_atomically
-from interpulse.spark.writing.target.broker_target import lane_start
-from interpulse.spark.writing.target.target_topics import check_deduplicating, ensure_deduplication
-from interpulse.wire.commands.cursor_promise import REPLICATION_CURSORS
+from interpulse.spark.writing.broker_target import lane_start
+from interpulse.spark.writing.target_topics import check_deduplicating, ensure_deduplication
+from interpulse.wire.cursor_promise import REPLICATION_CURSORS
 
 _HELD_FIRST_S: Final = 0.1
 _HELD_MAX_S: Final = 60.0
 _VERIFY_EVERY_S: Final = 10.0
 _TAKEOVER_MS: Final = 5_000
-_PREPARED_AT_A_TIME: Final = 16
 
 
 class JobEnds(Exception):
@@ -130,15 +131,9 @@ class RouteTopics:
         await self._leave(gone)
         now = time.monotonic()
         due = [topic for topic, count in topics.items() if self._is_due(topic, count, now)]
-        slots = asyncio.Semaphore(_PREPARED_AT_A_TIME)
         problem = await self._name_problem() if due else None
         unmapped = self._unmapped(topics)
-
-        async def prepare(topic: TopicName) -> None:
-            async with slots:
-                await self._prepare(topic, topics[topic], problem or unmapped.get(topic))
-
-        await asyncio.gather(*(prepare(topic) for topic in due))
+        await concurrently(lambda topic: self._prepare(topic, topics[topic], problem or unmapped.get(topic)), due)
         if self._route.config.select.from_policies:
             await self._rates.refresh(topics)
         self._list_topics()
@@ -157,11 +152,8 @@ class RouteTopics:
         nameless = self._route.config.map.problems(gone)
         left = [name for topic, state in gone.items() if topic not in nameless for name in _names(topic, state)]
         if left:
-            wanted = self._presence_wanted()
+            wanted = set(self._target_names(self.ready_partitions()))
             await self._presence.leave([name for name in self._target_names(left) if name not in wanted])
-
-    def _presence_wanted(self) -> set[str]:
-        return set(self._target_names(self.ready_partitions()))
 
     def _unmapped(self, topics: Iterable[TopicName]) -> dict[TopicName, TopicHeld]:
         remedy = "change the rules of [map], or set merge = true there to write several topics to one, and start again"
@@ -202,23 +194,17 @@ class RouteTopics:
             if isinstance(error, PartitionsDiffer) and self._route.config.provision.on_mismatch == ON_MISMATCH_FAIL:
                 raise JobEnds(f"[provision] on_mismatch = fail: {error}") from error
             return
-        ready = replace(
-            before,
+        self.states[topic] = TopicState(
             state="REPLICATING",
-            reason=None,
-            remedy=None,
+            since_ms=before.since_ms if before.is_ready else now_ms(),
             partitions=count,
             counted=count,
             provisioned=provisioned or before.provisioned,
             retry_at=time.monotonic() + _VERIFY_EVERY_S,
-            pause=_HELD_FIRST_S,
         )
-        self.states[topic] = ready if before.is_ready else replace(ready, since_ms=now_ms())
         if provisioned is not None:
             self._policies.forget([topic])
-            self._emit(
-                {"event": "provisioned", "cluster": self._route.remote, "topic": str(topic), "what": provisioned}
-            )
+            self._emit("provisioned", topic=str(topic), what=provisioned)
 
     async def _provision(self, topic: TopicName, before: TopicState) -> tuple[int, str | None]:
         rules, there = self._route.config.provision, self._route.target_name(topic)
@@ -290,7 +276,7 @@ class RouteTopics:
         if not await self._open_cursor(name, first):
             await self._source.topics.reset_cursor_to_message(name, self._route.cursor, first or MessageId(*LATEST))
         at = "latest" if first is None else "earliest" if first.position == EARLIEST else str(first.position)
-        self._emit({"event": "begins", "cluster": self._route.remote, "topic": name, "at": at})
+        self._emit("begins", topic=name, at=at)
 
     async def _register_schema(self, topic: TopicName, schema: SchemaInfo) -> None:
         """Register a schema as the lane's producer, since the target decides what replicators may register.
@@ -330,8 +316,7 @@ class RouteTopics:
             pause=min(before.pause * 2, _HELD_MAX_S),
         )
         if before.reason != problem.reason:
-            details = {"topic": str(topic), "reason": str(error), "remedy": problem.remedy}
-            self._emit({"event": problem.state.lower(), "cluster": self._route.remote, **details})
+            self._emit(problem.state.lower(), topic=str(topic), reason=str(error), remedy=problem.remedy)
 
     async def _anchor(self, names: list[str]) -> None:
         """Record the positions of lanes before their first range, so that a retry of it can be read back."""
@@ -394,3 +379,47 @@ class RouteTopics:
 
 def _names(topic: TopicName, state: TopicState) -> list[str]:
     return partitions_of(topic, state.partitions)
+
+
+log = logging.getLogger(__name__)
+
+_OPEN_MS: Final = 5_000
+
+
+class TargetPresence:
+    """Idle producers on the target; see the module. They reconnect by themselves. Call `close` at the end."""
+
+    def __init__(self, lane_name: str) -> None:
+        self._name = f"{lane_name}.{secrets.token_hex(4)}"  # does not wait until the one of an earlier run is gone
+        self._senders: dict[str, EntrySender] = {}
+
+    async def keep(self, session: Session, names: Collection[str]) -> None:
+        """Stay connected to these topic-partitions. A refused one is retried with the next call.
+
+        The lane of a topic-partition finds out whether it can be written.
+        """
+        closed = (name for name in names if name not in self._senders or self._senders[name].failure is not None)
+        await concurrently(partial(self._open, session), closed)
+
+    async def _open(self, session: Session, name: str) -> None:
+        topic = TopicName.parse(name)
+        sender = EntrySender(
+            session, topic, self._name, schema_of_topic=True, takeover_timeout_ms=_OPEN_MS, encrypted=True
+        )
+        try:
+            await sender.open()
+        except PulsarError as refusal:
+            log.info("target topic is not kept connected topic=%s reason=%s", name, refusal)
+            return
+        self._senders[name] = sender
+
+    async def leave(self, names: Collection[str]) -> None:
+        """Disconnect from these topic-partitions. A failure is logged and does not affect the others."""
+        going = [self._senders.pop(name) for name in names if name in self._senders]
+        ends = await asyncio.gather(*(sender.close() for sender in going), return_exceptions=True)
+        for sender, end in zip(going, ends, strict=True):
+            if end is not None:
+                log.warning("target topic not left properly topic=%s", sender.topic, exc_info=end)
+
+    async def close(self) -> None:
+        await self.leave(list(self._senders))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from interpulse.broker.live.dispatch.dispatch_limits import NOT_THROTTLED
-from interpulse.broker.live.measures import LimitMeasure
+from interpulse.broker.live.metrics import LimitMeasure
 from interpulse.broker.rest.metrics.metrics_topics import WriteFamilies, write_limits
 from interpulse.serving.exposition import Exposition
-from interpulse.storage.meters.write_meter import WrittenEntries
+from interpulse.storage.meters import WrittenEntries
 
 
 def test_buckets_do_not_add_up_and_the_last_one_has_both_names() -> None:

@@ -45,7 +45,10 @@ TopicMode = Literal["PERSISTENT", "NON_PERSISTENT", "ALL"]
 
 
 class NamespacesAdmin:
-    """Namespaces, named as ``tenant/namespace``."""
+    """Namespaces, named as ``tenant/namespace``.
+
+    With ``previewed`` a method changes nothing and returns the changes that it would make.
+    """
 
     def __init__(self, http: HttpSession) -> None:
         self._http = http
@@ -71,8 +74,7 @@ class NamespacesAdmin:
     ) -> Changes | None:
         """Create a namespace, by default on the local cluster. Raise AlreadyExists.
 
-        With ``previewed`` nothing is changed and the changes are returned. Interpulse refuses ``policies`` that it
-        would also refuse one by one; Apache Pulsar hardly checks them.
+        Interpulse refuses ``policies`` that it would also refuse one by one; Apache Pulsar hardly checks them.
         """
         body: dict[str, Any] = policies.to_json() if policies else {}
         if clusters is not None:
@@ -84,10 +86,7 @@ class NamespacesAdmin:
     async def delete(
         self, namespace: NamespaceName | str, *, force: bool = False, previewed: bool = False
     ) -> Changes | None:
-        """Delete a namespace. Raise Conflict if it has topics, unless it is forced.
-
-        With ``previewed`` nothing is changed and the changes are returned.
-        """
+        """Delete a namespace. Raise Conflict if it has topics, unless it is forced."""
         query = {"force": force}
         return await make_change(self._http, Namespaces.DELETE, namespace, query=query, previewed=previewed)
 

@@ -19,8 +19,6 @@ Listen = Callable[[socket.socket, ServerTls | None], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class _TakenAddress:
-    """One bound address."""
-
     address: ServiceAddress
     bound: socket.socket
     tls: ServerTls | None

@@ -33,8 +33,6 @@ def later(seconds: float, call: Callable[[], None]) -> Timer:
 
 @dataclass(slots=True)
 class _Unlogged:
-    """Events of an address since its last line."""
-
     timer: Timer
     count: int = 0
     newest_reason: str = ""

@@ -38,7 +38,7 @@ def build_authentication(config: ProviderSettings) -> Authentication:
 
 
 def _token_provider(config: ProviderSettings, meter: AccessMeter) -> Provider:
-    from interpulse.authentication.tokens import TokenProvider, TokenVerifier  # loaded only where they are needed
+    from interpulse.authentication.tokens import TokenProvider  # loaded only where they are needed
 
     if config.token_audience_claim and not config.token_audience:
         raise PreconditionFailed(
@@ -51,15 +51,13 @@ def _token_provider(config: ProviderSettings, meter: AccessMeter) -> Provider:
         )
     meter.token_keys = key_set
     return TokenProvider(
-        TokenVerifier(
-            key,
-            key_set=key_set,
-            key_id_required=config.token_require_kid,
-            role_claim=config.token_auth_claim or "sub",
-            audience_claim=config.token_audience_claim,
-            audience=config.token_audience,
-            clock_skew_seconds=config.token_allowed_clock_skew_seconds,
-        )
+        key,
+        key_set=key_set,
+        key_id_required=config.token_require_kid,
+        role_claim=config.token_auth_claim or "sub",
+        audience_claim=config.token_audience_claim,
+        audience=config.token_audience,
+        clock_skew_seconds=config.token_allowed_clock_skew_seconds,
     )
 
 

@@ -170,13 +170,13 @@ def validate(
     algorithm: str,
 ) -> None:
     """Verify signature and lifetime of a token, and print its claims."""
-    from interpulse.authentication.tokens import BadToken, TokenVerifier, show_token
+    from interpulse.authentication.tokens import BadToken, TokenProvider, show_token
 
     if (secret_key is None) == (public_key is None):
         raise click.UsageError("Either --secret-key or --public-key needs to be passed")
     text = _given(token, from_stdin, token_file)
     try:
-        TokenVerifier(_verifying_key(secret_key, public_key, algorithm)).verify(text)
+        TokenProvider(_verifying_key(secret_key, public_key, algorithm)).verify(text)
     except BadToken as error:
         raise CommandFailed(str(error)) from None
     claims = show_token(text)[1]

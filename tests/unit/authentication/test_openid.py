@@ -14,7 +14,7 @@ from jwt.utils import base64url_encode
 
 from interpulse.authentication.authentication import Authentication, BadCredentials, Refused
 from interpulse.authentication.openid import IssuerKeys, IssuerUnavailable, OpenIdProvider, _public_key
-from interpulse.authentication.tokens import TokenProvider, TokenVerifier
+from interpulse.authentication.tokens import TokenProvider
 from interpulse.client.transport.json_documents import JsonDocuments
 from tests.support.fake_clock import FakeClock
 from tests.support.issuer import AUDIENCE, Issuer
@@ -147,7 +147,7 @@ async def test_keys_when_the_address_of_keys_is_not_encrypted_then_are_not_fetch
 
 
 async def test_providers_when_two_take_tokens_then_each_lets_in_its_own(issuer: Issuer) -> None:
-    asked = Authentication([TokenProvider(TokenVerifier(SECRET)), provider(issuer)])
+    asked = Authentication([TokenProvider(SECRET), provider(issuer)])
     assert (await asked.authenticate("token", signed(sub="own").encode())).role == "own"
     assert (await asked.authenticate("token", issuer.token("app").encode())).role == "app"
     assert not asked.meter.failures

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Set
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from interpulse.broker.access.grants import Grants
@@ -302,20 +301,8 @@ def build_replication(
 ) -> Replication:
     """Build the replication of this broker; ``job_arguments`` configure the job's log."""
     config, own, metadata = base.config, base.own_access, base.stores.metadata
-    command = JobCommand(
-        cluster=config.cluster_name,
-        service_url=base.addresses.service(tls=own.tls_preferred),
-        web_url=base.addresses.web(tls=own.tls_preferred),
-        data_dir=Path(config.data_dir),
-        spark_master=config.replication_job_spark_master,
-        driver_memory=config.replication_job_driver_memory,
-        creation_allowed=config.create_topic_to_remote_cluster_for_replication,
-        credentials=own.credentials,
-        trust_certs_file=own.trust_certs_path,
-        certificate_file=own.certificate_path,
-        key_file=own.key_path,
-        arguments=job_arguments,
-    )
+    service_url = base.addresses.service(tls=own.tls_preferred)
+    command = JobCommand(config, own, service_url, base.addresses.web(tls=own.tls_preferred), arguments=job_arguments)
     supervisor = ReplicationSupervisor(metadata, command, mode=config.replication_job, clock=base.clock)
     remote_topics = RemoteTopics(
         metadata,

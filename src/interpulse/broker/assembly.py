@@ -193,7 +193,18 @@ def build_topics(base: Foundation, tenancy: Tenancy, member: Membership, ready: 
     """Build the objects for topics that both front ends use."""
     config, metadata, stores = base.config, base.metadata, base.stores
     namespaces, current = tenancy.namespaces, tenancy.current
-    policies = _PoliciesInForce(tenancy)
+    reader = TopicSettingsReader()
+
+    async def settings_of(topic: TopicName) -> LiveSettings:
+        namespace = await namespaces.find_policies(topic.namespace_name)
+        return reader.read(topic, await records.find(topic), namespace, current())
+
+    async def persistence_of(log_name: str) -> Persistence | None:
+        topic = TopicName.from_log_name(log_name)
+        namespace = await namespaces.find_policies(topic.namespace_name)
+        own = await records.find(topic)
+        return own.persistence or (namespace.persistence if namespace else None)
+
     registry = TopicRegistry(
         TopicStores(
             stores.guarded or stores.metadata, stores.logs, stores.layout, stores.cursors, stores.check_disk_space
@@ -201,7 +212,7 @@ def build_topics(base: Foundation, tenancy: Tenancy, member: Membership, ready: 
         cluster=config.cluster_name,
         clock=base.clock,
         open_rule=lambda name, by, create: lifecycle.open(name, by=by, create=create),
-        settings_of=policies.settings_of,
+        settings_of=settings_of,
         settings=_registry_settings(config),
         ownership=member.shared,
         loads_max=lambda: current().max_concurrent_topic_load_request,
@@ -217,9 +228,9 @@ def build_topics(base: Foundation, tenancy: Tenancy, member: Membership, ready: 
         layout=stores.layout,
     )
     events = member.change_events(registry.names)
-    policies.records = records = TopicPolicyRecords(metadata, lifecycle, events)
+    records = TopicPolicyRecords(metadata, lifecycle, events)
     if stores.follow_persistence is not None:
-        stores.follow_persistence(policies.persistence_of)
+        stores.follow_persistence(persistence_of)
     deletion = Deletion(
         stores.metadata,  # a deletion in progress may wait for the store
         lifecycle,
@@ -261,29 +272,6 @@ def _registry_settings(config: BrokerConfig) -> RegistrySettings:
             quota_check=quota_seconds,
         ),
     )
-
-
-class _PoliciesInForce:
-    """The effective policies of topics. Set `records` before the first topic is loaded."""
-
-    records: TopicPolicyRecords
-
-    def __init__(self, tenancy: Tenancy) -> None:
-        self._tenancy = tenancy
-        self._reader = TopicSettingsReader()
-
-    async def settings_of(self, topic: TopicName) -> LiveSettings:
-        """Return the effective policies of a topic."""
-        namespace = await self._tenancy.namespaces.find_policies(topic.namespace_name)
-        own = await self.records.find(topic)
-        return self._reader.read(topic, own, namespace, self._tenancy.current())
-
-    async def persistence_of(self, log_name: str) -> Persistence | None:
-        """Return the policy for the ledgers of a topic, None if the broker's settings apply."""
-        topic = TopicName.from_log_name(log_name)
-        namespace = await self._tenancy.namespaces.find_policies(topic.namespace_name)
-        own = await self.records.find(topic)
-        return own.persistence or (namespace.persistence if namespace else None)
 
 
 @dataclass(frozen=True, slots=True)

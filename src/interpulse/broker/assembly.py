@@ -12,7 +12,6 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from interpulse.broker.access.grants import Grants
 from interpulse.broker.access.setup import Access, build_access
 from interpulse.broker.binary.server import BinaryServer
 from interpulse.broker.binary.transport.command_connection import Handlers
@@ -386,7 +385,6 @@ def build_context(
         this_broker=base.this_broker,
         instruments=instruments,
         ready=ready,
-        grants=Grants(namespaces, lifecycle),
         others=member.others,
         access=tenancy.access,
     )

@@ -117,17 +117,7 @@ def _openid_provider(config: ProviderSettings, meter: AccessMeter) -> Provider:
         connect_timeout_ms=config.open_id_http_connection_timeout_millis,
         timeout_ms=config.open_id_http_connection_timeout_millis + config.open_id_http_read_timeout_millis,
     )
-    keys = {
-        issuer: IssuerKeys(
-            issuer,
-            documents,
-            https_required=config.open_id_require_issuers_use_https,
-            refresh_seconds=config.open_id_cache_refresh_after_write_seconds,
-            expiry_seconds=config.open_id_cache_expiration_seconds,
-            missing_seconds=config.open_id_key_id_cache_miss_refresh_seconds,
-        )
-        for issuer in issuers
-    }
+    keys = {issuer: IssuerKeys(issuer, documents, config) for issuer in issuers}
     return OpenIdProvider(
         keys,
         audiences,

@@ -81,7 +81,7 @@ def _load(
     from interpulse.broker.config.config_sources import load_config
 
     load = partial(load_config, in_cluster=in_cluster)
-    return load_settings(load, config_file, settings, options, file_name="broker.conf")
+    return load_settings(load, config_file, settings, options)
 
 
 async def _serve(

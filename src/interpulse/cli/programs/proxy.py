@@ -58,7 +58,7 @@ def proxy(
 def _load(config_file: str | None, settings: tuple[str, ...], options: dict[str, str]) -> LoadedConfig[ProxyConfig]:
     from interpulse.proxy.proxy_config import load_config
 
-    return load_settings(load_config, config_file, settings, options, file_name="proxy.conf")
+    return load_settings(load_config, config_file, settings, options)
 
 
 async def _serve(config: ProxyConfig) -> None:

@@ -37,7 +37,7 @@ from interpulse.broker.assembly import (
 )
 from interpulse.broker.binary.handlers import HANDLERS
 from interpulse.broker.binary.server import BinaryServer
-from interpulse.broker.binary.transport.command_connection import Handlers
+from interpulse.broker.binary.transport.context import Handlers
 from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.console_host import console_of_broker
 from interpulse.broker.instruments import LoopLag

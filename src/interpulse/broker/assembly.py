@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from interpulse.broker.access.setup import Access, build_access
 from interpulse.broker.binary.server import BinaryServer
-from interpulse.broker.binary.transport.command_connection import Handlers
-from interpulse.broker.binary.transport.context import BinaryContext, ConnectionLimits
-from interpulse.broker.binary.transport.reading import PublishBuffer
+from interpulse.broker.binary.transport.context import BinaryContext, ConnectionLimits, Handlers
+from interpulse.broker.binary.transport.flow_control import PublishBuffer
 from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.config.dynamic_config import DynamicConfig
 from interpulse.broker.inconsistencies import InconsistencyCounters

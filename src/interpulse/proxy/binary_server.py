@@ -34,7 +34,7 @@ from interpulse.serving.tls import ListeningSockets
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.frames import Frame
-from interpulse.wire.server import ServerProtocol
+from interpulse.wire.protocols import ServerProtocol
 
 _logger = logging.getLogger(__name__)
 

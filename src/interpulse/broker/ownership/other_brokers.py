@@ -12,11 +12,11 @@ from interpulse.broker.ownership.bundle_locks import lock_key, parsed_lock
 from interpulse.broker.ownership.own_access import OwnAccess, as_this_broker
 from interpulse.broker.ownership.ownership import Bundle
 from interpulse.broker.ownership.shared_ownership import SharedOwnership
-from interpulse.client.transport.http_errors import Kind
 from interpulse.client.transport.http_session import HttpSession
 from interpulse.model.brokers import BundleLock, ListenerAddresses, address_for
 from interpulse.model.errors import Conflict, ServiceNotReady
 from interpulse.model.names import NON_PERSISTENT, NamespaceName, TopicName
+from interpulse.model.operations import Lookups, Namespaces, Subject, Topics
 from interpulse.rules.bundles import bundle_hash
 from interpulse.rules.lookup import LookupTarget
 from interpulse.storage.api import Delete, MetadataStore, Put
@@ -49,7 +49,7 @@ class OtherBrokers:
         method: str,
         path: str,
         *,
-        kind: Kind,
+        kind: Subject,
         query: Mapping[str, object] | None = None,
         body: object = None,
     ) -> Any:
@@ -101,7 +101,7 @@ class OtherBrokers:
                 return await self.ask(
                     owner.broker.addresses,
                     "GET",
-                    f"/admin/v2/non-persistent/{namespace}",
+                    Topics.LIST.path_of(NON_PERSISTENT, namespace),
                     kind="namespace",
                     query={"bundle": owned.range, "includeSystemTopic": include_system},
                 )
@@ -112,7 +112,7 @@ class OtherBrokers:
 
     async def unload(self, bundle: Bundle, owner: BundleLock) -> None:
         """Ask the owner to release the bundle."""
-        path = f"/admin/v2/namespaces/{bundle.namespace}/{bundle.range}/unload"
+        path = Namespaces.UNLOAD_BUNDLE.path_of(bundle.namespace, bundle.range)
         await self.ask(owner.broker.addresses, "PUT", path, kind="namespace")
 
     @asynccontextmanager
@@ -157,7 +157,7 @@ class OtherBrokers:
         await self._store.commit([Put(key, broker_id.encode(), ephemeral=True)])
         try:
             await self.ownership.release(bundle)
-            path = f"/lookup/v2/topic/{_topic_in(bundle).rest_path}"
+            path = Lookups.FIND.path_of(_topic_in(bundle))
             await self.ask(destination, "GET", path, kind="topic", query={"authoritative": True})
         finally:
             await self._store.commit([Delete(key)])

@@ -24,10 +24,6 @@ async def grant(call: Call) -> None:
     await _decide(call, partial(rules.decide_grant, role=call.param("role"), actions=_texts(call, "Actions")))
 
 
-async def revoke(call: Call) -> None:
-    await _decide(call, partial(rules.decide_revoke, role=call.param("role")))
-
-
 async def get_of_subscriptions(call: Call) -> Answer:
     permissions = (await call.context.namespaces.get_policies(call.namespace)).permissions
     return answer_json(permissions.to_json()["subscription_auth_roles"])
@@ -43,11 +39,11 @@ async def revoke_on_subscription(call: Call) -> None:
     await _decide(call, partial(rule, subscription=call.subscription, role=call.param("role")))
 
 
-async def get_of_topic(call: Call) -> Answer:
-    """Answer with the permissions of every role on a topic, from both levels."""
+async def get_of_topic(call: Call) -> dict[str, list[str]]:
+    """Return the permissions of every role on a topic, from both levels."""
     rules.check_topic_exists(call.topic, exists=await _exists(call))
     permissions = (await call.context.namespaces.get_policies(call.topic.namespace_name)).permissions
-    return answer_json({role: sorted(actions) for role, actions in permissions.granted_on(call.topic).items()})
+    return {role: sorted(actions) for role, actions in permissions.granted_on(call.topic).items()}
 
 
 async def grant_on_topic(call: Call) -> None:
@@ -61,9 +57,9 @@ async def revoke_on_topic(call: Call) -> None:
     await call.context.namespaces.decide(call.topic.namespace_name, rule)
 
 
-async def get_auth_mode(call: Call) -> Answer:
+async def get_auth_mode(call: Call) -> str:
     policies = await call.context.namespaces.get_policies(call.namespace)
-    return answer_json(rules.check_subscription_auth_mode(policies.subscription_auth_mode))
+    return rules.check_subscription_auth_mode(policies.subscription_auth_mode)
 
 
 async def set_auth_mode(call: Call) -> None:
@@ -90,7 +86,7 @@ def _texts(call: Call, what: str) -> list[str]:
 ROUTES: Final = (
     Route(Grants.GET, get_of_namespace),
     Route(Grants.GRANT, grant),
-    Route(Grants.REVOKE, revoke),
+    Route(Grants.REVOKE, lambda call: _decide(call, partial(rules.decide_revoke, role=call.param("role")))),
     Route(Grants.GET_OF_SUBSCRIPTIONS, get_of_subscriptions),
     Route(Grants.GRANT_ON_SUBSCRIPTION, grant_on_subscription),
     Route(Grants.REVOKE_ON_SUBSCRIPTION, revoke_on_subscription),

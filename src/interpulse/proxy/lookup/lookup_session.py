@@ -20,7 +20,7 @@ from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.answers import error_response, request_id_of
 from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.frames import Frame, encode_command
-from interpulse.wire.server import ServerProtocol
+from interpulse.wire.protocols import ServerProtocol
 
 _logger = logging.getLogger(__name__)
 

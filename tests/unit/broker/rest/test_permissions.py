@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable
 from types import SimpleNamespace
 from typing import Any
@@ -14,9 +13,10 @@ from interpulse.broker.tenancy.namespaces import Namespaces, bootstrap
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import InvalidRequest, NamespaceNotFound, NotFound, TopicNotFound
 from interpulse.model.names import PUBLIC_DEFAULT, NamespaceName, TopicName
+from interpulse.model.operations import Grants as Operations
 from interpulse.model.permissions import Permissions
 from interpulse.model.topics import Existence, TopicKind
-from interpulse.storage.memory import MemoryMetadataStore
+from tests.support.memory_storage import MemoryMetadataStore
 
 TOPIC = TopicName.parse("persistent://public/default/t")
 ABSENT = TopicName.parse("persistent://public/default/absent")
@@ -43,13 +43,14 @@ class Grants:
         context = SimpleNamespace(namespaces=self._namespaces, lifecycle=Lifecycle())
         request = {"json_or_none": lambda: body, "strings": lambda: body, "param": lambda name: values[name]}
         answer = await handler(SimpleNamespace(context=context, **request, **values))
-        return None if answer is None else json.loads(answer.body)
+        return answer
 
     async def grant(self, namespace: NamespaceName, role: str, actions: list[str]) -> None:
         await self._call(permissions.grant, actions, namespace=namespace, role=role)
 
     async def revoke(self, namespace: NamespaceName, role: str) -> None:
-        await self._call(permissions.revoke, namespace=namespace, role=role)
+        (handler,) = (route.handler for route in permissions.ROUTES if route.operation is Operations.REVOKE)
+        await self._call(handler, namespace=namespace, role=role)
 
     async def on_topic(self, topic: TopicName) -> dict[str, list[str]]:
         return dict(await self._call(permissions.get_of_topic, topic=topic))

@@ -14,7 +14,7 @@ from typing import Any, Final
 import pytest
 
 from interpulse.authentication.authentication import Authentication
-from interpulse.authentication.tokens import TokenProvider, TokenVerifier
+from interpulse.authentication.tokens import TokenProvider
 from interpulse.broker.access.authorization import Authorization
 from interpulse.broker.access.setup import Access
 from interpulse.broker.binary.handlers import AWAITING
@@ -109,7 +109,7 @@ def access() -> Access:
         for role, action in (("produces", "produce"), ("consumes", "consume"), ("packages", "packages")):
             grants = grants.grant(role, [action])
         await namespaces.create(NamespaceName("acme", "app"), NamespacePolicies(granted=grants))
-        authentication = Authentication([TokenProvider(TokenVerifier(SECRET))])
+        authentication = Authentication([TokenProvider(SECRET)])
         return Access(authentication, Authorization(tenants, namespaces, super_users=["super"]))
 
     return asyncio.run(build())

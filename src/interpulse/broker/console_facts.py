@@ -30,8 +30,6 @@ from interpulse.serving.settings import ConfigError
 
 @dataclass(frozen=True, slots=True)
 class _Loaded:
-    """The interface of a loaded topic for pages."""
-
     topic: AnyTopic
 
     @property

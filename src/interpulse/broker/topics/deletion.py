@@ -227,9 +227,8 @@ class Deletion:
         also: Sequence[Change] = ()
         expect: dict[str, int | None] = {}
         if not name.is_partition and await self._lifecycle.metadata(name) is None:
-            associated = await self._lifecycle.associated_metadata(name)
-            also = associated.removal
-            expect = {keys.partitioned_topic(name): None, **associated.expect}
+            also, versions = await self._lifecycle.associated_metadata(name)
+            expect = {keys.partitioned_topic(name): None, **versions}
         async with self._policies_go(name):
             await self._registry.delete(name, force=force, check=check, also=also, expect=expect)
 

@@ -50,14 +50,6 @@ _NO_PROPERTIES: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class AssociatedMetadata:
-    """The changes that remove a topic's records, and the versions that they expect."""
-
-    removal: tuple[StoreChange, ...]
-    expect: Mapping[str, int | None]
-
-
-@dataclass(frozen=True, slots=True)
 class PartitionedDeletion:
     """The deletion of a partitioned topic: its partitions go together with these changes, if nothing changed."""
 
@@ -354,13 +346,13 @@ class TopicLifecycle:
 
         return (await self._committer.decide(propose)).answer
 
-    async def associated_metadata(self, name: TopicName) -> AssociatedMetadata:
-        """Return the removal of a topic's policies, permissions and schemas; also for its last partition.
+    async def associated_metadata(self, name: TopicName) -> tuple[Sequence[StoreChange], Mapping[str, int | None]]:
+        """Return the removal of a topic's policies, permissions and schemas, and the versions that it expects.
 
         The schemas are shared with the topic of that name in the other domain, and stay while it exists.
         """
         removal, expect = await self._associated_metadata(name)
-        return AssociatedMetadata(tuple(await self._committer.writes(removal)), expect)
+        return await self._committer.writes(removal), expect
 
     async def _associated_metadata(self, name: TopicName) -> tuple[list[Change], dict[str, int | None]]:
         grants, expect = await self._namespaces.removal_of_grants(name)
@@ -423,11 +415,11 @@ class TopicLifecycle:
         *arguments: P.args,
         **options: P.kwargs,
     ) -> A:
-        return await self._decide_noting(_note_nothing, name, rule, *arguments, **options)
+        return await self._decide_noting(None, name, rule, *arguments, **options)
 
     async def _decide_noting(
         self,
-        note: Callable[[Reading, Decision[A]], None],
+        note: Callable[[Reading, Decision[A]], None] | None,
         name: TopicName,
         rule: Callable[Concatenate[TopicView, P], Decision[A] | AskRemotes],
         *arguments: P.args,
@@ -441,7 +433,7 @@ class TopicLifecycle:
             if isinstance(decision, AskRemotes):
                 decision = rule(await self._reader.ask_remotes(reading.view), *arguments, **options)
                 assert isinstance(decision, Decision)
-            else:
+            elif note is not None:
                 note(reading, decision)
             self._claim(records, reading, decision.changes)
             return decision
@@ -467,10 +459,6 @@ class TopicLifecycle:
             async for some in in_turns(await self._store.children(key))
             for encoded in some
         ]
-
-
-def _note_nothing(reading: Reading, decision: Decision[Any]) -> None:
-    """Note nothing: for rules whose answers are not cached."""
 
 
 def _is_marked(key: str, stored: bytes) -> bool:

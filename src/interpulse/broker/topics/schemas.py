@@ -159,8 +159,7 @@ class Schemas:
         The switches for automatic updates do not count.
         """
         strategy = await self.strategy(topic)
-        history = (await self._read(topic)).versions
-        check_compatibility(history, schema, strategy=strategy)
+        check_compatibility((await self._read(topic)).versions, schema, strategy=strategy)
         return strategy
 
     async def strategy(self, topic: TopicName) -> str:
@@ -210,18 +209,15 @@ class Schemas:
 
     async def has_schema(self, topic: TopicName) -> bool:
         """Return True if the topic has a schema now."""
-        history = (await self._read(topic)).versions
-        return bool(live_versions(history))
+        return bool(live_versions((await self._read(topic)).versions))
 
     async def versions(self, topic: TopicName) -> Sequence[SchemaVersion]:
         """Return the whole history with its deletion markers, oldest first."""
-        history = (await self._read(topic)).versions
-        return history
+        return (await self._read(topic)).versions
 
     async def version_of(self, topic: TopicName, schema: SchemaInfo) -> int | None:
         """Return the version under which exactly this schema is registered, or None."""
-        history = (await self._read(topic)).versions
-        return find_equal(history, schema)
+        return find_equal((await self._read(topic)).versions, schema)
 
     async def delete(self, topic: TopicName, *, force: bool = False) -> int:
         """Hide the history behind a deletion marker and return its version; ``force`` erases it and returns -1."""

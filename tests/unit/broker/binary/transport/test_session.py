@@ -18,7 +18,6 @@ from interpulse.model.clusters import ClusterData, TenantInfo
 from interpulse.model.names import NamespaceName
 from interpulse.model.permissions import Permissions, Principal
 from interpulse.model.policies.policy_documents import NamespacePolicies
-from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from tests.support import commands
 from tests.support.memory_storage import MemoryMetadataStore

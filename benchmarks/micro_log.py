@@ -21,7 +21,7 @@ from interpulse.model.ids import EARLIEST, Position
 from interpulse.storage.api import Log
 from interpulse.storage.logs.topic_log_store import TopicLogStore
 from interpulse.storage.memory import MemoryMetadataStore
-from interpulse.storage.segments.open import open_log_store
+from interpulse.storage.segments.journal import open_log_store
 
 WINDOW = 5_000  # entries without receipt, as of a few pipelining producers
 TURN = 64  # entries taken from sockets in one turn of the event loop

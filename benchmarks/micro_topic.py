@@ -13,10 +13,8 @@ import sys
 import time
 from collections.abc import Sequence
 
-from interpulse.broker.live.api import Delivery
+from interpulse.broker.live.api import Delivery, ProducerRequest, SubscribeRequest, SubType, TopicSettings
 from interpulse.broker.live.registry.topic_registry import TopicRegistry, TopicStores
-from interpulse.broker.live.requests import ProducerRequest, SubscribeRequest, SubType
-from interpulse.broker.live.settings import TopicSettings
 from interpulse.broker.live.topic.topic import Topic
 from interpulse.clock import SystemClock
 from interpulse.model.errors import PulsarError

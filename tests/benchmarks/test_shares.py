@@ -18,7 +18,7 @@ HANDLE = "ClientConnection._handle (interpulse/broker/binary/transport/connectio
         ([LOOP, HANDLE, "PyUpb_Message_GetAttr (_message.abi3.so)", "0x7fad (libc.so.6)"], "protobuf"),
         ([LOOP, HANDLE, "FrameDecoder._cut (interpulse/wire/frames.py:143)"], "parse"),
         ([LOOP, "accept_entry (interpulse/wire/frames.py:337)", "unpack_from (_struct.c:1623)"], "parse"),
-        ([LOOP, "send_receipt (interpulse/wire/commands/producing.py:170)"], "frame building"),
+        ([LOOP, "send_receipt (interpulse/wire/commands.py:170)"], "frame building"),
         ([LOOP, "Sink.send (interpulse/broker/binary/transport/sinks.py:9)"], "frame building"),
         ([LOOP, "TopicLifecycle.partitions (interpulse/broker/topics/lifecycle.py:80)"], "metadata read"),
         ([LOOP, "SqliteStore.get (interpulse/storage/metadata/sqlite.py:80)"], "metadata read"),

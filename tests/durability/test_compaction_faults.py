@@ -18,8 +18,7 @@ from interpulse.storage.logs.topic_log import TopicLog
 from interpulse.storage.logs.topic_log_store import TopicLogStore
 from interpulse.storage.memory import MemoryMetadataStore
 from interpulse.storage.segments.files import Files
-from interpulse.storage.segments.journal import SegmentJournal
-from interpulse.storage.segments.open import open_log_store
+from interpulse.storage.segments.journal import SegmentJournal, open_log_store
 from tests.durability.scenario import DIRECTORY, SEGMENT_BYTES
 from tests.durability.simulated_disk import SimulatedDisk
 from tests.unit.storage.listeners import Listener

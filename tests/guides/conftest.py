@@ -6,7 +6,7 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from interpulse.spark.class_archive.archive import archive_path, java_options
+from interpulse.spark.class_archive import archive_path, java_options
 from tests.guides.walk import Walk, build_wheel, install
 from tests.interop.conftest import real_pulsar
 from tests.support.standalone_process import free_port

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from interpulse.broker.binary.authorization_filter import CHECKS
-from interpulse.broker.binary.handlers import AWAITING
+from interpulse.broker.binary.handlers import AWAITING, CHECKS
 from interpulse.wire import pulsar_api_pb2 as pb
 
 

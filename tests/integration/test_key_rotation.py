@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from interpulse.authentication.key_sets import json_key
-from interpulse.authentication.tokens import create_token
+from interpulse.authentication.tokens import create_token, json_key
 from interpulse.client import AdminClient, Client, Credentials
 from interpulse.model.errors import AuthenticationError, NotFound
 from interpulse.testing import InProcessBroker

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from interpulse.broker.replication.comparison import RemoteComparison
+from interpulse.broker.replication.replication_clusters import RemoteComparison
 from interpulse.replication.connect import connect
 from tests.support.adjustable_namespace import ADJUST, POLICIES, PREVIEW, REPLICATION, differ, kinds, stored
 from tests.support.joined_clusters import BOTH, done, join

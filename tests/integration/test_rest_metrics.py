@@ -14,8 +14,8 @@ from interpulse.broker.rest.metrics import metrics_topics
 from interpulse.client import AdminClient, Client
 from interpulse.testing.broker import InProcessBroker
 from interpulse.testing.cluster_pair import ClusterPair
-from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
+from tests.support import commands
 from tests.support.raw_client import RawClient
 from tests.support.rest_broker import RestBroker, rest_broker
 from tests.support.rest_client import call

@@ -16,7 +16,7 @@ from interpulse.storage.zookeeper.client import ZooKeeperClient
 from interpulse.storage.zookeeper.link import Link, LinkConfig
 from interpulse.storage.zookeeper.servers import parse_servers
 from interpulse.storage.zookeeper.store import ZooKeeperMetadataStore
-from interpulse.wire import commands
+from tests.support import commands
 from tests.support.fake_clock import FakeClock
 from tests.support.raw_client import RawClient
 from tests.support.rest_client import call

@@ -20,8 +20,8 @@ from interpulse.model.ids import Position
 from interpulse.storage.bookkeeper.client import BookKeeperClient, BookKeeperConfig
 from interpulse.storage.bookkeeper.connection import ConnectionConfig
 from interpulse.storage.bookkeeper.errors import LedgerFenced, LedgerUnusable, NoLedger, RecoveryStopped
-from interpulse.storage.bookkeeper.ledger_metadata import LedgerState, Quorum
 from interpulse.storage.bookkeeper.packets import DigestType
+from interpulse.storage.bookkeeper.records import LedgerState, Quorum
 from interpulse.storage.bookkeeper.replica import ReplicaConfig
 from interpulse.storage.bookkeeper.writer import LedgerWriter, WriterConfig
 from interpulse.storage.logs.topic_log import TopicLog

@@ -14,7 +14,7 @@ from urllib.request import urlopen
 import psutil
 import pyspark
 
-from interpulse.spark.class_archive.archive import java_options
+from interpulse.spark.class_archive import java_options
 from tests.support.standalone_process import free_port
 from tests.support.waiting import until
 

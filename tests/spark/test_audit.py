@@ -13,9 +13,8 @@ from interpulse.client.admin.admin_client import AdminClient
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.replication.cluster_reading import ReadingRules
 from interpulse.spark.audit import inventory_job
-from interpulse.spark.audit.findings import RunError
 from interpulse.spark.audit.launch import Audit, AuditError, AuditOptions
-from interpulse.spark.audit.plans import plan_of_run
+from interpulse.spark.audit.plans import RunError, plan_of_run
 from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, Selection
 from interpulse.spark.session import file_url
 from interpulse.testing import InProcessBroker

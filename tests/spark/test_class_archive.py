@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from interpulse.spark.class_archive.archive import archive_path, java_options, make_archive
+from interpulse.spark.class_archive import archive_path, java_options, make_archive
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from interpulse.spark.class_archive.archive import java_options
+from interpulse.spark.class_archive import java_options
 from tests.guides.pages import HOWTO, blocks_of
 from tests.spark.replication_job import stored_entries
 from tests.support.standalone_process import free_port

@@ -88,8 +88,10 @@ def impatient(monkeypatch):
 
 def test_batch_read_goes_on_when_the_cluster_is_back(cluster, told):
     given = options(cluster, arrowBatchRows="5", fetchBufferBytes="64k", maxPartitions="1", rangeConcurrency="1")
+    padded = "{:1000}"  # more bytes than the reader fetches ahead, however long the first row is looked at
     for begin in range(100, 6_000, 500):  # so many may be without receipt
-        publish_to(cluster.service_url, TOPIC, range(begin, min(begin + 500, 6_000)), batching_enabled=False)
+        numbers = range(begin, min(begin + 500, 6_000))
+        publish_to(cluster.service_url, TOPIC, numbers, text=padded, batching_enabled=False)
     source = source_of(given)
     reader = source.reader(schema=source.schema())
     (task,) = reader.partitions()

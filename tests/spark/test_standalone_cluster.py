@@ -10,7 +10,7 @@ import pyspark
 import pytest
 
 from interpulse.model.names import TopicName
-from interpulse.spark.class_archive.archive import java_options
+from interpulse.spark.class_archive import java_options
 from interpulse.testing import InProcessBroker
 from tests.guides.pages import HOWTO, blocks_of
 from tests.spark.archived_package import bare_python, install

@@ -7,8 +7,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 
 from interpulse.broker.app import BrokerApp
+from interpulse.broker.committer import ALONE
 from interpulse.broker.config.broker_config import BrokerConfig
-from interpulse.broker.metadata.layout import ALONE
 from interpulse.broker.ownership.shared_ownership import SharedOwnership
 from interpulse.broker.stores import Stores
 from interpulse.broker.tenancy.namespaces import bootstrap

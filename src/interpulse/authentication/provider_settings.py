@@ -38,18 +38,15 @@ class ProviderSettings:
         secret=True,
     )
     token_validation_keys_refresh_seconds: int = setting(
-        0, "Interval at which the file of this set is checked for changes, in seconds; 0 = never.", least=0
+        0, "Interval at which the file of this set is checked for changes, in seconds; 0 = never."
     )
     token_require_kid: bool = setting(
-        False,
-        "Tokens must name a key of this set (kid); otherwise tokens that name none are tried with all keys.",
+        False, "Tokens must name a key of this set (kid); otherwise tokens that name none are tried with all keys."
     )
     token_auth_claim: str = setting("", "Claim of a token that holds the role; empty = sub.")
     token_audience_claim: str = setting("", "Claim of a token that must contain tokenAudience; empty = none.")
     token_audience: str = setting("", "Audience of accepted tokens.")
-    token_allowed_clock_skew_seconds: int = setting(
-        0, "Time for which an expired token stays valid, in seconds.", least=0
-    )
+    token_allowed_clock_skew_seconds: int = setting(0, "Time for which an expired token stays valid, in seconds.")
     basic_auth_conf: str = setting(
         "",
         "Users and the hashes of their passwords, as htpasswd writes them: file:..., data:;base64,... or base64.",
@@ -67,7 +64,6 @@ class ProviderSettings:
     open_id_accepted_time_leeway_seconds: int = setting(
         0,
         "Accepted difference of the issuers' clocks from the local one, in seconds.",
-        least=0,
         key="openIDAcceptedTimeLeewaySeconds",
     )
     open_id_token_issuer_trust_certs_file_path: str = setting(
@@ -103,13 +99,8 @@ class ProviderSettings:
         key="openIDHttpConnectionTimeoutMillis",
     )
     open_id_http_read_timeout_millis: int = setting(
-        10_000,
-        "Longest wait for the answer of an issuer, in milliseconds.",
-        least=1,
-        key="openIDHttpReadTimeoutMillis",
+        10_000, "Longest wait for the answer of an issuer, in milliseconds.", least=1, key="openIDHttpReadTimeoutMillis"
     )
     authentication_refresh_check_seconds: int = setting(
-        60,
-        "Interval at which clients with expired credentials are asked for new ones, in seconds; 0 = never.",
-        least=0,
+        60, "Interval at which clients with expired credentials are asked for new ones, in seconds; 0 = never."
     )

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from interpulse.authentication.access_meter import AccessMeter
-from interpulse.authentication.authentication import Authentication, Provider
+from interpulse.authentication.authentication import AccessMeter, Authentication, Provider
 from interpulse.authentication.provider_settings import ProviderSettings
 from interpulse.model.errors import PreconditionFailed, PulsarError
 from interpulse.serving.settings import words
 
 if TYPE_CHECKING:
-    from interpulse.authentication.key_sets import KeySet
     from interpulse.authentication.signing_keys import PublicKey
+    from interpulse.authentication.tokens import KeySet
 
 Key = TypeVar("Key")
 
@@ -72,8 +71,7 @@ def _token_provider(config: ProviderSettings, meter: AccessMeter) -> Provider:
 
 
 def _certificate_provider(config: ProviderSettings, meter: AccessMeter) -> Provider:
-    from interpulse.authentication.certificates import CertificateProvider
-    from interpulse.authentication.principal_mapping import PrincipalMapping, UnusableRules
+    from interpulse.authentication.certificates import CertificateProvider, PrincipalMapping, UnusableRules
 
     if not config.tls_trust_certs_file_path:
         raise PreconditionFailed(
@@ -102,8 +100,7 @@ def _password_provider(config: ProviderSettings, meter: AccessMeter) -> Provider
 
 
 def _openid_provider(config: ProviderSettings, meter: AccessMeter) -> Provider:
-    from interpulse.authentication.issuer_keys import IssuerKeys
-    from interpulse.authentication.openid import OpenIdProvider
+    from interpulse.authentication.openid import IssuerKeys, OpenIdProvider
     from interpulse.client.tls import TlsOptions
     from interpulse.client.transport.json_documents import JsonDocuments
 
@@ -149,7 +146,7 @@ def _openid_provider(config: ProviderSettings, meter: AccessMeter) -> Provider:
 
 
 def _token_keys(config: ProviderSettings) -> KeySet | None:
-    from interpulse.authentication.key_sets import KeySet
+    from interpulse.authentication.tokens import KeySet
 
     if not config.token_validation_keys_jwks:
         if config.token_require_kid:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Self
 
 from interpulse.broker.config.broker_config import BrokerConfig
-from interpulse.broker.config.tls_settings import binary_tls, web_tls
 from interpulse.model.brokers import ListenerAddresses
 from interpulse.rules.listeners import Listeners, plan_listeners
 from interpulse.serving.listening import ServiceAddress, advertised_host
@@ -58,16 +57,15 @@ class Services:
         bound: dict[str, _TakenAddress] = {}
         for scheme, name, port, tls in (
             ("pulsar", "binary service", config.broker_service_port, None),
-            ("pulsar+ssl", "binary service with TLS", config.broker_service_port_tls, binary_tls),
+            ("pulsar+ssl", "binary service with TLS", config.broker_service_port_tls, config.binary_tls),
             ("http", "web service", config.web_service_port, None),
-            ("https", "web service with TLS", config.web_service_port_tls, web_tls),
+            ("https", "web service with TLS", config.web_service_port_tls, config.web_tls),
         ):
             if port is not None:
                 address = ServiceAddress(name, config.bind_address, port)
-                encrypted = None if tls is None else tls(config)
-                if encrypted is not None:
-                    encrypted.context()  # fails before anything is opened
-                bound[scheme] = _TakenAddress(address, opened.enter_context(address.bind()), encrypted)
+                if tls is not None:
+                    tls.context()  # fails before anything is opened
+                bound[scheme] = _TakenAddress(address, opened.enter_context(address.bind()), tls)
         urls = {scheme: f"{scheme}://{host}:{service.port}" for scheme, service in bound.items()}
         own = ListenerAddresses(*(urls.get(scheme, "") for scheme in ("pulsar", "pulsar+ssl", "http", "https")))
         internal = listeners.by_name.get(listeners.internal)

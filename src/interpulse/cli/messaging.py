@@ -154,7 +154,9 @@ async def warn_if_not_retained(settings: ConnectionSettings, topic: TopicName) -
     if web_url is None or not topic.is_persistent:
         return
     with suppress(PulsarError, click.UsageError, TimeoutError):
-        if await asyncio.wait_for(_is_not_retained(settings, web_url, topic), _WAITED_S):
+        async with asyncio.timeout(_WAITED_S):
+            not_retained = await _is_not_retained(settings, web_url, topic)
+        if not_retained:
             click.echo(
                 f"Warning: {topic} has neither a subscription nor retention: its messages can be deleted at any "
                 "moment, and the topic with them a minute after the last client has disconnected. Create a "

@@ -117,8 +117,8 @@ def create_key_set(secrets: tuple[str, ...], publics: tuple[str, ...], output: s
 
     Tokens refer to their key by its id; see --key-id of tokens create.
     """
-    from interpulse.authentication.key_sets import json_key
     from interpulse.authentication.signing_keys import public_key, secret_key
+    from interpulse.authentication.tokens import json_key
 
     secret_pairs = [_pair(secret, "--secret-key") for secret in secrets]
     public_pairs = [_pair(public, "--public-key") for public in publics]

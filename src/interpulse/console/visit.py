@@ -17,9 +17,8 @@ from interpulse.console.host import Host, Visitor, VisitorCall
 from interpulse.console.sampling import PollingRate, Samples
 from interpulse.console.web.addresses import admin_path, namespace_path
 from interpulse.console.web.result_cache import ResultCache
-from interpulse.model.errors import InvalidRequest, PulsarError
+from interpulse.model.errors import InvalidRequest, PulsarError, error_for_http_status
 from interpulse.model.names import PERSISTENT, NamespaceName, TopicName
-from interpulse.model.received_errors import error_for_http_status
 
 Model = dict[str, Any]
 """The values of a page: its JSON, and the names of its template, which refuses one that is missing."""

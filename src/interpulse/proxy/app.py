@@ -15,14 +15,12 @@ from interpulse.client.config import ClientConfig
 from interpulse.client.credentials import Credentials
 from interpulse.model.errors import PulsarError
 from interpulse.proxy.access import build_access
-from interpulse.proxy.binary_server import BinaryServer
+from interpulse.proxy.binary_server import BinaryServer, GreetingContext
 from interpulse.proxy.brokers import Brokers
-from interpulse.proxy.config.proxy_config import ProxyConfig
-from interpulse.proxy.dialer import Dialer
-from interpulse.proxy.greeting import GreetingContext
-from interpulse.proxy.lookup.answers import Answers
+from interpulse.proxy.dialer import Dialer, TargetRules
+from interpulse.proxy.lookup.lookup_session import Answers
 from interpulse.proxy.meter import ProxyMeter
-from interpulse.proxy.targets import TargetRules
+from interpulse.proxy.proxy_config import ProxyConfig
 from interpulse.proxy.web_server import WebServer, WebSettings
 from interpulse.serving.admission import LookupPermits
 from interpulse.serving.listening import CannotListen, ServiceAddress, advertised_host

@@ -29,7 +29,7 @@ from interpulse.authentication.certificates import peer_certificate
 from interpulse.model.errors import PulsarError
 from interpulse.proxy.access import ProxyAccess
 from interpulse.proxy.brokers import Brokers
-from interpulse.proxy.targets import TargetRules
+from interpulse.proxy.dialer import TargetRules
 from interpulse.serving.address_events import FailedAuthentications
 from interpulse.serving.admission import ConnectionQuota
 from interpulse.serving.exposition import CONTENT_TYPE

@@ -24,9 +24,8 @@ from interpulse.model.changes import (
 )
 from interpulse.model.inventory import ListedKind, TopicRow
 from interpulse.model.names import NamespaceName
-from interpulse.model.policies.messaging_policies import BacklogQuota
 from interpulse.model.policies.namespace_policies import NamespacePolicies
-from interpulse.model.policies.retention_policies import PARTITIONED, AutoTopicCreation, RetentionPolicies
+from interpulse.model.policies.policy_records import PARTITIONED, AutoTopicCreation, BacklogQuota, RetentionPolicies
 from interpulse.rules.inventory import NamespaceInventory, NamespaceState, PoliciesInForce, as_override
 from interpulse.rules.provisioning import creation, deletion
 from interpulse.rules.topic_diagnosis import Disagreement, diagnose

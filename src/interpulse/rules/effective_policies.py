@@ -13,9 +13,8 @@ from typing import Any, Final
 
 from interpulse.model.names import TopicName
 from interpulse.model.policies.catalogue import OF_NAMESPACES
-from interpulse.model.policies.messaging_policies import BacklogQuota
 from interpulse.model.policies.namespace_policies import NamespacePolicies
-from interpulse.model.policies.retention_policies import PARTITIONED, AutoTopicCreation
+from interpulse.model.policies.policy_records import PARTITIONED, AutoTopicCreation, BacklogQuota
 from interpulse.model.policies.topic_policies import TopicPolicies, TopicPolicyRecord
 
 _NOTHING_SET: Final = TopicPolicies()

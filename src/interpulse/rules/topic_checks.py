@@ -7,10 +7,12 @@ from typing import Final
 
 from interpulse.model.changes import Change, CreateTopicRecord
 from interpulse.model.errors import (
+    Inconsistency,
     NamespaceNotFound,
     NotAllowed,
     PartitionCountAboveMaximum,
     PulsarError,
+    TopicInconsistent,
     TopicLimitReached,
     TopicNotFound,
 )
@@ -110,3 +112,24 @@ def missing_record(view: TopicView, properties: Mapping[str, str] = NO_PROPERTIE
     if view.recorded or not view.name.is_persistent:
         return ()
     return (CreateTopicRecord(view.name, properties),)
+
+
+def check_consistency(view: TopicView) -> None:
+    """Refuse a name that disagrees with its partition metadata. Raise TopicInconsistent.
+
+    PIP-414 has six rows: a partition name without metadata (1), inside (2) and outside of it (3), a base name without
+    (4) and with metadata (5), and heartbeat namespaces, which are exempt (6). System topics are not exempt.
+    """
+    name, partitions = view.name, view.partitions
+    if name.namespace_name.is_heartbeat:
+        return
+    if not name.is_partition:
+        if partitions:
+            message = f"Found partitioned metadata for non-partitioned topic: {name}"
+            raise TopicInconsistent(message, Inconsistency.PARTITIONED_METADATA_FOUND, str(name))
+    elif not partitions:
+        message = f"Partition metadata not found for the partitioned topic: {name}"
+        raise TopicInconsistent(message, Inconsistency.METADATA_MISSING, str(name))
+    elif name.partition_index >= partitions:
+        message = f"Illegal topic partition name {name}: {name.base} has {partitions} partitions, 0 to {partitions - 1}"
+        raise TopicInconsistent(message, Inconsistency.PARTITION_BEYOND_METADATA, str(name))

@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 import logging
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Set
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from interpulse.model.ids import Position
-from interpulse.spark.lanes import LaneState, dump_lanes, load_lanes
+from interpulse.spark.lanes import LaneState, dump_lanes, load_lanes, topic_of_key
 
 _log = logging.getLogger(__name__)
 
@@ -165,3 +165,38 @@ class LaneFiles:
         if not self._lanes.is_dir():
             return []
         return [int(path.stem) for path in self._lanes.glob("*.json") if path.stem.isdigit()]
+
+
+class LaneStates(NamedTuple):
+    """The lanes after the two newest batches, by batch id, and their states before the first batch.
+
+    A replayed batch finds its own commit among them. Only the task, which receives the batch id from Spark, knows the
+    state that applies.
+    """
+
+    committed: Mapping[int, Mapping[str, LaneState]]
+    anchors: Mapping[str, LaneState]
+
+    def below(self, batch: int) -> Mapping[str, LaneState]:
+        """Return the lane states at the start of a batch, by the keys of lanes."""
+        below = [number for number in self.committed if number < batch]
+        return {**self.anchors, **(self.committed[max(below)] if below else {})}
+
+    def of(self, topics: Set[str]) -> LaneStates:
+        """Return the states of some topic-partitions."""
+        return LaneStates(
+            {batch: _only(lanes, topics) for batch, lanes in self.committed.items()}, _only(self.anchors, topics)
+        )
+
+
+def _only(lanes: Mapping[str, LaneState], topics: Set[str]) -> dict[str, LaneState]:
+    return {key: state for key, state in lanes.items() if topic_of_key(key) in topics}
+
+
+def read_lane_states(files: LaneFiles) -> LaneStates:
+    """Read the lane files of a sink."""
+    newest, lanes = files.newest()
+    if newest < 0:
+        return LaneStates({}, files.anchors())
+    older, lanes_before = files.newest(below=newest)
+    return LaneStates({newest: lanes, older: lanes_before}, files.anchors())

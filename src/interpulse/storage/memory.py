@@ -31,8 +31,7 @@ from interpulse.storage.logs.journal import JournalClient, JournalStatistics, Le
 from interpulse.storage.logs.tail_cache import within
 from interpulse.storage.logs.topic_log import LogConfig
 from interpulse.storage.logs.topic_log_store import TopicLogStore
-from interpulse.storage.metadata.watches import Watches
-from interpulse.storage.sessions import LastingSession
+from interpulse.storage.sessions import LastingSession, Watches
 
 
 class MemoryTree:
@@ -193,7 +192,7 @@ class MemoryMetadataStore:
             self._closed = True
             self.tree.stores.remove(self)
             self.tree.expire(self.session.id)
-            self.session.close()
+            self.session.lose()
 
     def _check_open(self) -> None:
         if self._closed:

@@ -10,9 +10,8 @@ from typing import Any, Final, Protocol, TypeVar
 from interpulse.broker.app import BrokerApp
 from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.stores import in_data_directory
-from interpulse.model.errors import InvalidTopicName, ServerError
+from interpulse.model.errors import InvalidTopicName, ServerError, error_for_wire_code
 from interpulse.model.names import TopicName
-from interpulse.model.received_errors import error_for_wire_code
 from interpulse.storage.segments.files import DiskFiles
 from interpulse.testing.fault import Fault
 from interpulse.testing.faulty_files import FaultyFiles

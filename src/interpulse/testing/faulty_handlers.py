@@ -19,9 +19,8 @@ from weakref import WeakKeyDictionary
 from interpulse.broker.binary.handlers import AWAITING, INLINE, RUNS, work_on
 from interpulse.broker.binary.transport.command_connection import CommandConnection, Handlers
 from interpulse.broker.binary.transport.sinks import OpenConsumer, OpenProducer
-from interpulse.model.errors import PulsarError
+from interpulse.model.errors import PulsarError, error_for_wire_code
 from interpulse.model.names import TopicName
-from interpulse.model.received_errors import error_for_wire_code
 from interpulse.testing.fault import Fault
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb

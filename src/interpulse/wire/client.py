@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import Enum, auto
 from typing import Final
 
-from interpulse.model.received_errors import error_for_wire_code
+from interpulse.model.errors import error_for_wire_code
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.errors import LocalProtocolError, RemoteProtocolError
@@ -22,45 +21,8 @@ class _State(Enum):
     """The broker refused the greeting, or answered with something else."""
 
 
-class _Step(Enum):
-    """The reaction of the protocol to one command."""
-
-    GREET = auto()
-    """Take over the broker's CONNECTED; the state becomes CONNECTED."""
-    FAIL = auto()
-    """Raise the error of the broker; the state becomes FAILED."""
-    SEND_PONG = auto()
-    SEND_CREDENTIALS = auto()
-    HAND_OUT = auto()
-    SKIP = auto()
-    VIOLATION = auto()
-    """Raise RemoteProtocolError."""
-
-
 _TYPES: Final = pb.BaseCommand
-
-_STEPS: Final[Mapping[_State, Mapping[int | None, _Step]]] = {
-    _State.GREETING: {
-        _TYPES.CONNECTED: _Step.GREET,
-        _TYPES.ERROR: _Step.FAIL,
-        _TYPES.PING: _Step.SEND_PONG,
-        _TYPES.AUTH_CHALLENGE: _Step.SEND_CREDENTIALS,
-        None: _Step.VIOLATION,
-    },
-    _State.CONNECTED: {
-        _TYPES.CONNECTED: _Step.VIOLATION,
-        _TYPES.PING: _Step.SEND_PONG,
-        _TYPES.PONG: _Step.SKIP,
-        _TYPES.AUTH_CHALLENGE: _Step.SEND_CREDENTIALS,
-        None: _Step.HAND_OUT,
-    },
-    _State.FAILED: {
-        None: _Step.SKIP,
-    },
-}
-"""Steps by state and type of command; None stands for all other commands."""
-
-_NOT_HANDED_OUT: Final = frozenset(_STEPS[_State.CONNECTED]) - {None}
+_NOT_HANDED_OUT: Final = frozenset((_TYPES.CONNECTED, _TYPES.PING, _TYPES.PONG, _TYPES.AUTH_CHALLENGE))
 """The commands that the protocol handles itself once the broker has answered."""
 
 
@@ -91,16 +53,17 @@ class ClientProtocol:
         self._state = _State.GREETING
         self._decoder = FrameDecoder()
         self._connected: pb.CommandConnected | None = None
-        greeting = commands.connect(
+        greeting = pb.CommandConnect(
             client_version=client_version,
             protocol_version=PROTOCOL_VERSION,
+            auth_method_name=auth_method,
+            auth_data=auth_data or None,
             feature_flags=pb.FeatureFlags(supports_auth_refresh=True, supports_broker_entry_metadata=True),
-            auth_method=auth_method,
-            auth_data=auth_data,
             proxy_to_broker_url=proxy_to_broker_url,
-            original=original,
         )
-        self._outgoing = [greeting]
+        if original is not None:
+            original.write(greeting)
+        self._outgoing = [commands.encode(greeting)]
 
     @property
     def is_connected(self) -> bool:
@@ -142,34 +105,33 @@ class ClientProtocol:
         received = self._decoder.feed_runs(data)
         if self._state is _State.CONNECTED and not any(map(_is_for_the_protocol, received)):
             return received
-        return [
-            event for event in received if not isinstance(event, Frame) or self._step(event.command) is _Step.HAND_OUT
-        ]
+        return [event for event in received if not isinstance(event, Frame) or self._is_handed_out(event.command)]
 
-    def _step(self, command: pb.BaseCommand) -> _Step:
-        steps = _STEPS[self._state]
-        step = steps.get(command.type, steps[None])
-        if step is _Step.GREET:
-            self._connected = command.connected
-            self._state = _State.CONNECTED
-            self._decoder.raise_limit(self.message_bytes_max + FRAME_OVERHEAD)
-            self._decoder.gather_runs(from_broker=True)
-        elif step is _Step.FAIL:
-            self._state = _State.FAILED
-            raise error_for_wire_code(command.error.error, command.error.message)
-        elif step is _Step.SEND_PONG:
+    def _is_handed_out(self, command: pb.BaseCommand) -> bool:
+        """Handle a command of the protocol itself. Return True if the caller must act on the command."""
+        kind = command.type
+        if self._state is _State.FAILED:
+            return False
+        if kind == _TYPES.PING:
             self._outgoing.append(commands.PONG)
-        elif step is _Step.SEND_CREDENTIALS:
+        elif kind == _TYPES.AUTH_CHALLENGE:
             self._wants_credentials = True
-        elif step is _Step.VIOLATION:
-            raise self._violation(command)
-        return step
+        elif self._state is _State.GREETING:
+            self._read_greeting(command)
+        elif kind == _TYPES.CONNECTED:
+            raise RemoteProtocolError("a second CONNECTED")
+        return kind not in _NOT_HANDED_OUT
 
-    def _violation(self, command: pb.BaseCommand) -> RemoteProtocolError:
-        if self._state is _State.CONNECTED:
-            return RemoteProtocolError("a second CONNECTED")
-        self._state = _State.FAILED
-        return RemoteProtocolError(f"the first command is not CONNECTED but {_TYPES.Type.Name(command.type)}")
+    def _read_greeting(self, command: pb.BaseCommand) -> None:
+        if command.type != _TYPES.CONNECTED:
+            self._state = _State.FAILED
+            if command.type == _TYPES.ERROR:
+                raise error_for_wire_code(command.error.error, command.error.message)
+            raise RemoteProtocolError(f"the first command is not CONNECTED but {_TYPES.Type.Name(command.type)}")
+        self._connected = command.connected
+        self._state = _State.CONNECTED
+        self._decoder.raise_limit(self.message_bytes_max + FRAME_OVERHEAD)
+        self._decoder.gather_runs(from_broker=True)
 
     @property
     def wants_credentials(self) -> bool:
@@ -180,11 +142,12 @@ class ClientProtocol:
         """Send AUTH_RESPONSE. ``auth_method`` None is the method of the greeting."""
         self._wants_credentials = False
         self._outgoing.append(
-            commands.auth_response(
-                client_version=self._client_version,
-                protocol_version=PROTOCOL_VERSION,
-                auth_method=auth_method or self._auth_method,
-                auth_data=auth_data,
+            commands.encode(
+                pb.CommandAuthResponse(
+                    client_version=self._client_version,
+                    protocol_version=PROTOCOL_VERSION,
+                    response=pb.AuthData(auth_method_name=auth_method or self._auth_method, auth_data=auth_data),
+                )
             )
         )
 

@@ -454,10 +454,3 @@ def encode_command(command: pb.BaseCommand) -> bytes:
     raw = command.SerializeToString()
     size = len(raw)
     return _TWO_U32.pack(size + 4, size) + raw
-
-
-def encode_with_entry(command: pb.BaseCommand, entry: bytes | memoryview) -> bytes:
-    """Encode a frame that ends with ``entry``, unchanged."""
-    raw = command.SerializeToString()
-    size = len(raw)
-    return b"".join((_TWO_U32.pack(size + 4 + len(entry), size), raw, entry))

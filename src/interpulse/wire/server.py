@@ -1,11 +1,7 @@
-"""The broker's end of a connection, without the socket. Bytes in, frames out.
-
-`_STEPS` is the table of states and commands. The clock is an argument of :meth:`ServerProtocol.tick`.
-"""
+"""The broker's end of a connection, without the socket. Bytes in, frames out."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import Enum, auto
 from typing import Final
 
@@ -29,47 +25,8 @@ class _State(Enum):
     REFUSED = auto()
 
 
-class _Step(Enum):
-    """The reaction of the protocol to one command."""
-
-    BEGIN = auto()
-    """Return CONNECT to the caller; the state becomes DECIDING."""
-    HAND_OUT = auto()
-    HOLD = auto()
-    """Return it, in order, once the client is accepted."""
-    SEND_PONG = auto()
-    SKIP = auto()
-    VIOLATION = auto()
-    """Raise RemoteProtocolError."""
-
-
 _TYPES: Final = pb.BaseCommand
-
-_STEPS: Final[Mapping[_State, Mapping[int | None, _Step]]] = {
-    _State.GREETING: {
-        _TYPES.CONNECT: _Step.BEGIN,
-        None: _Step.VIOLATION,
-    },
-    _State.DECIDING: {
-        _TYPES.CONNECT: _Step.VIOLATION,
-        _TYPES.PING: _Step.SEND_PONG,
-        _TYPES.PONG: _Step.SKIP,
-        _TYPES.AUTH_RESPONSE: _Step.HAND_OUT,
-        None: _Step.HOLD,
-    },
-    _State.CONNECTED: {
-        _TYPES.CONNECT: _Step.VIOLATION,
-        _TYPES.PING: _Step.SEND_PONG,
-        _TYPES.PONG: _Step.SKIP,
-        None: _Step.HAND_OUT,
-    },
-    _State.REFUSED: {
-        None: _Step.SKIP,
-    },
-}
-"""Steps by state and type of command; None stands for all other commands."""
-
-_NOT_HANDED_OUT: Final = frozenset(_STEPS[_State.CONNECTED]) - {None}
+_NOT_HANDED_OUT: Final = frozenset((_TYPES.CONNECT, _TYPES.PING, _TYPES.PONG))
 """The commands that the protocol handles itself once the client is connected."""
 
 
@@ -159,41 +116,32 @@ class ServerProtocol:
         else:
             if self._state is _State.CONNECTED and not self._held:
                 return frames
-        return self._filtered(frames)
-
-    def _filtered(self, frames: list[Received]) -> list[Received]:
-        handed_out: list[Received] = []
         if self._state is _State.CONNECTED and self._held:
             frames, self._held = [*self._held, *frames], []
-        for frame in frames:
-            if type(frame) is not Frame:  # only a connected client has runs
-                handed_out.append(frame)
-                continue
-            steps = _STEPS[self._state]
-            step = steps.get(frame.command.type, steps[None])
-            if step is _Step.BEGIN:
-                self._connect = frame.command.connect
-                self._state = _State.DECIDING
-                handed_out.append(frame)
-            elif step is _Step.HAND_OUT:
-                handed_out.append(frame)
-            elif step is _Step.HOLD:
-                self._hold(frame)
-            elif step is _Step.SEND_PONG:
-                self._outgoing.append(commands.PONG)
-            elif step is _Step.VIOLATION:
-                raise self._violation(frame)
-        return handed_out
+        # Only a connected client has runs.
+        return [frame for frame in frames if type(frame) is not Frame or self._is_handed_out(frame)]
 
-    def _violation(self, frame: Frame) -> RemoteProtocolError:
+    def _is_handed_out(self, frame: Frame) -> bool:
+        """Handle a command of the protocol itself, or hold it. Return True if the caller must act on the command."""
+        kind = frame.command.type
+        if self._state is _State.REFUSED:
+            return False
         if self._state is _State.GREETING:
-            return RemoteProtocolError(f"the first command is not CONNECT but {_TYPES.Type.Name(frame.command.type)}")
-        return RemoteProtocolError("a second CONNECT")
-
-    def _hold(self, frame: Frame) -> None:
-        if len(self._held) >= _HELD_FRAMES_MAX:
-            raise RemoteProtocolError("too many commands before the connection was accepted")
-        self._held.append(frame)
+            if kind != _TYPES.CONNECT:
+                raise RemoteProtocolError(f"the first command is not CONNECT but {_TYPES.Type.Name(kind)}")
+            self._connect = frame.command.connect
+            self._state = _State.DECIDING
+            return True
+        if kind == _TYPES.CONNECT:
+            raise RemoteProtocolError("a second CONNECT")
+        if kind == _TYPES.PING:
+            self._outgoing.append(commands.PONG)
+        elif self._state is _State.DECIDING and kind not in (_TYPES.PONG, _TYPES.AUTH_RESPONSE):
+            if len(self._held) >= _HELD_FRAMES_MAX:
+                raise RemoteProtocolError("too many commands before the connection was accepted")
+            self._held.append(frame)
+            return False
+        return kind not in _NOT_HANDED_OUT
 
     def accept(self) -> None:
         """Accept the client by sending CONNECTED."""
@@ -203,11 +151,13 @@ class ServerProtocol:
         if self._gathers_runs:
             self._decoder.gather_runs()
         self._outgoing.append(
-            commands.connected(
-                server_version=self._server_version,
-                protocol_version=self.protocol_version,
-                message_bytes_max=self._message_bytes_announced,
-                feature_flags=self._flags,
+            commands.encode(
+                pb.CommandConnected(
+                    server_version=self._server_version,
+                    protocol_version=self.protocol_version,
+                    max_message_size=self._message_bytes_announced,
+                    feature_flags=self._flags,
+                )
             )
         )
 
@@ -224,11 +174,12 @@ class ServerProtocol:
         if not self.accepts_auth_challenge:
             raise LocalProtocolError("the client did not announce supports_auth_refresh")
         self._outgoing.append(
-            commands.auth_challenge(
-                server_version=self._server_version,
-                protocol_version=self.protocol_version,
-                auth_method=auth_method,
-                auth_data=auth_data,
+            commands.encode(
+                pb.CommandAuthChallenge(
+                    server_version=self._server_version,
+                    protocol_version=self.protocol_version,
+                    challenge=pb.AuthData(auth_method_name=auth_method, auth_data=auth_data),
+                )
             )
         )
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from interpulse.spark.class_archive.archive import ArchiveFailed, archive_path, java_options, make_archive
+from interpulse.spark.class_archive import ArchiveFailed, archive_path, java_options, make_archive
 
 
 @pytest.fixture(autouse=True)

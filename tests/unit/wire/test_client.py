@@ -3,12 +3,12 @@
 import pytest
 
 from interpulse.model.errors import AuthenticationError
-from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.client import ClientProtocol
 from interpulse.wire.errors import LocalProtocolError, RemoteProtocolError
 from interpulse.wire.frames import Frame, FrameDecoder
 from interpulse.wire.server import ServerProtocol
+from tests.support import commands
 
 
 def make_pair(**arguments: object) -> tuple[ClientProtocol, ServerProtocol]:

@@ -5,13 +5,14 @@ import tracemalloc
 
 import pytest
 
-from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.entries import (
     build_entry,
 )
 from interpulse.wire.errors import RemoteProtocolError
-from interpulse.wire.frames import FRAME_BYTES_MAX, Frame, FrameDecoder, encode_command, encode_with_entry
+from interpulse.wire.frames import FRAME_BYTES_MAX, Frame, FrameDecoder, encode_command
+from tests.support import commands
+from tests.support.commands import encode_with_entry
 
 PING = bytes.fromhex("00000009000000050812920100")
 PONG = bytes.fromhex("000000090000000508139a0100")

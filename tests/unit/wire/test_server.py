@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.errors import LocalProtocolError, RemoteProtocolError
 from interpulse.wire.frames import Frame, FrameDecoder
 from interpulse.wire.server import ServerProtocol
+from tests.support import commands
 
 FLAGS = pb.FeatureFlags(supports_get_partitioned_metadata_without_auto_creation=True)
 

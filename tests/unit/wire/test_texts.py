@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 from interpulse.wire import pulsar_api_pb2 as pb
-from interpulse.wire.commands.encoding import encode, envelope, frame
+from interpulse.wire.commands import encode
 from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.frames import FrameDecoder, encode_command
+from tests.support.commands import encode_with_entry
 
 COMMANDS = {
     "single": pb.BaseCommand(
@@ -86,10 +87,10 @@ def test_request_when_a_text_is_not_utf8_then_remote_protocol_error(question: An
 @pytest.mark.parametrize("question", QUESTIONS, ids=["partitions", "lookup"])
 @pytest.mark.parametrize("field", ["topic", "request_id"])
 def test_request_when_a_required_field_is_missing_then_remote_protocol_error(question: Any, field: str) -> None:
-    asked = type(question)(topic="x", request_id=1)
-    asked.ClearField(field)
+    command = FrameDecoder().feed(encode(type(question)(topic="x", request_id=1)))[0].command
+    command.ListFields()[1][1].ClearField(field)
     with pytest.raises(RemoteProtocolError, match="without a required field"):
-        FrameDecoder().feed(frame(envelope(type(asked)), asked.SerializePartialToString()))
+        FrameDecoder().feed(encode_with_entry(command, b""))
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=["partitions", "lookup"])

@@ -8,9 +8,9 @@ from typing import Any
 from interpulse.broker.binary.schemas import requested_schema
 from interpulse.broker.binary.transport.command_connection import CommandConnection
 from interpulse.broker.binary.transport.sinks import BinaryConsumerSink, OpenConsumer
-from interpulse.broker.live.api import LiveTopic
-from interpulse.broker.live.dispatch.hash_ring import sticky_sharing
-from interpulse.broker.live.requests import InitialPosition, KeyRange, KeySharing, SubscribeRequest, SubType
+from interpulse.broker.live.api import InitialPosition, KeyRange, KeySharing, SubscribeRequest, SubType
+from interpulse.broker.live.dispatch.sticky_keys import sticky_sharing
+from interpulse.broker.live.registry.topic_tasks import AnyTopic
 from interpulse.model.errors import ConsumerNotFound, MetadataError, PulsarError, ServiceNotReady
 from interpulse.model.ids import MessageId, Position
 from interpulse.model.names import TopicName
@@ -18,7 +18,7 @@ from interpulse.model.schemas import SchemaType
 from interpulse.model.topics import Requester
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
-from interpulse.wire.commands.cursor_promise import CURSOR_PROPERTY
+from interpulse.wire.cursor_promise import CURSOR_PROPERTY
 from interpulse.wire.frames import AckRun, FlowRun, Frame
 from interpulse.wire.ids import message_id_from_wire, position_from_wire
 
@@ -115,7 +115,7 @@ async def on_seek(connection: CommandConnection, request: pb.CommandSeek) -> Non
 
 async def on_get_last_message_id(connection: CommandConnection, request: pb.CommandGetLastMessageId) -> None:
     opened = _opened(connection, request.consumer_id)
-    last = await opened.topic.last_message(read_compacted=opened.consumer.read_compacted)
+    last = await opened.topic.last_message(read_compacted=opened.consumer.request.read_compacted)
     mark_delete = _mark_delete(opened)
     last_id = MessageId(*last.position, opened.topic.name.partition_index, last.batch_index)
     connection.output.send(commands.get_last_message_id_response(request.request_id, last_id, mark_delete))
@@ -123,7 +123,7 @@ async def on_get_last_message_id(connection: CommandConnection, request: pb.Comm
 
 def _mark_delete(opened: OpenConsumer) -> Position:
     """Return the position of the replication cursor that the consumer names, else that of its subscription."""
-    cursor = opened.consumer.metadata.get(CURSOR_PROPERTY)
+    cursor = opened.consumer.request.metadata.get(CURSOR_PROPERTY)
     promised = None if cursor is None else opened.topic.promised_position(cursor)
     return opened.topic.mark_delete_position(opened.consumer.subscription_name) if promised is None else promised
 
@@ -204,7 +204,7 @@ async def _open(connection: CommandConnection, request: pb.CommandSubscribe) -> 
     sink.subscribed(request.consumer_id)
 
 
-def _is_active(live: LiveTopic, replicator_prefix: str) -> bool:
+def _is_active(live: AnyTopic, replicator_prefix: str) -> bool:
     """Return True if the topic holds messages, or has clients that define their schema.
 
     Replicators and consumers with AUTO_CONSUME do not define it.
@@ -214,7 +214,7 @@ def _is_active(live: LiveTopic, replicator_prefix: str) -> bool:
         return True
     if any(not publisher["producerName"].startswith(replicator_prefix) for publisher in stats["publishers"]):
         return True
-    return live.has_consumers_without_auto_consume
+    return live.clients.has_consumers_without_auto_consume
 
 
 def _live_request(

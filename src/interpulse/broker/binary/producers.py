@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from interpulse.broker.binary.schemas import requested_schema
 from interpulse.broker.binary.transport.command_connection import CommandConnection
 from interpulse.broker.binary.transport.sinks import BinaryProducerSink, OpenProducer
-from interpulse.broker.live.requests import AccessMode, InitialPosition, ProducerRequest
+from interpulse.broker.live.api import AccessMode, InitialPosition, ProducerRequest
+from interpulse.broker.live.registry.topic_tasks import AnyTopic
 from interpulse.model.errors import AlreadyExists, ChecksumError, NoRoomLeft, NotAllowed, ServiceNotReady
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import version_to_bytes
@@ -21,11 +21,6 @@ from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.entries import accept_entry
 from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.frames import Frame, SendRun
-
-if TYPE_CHECKING:
-    from interpulse.broker.binary.transport.context import BinaryContext
-    from interpulse.broker.live.api import LiveProducer
-    from interpulse.broker.live.registry.topic_tasks import AnyTopic
 
 
 def on_sends(connection: CommandConnection, run: SendRun) -> Sequence[SendRun]:
@@ -117,22 +112,17 @@ async def _open(connection: CommandConnection, request: pb.CommandProducer) -> O
     producer = await live.add_producer(_live_request(connection, request, replicator), sink)
     schema_version = b"" if version is None else version_to_bytes(version)
     if topic.is_persistent:
-        _check_disk_space_again(context, producer)
+        try:
+            context.check_disk_space()
+        except NoRoomLeft:  # the disk became full meanwhile, after the others were closed
+            producer.close()
+            raise
     opened = OpenProducer(producer, live, sink, sink.publishes, schema_version)
     if connection.lost:
         producer.close()
     else:
         connection.producers[request.producer_id] = opened
     return opened
-
-
-def _check_disk_space_again(context: BinaryContext, producer: LiveProducer) -> None:
-    """Close the producer if the disk became full while it was being opened, after the others were closed."""
-    try:
-        context.check_disk_space()
-    except NoRoomLeft:
-        producer.close()
-        raise
 
 
 async def _create_initial_subscription(topic: AnyTopic, subscription: str) -> None:

@@ -12,21 +12,49 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from interpulse.broker import metadata_paths as keys
-from interpulse.broker.cluster_import.renaming import renamed
 from interpulse.broker.cluster_import.source import DataDirectory
 from interpulse.broker.cluster_import.topic_copy import Copied, TopicCopies
-from interpulse.broker.metadata.layout import ALONE, IN_CLUSTER
+from interpulse.broker.committer import ALONE, IN_CLUSTER
 from interpulse.broker.stores import Stores
-from interpulse.broker.topics.schema_store import SchemaStore
+from interpulse.broker.topics.schemas import SchemaStore
 from interpulse.model.errors import MetadataError, PersistenceError
 from interpulse.model.names import PERSISTENT, SYSTEM_NAMESPACE, TopicName, decode_local_name
 from interpulse.rules.schemas import SchemaVersion
 from interpulse.storage.api import Put
-from interpulse.wire.commands.cursor_promise import REPLICATION_CURSORS
+from interpulse.wire.cursor_promise import REPLICATION_CURSORS
+
+_LISTS: Final = ("allowedClusters", "allowed_clusters", "replication_clusters", "replicationClusters")
+_RATES: Final = (
+    "clusterDispatchRate",
+    "clusterSubscribeRate",
+    "publishMaxMessageRate",
+    "replicatorDispatchRate",
+    "subscriptionDispatchRate",
+    "topicDispatchRate",
+)
+"""Policies keyed by the name of a cluster, or of two: `east->west`."""
 
 _NAMED_MAX: Final = 10
 _TOPICS_AT_ONCE: Final = 4
 _GLOBAL_CLUSTER: Final = "global"
+
+
+def renamed(body: Mapping[str, Any], old: str, new: str) -> dict[str, Any]:
+    """Return a document of a tenant, namespace or topic with one cluster name replaced by another."""
+
+    def name_of(cluster: str) -> str:
+        return new if cluster == old else cluster
+
+    changed = dict(body)
+    for name in _LISTS:
+        if isinstance(body.get(name), list):
+            changed[name] = list(dict.fromkeys(map(name_of, body[name])))
+    for name in _RATES:
+        if isinstance(body.get(name), dict):
+            changed[name] = {"->".join(map(name_of, key.split("->"))): rate for key, rate in body[name].items()}
+    if isinstance(body.get("global"), dict):
+        changed["global"] = renamed(body["global"], old, new)
+    return changed
 
 
 class ImportRefused(Exception):

@@ -14,10 +14,9 @@ from dataclasses import replace
 from typing import Final
 
 from interpulse.broker import metadata_paths as keys
-from interpulse.broker.config.broker_config import BrokerConfig, dynamic_keys
-from interpulse.broker.config.pulsar_dynamic_keys import READ_AT_START, reason_without_effect
-from interpulse.broker.config.pulsar_keys import PULSAR_KEYS
-from interpulse.broker.metadata.committer import Committer, Records
+from interpulse.broker.committer import Committer, Records
+from interpulse.broker.config.broker_config import BrokerConfig, dynamic_keys, settings_by_key
+from interpulse.broker.config.pulsar_keys import PULSAR_KEYS, READ_AT_START, reason_without_effect
 from interpulse.model.changes import SetDynamicConfiguration
 from interpulse.model.errors import MetadataError, PreconditionFailed
 from interpulse.rules.decision import Decision
@@ -139,7 +138,7 @@ class DynamicConfig:
                 f"Can't {verb} configuration {key} at run time: it is read when the broker starts. "
                 "Set it in the file or the environment, and restart the broker"
             )
-        if key in PULSAR_KEYS:
+        if key in PULSAR_KEYS or key in settings_by_key():
             raise PreconditionFailed(f"Can't {verb} non-dynamic configuration {key}; dynamic are: {dynamic}")
         if near := nearest(key, allowed):
             raise PreconditionFailed(f"Can't {verb} unknown configuration {key}; the nearest dynamic one is {near}")

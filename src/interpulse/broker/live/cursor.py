@@ -21,7 +21,7 @@ from operator import itemgetter
 from typing import Protocol
 
 from interpulse.model.ids import EARLIEST, Position
-from interpulse.storage.cursors.cursor_records import CursorRecord
+from interpulse.storage.cursors import CursorRecord
 from interpulse.wire.ack_sets import mask_of, words_of
 
 RANGES_PERSISTED_MAX = 10_000

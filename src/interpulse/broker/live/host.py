@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
-from interpulse.broker.live.read_buffer_limiter import ReadBufferLimiter
-from interpulse.broker.metadata.layout import Layout
+from interpulse.broker.committer import Layout
+from interpulse.broker.live.shared_reads import ReadBufferLimiter
 from interpulse.model.broker_entry_metadata import BrokerEntryFields
 from interpulse.model.names import TopicName
 from interpulse.storage.api import MetadataStore
-from interpulse.storage.cursors.cursor_store import CursorStore
+from interpulse.storage.cursors import CursorStore
 
 
 class HostedTopic(Protocol):
@@ -29,38 +29,21 @@ class HostedTopic(Protocol):
 class TopicHost(Protocol):
     """The interface of the registry for topics."""
 
-    @property
-    def now_ms(self) -> Callable[[], int]: ...
+    now_ms: Callable[[], int]
+    metadata: MetadataStore
+    cursor_store: CursorStore
+    layout: Layout
+    cluster: str
+    replicator_prefix: str
+    compaction_permits: asyncio.Semaphore
+    """The semaphore of compaction: every run holds one permit."""
 
-    @property
-    def metadata(self) -> MetadataStore: ...
+    read_buffer_limiter: ReadBufferLimiter
+    broker_entry_fields: BrokerEntryFields | None
+    """The broker entry metadata in front of the entries of persistent topics."""
 
-    @property
-    def cursor_store(self) -> CursorStore: ...
-
-    @property
-    def layout(self) -> Layout: ...
-
-    @property
-    def cluster(self) -> str: ...
-
-    @property
-    def replicator_prefix(self) -> str: ...
-
-    @property
-    def compaction_permits(self) -> asyncio.Semaphore:
-        """The semaphore of compaction: every run holds one permit."""
-
-    @property
-    def read_buffer_limiter(self) -> ReadBufferLimiter: ...
-
-    @property
-    def broker_entry_fields(self) -> BrokerEntryFields | None:
-        """The broker entry metadata in front of the entries of persistent topics."""
-
-    @property
-    def serving(self) -> Callable[[], bool] | None:
-        """Return True while topics without a log may take entries. None: always; the broker is standalone."""
+    serving: Callable[[], bool] | None
+    """Return True while topics without a log may take entries. None: always; the broker is standalone."""
 
     def generate_producer_name(self) -> str: ...
 

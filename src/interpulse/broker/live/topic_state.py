@@ -15,13 +15,12 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from interpulse.broker import metadata_paths as keys
-from interpulse.broker.metadata.layout import ALONE, Layout
+from interpulse.broker.committer import ALONE, Layout
 from interpulse.model.errors import ServiceNotReady
 from interpulse.model.names import TopicName
 from interpulse.storage.api import Change, MetadataStore, Put
 from interpulse.storage.cas import retry_on_conflict
-from interpulse.storage.cursors.cursor_records import CursorRecord
-from interpulse.storage.cursors.cursor_store import CursorStore, RecordedCursors
+from interpulse.storage.cursors import CursorRecord, CursorStore, RecordedCursors
 from interpulse.storage.logs.topic_records import decode_record
 
 _ChangeCursors = Callable[[Sequence[Change], Mapping[str, int | None]], Awaitable[None]]

@@ -19,9 +19,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, Protocol
 
 from interpulse.broker import metadata_paths as keys
-from interpulse.broker.ownership.bundle_locks import BundleLocks, HeldBundle
+from interpulse.broker.ownership.bundle_locks import BundleLocks, HeldBundle, HeldBundles
 from interpulse.broker.ownership.bundle_placement import TAKEN_AT_ONCE
-from interpulse.broker.ownership.held_bundles import HeldBundles
 from interpulse.broker.ownership.registered_brokers import RegisteredBrokers
 from interpulse.model.errors import MetadataError, PulsarError
 from interpulse.model.names import NamespaceName, TopicName

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from interpulse.broker.rest.http.bodies import CLUSTER, FAILURE_DOMAIN
-from interpulse.broker.rest.http.call import DONE, Answer, Call, Route, answer_changes, answer_json
-from interpulse.broker.rest.http.required_permissions import any_role, super_user
+from interpulse.broker.rest.http.call import Answer, Call, Route, answer_changes, answer_json
 from interpulse.model.clusters import ClusterData, FailureDomain
 from interpulse.model.errors import InvalidRequest
+from interpulse.model.operations import Clusters
 
 
 async def list_clusters(call: Call) -> Answer:
@@ -45,10 +45,9 @@ async def get_peers(call: Call) -> Answer:
     return answer_json(None if peers is None else list(peers))
 
 
-async def set_peers(call: Call) -> Answer:
+async def set_peers(call: Call) -> None:
     peers = None if call.json_or_none() is None else call.strings()
     await call.context.clusters.set_peers(call.param("cluster"), peers)
-    return DONE
 
 
 async def list_failure_domains(call: Call) -> Answer:
@@ -62,15 +61,13 @@ async def get_failure_domain(call: Call) -> Answer:
     )
 
 
-async def set_failure_domain(call: Call) -> Answer:
+async def set_failure_domain(call: Call) -> None:
     domain = FailureDomain.from_json(call.object(FAILURE_DOMAIN))
     await call.context.failure_domains.put(call.param("cluster"), call.param("failure_domain"), domain)
-    return DONE
 
 
-async def delete_failure_domain(call: Call) -> Answer:
+async def delete_failure_domain(call: Call) -> None:
     await call.context.failure_domains.delete(call.param("cluster"), call.param("failure_domain"))
-    return DONE
 
 
 def _cluster(call: Call) -> ClusterData:
@@ -79,19 +76,16 @@ def _cluster(call: Call) -> ClusterData:
     return ClusterData.from_json(call.object(CLUSTER))
 
 
-_CLUSTER: Final = "/admin/v2/clusters/{cluster}"
-_DOMAIN: Final = f"{_CLUSTER}/failureDomains/{{failure_domain}}"
-
 ROUTES: Final = (
-    Route("GET", "/admin/v2/clusters", list_clusters, any_role),
-    Route("GET", _CLUSTER, get_cluster, super_user),
-    Route("PUT", _CLUSTER, create_cluster, super_user),
-    Route("POST", _CLUSTER, update_cluster, super_user),
-    Route("DELETE", _CLUSTER, delete_cluster, super_user),
-    Route("GET", f"{_CLUSTER}/peers", get_peers, super_user),
-    Route("POST", f"{_CLUSTER}/peers", set_peers, super_user),
-    Route("GET", f"{_CLUSTER}/failureDomains", list_failure_domains, super_user),
-    Route("GET", _DOMAIN, get_failure_domain, super_user),
-    Route("POST", _DOMAIN, set_failure_domain, super_user),
-    Route("DELETE", _DOMAIN, delete_failure_domain, super_user),
+    Route(Clusters.LIST, list_clusters),
+    Route(Clusters.GET, get_cluster),
+    Route(Clusters.CREATE, create_cluster),
+    Route(Clusters.UPDATE, update_cluster),
+    Route(Clusters.DELETE, delete_cluster),
+    Route(Clusters.GET_PEERS, get_peers),
+    Route(Clusters.SET_PEERS, set_peers),
+    Route(Clusters.LIST_DOMAINS, list_failure_domains),
+    Route(Clusters.GET_DOMAIN, get_failure_domain),
+    Route(Clusters.SET_DOMAIN, set_failure_domain),
+    Route(Clusters.DELETE_DOMAIN, delete_failure_domain),
 )

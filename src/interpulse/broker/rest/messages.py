@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from interpulse.broker.live.log_search import nth_position
 from interpulse.broker.live.registry import backlog_operations
-from interpulse.broker.live.timeline import nth_position
 from interpulse.broker.rest.http.at_owner import at_owner
-from interpulse.broker.rest.http.call import TOPIC_PATH, Answer, Call, Route, answer_json, not_negative
+from interpulse.broker.rest.http.call import Answer, Call, Route, answer_json, not_negative
 from interpulse.broker.rest.http.entry_headers import entry_headers
 from interpulse.broker.rest.http.opening import open_single
-from interpulse.broker.rest.http.required_permissions import on_topic
 from interpulse.model.errors import (
     InvalidRequest,
     NotFound,
@@ -22,7 +21,7 @@ from interpulse.model.errors import (
     PreconditionFailed,
 )
 from interpulse.model.ids import Position
-from interpulse.model.permissions import TopicOperation
+from interpulse.model.operations import Messages
 from interpulse.storage.api import LogEntry
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.compression import decompress
@@ -88,11 +87,9 @@ def _answer(found: LogEntry) -> Answer:
     return Answer(200, body, "application/octet-stream", headers)
 
 
-_PEEK_MESSAGES: Final = on_topic(TopicOperation.PEEK_MESSAGES)
-
 ROUTES: Final = (
-    at_owner(Route("GET", f"{TOPIC_PATH}/subscription/{{subscription}}/position/{{position}}", peek, _PEEK_MESSAGES)),
-    at_owner(Route("GET", f"{TOPIC_PATH}/examinemessage", examine, _PEEK_MESSAGES)),
-    at_owner(Route("GET", f"{TOPIC_PATH}/ledger/{{ledger}}/entry/{{entry}}", get_message, _PEEK_MESSAGES)),
-    at_owner(Route("GET", f"{TOPIC_PATH}/messageid/{{time}}", get_message_id_at, _PEEK_MESSAGES)),
+    at_owner(Route(Messages.PEEK, peek)),
+    at_owner(Route(Messages.EXAMINE, examine)),
+    at_owner(Route(Messages.GET, get_message)),
+    at_owner(Route(Messages.GET_ID_AT, get_message_id_at)),
 )

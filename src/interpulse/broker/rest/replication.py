@@ -5,18 +5,15 @@ from __future__ import annotations
 from typing import Final
 
 from interpulse.broker.rest.http.call import (
-    DONE,
-    NAMESPACE_PATH,
-    TOPIC_PATH,
     Answer,
     Call,
     Route,
     answer_json,
     answer_pages,
 )
-from interpulse.broker.rest.http.required_permissions import on_policy
 from interpulse.broker.topics.topic_settings import policies_in_force
 from interpulse.model.errors import InvalidRequest
+from interpulse.model.operations import Replication
 from interpulse.model.policies.topic_policies import TopicPolicies
 
 
@@ -53,24 +50,19 @@ async def get_dispatch_rates(call: Call) -> Answer:
     return answer_json({"default": in_force.to_json(), "topics": topics})
 
 
-async def report_status(call: Call) -> Answer:
+async def report_status(call: Call) -> None:
     records = call.json()
     if not isinstance(records, list):
         raise InvalidRequest("The body must be an array of status records")
     await call.context.replication_status.report(call.namespace, records)
-    return DONE
 
-
-_REPLICATION: Final = f"{NAMESPACE_PATH}/replication"
-_NAMESPACE: Final = f"{_REPLICATION}/status"
-_TOPIC: Final = f"{TOPIC_PATH}/replication/status"
 
 ROUTES: Final = (
-    Route("GET", _NAMESPACE, get_namespace_status, on_policy),
-    Route("GET", f"{_REPLICATION}/topics", get_topics_with_clusters, on_policy),
-    Route("GET", f"{_REPLICATION}/globalTopicPolicies", get_global_policies, on_policy),
-    Route("GET", f"{_REPLICATION}/dispatchRates", get_dispatch_rates, on_policy),
-    Route("POST", _NAMESPACE, report_status, on_policy),
-    Route("GET", _TOPIC, get_topic_status, on_policy),
-    Route("POST", _TOPIC, report_status, on_policy),
+    Route(Replication.GET_STATUS, get_namespace_status),
+    Route(Replication.LIST_TOPICS, get_topics_with_clusters),
+    Route(Replication.GET_GLOBAL_POLICIES, get_global_policies),
+    Route(Replication.GET_DISPATCH_RATES, get_dispatch_rates),
+    Route(Replication.REPORT_STATUS, report_status),
+    Route(Replication.GET_STATUS_OF_TOPIC, get_topic_status),
+    Route(Replication.REPORT_STATUS_OF_TOPIC, report_status),
 )

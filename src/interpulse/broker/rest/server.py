@@ -22,7 +22,6 @@ from interpulse.broker.config.broker_config import HTTP_HEADER_BYTES_READ
 from interpulse.broker.rest import (
     brokers,
     clusters,
-    compaction,
     isolation_policies,
     lookup,
     messages,
@@ -44,8 +43,6 @@ from interpulse.broker.rest.http.routing import MethodNotAllowed
 from interpulse.broker.rest.metrics import metrics
 from interpulse.broker.rest.policies import (
     namespace_policies,
-    namespace_properties,
-    topic_clusters,
     topic_policies,
 )
 from interpulse.model.errors import PulsarError
@@ -60,13 +57,10 @@ _OFFERED: Final[tuple[Route, ...]] = (
     *tenants.ROUTES,
     *namespaces.ROUTES,
     *namespace_policies.ROUTES,
-    *namespace_properties.ROUTES,
     *permissions.ROUTES,
     *topics.ROUTES,
-    *compaction.ROUTES,
     *topic_stats.ROUTES,
     *topic_policies.ROUTES,
-    *topic_clusters.ROUTES,
     *subscriptions.ROUTES,
     *messages.ROUTES,
     *replication.ROUTES,

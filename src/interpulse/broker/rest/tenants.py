@@ -6,9 +6,9 @@ from typing import Final
 
 from interpulse.broker.rest.http.bodies import TENANT
 from interpulse.broker.rest.http.call import Answer, Call, Route, answer_changes, answer_json
-from interpulse.broker.rest.http.required_permissions import super_user, tenant_itself
 from interpulse.model.clusters import TenantInfo
 from interpulse.model.errors import PreconditionFailed
+from interpulse.model.operations import Tenants
 
 
 async def list_tenants(call: Call) -> Answer:
@@ -51,9 +51,9 @@ def _tenant(call: Call) -> TenantInfo:
 
 
 ROUTES: Final = (
-    Route("GET", "/admin/v2/tenants", list_tenants, super_user),
-    Route("GET", "/admin/v2/tenants/{tenant}", get_tenant, tenant_itself),
-    Route("PUT", "/admin/v2/tenants/{tenant}", create_tenant, tenant_itself),
-    Route("POST", "/admin/v2/tenants/{tenant}", update_tenant, tenant_itself),
-    Route("DELETE", "/admin/v2/tenants/{tenant}", delete_tenant, tenant_itself),
+    Route(Tenants.LIST, list_tenants),
+    Route(Tenants.GET, get_tenant),
+    Route(Tenants.CREATE, create_tenant),
+    Route(Tenants.UPDATE, update_tenant),
+    Route(Tenants.DELETE, delete_tenant),
 )

@@ -17,12 +17,11 @@ from typing import Any, Final
 from interpulse.broker import metadata_paths as keys
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import PreconditionFailed
-from interpulse.model.names import PERSISTENT, PUBLIC_DEFAULT, SYSTEM_NAMESPACE, NamespaceName
+from interpulse.model.names import PERSISTENT, PUBLIC_DEFAULT, SYSTEM_NAMESPACE, NamespaceName, check_entity_name
 from interpulse.model.topics import PartitionedTopicMetadata
 from interpulse.rules.bundles import bundle_boundaries
 from interpulse.rules.clusters import check_cluster_data
-from interpulse.rules.entity_names import check_entity_name
-from interpulse.storage.bookkeeper.ledger_paths import LEDGERS, READ_ONLY
+from interpulse.storage.bookkeeper.records import LEDGERS, READ_ONLY
 from interpulse.storage.zookeeper.client import ZooKeeperClient
 from interpulse.storage.zookeeper.errors import BadVersion, NodeExists, NoNode
 from interpulse.storage.zookeeper.servers import parse_servers

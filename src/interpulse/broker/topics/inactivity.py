@@ -138,7 +138,8 @@ def _unwanted(topic: AnyTopic) -> str:
     if not entries:
         return ""
     if entries == topic.entries_added:
-        return "1 message" if topic.published.messages == 1 else f"{topic.published.messages:,} messages"
+        published = topic.producers.published.messages
+        return "1 message" if published == 1 else f"{published:,} messages"
     return "1 entry" if entries == 1 else f"{entries:,} entries"
 
 

@@ -11,13 +11,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from interpulse.broker import metadata_paths as keys
-from interpulse.broker.topics.schema_store import History
+from interpulse.broker.topics.schemas import History
 from interpulse.model.errors import MetadataError, PersistenceError
 from interpulse.model.ids import Position
 from interpulse.model.names import TopicName
 from interpulse.rules.schemas import SchemaVersion
 from interpulse.storage.api import CommitConflict, Delete, MetadataStore, MetadataUnavailable, Put
-from interpulse.storage.bookkeeper.ledger_metadata import Quorum
+from interpulse.storage.bookkeeper.records import Quorum
 from interpulse.storage.managed_ledger.schema_codec import (
     StoredSchema,
     VersionEntry,

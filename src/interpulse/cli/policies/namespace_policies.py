@@ -11,7 +11,7 @@ from interpulse.cli.policies.policy_options import enabled, one_of, switch
 from interpulse.cli.support.command_lists import namespace_command
 from interpulse.cli.support.running import CommandFailed
 from interpulse.model.names import NamespaceName
-from interpulse.model.policies.retention_policies import NON_PARTITIONED, PARTITIONED, AutoTopicCreation
+from interpulse.model.policies.policy_records import NON_PARTITIONED, PARTITIONED, AutoTopicCreation
 from interpulse.rules.inventory import as_override, broker_auto_creation
 from interpulse.terminal.output import print_json
 

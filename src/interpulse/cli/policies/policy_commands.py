@@ -11,7 +11,7 @@ import click
 from interpulse.cli.policies.policy_forms import BACKLOG_QUOTA, QUOTA_TYPE, form_of
 from interpulse.cli.support.running import admin_command
 from interpulse.model.policies.catalogue import Command, Group, PolicyAtLevel
-from interpulse.model.policies.messaging_policies import BacklogQuota, QuotaType
+from interpulse.model.policies.policy_records import BacklogQuota, QuotaType
 from interpulse.terminal.option_groups import option_group
 from interpulse.terminal.output import print_json, print_text, print_value
 

@@ -14,23 +14,21 @@ from interpulse.cli.policies.policy_options import switch as enable_or_disable
 from interpulse.cli.support.params import MILLIS, SIZE, STRINGS, TIME
 from interpulse.model.policies import catalogue as kinds
 from interpulse.model.policies.catalogue import Command, Policy
-from interpulse.model.policies.messaging_policies import (
+from interpulse.model.policies.policy_kinds import Kind
+from interpulse.model.policies.policy_records import (
+    DELETE_WHEN_CAUGHT_UP,
+    DELETE_WHEN_NO_SUBSCRIPTIONS,
     DESTINATION_STORAGE,
     QUOTA_POLICIES,
     QUOTA_TYPES,
     BacklogQuota,
     DelayedDelivery,
     DispatchRate,
+    InactiveTopicPolicies,
     Persistence,
     PublishRate,
-    SubscribeRate,
-)
-from interpulse.model.policies.policy_kinds import Kind
-from interpulse.model.policies.retention_policies import (
-    DELETE_WHEN_CAUGHT_UP,
-    DELETE_WHEN_NO_SUBSCRIPTIONS,
-    InactiveTopicPolicies,
     RetentionPolicies,
+    SubscribeRate,
 )
 from interpulse.rules.policy_checks import SCHEMA_STRATEGIES, SUBSCRIPTION_TYPES
 from interpulse.terminal.option_groups import option_group

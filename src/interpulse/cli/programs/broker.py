@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from interpulse.broker.app import BrokerApp
     from interpulse.broker.config.broker_config import BrokerConfig
     from interpulse.broker.stores import OpenStores
-    from interpulse.serving.settings_sources import LoadedConfig
+    from interpulse.serving.settings import LoadedConfig
 
 _logger = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from interpulse.terminal.option_groups import option
 
 if TYPE_CHECKING:
     from interpulse.proxy.app import ProxyApp
-    from interpulse.proxy.config.proxy_config import ProxyConfig
+    from interpulse.proxy.proxy_config import ProxyConfig
 
 _logger = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ def proxy(
     Flags override --set, which overrides the environment, which overrides the configuration file. Prints the line
     "ready" when clients can connect.
     """
-    from interpulse.proxy.config.proxy_config import load_config
+    from interpulse.proxy.proxy_config import load_config
 
     options = {key: str(value) for key, value in flags.items() if value is not None}
     loaded = load_settings(load_config, config_file, settings, options, file_name="proxy.conf")

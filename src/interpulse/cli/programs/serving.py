@@ -15,7 +15,7 @@ import click
 from interpulse.cli.support.running import UNUSABLE
 
 if TYPE_CHECKING:
-    from interpulse.serving.settings_sources import LoadedConfig
+    from interpulse.serving.settings import LoadedConfig
 
 Config = TypeVar("Config")
 

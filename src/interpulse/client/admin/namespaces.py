@@ -29,9 +29,15 @@ from interpulse.model.adjustments import PLAN_LEVELS
 from interpulse.model.errors import InvalidRequest
 from interpulse.model.names import NamespaceName, encode_local_name
 from interpulse.model.policies.catalogue import NAMESPACE_CALLS
-from interpulse.model.policies.messaging_policies import BacklogQuota, DispatchRate, QuotaType
 from interpulse.model.policies.namespace_policies import NamespacePolicies
-from interpulse.model.policies.retention_policies import AutoTopicCreation, InactiveTopicPolicies, RetentionPolicies
+from interpulse.model.policies.policy_records import (
+    AutoTopicCreation,
+    BacklogQuota,
+    DispatchRate,
+    InactiveTopicPolicies,
+    QuotaType,
+    RetentionPolicies,
+)
 from interpulse.model.policies.topic_policies import TopicPolicies
 
 T = TypeVar("T")

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from interpulse.client.json_readers import Read, UnexpectedJson, each, made_by, optional
 from interpulse.model.policies.catalogue import TOPIC_CLUSTERS, PolicyAtLevel
-from interpulse.model.policies.messaging_policies import BacklogQuota
+from interpulse.model.policies.policy_records import BacklogQuota
 
 QUOTAS: Final = each(made_by(BacklogQuota.from_json))
 """Reader for backlog quotas by type."""

@@ -10,7 +10,7 @@ from interpulse.client.json_readers import ignored
 from interpulse.client.transport.http_session import HttpSession
 from interpulse.model.names import TopicName
 from interpulse.model.policies.catalogue import TOPIC_CALLS
-from interpulse.model.policies.messaging_policies import BacklogQuota, QuotaType
+from interpulse.model.policies.policy_records import BacklogQuota, QuotaType
 
 
 class TopicPoliciesAdmin:

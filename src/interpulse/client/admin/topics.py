@@ -36,7 +36,7 @@ from interpulse.client.transport.http_session import HttpSession
 from interpulse.model.errors import NotFound
 from interpulse.model.ids import MessageId
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, NamespaceName, TopicName
-from interpulse.model.policies.retention_policies import InactiveTopicPolicies
+from interpulse.model.policies.policy_records import InactiveTopicPolicies
 from interpulse.model.topics import PartitionedTopicMetadata
 
 Names = list[str]

@@ -164,7 +164,8 @@ class Acknowledgements:
             return  # the next connection delivers everything unacknowledged anyway
         if self._config.counts_redeliveries:
             ids = [message_id_to_wire(entry) for last in positions for entry in self.tracker.entries_of(last)]
-            connection.write(commands.redeliver_unacknowledged(self._consumer_id, ids))
+            command = pb.CommandRedeliverUnacknowledgedMessages(consumer_id=self._consumer_id, message_ids=ids)
+            connection.write(commands.encode(command))
             return
         self._redeliver_all()
 

@@ -26,7 +26,8 @@ from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.entries import verify_checksum
 from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.frames import MessageRun
-from interpulse.wire.ids import message_id_from_wire, position_from_wire
+from interpulse.wire.ids import message_id_from_wire, message_id_to_wire, position_from_wire
+from interpulse.wire.schemas import schema_to_wire
 
 if TYPE_CHECKING:
     from interpulse.client.telemetry.processing import Processing
@@ -126,33 +127,33 @@ class PartitionConsumer:
     async def register(self, connection: Connection) -> None:
         """Subscribe and grant permits; called by the connection handler."""
         holds = (self.topic, self.subscription) if self._config.subscription_type == "exclusive" else None
-        await connection.consumers.open(self._id, self, self._subscribe_frame, holds=holds)
+        await connection.consumers.open(self._id, self, self._subscribe_command(), holds=holds)
         self._handler.on_connected(connection)
         self._taken = 0
         self.acks.flush()
         connection.write(commands.flow(self._id, self._config.receiver_queue_size))
 
-    def _subscribe_frame(self, request_id: int) -> bytes:
+    def _subscribe_command(self) -> pb.CommandSubscribe:
         config = self._config
         earliest = config.initial_position == "earliest"
-        return commands.subscribe(
-            request_id,
-            self._id,
-            str(self.topic),
-            self.subscription,
-            kind=_KINDS[config.subscription_type],
-            name=config.name,
+        start = None if self._durable or self._start is None else self._start.subscribe_from
+        return pb.CommandSubscribe(
+            topic=str(self.topic),
+            subscription=self.subscription,
+            subType=_KINDS[config.subscription_type],
+            consumer_id=self._id,
+            consumer_name=config.name,
             durable=self._durable,
-            start=None if self._durable or self._start is None else self._start.subscribe_from,
-            initial_position=pb.CommandSubscribe.Earliest if earliest else pb.CommandSubscribe.Latest,
+            start_message_id=None if start is None else message_id_to_wire(start),
+            initialPosition=pb.CommandSubscribe.Earliest if earliest else pb.CommandSubscribe.Latest,
             force_topic_creation=config.force_topic_creation,
-            read_compacted=config.read_compacted,
-            priority_level=config.priority_level,
-            schema=config.schema,
-            properties=config.properties,
-            subscription_properties=config.subscription_properties,
-            key_shared=_key_shared(self._key_shared),
-            replicate_state=config.replicate_subscription_state,
+            read_compacted=config.read_compacted or None,
+            priority_level=config.priority_level or None,
+            schema=None if config.schema is None else schema_to_wire(config.schema),
+            keySharedMeta=_key_shared(self._key_shared),
+            metadata=commands.pairs(config.properties),
+            subscription_properties=commands.pairs(config.subscription_properties),
+            replicate_subscription_state=config.replicate_subscription_state or None,
         )
 
     def on_failed(self, failure: PulsarError) -> None:
@@ -283,7 +284,9 @@ class PartitionConsumer:
         self.acks.forget_deadlines()
         dropped = self._inbox.discard(self)
         if self._handler.connection is not None:
-            self._handler.connection.write(commands.redeliver_unacknowledged(self._id))
+            self._handler.connection.write(
+                commands.encode(pb.CommandRedeliverUnacknowledgedMessages(consumer_id=self._id))
+            )
             self._release(dropped)
 
     # ---- Positions
@@ -298,8 +301,13 @@ class PartitionConsumer:
         before, self._start = self._start, None if isinstance(target, int) else Start(target, included)
         self._seeking = self._loop.create_future()
         try:
-            to = self._start.first_position if self._start is not None else target
-            await connection.request(lambda request_id: commands.seek(request_id, self._id, to))
+            command = pb.CommandSeek(consumer_id=self._id)
+            if self._start is not None:
+                command.message_id.CopyFrom(message_id_to_wire(self._start.first_position))
+            else:
+                assert isinstance(target, int)
+                command.message_publish_time = target
+            await connection.request(command)
             self.acks.forget()
             if self._handler.connection is not None:
                 self._release(self._inbox.discard(self))
@@ -315,9 +323,7 @@ class PartitionConsumer:
         """Return the last message of the topic (-1:-1 if it is empty) and the acknowledged end of the subscription."""
         await self._handler.reconnected()
         connection = self._required_connection()
-        answer = (
-            await connection.request(lambda request_id: commands.get_last_message_id(request_id, self._id))
-        ).getLastMessageIdResponse
+        answer = (await connection.request(pb.CommandGetLastMessageId(consumer_id=self._id))).getLastMessageIdResponse
         last = message_id_from_wire(answer.last_message_id)
         return LastMessage(last, position_from_wire(answer.consumer_mark_delete_position))
 
@@ -325,7 +331,7 @@ class PartitionConsumer:
         """Delete the subscription with its position, and close. Raise the broker's refusal."""
         await self._handler.reconnected()
         connection = self._required_connection()
-        await connection.request(lambda request_id: commands.unsubscribe(request_id, self._id, force=force))
+        await connection.request(pb.CommandUnsubscribe(consumer_id=self._id, force=force))
         connection.consumers.forget(self._id)
         self._handler.on_lost()
         self.on_failed(AlreadyClosed(f"the subscription {self.subscription} was deleted"))

@@ -180,7 +180,8 @@ class TableView(AsyncCloses, Generic[V]):
             if self._failure is None:
                 # Compaction may remove the last message before it arrives. The topic then ends before it.
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._came.wait(), _ASKED_AGAIN_S)
+                    async with asyncio.timeout(_ASKED_AGAIN_S):
+                        await self._came.wait()
         if self._failure is not None:
             raise self._failure
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 from interpulse.client.consuming.partition_consumers import PartitionConsumers
 from interpulse.client.consuming.topics_pattern import TopicsPattern
@@ -13,7 +13,6 @@ from interpulse.client.session import Session
 from interpulse.client.transport.connection import Connection
 from interpulse.model.errors import InvalidTopicName, NotAllowed, PulsarError, TopicNotFound
 from interpulse.model.names import TopicName
-from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.hashing import topics_hash
 
@@ -148,17 +147,19 @@ class _Watch:
 
     async def open(self, known_hash: str) -> pb.CommandWatchTopicListSuccess:
         """Start watching. Return the list, without names if the hash shows that ours is equal."""
-        answer = await self._connection.topic_watchers.open(self._id, self, self._frame(known_hash))
+        answer = await self._connection.topic_watchers.open(self._id, self, self._command(known_hash))
         return answer.watchTopicListSuccess
 
     async def ask_again(self, known_hash: str) -> pb.CommandWatchTopicListSuccess:
         """Return the current list."""
-        return (await self._connection.request(self._frame(known_hash))).watchTopicListSuccess
+        return (await self._connection.request(self._command(known_hash))).watchTopicListSuccess
 
-    def _frame(self, known_hash: str) -> Callable[[int], bytes]:
-        namespace = str(self._pattern.namespace)
-        return lambda request_id: commands.watch_topic_list(
-            request_id, self._id, namespace, self._pattern.text, topics_hash=known_hash
+    def _command(self, known_hash: str) -> pb.CommandWatchTopicList:
+        return pb.CommandWatchTopicList(
+            watcher_id=self._id,
+            namespace=str(self._pattern.namespace),
+            topics_pattern=self._pattern.text,
+            topics_hash=known_hash,
         )
 
     async def next_update(self, timeout_s: float) -> pb.CommandWatchTopicUpdate | None:

@@ -17,8 +17,8 @@ from interpulse.client.transport.connection import Connection
 from interpulse.client.transport.connection_pool import ConnectionPool
 from interpulse.model.errors import NotConnected, NotSupported, PulsarError, TopicNotFound, UnknownError
 from interpulse.model.names import NamespaceName, TopicName
-from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.commands import pairs
 
 Answer = TypeVar("Answer")
 
@@ -51,18 +51,16 @@ class BinaryLookup:
 
         async def attempt() -> int:
             connection = await self.service_connection()
-            asks_to_create = create
-            if not create and not connection.peer_flags.supports_get_partitioned_metadata_without_auto_creation:
-                if not fallback_on_old_broker:
-                    raise NotSupported(
-                        f"{connection.address} is older than PIP-344: asking for partitions of {topic} could create "
-                        f"it. Ask over HTTP, or with fallback_on_old_broker=True"
-                    )
-                asks_to_create = True
-            try:
-                answer = await connection.request(
-                    lambda request_id: commands.partitioned_metadata(request_id, str(topic), create=asks_to_create)
+            question = pb.CommandPartitionedTopicMetadata(topic=str(topic))
+            if not create and connection.peer_flags.supports_get_partitioned_metadata_without_auto_creation:
+                question.metadata_auto_creation_enabled = False
+            elif not create and not fallback_on_old_broker:
+                raise NotSupported(
+                    f"{connection.address} is older than PIP-344: asking for partitions of {topic} could create "
+                    f"it. Ask over HTTP, or with fallback_on_old_broker=True"
                 )
+            try:
+                answer = await connection.request(question)
             except TopicNotFound as error:  # Pulsar sends no text with it
                 raise TopicNotFound(str(error) or f"{topic} does not exist") from None
             if not answer.HasField("partitionMetadataResponse"):  # a proxy may wrap failures, never a count
@@ -83,20 +81,17 @@ class BinaryLookup:
 
     async def _follow(self, topic: TopicName) -> BrokerAddress:
         connection = await self.service_connection()
-        authoritative = False
+        question = pb.CommandLookupTopic(
+            topic=str(topic), authoritative=False, advertised_listener_name=self._config.listener_name
+        )
         for _ in range(self._config.lookup_redirects_max + 1):
-            answer = (await connection.request(self._lookup_frame(topic, authoritative))).lookupTopicResponse
+            answer = (await connection.request(question)).lookupTopicResponse
             target = self._target(answer)
             if answer.response == pb.CommandLookupTopicResponse.Connect:
                 return target
-            authoritative = answer.authoritative
+            question.authoritative = answer.authoritative
             connection = await self._pool.get(target)
         raise UnknownError(f"lookup of {topic}: more than {self._config.lookup_redirects_max} redirects")
-
-    def _lookup_frame(self, topic: TopicName, authoritative: bool) -> Callable[[int], bytes]:
-        return lambda request_id: commands.lookup(
-            request_id, str(topic), authoritative=authoritative, listener_name=self._config.listener_name
-        )
 
     def _target(self, answer: pb.CommandLookupTopicResponse | pb.BatchLookupGroup) -> BrokerAddress:
         """Return the address to connect to. Behind a proxy this is the address in use."""
@@ -120,15 +115,15 @@ class BinaryLookup:
         pattern: str | None = None,
         properties: Mapping[str, str] = {},
     ) -> TopicList:
-        wire_mode = pb.CommandGetTopicsOfNamespace.Mode.Value(mode)
-
-        def frame(request_id: int) -> bytes:
-            return commands.get_topics_of_namespace(
-                request_id, str(namespace), mode=wire_mode, topics_pattern=pattern, properties=properties
-            )
+        question = pb.CommandGetTopicsOfNamespace(
+            namespace=str(namespace),
+            mode=pb.CommandGetTopicsOfNamespace.Mode.Value(mode),
+            topics_pattern=pattern,
+            properties=pairs(properties),
+        )
 
         async def attempt() -> TopicList:
-            answer = (await (await self.service_connection()).request(frame)).getTopicsOfNamespaceResponse
+            answer = (await (await self.service_connection()).request(question)).getTopicsOfNamespaceResponse
             return TopicList(list(answer.topics), answer.filtered)
 
         return await self._retried(attempt)

@@ -7,9 +7,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 from interpulse.client.json_readers import made_by
 from interpulse.client.lookup.batch_lookup import lookup_singly
-from interpulse.model.errors import NotAllowed, NotFound, NotImplementedYet, NotSupported, PulsarError, RequestTooLarge
+from interpulse.model.errors import (
+    NotAllowed,
+    NotFound,
+    NotImplementedYet,
+    NotSupported,
+    PulsarError,
+    RequestTooLarge,
+    error_for_wire_code,
+)
 from interpulse.model.names import TopicName
-from interpulse.model.received_errors import error_for_wire_code
 
 if TYPE_CHECKING:  # imports an HTTP library
     from interpulse.client.transport.http_session import HttpSession

@@ -8,8 +8,8 @@ from interpulse.client.transport.connection import Connection
 from interpulse.model.errors import TopicNotFound
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo
-from interpulse.wire import commands
-from interpulse.wire.schemas import schema_from_wire
+from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.schemas import schema_from_wire, schema_to_wire
 
 
 class VersionedSchema(NamedTuple):
@@ -22,7 +22,7 @@ class VersionedSchema(NamedTuple):
 async def fetch_schema(connection: Connection, topic: TopicName, version: bytes | None) -> VersionedSchema | None:
     """Return the schema from the broker that serves the topic; None if there is none or not in that version."""
     try:
-        answer = await connection.request(lambda request_id: commands.get_schema(request_id, str(topic), version))
+        answer = await connection.request(pb.CommandGetSchema(topic=str(topic), schema_version=version))
     except TopicNotFound:
         return None
     response = answer.getSchemaResponse
@@ -38,6 +38,6 @@ async def store_schema(
     have other rights than producers (PIP-433).
     """
     answer = await connection.request(
-        lambda request_id: commands.get_or_create_schema(request_id, str(topic), schema, producer_name=producer_name)
+        pb.CommandGetOrCreateSchema(topic=str(topic), schema=schema_to_wire(schema), producerName=producer_name)
     )
     return answer.getOrCreateSchemaResponse.schema_version

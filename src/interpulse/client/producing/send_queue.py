@@ -10,7 +10,6 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 
 from interpulse.client.connection_handler import ConnectionHandler
 from interpulse.client.lookup.topic_schemas import fetch_schema
@@ -27,16 +26,17 @@ from interpulse.model.errors import (
     PulsarError,
     QuotaExceededException,
     TopicTerminated,
+    error_for_wire_code,
 )
 from interpulse.model.ids import Position
 from interpulse.model.names import TopicName
-from interpulse.model.received_errors import error_for_wire_code
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.codec import codec
 from interpulse.wire.frames import ReceiptRun
 from interpulse.wire.ids import position_from_wire
+from interpulse.wire.schemas import schema_to_wire
 
 _log = logging.getLogger(__name__)
 
@@ -157,11 +157,12 @@ class SendQueue:
         if self._handler.is_reconnecting:
             self._epoch += 1
         schema = await self._schema_at(connection)
-        frame = partial(self._producer_frame, schema=schema)
         name = self._request.name
         holds = None if name is None else (self.topic, name)
         try:
-            answer = (await connection.producers.open(self._id, self, frame, holds=holds)).producer_success
+            answer = (
+                await connection.producers.open(self._id, self, self._producer_command(schema), holds=holds)
+            ).producer_success
         except QuotaExceededException as refusal:
             if not self._request.waits_for_room:
                 self._unconfirmed.fail_all(refusal)  # as official clients do; later messages may still succeed
@@ -195,20 +196,19 @@ class SendQueue:
         # Pulsar answers a deleted schema with type None. Registering that would store it as a schema.
         return None if latest is None or latest.schema.type is SchemaType.NONE else latest.schema
 
-    def _producer_frame(self, request_id: int, *, schema: SchemaInfo | None) -> bytes:
+    def _producer_command(self, schema: SchemaInfo | None) -> pb.CommandProducer:
         request = self._request
-        return commands.producer(
-            request_id,
-            self._id,
-            str(self.topic),
-            name=self.name or None,
-            name_given_by_user=request.name is not None,
+        return pb.CommandProducer(
+            topic=str(self.topic),
+            producer_id=self._id,
+            producer_name=self.name or None,
+            user_provided_producer_name=request.name is not None,
             epoch=self._epoch,
-            schema=schema,
-            access_mode=request.access_mode,
+            schema=None if schema is None else schema_to_wire(schema),
+            producer_access_mode=request.access_mode,
             topic_epoch=self._topic_epoch,
             encrypted=request.encrypted,
-            properties=request.properties,
+            metadata=commands.pairs(request.properties),
             initial_subscription_name=request.initial_subscription_name,
         )
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Protocol, cast
 
+from google.protobuf.message import Message
+
 import interpulse
 from interpulse.client.config import BrokerAddress, ClientConfig
-from interpulse.client.transport.answers import ANSWERS, failure_of
 from interpulse.client.transport.issued_tokens import IssuedTokens, secret_now
 from interpulse.client.transport.registered_handlers import (
     ConsumerListener,
@@ -26,6 +26,7 @@ from interpulse.client.transport.wrong_addresses import no_handshake
 from interpulse.model.errors import NotConnected, OperationTimeout, PulsarError
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.answers import ANSWERS, failure_of
 from interpulse.wire.client import ClientProtocol
 from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.frames import Frame, MessageRun, ReceiptRun, Run
@@ -81,15 +82,13 @@ class Connection(asyncio.Protocol):
         self._pending: dict[int, _Pending] = {}
         patience_ms = config.operation_timeout_ms
         self.producers: RegisteredHandlers[ProducerListener] = RegisteredHandlers(
-            self, commands.close_producer, patience_ms=patience_ms
+            self, lambda producer_id: pb.CommandCloseProducer(producer_id=producer_id), patience_ms=patience_ms
         )
         self.consumers: RegisteredHandlers[ConsumerListener] = RegisteredHandlers(
-            self, commands.close_consumer, patience_ms=patience_ms
+            self, lambda consumer_id: pb.CommandCloseConsumer(consumer_id=consumer_id), patience_ms=patience_ms
         )
         self.topic_watchers: RegisteredHandlers[TopicListListener] = RegisteredHandlers(
-            self,
-            lambda watcher_id, request_id: commands.watch_topic_list_close(request_id, watcher_id),
-            patience_ms=patience_ms,
+            self, lambda watcher_id: pb.CommandWatchTopicListClose(watcher_id=watcher_id), patience_ms=patience_ms
         )
         self._outgoing: list[bytes | memoryview] = []
         self._outgoing_bytes = 0
@@ -172,13 +171,9 @@ class Connection(asyncio.Protocol):
     # ---- Requests
 
     async def request(
-        self,
-        build: Callable[[int], bytes],
-        *,
-        timeout_ms: int | None = None,
-        accepted: asyncio.Future[bool] | None = None,
+        self, content: Message, *, timeout_ms: int | None = None, accepted: asyncio.Future[bool] | None = None
     ) -> pb.BaseCommand:
-        """Send the frame that ``build`` makes for a request id, and return its answer.
+        """Send the command with this content under a new request id, and return its answer.
 
         ``accepted`` becomes True with the broker's first answer, and False if the broker refuses or the connection is
         lost. It outlives this call, because the answer may arrive after a timeout or a cancellation. Its owner cancels
@@ -193,7 +188,8 @@ class Connection(asyncio.Protocol):
         timer = self._loop.call_later(timeout_ms / 1000, self._expire, request_id, timeout_ms)
         self._pending[request_id] = _Pending(future, timer, accepted)
         try:
-            self.write(build(request_id))
+            content.request_id = request_id  # type: ignore[attr-defined]  # every request has it
+            self.write(commands.encode(content))
             return await future
         finally:
             timer.cancel()

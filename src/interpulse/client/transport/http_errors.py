@@ -13,8 +13,7 @@ from html import unescape
 from typing import Literal, NamedTuple
 
 from interpulse.model import errors
-from interpulse.model.errors import PulsarError
-from interpulse.model.received_errors import error_for_http_status
+from interpulse.model.errors import PulsarError, error_for_http_status
 
 Kind = Literal["topic", "subscription", "message", "schema", "namespace", "tenant", "cluster", "policy", "broker"]
 

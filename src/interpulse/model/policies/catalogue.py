@@ -1,7 +1,7 @@
 """Catalogue of policies: one entry per policy, for documents, REST, the admin client, commands and the reference.
 
 A new policy is an entry here, its typed attribute in the documents of its levels, and the place that acts on it. A new
-kind of values also needs its check (`interpulse.rules.checks_by_kind`), its body (`interpulse.broker.rest.policies`)
+kind of values also needs its check (`interpulse.rules.policy_checks`), its body (`interpulse.broker.rest.policies`)
 and its options (`interpulse.cli.policies`).
 """
 
@@ -14,14 +14,6 @@ from typing import Any, Final, Literal
 
 from interpulse.model.numbers import LONG_MAX
 from interpulse.model.permissions import Permissions
-from interpulse.model.policies.messaging_policies import (
-    BacklogQuota,
-    DelayedDelivery,
-    DispatchRate,
-    Persistence,
-    PublishRate,
-    SubscribeRate,
-)
 from interpulse.model.policies.policy_kinds import (
     Kind,
     by_name,
@@ -35,7 +27,17 @@ from interpulse.model.policies.policy_kinds import (
     text,
     texts,
 )
-from interpulse.model.policies.retention_policies import AutoTopicCreation, InactiveTopicPolicies, RetentionPolicies
+from interpulse.model.policies.policy_records import (
+    AutoTopicCreation,
+    BacklogQuota,
+    DelayedDelivery,
+    DispatchRate,
+    InactiveTopicPolicies,
+    Persistence,
+    PublishRate,
+    RetentionPolicies,
+    SubscribeRate,
+)
 
 COUNT: Final = number()
 SECONDS: Final = number()

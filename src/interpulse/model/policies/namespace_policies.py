@@ -13,18 +13,16 @@ from typing import Any, Final
 
 from interpulse.model.permissions import NO_PERMISSIONS, Permissions
 from interpulse.model.policies.catalogue import NAMESPACE, read_document, write_document
-from interpulse.model.policies.messaging_policies import (
+from interpulse.model.policies.policy_records import (
+    AutoTopicCreation,
     BacklogQuota,
     DelayedDelivery,
     DispatchRate,
+    InactiveTopicPolicies,
     Persistence,
     PublishRate,
-    SubscribeRate,
-)
-from interpulse.model.policies.retention_policies import (
-    AutoTopicCreation,
-    InactiveTopicPolicies,
     RetentionPolicies,
+    SubscribeRate,
 )
 
 

@@ -6,12 +6,11 @@ Readers raise ValueError with the name and the wrong value.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
 from interpulse.model.numbers import INT_MAX, is_integer
-from interpulse.model.strings import are_strings, is_string_map
 
 
 class Record(Protocol):
@@ -133,13 +132,17 @@ def _text(name: str, value: Any) -> str | None:
 
 
 def _texts(name: str, value: Any) -> frozenset[str]:
-    if not are_strings(value):
+    if not (isinstance(value, list) and _are_strings(value)):
         raise ValueError(f"{name} must be an array of strings, not {_shown(value)}")
     return frozenset(value)
 
 
+def _are_strings(values: Iterable[Any]) -> bool:
+    return all(isinstance(item, str) for item in values)
+
+
 def _pairs(name: str, value: Any) -> dict[str, str]:
-    if not is_string_map(value):
+    if not (isinstance(value, dict) and _are_strings(value.values())):
         raise ValueError(f"{name} must be an object of strings, not {_shown(value)}")
     return value
 

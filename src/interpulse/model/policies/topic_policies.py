@@ -13,15 +13,16 @@ from typing import Any, Final
 
 from interpulse.model.ids import Position
 from interpulse.model.policies.catalogue import TOPIC, read_document, write_document
-from interpulse.model.policies.messaging_policies import (
+from interpulse.model.policies.policy_records import (
     BacklogQuota,
     DelayedDelivery,
     DispatchRate,
+    InactiveTopicPolicies,
     Persistence,
     PublishRate,
+    RetentionPolicies,
     SubscribeRate,
 )
-from interpulse.model.policies.retention_policies import InactiveTopicPolicies, RetentionPolicies
 
 _GLOBAL: Final = "global"
 _POSITIONS: Final = "told"  # codespell:ignore told

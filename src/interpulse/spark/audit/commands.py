@@ -124,7 +124,7 @@ def compare(
 def show(directory: Path, run: str, namespaces: str | None, kinds: str | None, file: Path | None) -> None:
     """Show the differences of a run one by one; Spark is not started for it."""
     with _failures():
-        from interpulse.spark.audit.findings import FORMATS, read_findings, with_values, write_findings
+        from interpulse.spark.audit.plans import FORMATS, read_findings, with_values, write_findings
 
         if file is not None and file.suffix not in FORMATS:
             raise click.BadParameter(f"{file} ends with none of {', '.join(FORMATS)}", param_hint="--to")

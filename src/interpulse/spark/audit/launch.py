@@ -19,9 +19,8 @@ from interpulse.replication.cluster_reading import ReadingRules
 from interpulse.spark.audit.comparing import DIFFERENCE_COLUMNS, Confirm, compare_inventories
 from interpulse.spark.audit.inventory_job import read_inventory, write_inventory
 from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, SparkSettings
-from interpulse.spark.session import file_url, session_of_program
+from interpulse.spark.session import file_url, session_of_program, task_progress
 from interpulse.spark.state_files import write_atomically
-from interpulse.spark.task_progress import task_progress
 from interpulse.spark.topic_map import TopicMap
 
 if TYPE_CHECKING:

@@ -1,27 +1,77 @@
-"""The plan of an audit, and its application: each item is read again before its change is made.
-
-An item is skipped if its state is no longer that of the plan. Results are a file beside the plan, one JSON object per
-line; items that are done there are not done again. Nothing shrinks, and only policies that the source lacks are
-deleted.
-"""
+"""The differences of a run, read without Spark: for a plan, for people, and as tables of other formats."""
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import json
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TextIO
 
 from interpulse.model.adjustments import Difference, DifferenceKind
 from interpulse.model.errors import PulsarError
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.replication.cluster_reading import ClusterReading, ReadingRules
 from interpulse.rules.comparison import namespace_differences, topic_differences
-from interpulse.spark.audit.comparing import difference_row
-from interpulse.spark.audit.findings import read_findings
+from interpulse.spark.arrow_frames import arrow_schema
+from interpulse.spark.audit.comparing import DIFFERENCE_COLUMNS, difference_row
 from interpulse.spark.job.pipeline_config import PipelineConfig
 from interpulse.spark.state_files import write_atomically
+
+_IN_JSON: Final = ("source_value", "target_value", "request")
+Row = dict[str, Any]
+
+
+class RunError(Exception):
+    """A run without results; the message has the reason and the remedy."""
+
+
+def read_findings(directory: Path, *, namespaces: Collection[str] = (), kinds: Collection[str] = ()) -> Iterator[Row]:
+    """Yield the rows of ``differences`` below a run's directory, without order.
+
+    ``namespaces`` and ``kinds`` limit them, if given. Raises RunError if the run has not compared yet.
+    """
+    from pyarrow import compute as c
+    from pyarrow import dataset
+
+    path = directory / "differences"
+    if not (path / "_SUCCESS").exists():
+        raise RunError(f"{path} does not exist: run audit compare first")
+    wanted = c.scalar(True)
+    for name, values in (("namespace", namespaces), ("kind", kinds)):
+        if values:
+            wanted &= c.field(name).isin(list(values))
+    found = dataset.dataset(path, schema=arrow_schema(DIFFERENCE_COLUMNS), format="parquet")
+    for batch in found.to_batches(filter=wanted):
+        yield from batch.to_pylist()
+
+
+def _write_csv(file: TextIO, rows: Iterable[Mapping[str, Any]]) -> None:
+    writer = csv.DictWriter(file, arrow_schema(DIFFERENCE_COLUMNS).names)
+    writer.writeheader()
+    writer.writerows(rows)
+
+
+def _write_json_lines(file: TextIO, rows: Iterable[Mapping[str, Any]]) -> None:
+    file.writelines(f"{json.dumps(with_values(row), ensure_ascii=False)}\n" for row in rows)
+
+
+def with_values(row: Mapping[str, Any]) -> Row:
+    """Return the row with its values as JSON, where the table has their text."""
+    read = {key: None if row[key] is None else json.loads(row[key]) for key in _IN_JSON}
+    return {**row, **read}
+
+
+FORMATS: Final = {".csv": _write_csv, ".jsonl": _write_json_lines}
+"""The writers of tables, by the ending of the file."""
+
+
+def write_findings(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Write a table, row by row, in the format of the file's ending, one of FORMATS."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        FORMATS[path.suffix](file, rows)
+
 
 VERSION: Final = 1
 _ORDER: Final = {str(kind): number for number, kind in enumerate(DifferenceKind)}

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+import pickle
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import InputPartition
 
+from interpulse.client.outages import ResolvedOutage
 from interpulse.model.ids import Position
-from interpulse.spark.copying.reports import report_batch
+from interpulse.spark.lanes import LaneReport
 from interpulse.spark.offsets import TopicRange
-from interpulse.spark.processes.tracebacks import strip_traceback, strip_traceback_while_reading
+from interpulse.spark.processes.workers import strip_traceback, strip_traceback_while_reading
 from interpulse.spark.reading.read_options import ReadOptions
 from interpulse.spark.reading.reader import PlannedStream, RangesPartition
-from interpulse.spark.state_files import LaneFiles
-from interpulse.spark.writing.lane_states import LaneStates, read_lane_states
+from interpulse.spark.state_files import LaneFiles, LaneStates, read_lane_states
 from interpulse.spark.writing.write_options import WriteOptions
-from interpulse.spark.writing.writer import earlier_attempts, stream_task
+from interpulse.spark.writing.writer import WrittenMessage, commit_batch, earlier_attempts, stream_task
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql import DataFrame
 
 
 class CopyPartition(RangesPartition):
@@ -66,3 +68,36 @@ class CopyReader(PlannedStream):
             lanes = partition.lanes.below(task.batch)
             reports = copy_ranges(self._options, self._target, partition.ranges, lanes, task, partition.passed)
             yield report_batch([*reports, *healed_here(), *earlier_attempts()])
+
+
+def report_batch(reports: Sequence[LaneReport | ResolvedOutage]) -> pa.RecordBatch:
+    """Return a row for each report, and for each kind of failure that healed."""
+    import pyarrow as pa
+
+    return pa.RecordBatch.from_pydict({"report": pa.array([pickle.dumps(report) for report in reports], pa.binary())})
+
+
+def reports_in(rows: Iterable[bytes]) -> list[LaneReport | ResolvedOutage]:
+    """Return the reports in rows, the inverse of :func:`report_batch`.
+
+    Rows must come from our own tasks: they are unpickled.
+    """
+    return [pickle.loads(row) for row in rows]
+
+
+class ReportCommit:
+    """The ``foreachBatch`` function of a stream of reports. ``state_path`` is the directory of its lane files.
+
+    A replayed batch may be committed a second time, with the lanes of the first.
+    """
+
+    def __init__(self, state_path: str) -> None:
+        self._state_path = state_path
+
+    def __call__(self, reports: DataFrame, batch: int) -> None:
+        """Copy the batch by collecting its reports, and commit it. Raises the error that ended a task for good."""
+        self.take([row.report for row in reports.collect()], batch)
+
+    def take(self, rows: Sequence[bytes], batch: int) -> None:
+        """Commit the reports of a batch's tasks."""
+        commit_batch(batch, [WrittenMessage(reports_in(rows))], self._state_path)

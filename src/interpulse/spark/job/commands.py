@@ -19,7 +19,7 @@ from interpulse.spark.program import end_process
 from interpulse.terminal.logs import LogFormat, configure_logging, log_options
 
 if TYPE_CHECKING:
-    from interpulse.spark.job.inspection.finding import Finding
+    from interpulse.spark.job.inspection import Finding
     from interpulse.spark.job.pipeline_config import PipelineConfig
 
 P = ParamSpec("P")
@@ -56,7 +56,7 @@ def _verb(ask: Callable[Concatenate[PipelineConfig, P], Coroutine[Any, Any, Find
     @wraps(ask)
     def run(config_path: str, *args: P.args, **kwargs: P.kwargs) -> None:
         from interpulse.model.errors import PulsarError
-        from interpulse.spark.job.inspection.finding import Finding
+        from interpulse.spark.job.inspection import Finding
         from interpulse.spark.job.pipeline_config import load_pipeline_config
 
         try:
@@ -79,7 +79,7 @@ async def lag(config: PipelineConfig, output: str) -> Finding:
     cluster does not answer. Messages are estimated from the first waiting entries; seconds are the age of the oldest
     message.
     """
-    from interpulse.spark.job.inspection.lag import lag_as_lines, measure_lag
+    from interpulse.spark.job.answers import lag_as_lines, measure_lag
 
     finding, records = await measure_lag(config)
     click.echo(json.dumps(records, indent=2) if output == "json" else "\n".join(lag_as_lines(records)))
@@ -95,7 +95,7 @@ async def why(config: PipelineConfig, topic: str) -> Finding:
     Exit codes: 0 all of it is copied, 1 it is behind, held or not selected, 2 a cluster does not answer.
     """
     from interpulse.model.names import TopicName
-    from interpulse.spark.job.inspection.why import explain
+    from interpulse.spark.job.answers import explain
 
     finding, lines = await explain(config, TopicName.parse(topic))
     click.echo("\n".join(lines))
@@ -120,9 +120,8 @@ async def cursors(
     """
     if opens and (name or finished or remove):
         raise click.UsageError("--open stands alone: it opens the cursors of the topics that are selected")
-    from interpulse.spark.job.inspection.cursors import LEFT, find_cursors, remove_cursors
-    from interpulse.spark.job.inspection.finding import Finding
-    from interpulse.spark.job.inspection.takeover import open_cursors
+    from interpulse.spark.job.cursors import LEFT, find_cursors, open_cursors, remove_cursors
+    from interpulse.spark.job.inspection import Finding
 
     if opens:
         await open_cursors(config)
@@ -198,7 +197,7 @@ def command(
         return
     if config_path is None:
         raise click.UsageError("Missing option '--config'.")
-    from interpulse.spark.job.inspection.takeover import Takeover
+    from interpulse.spark.job.cursors import Takeover
     from interpulse.spark.job.launch import replicate
     from interpulse.spark.processes.workers import passed_to_workers
 

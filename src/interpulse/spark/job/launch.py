@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import sys
@@ -14,13 +15,15 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import click
+
 from interpulse.model.clusters import shown_address
 from interpulse.model.extras import pip_install
 from interpulse.spark.job.reports.report import JsonLines, Report
 from interpulse.spark.session import SparkMissing, check_spark_installed
 
 if TYPE_CHECKING:
-    from interpulse.spark.job.inspection.takeover import Takeover
+    from interpulse.spark.job.cursors import Takeover
     from interpulse.spark.job.pipeline_config import PipelineConfig
 
 EXIT_CANNOT_RUN: Final = 2
@@ -36,13 +39,32 @@ def replicate(
     with ExitStack() as closing:
         reports: list[Report] = []
         if not dry_run and (starting := _starting(config_path)) is not None:
-            reports.append(_first_report(supervised=supervised))
-            closing.callback(reports[0].close)
+            reports.append(closing.enter_context(contextlib.closing(_first_report(supervised=supervised))))
             reports[0].take(starting)
-        outcome = _outcome(config_path, reports, closing, takeover, dry_run=dry_run, supervised=supervised)
-    if isinstance(outcome, int):
-        return outcome
-    print(f"interpulse replicate: {outcome}", file=sys.stderr)  # noqa: T201 - a program's last words
+        from interpulse.model.errors import PulsarError
+        from interpulse.spark.job.pipeline_config import PipelineConfigError, load_pipeline_config
+
+        logging.getLogger("py4j").setLevel(logging.WARNING)
+        try:
+            config = load_pipeline_config(config_path)
+            if dry_run:
+                return _dry_run(config, takeover)
+            check_spark_installed()
+            if takeover is not None:
+                config = _take_over(config, takeover, reports)
+            reports.extend(
+                closing.enter_context(contextlib.closing(report))
+                for open_report in (_metrics, _spans)
+                if (report := open_report(config)) is not None
+            )
+            return _run(config, reports, supervised=supervised)
+        except (PipelineConfigError, SparkMissing) as problem:
+            reason = str(problem)
+        except PulsarError as problem:
+            if not dry_run:
+                raise
+            reason = f"source cannot be asked: {problem}"
+    click.echo(f"interpulse replicate: {reason}", err=True)
     return EXIT_CANNOT_RUN
 
 
@@ -51,14 +73,10 @@ def _starting(config_path: str) -> Mapping[str, Any] | None:
     try:
         body = tomllib.loads(Path(config_path).read_text(encoding="utf-8"))
         source = f"{body['source']['cluster']} at {shown_address(body['source']['service_url'])}"
-        return {
-            "event": "starting",
-            "pipeline": body["pipeline"]["name"],
-            "source": source,
-            "waitsFor": [source, "Spark"],
-        }
+        name = body["pipeline"]["name"]
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
+    return {"event": "starting", "pipeline": name, "source": source, "waitsFor": [source, "Spark"]}
 
 
 def _first_report(*, supervised: bool) -> Report:
@@ -70,44 +88,8 @@ def _first_report(*, supervised: bool) -> Report:
     return LiveScreen()
 
 
-def _outcome(
-    config_path: str,
-    reports: list[Report],
-    closing: ExitStack,
-    takeover: Takeover | None,
-    *,
-    dry_run: bool,
-    supervised: bool,
-) -> int | str:
-    """Run the job, and return the exit code or the reason why it cannot run."""
-    from interpulse.model.errors import PulsarError
-    from interpulse.spark.job.pipeline_config import PipelineConfigError, load_pipeline_config
-
-    logging.getLogger("py4j").setLevel(logging.WARNING)
-    try:
-        config = load_pipeline_config(config_path)
-        if dry_run:
-            return _dry_run(config, takeover)
-        check_spark_installed()
-        if takeover is not None:
-            config = _take_over(config, takeover, reports)
-        if config.metrics.port:
-            reports.append(_metrics(config))
-            closing.callback(reports[-1].close)
-        if (spans := _spans(config)) is not None:
-            reports.append(spans)
-            closing.callback(spans.close)
-        return _run(config, reports, supervised=supervised)
-    except (PipelineConfigError, SparkMissing) as problem:
-        return str(problem)
-    except PulsarError as problem:
-        if not dry_run:
-            raise
-        return f"source cannot be asked: {problem}"
-
-
 def _dry_run(config: PipelineConfig, takeover: Takeover | None) -> int:
-    from interpulse.spark.job.inspection.dry_run import print_begins, print_plan
+    from interpulse.spark.job.answers import print_begins, print_plan
 
     finding = asyncio.run(print_plan(config))
     if takeover is not None:
@@ -118,7 +100,7 @@ def _dry_run(config: PipelineConfig, takeover: Takeover | None) -> int:
 def _take_over(config: PipelineConfig, takeover: Takeover, reports: list[Report]) -> PipelineConfig:
     """Move the cursors, and return the configuration of a job that begins there."""
     from interpulse.model.errors import PulsarError
-    from interpulse.spark.job.inspection.takeover import find_begins, move_cursors
+    from interpulse.spark.job.cursors import find_begins, move_cursors
     from interpulse.spark.job.pipeline_config import PipelineConfigError
     from interpulse.spark.job.start import Start
 
@@ -158,14 +140,17 @@ def _spans(config: PipelineConfig) -> Report | None:
     return BatchSpans(provider)
 
 
-def _metrics(config: PipelineConfig) -> Report:
+def _metrics(config: PipelineConfig) -> Report | None:
+    """Return a report of metrics, if the file names a port."""
     from interpulse.spark.job.pipeline_config import PipelineConfigError
 
+    port, host = config.metrics.port, config.metrics.host
+    if not port:
+        return None
     if find_spec("prometheus_client") is None:
         raise PipelineConfigError(f"[metrics] port needs prometheus-client: {pip_install('spark')}")
     from interpulse.spark.job.reports.job_metrics import JobMetrics
 
-    port, host = config.metrics.port, config.metrics.host
     try:
         return JobMetrics(port, host)
     except OSError as problem:

@@ -17,12 +17,11 @@ from interpulse.spark.job.heartbeat import HeartbeatArrivals
 from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig
 from interpulse.spark.job.reports.progress import BatchProgress
 from interpulse.spark.job.routes.route import Emit, Route
-from interpulse.spark.job.routes.route_lag import RouteLag
+from interpulse.spark.job.routes.route_lag import CopyRate, RouteLag, RouteRates
 from interpulse.spark.job.routes.route_query import QueryFailure, RouteQuery
-from interpulse.spark.job.routes.route_rates import CopyRate, RouteRates
 from interpulse.spark.job.routes.route_topics import RouteTopics, TopicState
+from interpulse.spark.job.routes.subscription_sync import SubscriptionSync
 from interpulse.spark.job.selection import partitions_of
-from interpulse.spark.job.subscriptions.subscription_sync import SubscriptionSync
 from interpulse.spark.state_files import HeldRange
 
 if TYPE_CHECKING:

@@ -8,14 +8,14 @@ from __future__ import annotations
 import difflib
 import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import MISSING, dataclass, field, fields
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.client.client import Client
-from interpulse.client.config import ClientConfig
 from interpulse.client.session import Session
 from interpulse.client.transport.http_session import parse_web_urls
 from interpulse.model.clusters import shown_address
@@ -23,7 +23,7 @@ from interpulse.model.errors import InvalidTopicName
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.replication.connect import misnamed
 from interpulse.spark.job.start import Start, parse_start
-from interpulse.spark.options.access import Access
+from interpulse.spark.options.connection_options import Access
 from interpulse.spark.options.option_values import parse_duration_ms, parse_pattern, parse_service_url, parse_size
 from interpulse.spark.topic_map import TopicMap, parse_topic_map
 
@@ -81,7 +81,7 @@ class ClusterAddress:
         return AdminClient(self.admin_url, credentials=access.credentials, tls=access.tls, timeout_ms=10_000)
 
     def client(self) -> Client:
-        """Open a client for messages of the job itself, inside an event loop. The caller closes it."""
+        """Open a client for messages of the job itself. The caller closes it."""
         access = self.access
         return Client(
             self.service_url,
@@ -93,16 +93,7 @@ class ClusterAddress:
 
     def session(self) -> Session:
         """Open a client of the binary protocol for the control side, inside an event loop. The caller closes it."""
-        access = self.access
-        return Session(
-            ClientConfig(
-                self.service_url,
-                operation_timeout_ms=10_000,
-                credentials=access.credentials,
-                tls=access.tls,
-                listener_name=access.listener_name,
-            )
-        )
+        return self.client().session
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,7 +173,7 @@ class PipelineConfig:
     name: str
     state: Path
     source: ClusterAddress
-    target: ClusterAddress | None
+    target: ClusterAddress | None = None
     select: Selection
     map: TopicMap = field(default_factory=TopicMap)
     provision: ProvisionRules = field(default_factory=ProvisionRules)
@@ -228,9 +219,18 @@ async def check_cluster_name(table: str, address: ClusterAddress, admin: AdminCl
         raise PipelineConfigError(f"[{table}] cluster: {problem}")
 
 
-_TABLES: Final = frozenset(
-    {"source", "target", "select", "map", "provision", "limits", "metrics", "subscriptions", "heartbeat", "spark"}
-)
+_SECTIONS: Final[Mapping[str, type[Any]]] = {
+    "source": ClusterAddress,
+    "target": ClusterAddress,
+    "select": Selection,
+    "provision": ProvisionRules,
+    "limits": Limits,
+    "metrics": MetricsSettings,
+    "subscriptions": SubscriptionSettings,
+    "heartbeat": HeartbeatSettings,
+    "spark": SparkSettings,
+}
+_TABLES: Final = {"map", *_SECTIONS}
 """Fields of PipelineConfig with a table of their own. The others are keys of ``[pipeline]``."""
 
 
@@ -242,38 +242,26 @@ def parse_pipeline_config(body: Mapping[str, Any]) -> PipelineConfig:
     own = {item.name: str(item.type) for item in fields(PipelineConfig) if item.name not in _TABLES}
     values = _values(own, pipeline, "pipeline", problems)
     _check_pipeline(pipeline, problems)
-    source = _section(ClusterAddress, body, "source", problems, required=True)
-    target = _section(ClusterAddress, body, "target", problems) if "target" in body else None
-    select = _section(Selection, body, "select", problems, required=True)
+    sections: dict[str, Any] = {}
+    for name, cls in _SECTIONS.items():
+        if name in body:
+            sections[name] = _section(cls, _table(body, name, problems), name, problems)
+        elif name in ("source", "select"):
+            problems.append(f"table [{name}] is required")
+    source, target, select, subscriptions = map(sections.get, ("source", "target", "select", "subscriptions"))
     topic_map = _topic_map(_table(body, "map", problems), select, problems)
-    provision = _section(ProvisionRules, body, "provision", problems)
-    limits = _section(Limits, body, "limits", problems)
-    metrics = _section(MetricsSettings, body, "metrics", problems)
-    subscriptions = _section(SubscriptionSettings, body, "subscriptions", problems)
     if subscriptions is not None and subscriptions.sync and topic_map.merge:
         problems.append("[subscriptions] sync is not for [map] merge = true: a subscription there is of several topics")
-    heartbeat = _section(HeartbeatSettings, body, "heartbeat", problems)
-    spark = _section(SparkSettings, body, "spark", problems)
-    _check_selection(select, problems, has_target="target" in body)
+    if select is not None and not select.from_policies:
+        _check_listing(select, problems, has_target="target" in body)
     _check_loop(source, target, problems)
     for name, address in (("source", source), ("target", target)):
-        _check_certificate(name, address, problems)
-        _check_credentials(name, address, problems)
+        if address is not None:
+            _check_certificate(name, address, problems)
+            _check_credentials(name, address, problems)
     if problems:
         raise PipelineConfigError("; ".join(problems))
-    return PipelineConfig(
-        source=source,
-        target=target,
-        select=select,
-        map=topic_map,
-        provision=provision,
-        limits=limits,
-        metrics=metrics,
-        subscriptions=subscriptions,
-        heartbeat=heartbeat,
-        spark=spark,
-        **(values | {"state": Path(values["state"])}),
-    )
+    return PipelineConfig(map=topic_map, **sections, **(values | {"state": Path(values["state"])}))
 
 
 def _check_pipeline(pipeline: Mapping[str, Any], problems: list[str]) -> None:
@@ -294,22 +282,17 @@ def _table(body: Mapping[str, Any], name: str, problems: list[str]) -> Mapping[s
     return table
 
 
-def _section(cls: type[Any], body: Mapping[str, Any], name: str, problems: list[str], *, required: bool = False) -> Any:
-    if required and name not in body:
-        problems.append(f"table [{name}] is required")
-        return None
-    table = _table(body, name, problems)
+def _section(cls: type[Any], table: Mapping[str, Any], name: str, problems: list[str]) -> Any:
     values = _values({item.name: str(item.type) for item in fields(cls)}, table, name, problems)
     needed = [item.name for item in fields(cls) if item.default is MISSING and item.default_factory is MISSING]
-    absent = [key for key in needed if key not in table]
-    if absent:
+    if absent := [key for key in needed if key not in table]:
         problems.append(f"[{name}] needs {', '.join(absent)}")
     return cls(**values) if set(needed) <= set(values) else None
 
 
 def _values(kinds: Mapping[str, str], table: Mapping[str, Any], name: str, problems: list[str]) -> dict[str, Any]:
     """Return the valid values of a table. ``kinds`` are the annotations of their fields."""
-    _refuse_unknown(table, set(kinds), f"key of [{name}]", problems)
+    _refuse_unknown(table, kinds, f"key of [{name}]", problems)
     values: dict[str, Any] = {}
     for key in filter(kinds.__contains__, table):
         try:
@@ -319,21 +302,18 @@ def _values(kinds: Mapping[str, str], table: Mapping[str, Any], name: str, probl
     return values
 
 
-def _one_of(*words: str) -> Callable[[str], None]:
-    def check(word: str) -> None:
-        if word not in words:
-            raise ValueError(f"{word!r} is not one of {', '.join(words)}")
-
-    return check
+def _one_of(words: Collection[str], word: str) -> None:
+    if word not in words:
+        raise ValueError(f"{word!r} is not one of {', '.join(words)}")
 
 
 _CHECKS: Final[Mapping[str, Callable[[str], object]]] = {
     "admin_url": parse_web_urls,
     "exclude": parse_pattern,
-    "forward": _one_of("none", FORWARD_ORIGIN),
+    "forward": partial(_one_of, ("none", FORWARD_ORIGIN)),
     "include": parse_pattern,
     "namespace": NamespaceName.parse,
-    "on_mismatch": _one_of("hold", ON_MISMATCH_FAIL, ON_MISMATCH_EXPAND),
+    "on_mismatch": partial(_one_of, ("hold", ON_MISMATCH_FAIL, ON_MISMATCH_EXPAND)),
     "service_url": parse_service_url,
 }
 """Checks of strings that are used as written; they refuse unusable ones."""
@@ -341,8 +321,10 @@ _CHECKS: Final[Mapping[str, Callable[[str], object]]] = {
 
 def _value(kind: str, key: str, value: Any) -> Any:
     """Check one value against the annotation of its field."""
-    if kind in ("int", "Start"):
-        return parse_start(value) if kind == "Start" else _number(key, value)
+    if kind == "Start":
+        return parse_start(value)
+    if kind == "int":
+        return _number(key, value)
     if kind == "bool":
         if not isinstance(value, bool):
             raise ValueError(f"{value!r} is neither true nor false")
@@ -357,9 +339,7 @@ def _value(kind: str, key: str, value: Any) -> Any:
         return {name: str(item) for name, item in value.items()}
     if not isinstance(value, str) or not value:
         raise ValueError("must be a string")
-    check = _CHECKS.get(key)
-    if check is not None:
-        check(value)
+    _CHECKS.get(key, str)(value)
     return value
 
 
@@ -382,11 +362,11 @@ def _names(key: str, values: list[str]) -> tuple[str, ...]:
     return tuple(values)
 
 
-def _refuse_unknown(table: Mapping[str, Any], known: set[str], what: str, problems: list[str]) -> None:
+def _refuse_unknown(table: Mapping[str, Any], names: Collection[str], what: str, problems: list[str]) -> None:
     for key in table:
-        if key not in known:
-            close = difflib.get_close_matches(key, sorted(known), n=2)
-            hint = f"; did you mean {' or '.join(close)}?" if close else f"; there are {', '.join(sorted(known))}"
+        if key not in names:
+            close = difflib.get_close_matches(key, sorted(names), n=2)
+            hint = f"; did you mean {' or '.join(close)}?" if close else f"; there are {', '.join(sorted(names))}"
             problems.append(f"unknown {what} {key!r}{hint}")
 
 
@@ -402,12 +382,10 @@ def _topic_map(table: Mapping[str, Any], select: Selection | None, problems: lis
     return topic_map
 
 
-def _check_selection(select: Selection | None, problems: list[str], *, has_target: bool) -> None:
-    if select is None:
-        return
-    if not select.from_policies and not (select.namespaces or select.topics):
+def _check_listing(select: Selection, problems: list[str], *, has_target: bool) -> None:
+    if not (select.namespaces or select.topics):
         problems.append("[select] needs from_policies = true, or namespaces, or topics")
-    if not select.from_policies and not has_target:
+    if not has_target:
         problems.append("[target] is required unless [select] from_policies = true")
 
 
@@ -421,8 +399,8 @@ def _check_loop(source: ClusterAddress | None, target: ClusterAddress | None, pr
         problems.append(f"source and target share the broker address {shown_address(source.service_url)}")
 
 
-def _check_certificate(name: str, address: ClusterAddress | None, problems: list[str]) -> None:
-    if address is None or not (address.certificate_file or address.key_file):
+def _check_certificate(name: str, address: ClusterAddress, problems: list[str]) -> None:
+    if not (address.certificate_file or address.key_file):
         return
     if not (address.certificate_file and address.key_file):
         problems.append(f"[{name}] certificate_file and key_file belong together: name both")
@@ -430,8 +408,8 @@ def _check_certificate(name: str, address: ClusterAddress | None, problems: list
         problems.append(f"[{name}] certificate_file needs encrypted addresses: pulsar+ssl:// and https://")
 
 
-def _check_credentials(name: str, address: ClusterAddress | None, problems: list[str]) -> None:
-    if address is None or (address.auth_plugin is None and address.auth_params is None):
+def _check_credentials(name: str, address: ClusterAddress, problems: list[str]) -> None:
+    if address.auth_plugin is None and address.auth_params is None:
         return
     if address.token is not None:
         problems.append(f"[{name}] token excludes auth_plugin and auth_params: give one of them")

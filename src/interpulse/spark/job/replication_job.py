@@ -16,24 +16,30 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.clock import now_ms
 from interpulse.model.clusters import shown_address
 from interpulse.model.errors import PulsarError
+from interpulse.model.names import NamespaceName, TopicName
 from interpulse.replication.provision import describe_problem
 from interpulse.spark.job.heartbeat import send_heartbeats
 from interpulse.spark.job.pipeline import Pipeline
 from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, check_cluster_name
 from interpulse.spark.job.reports.progress import BatchProgress
 from interpulse.spark.job.reports.report import JsonLines, Report
-from interpulse.spark.job.reports.unusable_remotes import UnusableRemote
 from interpulse.spark.job.routes.route import Route
 from interpulse.spark.job.routes.route_topics import JobEnds
-from interpulse.spark.job.selection import RemoteSelection, check_start, select
-from interpulse.spark.job.source_kind import cursor_name, is_interpulse
+from interpulse.spark.job.selection import (
+    RemoteSelection,
+    check_start,
+    cursor_name,
+    is_interpulse,
+    partitions_of,
+    select,
+)
 from interpulse.spark.session import start_session
 
 if TYPE_CHECKING:
@@ -329,3 +335,35 @@ def _java() -> subprocess.Popen[bytes] | None:
 
     process: subprocess.Popen[bytes] | None = getattr(SparkContext._gateway, "proc", None)
     return process
+
+
+@dataclass(frozen=True)
+class UnusableRemote:
+    """One cluster, with the topics and partition counts that policies replicate to it."""
+
+    remote: str
+    problem: str
+    since_ms: int
+    topics: Mapping[TopicName, int] = field(default_factory=dict)
+
+    def records(self) -> dict[NamespaceName, list[dict[str, Any]]]:
+        """Return status records by namespace."""
+        by_namespace: dict[NamespaceName, list[dict[str, Any]]] = {}
+        for topic, count in self.topics.items():
+            rows = by_namespace.setdefault(topic.namespace_name, [])
+            rows.extend(self._record(name) for name in partitions_of(topic, count))
+        return by_namespace
+
+    def _record(self, name: str) -> dict[str, Any]:
+        return {
+            "topic": name,
+            "cluster": self.remote,
+            "state": "HELD",
+            "since": self.since_ms,
+            "reason": self.problem,
+            "remedy": f"fix the record of {self.remote} (clusters update {self.remote} ... with all its addresses: the "
+            "whole record is replaced); it is read again automatically",
+            "nextRetryAt": None,
+            "lagEntries": None,
+            "lagSeconds": None,
+        }

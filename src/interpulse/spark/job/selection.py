@@ -13,12 +13,13 @@ from interpulse.client.admin.admin_client import AdminClient
 from interpulse.client.config import ServiceUrl
 from interpulse.client.transport.http_session import parse_web_urls
 from interpulse.model.clusters import ClusterData
-from interpulse.model.errors import NotAllowed, NotFound, NotSupported, RemoteClusterUnavailable
+from interpulse.model.errors import AuthorizationError, NotAllowed, NotFound, NotSupported, RemoteClusterUnavailable
 from interpulse.model.names import PERSISTENT, NamespaceName, TopicName
 from interpulse.model.policies.namespace_policies import NamespacePolicies
 from interpulse.replication.connect import broker_url, credentials_of, tls_of, web_url
 from interpulse.rules.replication import remote_clusters
 from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, PipelineConfigError, Selection
+from interpulse.wire.cursor_promise import REPLICATION_CURSORS
 
 log = logging.getLogger(__name__)
 
@@ -218,3 +219,19 @@ async def _gathered(calls: Iterable[Awaitable[Answer]]) -> list[Answer | NotFoun
                 return absent
 
     return list(await asyncio.gather(*(ask(call) for call in calls)))
+
+
+async def is_interpulse(admin: AdminClient) -> bool:
+    """Return True if the cluster keeps replication cursors and status records, as ours do.
+
+    Raises the error of a cluster that does not answer: taken for a no, replication would continue at another cursor.
+    """
+    try:
+        return "replicationJob" in await admin.brokers.runtime_configuration()
+    except (AuthorizationError, NotFound):
+        return False
+
+
+async def cursor_name(admin: AdminClient, config: PipelineConfig, remote: str) -> str:
+    """Return the name of the durable cursor. On Apache Pulsar, ``pulsar.repl.*`` belongs to its own replicator."""
+    return f"{REPLICATION_CURSORS}{remote}" if await is_interpulse(admin) else f"interpulse.{config.name}"

@@ -8,12 +8,11 @@ from collections.abc import Mapping, Sequence
 from interpulse.model.errors import TopicNotFound
 from interpulse.model.ids import EARLIEST, LATEST, Position
 from interpulse.model.names import TopicName
-from interpulse.spark.offsets import TopicRange, check_points_named, pack_ranges, point_of
+from interpulse.spark.offsets import TopicRange, check_not_late, check_points_named, pack_ranges, point_of, times_of
+from interpulse.spark.reading.narrowing import CLOCK_SLACK_MS, Narrowing
 from interpulse.spark.reading.planner import SourceView, TopicEnd
-from interpulse.spark.reading.ranges.narrowing import CLOCK_SLACK_MS, Narrowing
-from interpulse.spark.reading.ranges.splitting import SplitHints, split_ranges
-from interpulse.spark.reading.ranges.times import check_not_late, times_of
 from interpulse.spark.reading.read_options import ReadOptions
+from interpulse.spark.reading.splitting import SplitHints, split_ranges
 
 log = logging.getLogger(__name__)
 

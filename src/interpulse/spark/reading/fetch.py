@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import queue
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from interpulse.client.consuming.entry_reader import Entry, EntryReader, EntryRun, entries_of
+from interpulse.client.encryption.key_reader import DefaultCryptoKeyReader
 from interpulse.client.session import Session
 from interpulse.model.errors import (
     AlreadyClosed,
@@ -27,8 +28,8 @@ from interpulse.model.errors import (
 from interpulse.model.ids import Position
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo
-from interpulse.spark.offsets import TopicRange
-from interpulse.spark.options.encryption import private_key_reader
+from interpulse.spark.offsets import CutPosition, TopicRange
+from interpulse.spark.options.option_values import key_paths
 from interpulse.spark.processes.process_client import (
     Patience,
     patiently,
@@ -36,11 +37,11 @@ from interpulse.spark.processes.process_client import (
     relaxed_collector,
     session_for,
 )
-from interpulse.spark.reading.cuts import admission
-from interpulse.spark.reading.ranges.ledgers import ledger_is_there
+from interpulse.spark.reading.broker_searches import ledger_is_there
 from interpulse.spark.reading.read_columns import ReadColumns
 from interpulse.spark.reading.read_options import ReadOptions
-from interpulse.spark.rows.decryption import Decryption
+from interpulse.spark.rows.columns import Message
+from interpulse.spark.rows.row_builder import Decryption
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -81,7 +82,9 @@ def fetch_batches(options: ReadOptions, columns: ReadColumns, ranges: Sequence[T
 
 
 def _fetch(options: ReadOptions, columns: ReadColumns, ranges: Sequence[TopicRange]) -> Iterator[pa.RecordBatch]:
-    decryption = Decryption(private_key_reader(options.encryption_private_keys), options.crypto_failure_action)
+    keys = options.encryption_private_keys
+    key_reader = DefaultCryptoKeyReader(private_keys=key_paths(keys)) if keys else None
+    decryption = Decryption(key_reader, options.crypto_failure_action)
     builder = columns.builder(partial(_schema_of_version, options), admission(ranges), decryption)
     arrived: queue.Queue[_Arrival] = queue.Queue()
     taken = asyncio.Semaphore(_CHUNKS_WAITING)
@@ -261,14 +264,7 @@ async def _read_range(
     loss = _possible_loss(item, count, first, start_is_there=reader.start_is_there)
     if loss is None:
         return
-    look = partial(
-        ledger_is_there,
-        session,
-        TopicName.parse(item.topic),
-        item.after.ledger,
-        upto=first or item.upto,
-        prefix=options.subscription_prefix,
-    )
+    look = partial(ledger_is_there, session, options, item.topic, item.after.ledger, first or item.upto)
     if not await patiently(session, look):
         _lost(options, loss)
 
@@ -294,3 +290,30 @@ def _lost(options: ReadOptions, text: str) -> None:
     if options.fail_on_data_loss:
         raise DataLoss(f"{text}. Start again from earliest, or set failOnDataLoss=false to go on without them")
     log.warning("data loss reason=%s", text)
+
+
+def admission(ranges: Iterable[TopicRange]) -> Callable[[Message], bool] | None:
+    """Return the predicate that selects the messages to read, or None if all are. Both ends are inclusive.
+
+    The ranges decide, not the options: a stream that resumes from its checkpoint began elsewhere.
+    """
+    firsts: dict[str, CutPosition] = {}
+    lasts: dict[str, CutPosition] = {}
+    for item in ranges:
+        if isinstance(item.after, CutPosition):
+            firsts[item.topic] = item.after
+        if isinstance(item.upto, CutPosition):
+            lasts[item.topic] = item.upto
+    if not firsts and not lasts:
+        return None
+
+    def admits(message: Message) -> bool:
+        if message.batch_index < 0:
+            return True
+        first, last = firsts.get(message.topic), lasts.get(message.topic)
+        place = Position(message.ledger, message.entry)
+        if first is not None and place == (first.ledger, first.entry + 1) and message.batch_index < first.batch_index:
+            return False
+        return last is None or place != last or message.batch_index <= last.batch_index
+
+    return admits

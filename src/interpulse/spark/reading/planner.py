@@ -16,19 +16,18 @@ from interpulse.model.errors import DataLoss, PulsarError, SubscriptionNotFound
 from interpulse.model.ids import EARLIEST, LATEST, Position
 from interpulse.spark.offsets import (
     StreamOffset,
+    check_not_late,
     check_points_named,
     entries_between,
     last_in_ledger,
     plan_end,
     point_of,
     share_limit,
+    times_of,
 )
-from interpulse.spark.reading.backlog.losses import EndsSeen, deleted_topic_loss, trimmed_ledger_loss
-from interpulse.spark.reading.backlog.trigger_minimum import waits_for_more
-from interpulse.spark.reading.ranges.splitting import Ledger
-from interpulse.spark.reading.ranges.times import check_not_late, times_of
+from interpulse.spark.reading.losses import EndsSeen, deleted_topic_loss, trimmed_ledger_loss
 from interpulse.spark.reading.read_options import SUBSCRIPTION, ReadOptions
-from interpulse.spark.reading.selected_names import is_named
+from interpulse.spark.reading.splitting import Ledger
 from interpulse.spark.reading.throttle import Rate, Throttle
 
 log = logging.getLogger(__name__)
@@ -349,7 +348,7 @@ class StreamPlanner:
 
     def _is_left_out(self, topic: str, position: Position) -> bool:
         if topic not in self._left_out:
-            self._left_out[topic] = self._options.topics_file is None and not is_named(self._options, topic)
+            self._left_out[topic] = self._options.topics_file is None and not self._options.names(topic)
             if self._left_out[topic]:
                 log.info("topic is not read any more, its position stays topic=%s position=%s", topic, position)
         return self._left_out[topic]
@@ -623,3 +622,16 @@ def _written_up_to(positions: Mapping[str, Position], held: Mapping[str, HeldBac
     return {
         topic: min(position, held[topic].after) if topic in held else position for topic, position in positions.items()
     }
+
+
+def waits_for_more(
+    options: ReadOptions, unread: Mapping[str, int], bytes_per_entry: Mapping[str, int], oldest_ms: float
+) -> bool:
+    """Return True if a minimum is not reached and the oldest unread entry has not waited for ``maxTriggerDelay``.
+
+    ``unread`` counts entries by topic-partition.
+    """
+    if oldest_ms >= options.max_trigger_delay_ms:
+        return False
+    size = sum(count * bytes_per_entry.get(topic, 0) for topic, count in unread.items())
+    return sum(unread.values()) < (options.min_entries_per_trigger or 0) or size < (options.min_bytes_per_trigger or 0)

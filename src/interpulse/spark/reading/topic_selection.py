@@ -15,7 +15,6 @@ from interpulse.model.schemas import SchemaInfo
 from interpulse.spark.options.option import OptionError
 from interpulse.spark.processes.process_client import process_portal, session_for
 from interpulse.spark.reading.read_options import ReadOptions
-from interpulse.spark.reading.selected_names import is_named
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +31,7 @@ async def selected_topics(session: Session, options: ReadOptions) -> list[TopicN
         topics = [TopicName.parse(name) for name in named]
     else:
         topics = await _listed(session, _namespaces(options, str(options.topics_pattern)))
-    return [topic for topic in topics if is_named(options, topic)]
+    return [topic for topic in topics if options.names(topic)]
 
 
 async def _listed(session: Session, namespaces: Sequence[NamespaceName]) -> list[TopicName]:

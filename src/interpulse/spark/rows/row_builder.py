@@ -7,13 +7,17 @@ metadata is not parsed at all.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, Protocol
 
+import pyarrow as pa
 from pyspark.sql.types import StructType
 
-from interpulse.model.errors import NotSupported
+from interpulse.client.encryption.decryptor import Decryptor
+from interpulse.client.encryption.key_reader import CryptoKeyReader
+from interpulse.model.errors import CryptoError, NotSupported
 from interpulse.model.ids import Position
 from interpulse.model.names import TopicName
 from interpulse.spark.rows.columns import (
@@ -25,14 +29,10 @@ from interpulse.spark.rows.columns import (
     key_of_metadata,
     value_of,
 )
-from interpulse.spark.rows.decryption import Decryption
 from interpulse.spark.rows.message_block import VARYING_COLUMNS, MessageBlock, block_of, payloads_of, repeated
 from interpulse.spark.schemas.payload_decoder import Payload, PayloadRun
 from interpulse.wire.compression import decompress
 from interpulse.wire.entries import ParsedEntry
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 class SourceEntry(Protocol):
@@ -69,8 +69,6 @@ class _Target:
         self.chunks.append(chunk)
 
     def take(self) -> pa.Array:
-        import pyarrow as pa
-
         if self.values or not self.chunks:
             self.add_chunk(_arrow_array([], self.type))
         chunks, self.chunks = self.chunks, []
@@ -240,8 +238,6 @@ class RowBuilder:
 
     def take(self) -> pa.RecordBatch:
         """Return the collected rows as one batch and start a new one."""
-        import pyarrow as pa
-
         if self._blocks:
             self._add_blocks()
         arrays = dict(self._decoder.arrays(self._payloads)) if self._decoder is not None else {}
@@ -284,8 +280,6 @@ def _payload_runs(blocks: Sequence[MessageBlock], payloads: pa.Array, *, with_ke
 
 
 def _arrow_array(values: list[Any], kind: pa.DataType) -> pa.Array:
-    import pyarrow as pa
-
     if pa.types.is_timestamp(kind):
         return pa.array(values, pa.int64()).cast(kind)
     return pa.array(values, kind)
@@ -304,3 +298,34 @@ def _plain_payload(whole: Message) -> bytes | memoryview:
     if metadata.compression:
         return decompress(metadata.compression, whole.payload, metadata.uncompressed_size)
     return whole.payload
+
+
+_log = logging.getLogger(__name__)
+
+
+class Decryption:
+    """Decryption of the entries of one task. ``action`` says what happens to entries that cannot be decrypted.
+
+    "fail" raises CryptoError, "discard" leaves them out, "consume" leaves them as they are. None means "fail" with a
+    ``key_reader``, else "consume".
+    """
+
+    def __init__(self, key_reader: CryptoKeyReader | None, action: str | None) -> None:
+        self._key_reader = key_reader
+        self._action = action or ("consume" if key_reader is None else "fail")
+        self._decryptors: dict[str, Decryptor] = {}
+
+    def admits(self, topic: str, position: Position, entry: ParsedEntry) -> bool:
+        """Decrypt the entry in place if possible. Return True if it becomes rows."""
+        decryptor = self._decryptors.get(topic)
+        if decryptor is None:
+            decryptor = self._decryptors[topic] = Decryptor(topic, self._key_reader)
+        problem = decryptor.open(entry)
+        if problem is None or self._action == "consume":
+            return True
+        if self._action == "discard":
+            _log.warning("encrypted entry discarded topic=%s position=%s error=%s", topic, position, problem)
+            return False
+        raise CryptoError(
+            f"entry {position}: {problem}; give encryptionPrivateKey, or cryptoFailureAction=discard or consume"
+        ) from problem

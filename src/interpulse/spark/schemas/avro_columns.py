@@ -51,7 +51,7 @@ _LOGICAL: Final[dict[str, DataType]] = {
     "local-timestamp-millis": TimestampNTZType(),
     "local-timestamp-micros": TimestampNTZType(),
 }
-_NUMBERS: Final = ({"int", "long"}, {"float", "double"})
+WIDE_NUMBERS: Final = {frozenset({"int", "long"}): "long", frozenset({"float", "double"}): "double"}
 _OVERLOOKED: Final = "overlookedLogicalType"
 _DIGITS_MAX: Final = 38
 """Maximum precision of Spark's DECIMAL."""
@@ -105,79 +105,72 @@ def _is_decimal(schema: Mapping[str, Any]) -> bool:
     return 0 <= scale <= precision <= min(digits_max, _DIGITS_MAX) and precision > 0
 
 
-class _Names:
-    """Named types of one definition. A name stands for its definition, and no type may contain itself."""
+def resolved_types(parsed: Any) -> Any:
+    """Return a parsed definition with each name replaced by its type: unions are lists, all other types mappings.
 
-    def __init__(self) -> None:
-        self._known: dict[str, Any] = {}
-        self._open: set[str] = set()
+    Inside the type itself its name stays, as a type of that name.
+    """
+    return _resolved(parsed, {})
 
-    def resolved(self, parsed: Any) -> Any:
-        if isinstance(parsed, str):
-            return self._known.get(parsed, {"type": parsed})
-        if isinstance(parsed, dict) and "name" in parsed:
-            self._known[parsed["name"]] = parsed
-        return parsed
 
-    def enter(self, name: str) -> None:
-        if name in self._open:
-            raise OptionError(f"record {name} holds itself, and no type of Spark does; read with valueSchema=raw")
-        self._open.add(name)
+def _resolved(parsed: Any, named: dict[str, Any]) -> Any:
+    if isinstance(parsed, str):
+        return named.get(parsed, {"type": parsed})
+    if isinstance(parsed, list):
+        return [_resolved(branch, named) for branch in parsed]
+    if isinstance(parsed["type"], dict | list):
+        return _resolved(parsed["type"], named)
+    schema = dict(parsed)
+    for key in ("items", "values"):
+        if key in schema:
+            schema[key] = _resolved(schema[key], named)
+    if "fields" in schema:
+        schema["fields"] = [{**field, "type": _resolved(field["type"], named)} for field in schema["fields"]]
+    if "name" in schema:
+        named[schema["name"]] = schema
+    return schema
 
-    def leave(self, name: str) -> None:
-        self._open.remove(name)
+
+def non_null_branches(schema: Any) -> list[Any]:
+    """Return the types of a resolved union but null, or the one type that is no union."""
+    return [branch for branch in (schema if isinstance(schema, list) else [schema]) if branch["type"] != "null"]
 
 
 def avro_type(parsed: Any) -> DataType:
     """Return the Spark type. It is always nullable: Pulsar's messages may have no value."""
-    return _type_of(parsed, _Names())
+    return _type_of(resolved_types(parsed))
 
 
-def _type_of(parsed: Any, names: _Names) -> DataType:
-    schema = names.resolved(parsed)
+def _type_of(schema: Any) -> DataType:
     if isinstance(schema, list):
-        return _union_type(schema, names)
+        return _union_type(non_null_branches(schema))
     kind = schema["type"]
-    if isinstance(kind, dict | list):
-        return _type_of(kind, names)
     if schema.get("logicalType") == "decimal":
         return DecimalType(schema["precision"], schema.get("scale", 0))
     if "logicalType" in schema:
         return _LOGICAL[schema["logicalType"]]
     if kind == "array":
-        return ArrayType(_type_of(schema["items"], names), True)
+        return ArrayType(_type_of(schema["items"]), True)
     if kind == "map":
-        return MapType(StringType(), _type_of(schema["values"], names), True)
-    if kind not in ("record", "error"):
-        return _KINDS[kind]
-    names.enter(schema["name"])
-    fields = [StructField(field["name"], _type_of(field["type"], names), True) for field in schema["fields"]]
-    names.leave(schema["name"])
-    return StructType(fields)
+        return MapType(StringType(), _type_of(schema["values"]), True)
+    if kind in ("record", "error"):
+        return StructType([StructField(field["name"], _type_of(field["type"]), True) for field in schema["fields"]])
+    if kind not in _KINDS:
+        raise OptionError(f"record {kind} holds itself, and no type of Spark does; read with valueSchema=raw")
+    return _KINDS[kind]
 
 
-def _branches(union: Sequence[Any]) -> list[Any]:
-    return [branch for branch in union if branch != "null" and branch != {"type": "null"}]
-
-
-def _union_type(union: Sequence[Any], names: _Names) -> DataType:
-    branches = _branches(union)
+def _union_type(branches: Sequence[Any]) -> DataType:
     if not branches:
         return NullType()
     if len(branches) == 1:
-        return _type_of(branches[0], names)
+        return _type_of(branches[0])
     if (wide := _wide_number(branches)) is not None:
         return _KINDS[wide]
-    members = [StructField(f"member{index}", _type_of(branch, names)) for index, branch in enumerate(branches)]
-    return StructType(members)
+    return StructType([StructField(f"member{index}", _type_of(branch)) for index, branch in enumerate(branches)])
 
 
 def _wide_number(branches: Sequence[Any]) -> str | None:
     """Return the wider type: ``int`` and ``long`` together are a long, ``float`` and ``double`` a double."""
-    kinds = {_plain_kind(branch) for branch in branches} if len(branches) == 2 else set()
-    return next((max(pair) if "int" in pair else "double" for pair in _NUMBERS if kinds == pair), None)
-
-
-def _plain_kind(branch: Any) -> str:
-    kind = branch["type"] if isinstance(branch, dict) and not {"logicalType", _OVERLOOKED} & branch.keys() else branch
-    return kind if isinstance(kind, str) else ""
+    plain = {branch["type"] for branch in branches if not {"logicalType", _OVERLOOKED} & branch.keys()}
+    return WIDE_NUMBERS.get(frozenset(plain)) if len(branches) == 2 else None

@@ -9,14 +9,23 @@ from __future__ import annotations
 import ctypes
 import io
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
-from interpulse.rules.schema_compatibility.avro import are_alike, find_branch, promotes
-from interpulse.rules.schema_compatibility.avro_aliases import AliasConflict, with_aliases_of
+from interpulse.rules.schema_compatibility.avro import AliasConflict, are_alike, find_branch, promotes, with_aliases_of
 from interpulse.rules.schema_compatibility.avro_types import AvroField, AvroType
-from interpulse.spark.schemas.avro_defaults import default_of
-from interpulse.spark.schemas.avro_leaves import Shape, Unfit, below, reading_leaf
-from interpulse.spark.schemas.avro_wire import VALUE, WireForm, members_of, tree_of, wide_member
+from interpulse.spark.schemas.avro_values import (
+    VALUE,
+    Shape,
+    Unfit,
+    WireForm,
+    below,
+    default_of,
+    members_of,
+    reading_leaf,
+    tree_of,
+    wide_member,
+)
 
 _DOUBLE_BITS: Final = 53
 
@@ -59,10 +68,13 @@ def reading_shape(written: AvroType, wanted: AvroType) -> Shape | None:
     match wanted.kind:
         case "record":
             return _record(written, wanted)
-        case "array":
-            return _array(reading_shape(written.parts[0], wanted.parts[0]))
-        case "map":
-            return _map(reading_shape(written.parts[0], wanted.parts[0]))
+        case "array" | "map":
+            inner = reading_shape(written.parts[0], wanted.parts[0])
+            if inner is None:
+                return None
+            if wanted.kind == "array":
+                return lambda values: [inner(value) for value in values]
+            return lambda values: {key: inner(value) for key, value in values.items()}
         case "enum" | "fixed" if (written.short_name, written.size) != (wanted.short_name, wanted.size):
             return _refusal(written, wanted)
         case "enum":
@@ -71,23 +83,20 @@ def reading_shape(written: AvroType, wanted: AvroType) -> Shape | None:
             return reading_leaf(written, wanted)
 
 
+@dataclass(frozen=True)
 class _Refusal:
     """A conversion that refuses every value."""
 
-    def __init__(self, reason: str, path: tuple[str, ...] = ()) -> None:
-        self._reason = reason
-        self._path = path
+    reason: str
+    path: tuple[str, ...] = ()
 
     def __call__(self, value: Any) -> Any:
-        raise Unfit(self._reason, self._path)
+        raise Unfit(self.reason, self.path)
 
 
 def _refusal(written: AvroType, wanted: AvroType) -> _Refusal:
-    return _Refusal(f"it was written as {_shown(written)}, which cannot be read as {_shown(wanted)}")
-
-
-def _shown(kind: AvroType) -> str:
-    return f"{kind.kind} {kind.name}" if kind.name else kind.kind
+    shown = [f"{kind.kind} {kind.name}".rstrip() for kind in (written, wanted)]
+    return _Refusal(f"it was written as {shown[0]}, which cannot be read as {shown[1]}")
 
 
 # ---- Unions
@@ -118,6 +127,10 @@ def _or_null(shape: Shape | None, of_null: Shape | None) -> Shape | None:
     return lambda value: empty(value) if value is None else inner(value)
 
 
+def _same(value: Any) -> Any:
+    return value
+
+
 def _of_members(shapes: Mapping[str, Shape | None], of_null: Shape | None) -> Shape:
     def shape(value: Any) -> Any:
         if value is None:
@@ -139,19 +152,7 @@ def _as_branch(written: AvroType, union: AvroType, branch: AvroType) -> Shape | 
     return (lambda value: {name: value}) if shape is None else (lambda value: {name: shape(value)})
 
 
-def _same(value: Any) -> Any:
-    return value
-
-
-# ---- Types that hold others
-
-
-def _array(inner: Shape | None) -> Shape | None:
-    return None if inner is None else lambda values: [inner(value) for value in values]
-
-
-def _map(inner: Shape | None) -> Shape | None:
-    return None if inner is None else lambda values: {key: inner(value) for key, value in values.items()}
+# ---- Records and enumerations
 
 
 def _record(written: AvroType, wanted: AvroType) -> Shape | None:
@@ -217,11 +218,8 @@ def _enum(written: AvroType, wanted: AvroType) -> Shape:
 
 
 def _promotion(written: AvroType, wanted: AvroType) -> Shape | None:
-    inner = _PROMOTIONS.get(f"{written.kind} {wanted.kind}")
-    leaf = reading_leaf(written, wanted)
-    if inner is None or leaf is None:
-        return leaf if inner is None else inner
-    return lambda value: leaf(inner(value))
+    inner, leaf = _PROMOTIONS.get(f"{written.kind} {wanted.kind}"), reading_leaf(written, wanted)
+    return (lambda value: leaf(inner(value))) if inner and leaf else inner or leaf
 
 
 def _as_float(number: int) -> float:

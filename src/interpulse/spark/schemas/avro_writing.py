@@ -5,12 +5,21 @@ from __future__ import annotations
 import io
 from collections.abc import Callable
 from functools import cache, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from interpulse.rules.schema_compatibility.avro_types import AvroField, AvroType
-from interpulse.spark.schemas.avro_defaults import default_of
-from interpulse.spark.schemas.avro_leaves import Shape, below, logical_of, writing_leaf
-from interpulse.spark.schemas.avro_wire import VALUE, WireForm, members_of, tree_of, wide_member
+from interpulse.spark.schemas.avro_values import (
+    VALUE,
+    Shape,
+    WireForm,
+    below,
+    default_of,
+    logical_of,
+    members_of,
+    tree_of,
+    wide_member,
+    writing_leaf,
+)
 
 
 def avro_encoder(definition: bytes) -> Callable[[Any], bytes]:
@@ -31,13 +40,6 @@ def avro_encoder(definition: bytes) -> Callable[[Any], bytes]:
         return payload.getvalue()
 
     return encode
-
-
-class _Field(NamedTuple):
-    name: str
-    shape: Shape
-    absent: Callable[[], Any]
-    """Return the value for rows without this column."""
 
 
 class _Writing:
@@ -69,7 +71,7 @@ class _Writing:
                 return _required if leaf is None else lambda value: leaf(_required(value))
 
     def _record(self, kind: AvroType) -> Shape:
-        fields = [_Field(field.name, self.shape(field.type), _default(field)) for field in kind.fields]
+        fields = [(field.name, self.shape(field.type), _default(field)) for field in kind.fields]
 
         def shape(row: Any) -> dict[str, Any]:
             record, name = {}, ""
@@ -109,6 +111,7 @@ class _Writing:
 
 
 def _default(field: AvroField) -> Callable[[], Any]:
+    """Return the function that makes the value for rows without this column."""
     return cache(partial(default_of, field)) if field.has_default else _absent
 
 

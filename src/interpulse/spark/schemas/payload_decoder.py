@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import io
+import json
+import os
 from collections.abc import Callable, Sequence
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from interpulse.model.errors import InvalidRequest
 from interpulse.model.schemas import SchemaInfo, SchemaType
-from interpulse.rules.schema_compatibility.key_value import key_value_parts
-from interpulse.spark.schemas.avro_leaves import in_column
-from interpulse.spark.schemas.avro_reading import avro_decoder
-from interpulse.spark.schemas.bulk_decoders import BulkDecode, bulk_decoder
+from interpulse.rules.schema_compatibility.definitions import key_value_parts
+from interpulse.spark.schemas.avro_columns import non_null_branches, parse_definition, resolved_types
+from interpulse.spark.schemas.avro_reading import avro_decoder, reading_shape
+from interpulse.spark.schemas.avro_values import VALUE, WireForm, in_column, tree_of
+from interpulse.spark.schemas.json_payloads.definition import parse_json_definition
 from interpulse.spark.schemas.json_payloads.reader import json_reader
-from interpulse.spark.schemas.payload_columns import is_record, payload_fields
+from interpulse.spark.schemas.payload_columns import is_record, is_separated, payload_fields
 from interpulse.spark.schemas.primitives import PRIMITIVES
+from interpulse.wire.commands import varint
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,7 +46,6 @@ class Payload(NamedTuple):
 
     @property
     def place(self) -> str:
-        """Position for error messages."""
         return ":".join(str(number) for number in self.where if number >= 0)
 
 
@@ -56,7 +60,6 @@ class PayloadRun(NamedTuple):
     keys: Sequence[bytes | None] | None
 
     def payloads(self) -> list[Payload]:
-        """Yield the same payloads one by one."""
         keys = self.keys or repeat(None, len(self.indexes))
         rows = zip(self.indexes, self.values.to_pylist(), keys, strict=True)
         return [Payload(self.topic, (*self.place, index), self.version, value, key) for index, value, key in rows]
@@ -103,24 +106,23 @@ class PayloadDecoder:
         """Return the columns by name, with a row for each payload."""
         import pyarrow as pa
 
-        at_once = self._at_once(payload_items)
-        if at_once is not None:
-            arrays = dict(zip(self._wanted.names, at_once, strict=True))
-            if self._corrupt_column:
-                arrays[self._corrupt_column] = pa.nulls(len(at_once[0]), pa.binary())
-            return arrays
-        payloads = [
-            one for item in payload_items for one in (item.payloads() if isinstance(item, PayloadRun) else [item])
-        ]
-        rows, corrupt = self._rows(payloads)
-        try:
-            columns = self._columns(rows)
-        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, ValueError, TypeError):
-            self._find_misfits(payloads, rows, corrupt)
-            columns = self._columns(rows)
+        columns = self._at_once(payload_items)
+        corrupt: list[bytes | None] | None = None
+        if columns is None:
+            runs = (item.payloads() if isinstance(item, PayloadRun) else [item] for item in payload_items)
+            payloads = [payload for run in runs for payload in run]
+            rows, corrupt = self._rows(payloads)
+            try:
+                columns = self._columns(rows)
+            except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, ValueError, TypeError):
+                self._find_misfits(payloads, rows, corrupt)
+                columns = self._columns(rows)
         arrays = dict(zip(self._wanted.names, columns, strict=True))
         if self._corrupt_column:
-            arrays[self._corrupt_column] = pa.array(corrupt, pa.binary())
+            empty = corrupt is None
+            arrays[self._corrupt_column] = (
+                pa.nulls(len(columns[0]), pa.binary()) if empty else pa.array(corrupt, pa.binary())
+            )
         return arrays
 
     def _at_once(self, payload_items: Sequence[Payload | PayloadRun]) -> list[pa.Array] | None:
@@ -204,8 +206,9 @@ class PayloadDecoder:
 def _values(payload_items: Sequence[Payload | PayloadRun]) -> pa.Array:
     import pyarrow as pa
 
-    if not any(isinstance(item, PayloadRun) for item in payload_items):
-        return pa.array([item.value for item in payload_items if isinstance(item, Payload)], pa.binary())
+    singles = [item.value for item in payload_items if isinstance(item, Payload)]
+    if len(singles) == len(payload_items):
+        return pa.array(singles, pa.binary())
     chunks = [
         item.values if isinstance(item, PayloadRun) else pa.array([item.value], pa.binary()) for item in payload_items
     ]
@@ -225,20 +228,18 @@ def _pair_decoder(written: SchemaInfo, wanted: SchemaInfo) -> Callable[[Payload]
     sides = zip(key_value_parts(written), key_value_parts(wanted), strict=True)
     decode_key, decode_value = map(in_column, ("key", "value"), (_decoder(*side) for side in sides))
 
-    def row(payload: Payload) -> _Row:
-        if written.properties.get("kv.encoding.type", "INLINE").upper() == "SEPARATED":
+    def pair(payload: Payload) -> _Row:
+        if is_separated(written):
             key, value = payload.key, payload.value
         elif payload.value is None:
             return None
         else:
             key, rest = _cut(payload.value)
             value, _ = _cut(rest)
-        return {
-            "key": None if key is None else decode_key(key),
-            "value": None if value is None else decode_value(value),
-        }
+        row = {"key": None if key is None else decode_key(key)}
+        return row | {"value": None if value is None else decode_value(value)}
 
-    return row
+    return pair
 
 
 def _cut(raw: bytes) -> tuple[bytes | None, bytes]:
@@ -257,3 +258,126 @@ def _decoder(written: SchemaInfo, wanted: SchemaInfo) -> _Decode:
     if written.type is not wanted.type:
         raise UnreadablePayload(f"a part of the pair has schema type {written.type.name}, not {wanted.type.name}")
     return PRIMITIVES[wanted.type].decode
+
+
+BulkDecode: TypeAlias = "Callable[[pa.Array], list[pa.Array] | None]"
+"""Function from BINARY payloads without nulls to columns. After None or any exception, read them one by one."""
+
+_MARK_BYTES: Final = 8
+
+
+def bulk_decoder(written: SchemaInfo, wanted: SchemaInfo, columns: pa.Schema) -> BulkDecode | None:
+    """Return a decoder of these columns from payloads written by one schema and read as another, if there is one."""
+    if wanted.type is SchemaType.JSON:
+        return _json_decoder(wanted, columns)
+    if wanted.type is SchemaType.AVRO and written.definition == wanted.definition:
+        return _avro_decoder(wanted, columns)
+    return None
+
+
+_PLAIN_JSON: Final = frozenset({"boolean", "int", "long", "float", "double", "string", "enum"})
+
+
+def _is_plain_json(schema: Any) -> bool:
+    """Return True for a resolved type that Arrow's JSON reader reads as ours does, with the same refusals.
+
+    Symbols of fields are checked afterwards.
+    """
+    branches = non_null_branches(schema)
+    if len(branches) != 1 or "logicalType" in branches[0]:
+        return False
+    kind = branches[0]["type"]
+    if kind == "array":
+        items = non_null_branches(branches[0]["items"])
+        return _is_plain_json(items) and items[0]["type"] != "enum" and not _symbols_of(items[0])
+    if kind in ("record", "error"):
+        return all(_is_plain_json(field["type"]) for field in branches[0]["fields"])
+    return kind in _PLAIN_JSON
+
+
+def _symbols_of(schema: Any) -> dict[str, Any]:
+    """Return the symbols of a record's enumerations by field, and those of nested records by theirs."""
+    by_field: dict[str, Any] = {}
+    for field in schema.get("fields", ()):
+        branch = non_null_branches(field["type"])[0]
+        if symbols := branch["symbols"] if branch["type"] == "enum" else _symbols_of(branch):
+            by_field[field["name"]] = symbols
+    return by_field
+
+
+def _has_known_symbols(column: pa.Array, symbols: Any) -> bool:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if isinstance(symbols, dict):
+        return all(_has_known_symbols(pc.struct_field(column, name), inner) for name, inner in symbols.items())
+    matches = pc.is_in(column.drop_null(), pa.array(symbols, pa.string()))
+    return pc.all(matches, min_count=0).as_py() is True
+
+
+def _json_decoder(schema: SchemaInfo, columns: pa.Schema) -> BulkDecode | None:
+    resolved = resolved_types(parse_json_definition(schema.definition))
+    fields = {} if isinstance(resolved, list) else {field["name"]: field for field in resolved.get("fields", ())}
+    if not all(name in fields and _is_plain_json(fields[name]["type"]) for name in columns.names):
+        return None
+    symbols = _symbols_of({"fields": [fields[name] for name in columns.names]})
+
+    def decode(values: pa.Array) -> list[pa.Array] | None:
+        import pyarrow.json as pj
+
+        payloads = values.to_pylist()
+        lines = b"\n".join(payloads)
+        one_each = all(payload[:1] == b"{" and payload[-1:] == b"}" for payload in payloads)
+        if not one_each or lines.count(b"\n") != len(payloads) - 1:
+            return None
+        table = pj.read_json(
+            io.BytesIO(lines),
+            read_options=pj.ReadOptions(use_threads=False, block_size=len(lines) + 1),
+            parse_options=pj.ParseOptions(explicit_schema=columns, unexpected_field_behavior="ignore"),
+        )
+        if table.num_rows != len(payloads):
+            return None
+        arrays = {name: table.column(name).combine_chunks() for name in columns.names}
+        if not all(_has_known_symbols(arrays[name], names) for name, names in symbols.items()):
+            return None
+        return list(arrays.values())
+
+    return decode
+
+
+def _avro_decoder(schema: SchemaInfo, columns: pa.Schema) -> BulkDecode | None:
+    """Return a decoder that reads field by field, or else all payloads as one Avro array.
+
+    In the array, a marker behind each payload proves that it was read to its end and no further.
+    """
+    import fastavro
+
+    from interpulse.spark.schemas.avro_arrays import record_reader
+
+    body = json.loads(schema.definition)
+    if not isinstance(body, dict) or body.get("type") not in ("record", "error"):
+        return None
+    if (by_column := record_reader(parse_definition(schema.definition), columns)) is not None:
+        return by_column
+    end = {"type": "fixed", "name": "InterpulseEnd", "size": _MARK_BYTES}
+    fields = [{"name": "value", "type": body}, {"name": "end", "type": end}]
+    items = {"type": "record", "name": "InterpulseRow", "fields": fields}
+    rows = tree_of(json.dumps({"type": "array", "items": items}).encode())
+    parsed = WireForm(rows).parsed
+    value = rows.parts[0].fields[0].type
+    shape = reading_shape(value, value)
+    mark = os.urandom(_MARK_BYTES)
+
+    def decode(values: pa.Array) -> list[pa.Array] | None:
+        import pyarrow as pa
+
+        payloads = values.to_pylist()
+        source = io.BytesIO(b"".join((varint(len(payloads) << 1), mark.join(payloads), mark, b"\0")))
+        read: Any = fastavro.schemaless_reader(source, parsed, None)
+        records = read[VALUE]
+        if len(records) != len(payloads) or {record["end"] for record in records} != {mark}:
+            return None
+        rows = [record["value"] if shape is None else shape(record["value"]) for record in records]
+        return list(pa.array(rows, pa.struct(list(columns))).flatten())
+
+    return decode

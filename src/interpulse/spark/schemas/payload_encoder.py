@@ -9,18 +9,20 @@ from pyspark.sql.types import ArrayType, DataType, DecimalType, MapType, StructF
 
 from interpulse.model.errors import IncompatibleSchema, InvalidRequest
 from interpulse.model.schemas import SchemaInfo, SchemaType
-from interpulse.rules.schema_compatibility.key_value import key_value_parts
-from interpulse.spark.schemas.avro_arrays import WriteRecords, record_writer
+from interpulse.rules.schema_compatibility.definitions import key_value_parts
+from interpulse.spark.schemas.avro_arrays import WriteRecords
 from interpulse.spark.schemas.avro_columns import parse_definition
-from interpulse.spark.schemas.avro_leaves import in_column
+from interpulse.spark.schemas.avro_values import in_column
 from interpulse.spark.schemas.avro_writing import avro_encoder
 from interpulse.spark.schemas.json_payloads.definition import is_of_java
 from interpulse.spark.schemas.json_payloads.writer import json_writer
-from interpulse.spark.schemas.payload_columns import is_record, payload_fields
+from interpulse.spark.schemas.payload_columns import is_record, is_separated, payload_fields
 from interpulse.spark.schemas.primitives import PRIMITIVES
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from interpulse.spark.schemas.avro_arrays import WriteRecords
 
 _WIDER: Final = {
     "tinyint": {"smallint", "int", "bigint"},
@@ -50,12 +52,15 @@ class RowEncoder:
             raise IncompatibleSchema(
                 f"{topic} has a schema of type {schema.type.name}: encode rows for it into a BINARY column value"
             )
-        problems = list(_misfits(columns, fields, ""))
-        if problems:
+        if problems := _misfits(columns, fields, ""):
             raise IncompatibleSchema(f"the rows do not fit the schema of {topic}: {'; '.join(problems)}")
-        self.makes_keys = schema.type is SchemaType.KEY_VALUE and _is_separated(schema)
+        self.makes_keys = schema.type is SchemaType.KEY_VALUE and is_separated(schema)
         self._encode = _row_encoder(schema, fields)
-        self._encode_all = _bulk_encoder(schema, columns)
+        self._encode_all: WriteRecords | None = None
+        if schema.type is SchemaType.AVRO:
+            from interpulse.spark.schemas.avro_arrays import record_writer
+
+            self._encode_all = record_writer(parse_definition(schema.definition), columns.names)
 
     def encode_all(self, rows: pa.RecordBatch) -> pa.Array | None:
         """Return the values of all rows as BINARY, or None to encode them one by one, which names errors."""
@@ -71,9 +76,8 @@ class RowEncoder:
         try:
             return self._encode(row)
         except Exception as error:  # noqa: BLE001 - each kind of schema fails in its own way; all are of this row
-            raise InvalidRequest(
-                f"a row does not fit the {self.schema.type.name} schema of {self._topic}: {error}"
-            ) from (None)
+            kind = self.schema.type.name
+            raise InvalidRequest(f"a row does not fit the {kind} schema of {self._topic}: {error}") from None
 
 
 def _misfits(columns: StructType, fields: StructType, path: str) -> list[str]:
@@ -91,8 +95,8 @@ def _misfit(column: StructField, field: StructField, path: str) -> list[str]:
         return _misfits(actual, wanted, f"{path}{column.name}.")
     if _fits(actual, wanted):
         return []
-    types = (kind.simpleString().upper() for kind in (actual, wanted))
-    return ["column {}{} is {}, its field {}: cast it".format(path, column.name, *types)]
+    types = f"{actual.simpleString().upper()}, its field {wanted.simpleString().upper()}"
+    return [f"column {path}{column.name} is {types}: cast it"]
 
 
 def _fits(actual: DataType, wanted: DataType) -> bool:
@@ -117,15 +121,9 @@ def _row_encoder(schema: SchemaInfo, fields: StructType) -> Callable[[Mapping[st
     return lambda row: EncodedRow(encode(row))
 
 
-def _bulk_encoder(schema: SchemaInfo, columns: StructType) -> WriteRecords | None:
-    if schema.type is not SchemaType.AVRO:
-        return None
-    return record_writer(parse_definition(schema.definition), columns.names)
-
-
 def _pair_encoder(schema: SchemaInfo) -> Callable[[Mapping[str, Any]], EncodedRow]:
     encode_key, encode_value = map(in_column, ("key", "value"), map(_encoder, key_value_parts(schema)))
-    separated = _is_separated(schema)
+    separated = is_separated(schema)
 
     def encoded(row: Mapping[str, Any]) -> EncodedRow:
         key = None if row.get("key") is None else encode_key(row["key"])
@@ -133,10 +131,6 @@ def _pair_encoder(schema: SchemaInfo) -> Callable[[Mapping[str, Any]], EncodedRo
         return EncodedRow(value, key) if separated else EncodedRow(_part(key) + _part(value))
 
     return encoded
-
-
-def _is_separated(schema: SchemaInfo) -> bool:
-    return schema.properties.get("kv.encoding.type", "INLINE").upper() == "SEPARATED"
 
 
 def _part(raw: bytes | None) -> bytes:

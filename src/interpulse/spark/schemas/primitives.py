@@ -29,7 +29,6 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _EPOCH_LOCAL: Final = datetime(1970, 1, 1)
 _EPOCH_DAY: Final = date(1970, 1, 1)
 _DAY_MS: Final = 86_400_000
-_DAY: Final = timedelta(days=1)
 _MICROSECOND: Final = timedelta(microseconds=1)
 _MILLISECOND: Final = timedelta(milliseconds=1)
 
@@ -56,10 +55,8 @@ def _time(kind: DataType, decode: Callable[[bytes], Any], encode: Callable[[Any]
         try:
             return decode(raw)
         except OverflowError:
-            years = "times of columns go from the year 1 to 9999"
-            raise ValueError(
-                f"column value: 0x{raw.hex()} does not fit {kind.simpleString().upper()}: {years}"
-            ) from None
+            shown = f"0x{raw.hex()} does not fit {kind.simpleString().upper()}"
+            raise ValueError(f"column value: {shown}: times of columns go from the year 1 to 9999") from None
 
     return Primitive(kind, checked, encode)
 
@@ -71,6 +68,15 @@ _DAYS_NANOS: Final = struct.Struct(">qq")
 
 def _long(raw: bytes) -> int:
     return int(_LONG.unpack(raw)[0])
+
+
+def _days(per_day: int) -> Primitive:
+    """Return a date as a number with this many units in a day."""
+    return _time(
+        DateType(),
+        lambda raw: _EPOCH_DAY + timedelta(days=_long(raw) // per_day),
+        lambda day: _LONG.pack((day - _EPOCH_DAY).days * per_day),
+    )
 
 
 def _instant(raw: bytes) -> datetime:
@@ -89,7 +95,7 @@ def _local_date_time(raw: bytes) -> datetime:
 
 
 def _local_date_time_bytes(value: datetime) -> bytes:
-    days, rest = divmod(value - _EPOCH_LOCAL, _DAY)
+    days, rest = divmod(value - _EPOCH_LOCAL, timedelta(days=1))
     return _DAYS_NANOS.pack(days, rest // _MICROSECOND * 1000)
 
 
@@ -103,16 +109,8 @@ PRIMITIVES: Final[dict[SchemaType, Primitive]] = {
     SchemaType.INT64: _packed(">q", LongType()),
     SchemaType.FLOAT: _packed(">f", FloatType()),
     SchemaType.DOUBLE: _packed(">d", DoubleType()),
-    SchemaType.DATE: _time(
-        DateType(),
-        lambda raw: _EPOCH_DAY + timedelta(days=_long(raw) // _DAY_MS),
-        lambda day: _LONG.pack((day - _EPOCH_DAY).days * _DAY_MS),
-    ),
-    SchemaType.LOCAL_DATE: _time(
-        DateType(),
-        lambda raw: _EPOCH_DAY + timedelta(days=_long(raw)),
-        lambda day: _LONG.pack((day - _EPOCH_DAY).days),
-    ),
+    SchemaType.DATE: _days(_DAY_MS),
+    SchemaType.LOCAL_DATE: _days(1),
     SchemaType.TIMESTAMP: _time(
         TimestampType(),
         lambda raw: _EPOCH + timedelta(milliseconds=_long(raw)),

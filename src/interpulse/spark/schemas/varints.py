@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+import pyarrow as pa
+import pyarrow.compute as pc
 
 _DIGIT: Final = 1 << 14
 """Numbers are split into digits of two bytes."""
 _EMPTY: Final = 2 * _DIGIT
 _BYTES_MAX: Final = 10
+
+
+@lru_cache(maxsize=256)
+def _uint64(number: int) -> pa.Scalar:
+    return pa.scalar(number, pa.uint64())
+
+
+_SEVEN_BITS: Final = pa.scalar(127, pa.uint8())
+_NO_BYTE: Final = pa.scalar(0, pa.uint8())
+_SINGLE_BYTES: Final = pa.array([bytes([number]) for number in range(256)], pa.binary())
 
 
 class OddBytes(ValueError):
@@ -20,8 +30,6 @@ class OddBytes(ValueError):
 
 def varints(numbers: pa.Array) -> pa.Array:
     """Encode UINT64 without nulls as BINARY."""
-    import pyarrow.compute as pc
-
     digits = _digits()
     highest = pc.max(numbers).as_py() or 0
     digits_of = [digits.take(_digit(numbers))]
@@ -33,8 +41,6 @@ def varints(numbers: pa.Array) -> pa.Array:
 
 
 def _digit(numbers: pa.Array) -> pa.Array:
-    import pyarrow.compute as pc
-
     follows = pc.add(pc.bit_wise_and(numbers, _uint64(_DIGIT - 1)), _uint64(_DIGIT))
     return pc.if_else(pc.less(numbers, _uint64(_DIGIT)), numbers, follows)
 
@@ -42,25 +48,13 @@ def _digit(numbers: pa.Array) -> pa.Array:
 @lru_cache(maxsize=1)
 def _digits() -> pa.Array:
     """Return the last digit of each number, marked with ``_DIGIT`` if another follows, and empty for none."""
-    import pyarrow as pa
-
     last = [bytes([number]) if number < 128 else bytes([number & 127 | 128, number >> 7]) for number in range(_DIGIT)]
     followed = [bytes([number & 127 | 128, number >> 7 | 128]) for number in range(_DIGIT)]
     return pa.array([*last, *followed, b""], pa.binary())
 
 
-@lru_cache(maxsize=256)
-def _uint64(number: int) -> pa.Scalar:
-    import pyarrow as pa
-
-    return pa.scalar(number, pa.uint64())
-
-
 def zigzag(numbers: pa.Array) -> pa.Array:
     """Map INT64 to UINT64 so that small numbers of either sign are short."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     one = pa.scalar(1, pa.int64())
     # Arrow leaves a number as it is that is to be shifted by 63 bits at once.
     sign = pc.shift_right(pc.shift_right(numbers, pa.scalar(62, pa.int64())), one)
@@ -69,9 +63,6 @@ def zigzag(numbers: pa.Array) -> pa.Array:
 
 def zigzag_undone(numbers: pa.Array) -> pa.Array:
     """Map UINT64 back to INT64."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     sign = pc.subtract(_uint64(0), pc.bit_wise_and(numbers, _uint64(1)))
     return pc.bit_wise_xor(pc.shift_right(numbers, _uint64(1)), sign).view(pa.int64())
 
@@ -81,42 +72,23 @@ def read_varints(data: pa.Array, at: pa.Array) -> tuple[pa.Array, pa.Array]:
 
     Raises OddBytes for a number without an end.
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     last = pa.scalar(max(len(data) - 1, 0), pa.int64())
-    one = pa.scalar(1, pa.int64())
-    byte = data.take(at)
-    numbers = pc.bit_wise_and(byte, _uint8(127)).cast(pa.uint64())
-    at = pc.add(at, one)
-    goes_on = pc.greater(byte, _uint8(127))
-    shift = 0
+    byte, shift = data.take(at), 0
+    numbers = pc.bit_wise_and(byte, _SEVEN_BITS).cast(pa.uint64())
+    at = pc.add(at, pa.scalar(1, pa.int64()))
+    goes_on = pc.greater(byte, _SEVEN_BITS)
     while pc.any(goes_on).as_py():
         shift += 7
-        byte = pc.if_else(goes_on, data.take(pc.min_element_wise(at, last)), _uint8(0))
+        byte = pc.if_else(goes_on, data.take(pc.min_element_wise(at, last)), _NO_BYTE)
         if shift == 7 * (_BYTES_MAX - 1) and pc.max(byte).as_py() > 1:
             raise OddBytes("a number of more than 64 bits")
-        digit = pc.bit_wise_and(byte, _uint8(127)).cast(pa.uint64())
+        digit = pc.bit_wise_and(byte, _SEVEN_BITS).cast(pa.uint64())
         numbers = pc.bit_wise_or(numbers, pc.shift_left(digit, _uint64(shift)))
         at = pc.add(at, goes_on.cast(pa.int64()))
-        goes_on = pc.greater(byte, _uint8(127))
+        goes_on = pc.greater(byte, _SEVEN_BITS)
     return numbers, at
-
-
-@lru_cache(maxsize=256)
-def _uint8(number: int) -> pa.Scalar:
-    import pyarrow as pa
-
-    return pa.scalar(number, pa.uint8())
-
-
-@lru_cache(maxsize=1)
-def _single_bytes() -> pa.Array:
-    import pyarrow as pa
-
-    return pa.array([bytes([number]) for number in range(256)], pa.binary())
 
 
 def byte_strings(numbers: pa.Array) -> pa.Array:
     """Return small numbers as BINARY of one byte each."""
-    return _single_bytes().take(numbers)
+    return _SINGLE_BYTES.take(numbers)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -66,14 +67,14 @@ def command(
     with spark_failures("verify"):
         from interpulse.spark.job.pipeline_config import SparkSettings, load_pipeline_config
         from interpulse.spark.options.option_values import parse_positive_duration_ms
-        from interpulse.spark.verify import launch
+        from interpulse.spark.verify.comparisons import comparisons_of
 
         last_ms = None if given["last"] is None else parse_positive_duration_ms(given["last"])
         topics = _names(given["topics"])
         if config_path is not None:
             _refuse(given, "--config names both clusters", *_OF_TWO_URLS)
             config = load_pipeline_config(config_path)
-            comparisons = launch.planned(config, topics, match=given["match"], last_ms=last_ms)
+            comparisons = asyncio.run(comparisons_of(config, topics, match=given["match"], last_ms=last_ms))
             same = _run(comparisons, directory, config.spark)
         else:
             same = _run([_comparison(topics, last_ms, given)], directory, SparkSettings())
@@ -153,11 +154,11 @@ def _side(name: str, given: dict[str, Any]) -> Side:
 
 
 def _run(comparisons: Sequence[Comparison], directory: Path | None, settings: SparkSettings) -> bool:
-    from interpulse.spark.verify import launch
+    from interpulse.spark.verify.verification import compare
 
     click.echo("starting Spark, which takes some seconds", err=True)
     with Progress("{bar} {done} of {total} partitions read", logged=True) as progress:
-        reports = list(launch.compare(comparisons, directory=directory, settings=settings, on_progress=progress))
+        reports = list(compare(comparisons, directory=directory, settings=settings, on_progress=progress))
     print_value(
         [report.to_json() for report in reports],
         "\n\n".join(_text(report.to_json()) for report in reports),

@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from interpulse.spark.arrow_frames import map_in_arrow
+from interpulse.spark.job.pipeline_config import SparkSettings
 from interpulse.spark.rows.columns import ENTRY_WRITE_COLUMNS
-from interpulse.spark.session import file_url
+from interpulse.spark.session import OnProgress, check_spark_installed, file_url, session_of_program, task_progress
 from interpulse.spark.state_files import write_atomically
-from interpulse.spark.task_progress import OnProgress, task_progress
 from interpulse.spark.verify.comparisons import CONTENT, Comparison, TopicPair, VerifyError
-from interpulse.spark.verify.digests import DIGEST_COLUMNS, ContentDigests, PositionDigests
-from interpulse.spark.verify.findings import FINDING_COLUMNS, Findings
+from interpulse.spark.verify.digests import DIGEST_COLUMNS, FINDING_COLUMNS, ContentDigests, Findings, PositionDigests
 from interpulse.spark.verify.judging import JUDGED_COLUMNS, SOURCE, TARGET, Problem, judge
 
 if TYPE_CHECKING:
@@ -303,3 +304,41 @@ class _Run:
         columns = ", ".join(f"{name} {'STRING' if name == 'topic' else 'BIGINT'}" for name in rows[0])
         frame = self._spark.createDataFrame([tuple(row.values()) for row in rows], columns)
         frame.coalesce(1).write.mode("overwrite").parquet(file_url(self._directory / "topics"))
+
+
+def compare(
+    comparisons: Sequence[Comparison],
+    *,
+    directory: Path | None,
+    settings: SparkSettings,
+    on_progress: Callable[[int, int], None],
+) -> Iterator[Report]:
+    """Yield the reports one by one. Each run has its own directory below ``directory``, kept only if one is passed.
+
+    Raises SparkMissing, VerifyError, and errors of clusters and Spark. Threads that wait for Java may remain: the
+    caller ends the process with ``os._exit``.
+    """
+    check_spark_installed()
+
+    with ExitStack() as running:
+        root = running.enter_context(_kept_or_temporary(directory))
+        spark = running.enter_context(
+            session_of_program(
+                "interpulse verify",
+                master=settings.master,
+                driver_memory=settings.driver_memory,
+                directory=root,
+                conf={"spark.sql.shuffle.partitions": "8", **settings.conf},
+            )
+        )
+        for comparison in comparisons:
+            yield verify(spark, comparison, root / comparison.target.cluster, on_progress)
+
+
+@contextmanager
+def _kept_or_temporary(directory: Path | None) -> Iterator[Path]:
+    if directory is not None:
+        yield directory.absolute()
+        return
+    with tempfile.TemporaryDirectory(prefix="interpulse-verify-", ignore_cleanup_errors=True) as temporary:
+        yield Path(temporary)

@@ -6,25 +6,30 @@ import base64
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from pyspark.sql.types import StructType
+
 from interpulse.client.encryption.encryptor import Encryptor
+from interpulse.client.encryption.key_reader import DefaultCryptoKeyReader
 from interpulse.client.producing.router import Router
+from interpulse.client.session import Session
 from interpulse.clock import now_ms
 from interpulse.model.errors import IncompatibleSchema, InvalidRequest
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo, SchemaType
-from interpulse.spark.options.encryption import public_key_reader
+from interpulse.spark.lanes import LaneReport
+from interpulse.spark.options.option_values import key_paths
+from interpulse.spark.processes.process_client import patiently
+from interpulse.spark.schemas.payload_columns import schema_of_columns
+from interpulse.spark.schemas.payload_encoder import RowEncoder
 from interpulse.spark.writing.kafka_style import with_own_names
-from interpulse.spark.writing.lane_report import LaneReport
-from interpulse.spark.writing.row_encoders import RowEncoders
 from interpulse.spark.writing.sink_rows import OutgoingMessage, build_messages, build_packed, outgoing_messages
-from interpulse.spark.writing.target.target_topics import TargetTopics
+from interpulse.spark.writing.target_topics import TargetTopics
 from interpulse.spark.writing.value_runs import ROWS_MIN, PackedRun, is_plain, only_topic, plain_values
 from interpulse.spark.writing.write_options import WriteOptions
 from interpulse.wire import pulsar_api_pb2 as pb
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql.types import StructType
 
 _TEXT_SCHEMAS: Final = (SchemaType.STRING, SchemaType.JSON)
 
@@ -171,7 +176,7 @@ class MessageWriter:
         """Load the encryption keys of a topic. Raises CryptoError for a key that cannot be used."""
         options = self._options
         if options.encryption_keys and topic not in self._encryptors:
-            reader = public_key_reader(options.encryption_public_keys)
+            reader = DefaultCryptoKeyReader(public_keys=key_paths(options.encryption_public_keys))
             encryptor = Encryptor(topic, options.encryption_keys, reader, options.crypto_failure_action)
             encryptor.open()
             self._encryptors[topic] = encryptor
@@ -267,3 +272,29 @@ def _routing_key(message: OutgoingMessage) -> str:
     """Return the text by which a key is routed. For a binary key this is its sent form."""
     assert message.key is not None
     return (message.key if message.key_is_text else base64.b64encode(message.key)).decode()
+
+
+class RowEncoders:
+    """Encoders by topic. The schema of a topic is requested for its first row, and cached for the task."""
+
+    def __init__(self, session: Session, columns: StructType, record_type: SchemaType) -> None:
+        """Set the columns. ``record_type`` is the type of a schema that the columns make."""
+        self._session = session
+        self.columns = columns
+        self._record_type = record_type
+        self._encoders: dict[TopicName, RowEncoder] = {}
+
+    async def encoder(self, topic: str) -> RowEncoder:
+        """Return the encoder of a topic. Raises IncompatibleSchema if the columns do not fit its schema."""
+        base = TopicName.parse(topic).base
+        encoder = self._encoders.get(base)
+        if encoder is None:
+            schema = await self._schema_of(base)
+            encoder = self._encoders[base] = RowEncoder(str(base), schema, self.columns)
+        return encoder
+
+    async def _schema_of(self, topic: TopicName) -> SchemaInfo:
+        found = await patiently(self._session, lambda: self._session.lookup.schema(topic))
+        if found is None or found.schema.type is SchemaType.NONE:  # Pulsar answers a deleted schema with type NONE
+            return schema_of_columns(self.columns, self._record_type)
+        return found.schema

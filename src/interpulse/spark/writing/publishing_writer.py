@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Sequence
-from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from interpulse.client.producing.entry_sender import EntrySender
@@ -16,12 +16,10 @@ from interpulse.client.session import Session
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo
 from interpulse.replication.copy import SKIP_MARKER, renumber
-from interpulse.spark.lanes import UNTOUCHED
-from interpulse.spark.processes.process_client import patiently
-from interpulse.spark.writing.lane_report import LaneReport
+from interpulse.spark.lanes import UNTOUCHED, LaneReport
+from interpulse.spark.writing.broker_target import TargetSchemas, open_sender
 from interpulse.spark.writing.sink_rows import OutgoingMessage, entry_rows
-from interpulse.spark.writing.target.target_schemas import TargetSchemas
-from interpulse.spark.writing.target.target_topics import TargetTopics, check_takes_entries
+from interpulse.spark.writing.target_topics import TargetTopics, check_takes_entries
 from interpulse.spark.writing.write_options import WriteOptions
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.entries import build_entry
@@ -88,24 +86,18 @@ class PlainPublishers:
         self._router = Router(mode=options.routing_mode, hashing=options.hashing_scheme)
 
     async def open(self, topic: str, first: OutgoingMessage | None, schema: SchemaInfo | None) -> _Publisher:
-        async def opened() -> EntrySender:
-            sender = EntrySender(
-                self._session,
-                TopicName.parse(topic),
-                self._prefix,
-                schema=schema,
-                schema_of_topic=schema is None,
-                window_bytes=self._options.max_pending_bytes,
-                send_timeout_ms=self._options.send_timeout_ms,
-                encrypted=bool(self._options.encryption_keys) or self._options.mode == "entry",
-            )
-            async with AsyncExitStack() as refused:
-                await refused.enter_async_context(sender)
-                await sender.open()
-                refused.pop_all()
-            return sender
-
-        sender = await patiently(self._session, opened)
+        make = partial(
+            EntrySender,
+            self._session,
+            TopicName.parse(topic),
+            self._prefix,
+            schema=schema,
+            schema_of_topic=schema is None,
+            window_bytes=self._options.max_pending_bytes,
+            send_timeout_ms=self._options.send_timeout_ms,
+            encrypted=bool(self._options.encryption_keys) or self._options.mode == "entry",
+        )
+        sender = await open_sender(self._session, make)
         return _Publisher(sender, sender.last_sequence_id + 1, LaneReport(topic))
 
     def producer_of(self, message: OutgoingMessage) -> str:

@@ -20,6 +20,7 @@ from interpulse.model.schemas import SchemaInfo
 from interpulse.spark.lanes import (
     BATCH_ROWS_MAX,
     NO_SEQUENCE,
+    LaneReport,
     LaneState,
     StreamTask,
     batch_sequence,
@@ -27,8 +28,8 @@ from interpulse.spark.lanes import (
     sink_lane_name,
     topic_of_key,
 )
-from interpulse.spark.writing.lane import Lane, StoredEntry, Target
-from interpulse.spark.writing.lane_report import LaneReport
+from interpulse.spark.writing.broker_target import BrokerTarget, StoredEntry
+from interpulse.spark.writing.lane import Lane
 from interpulse.spark.writing.sink_rows import OutgoingMessage, stored_messages
 from interpulse.spark.writing.write_options import WriteOptions
 
@@ -213,7 +214,7 @@ class RowLanes:
     """Opens the lanes of one task; implements ``Publishers``."""
 
     def __init__(
-        self, options: WriteOptions, target: Target, states: Mapping[str, LaneState], task: StreamTask
+        self, options: WriteOptions, target: BrokerTarget, states: Mapping[str, LaneState], task: StreamTask
     ) -> None:
         self._options = options
         self._target = target
@@ -248,7 +249,7 @@ class RowLanes:
                 state = LaneState(
                     sender.last_sequence_id, reached
                 )  # what the user's name wrote before is not read back
-            lane = Lane(self._target, sender, name, LaneReport(topic, state, key=key), shown=_shown_id)
+            lane = Lane(self._target, sender, LaneReport(topic, state, key=key), shown=_shown_id)
             if options.dedup == "column":
                 numbered = _ColumnLane(lane, name)
                 await numbered.settle(_id_of(first))

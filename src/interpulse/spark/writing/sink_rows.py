@@ -22,10 +22,10 @@ from interpulse.client.encryption.encryptor import Encryptor
 from interpulse.model.errors import InvalidRequest
 from interpulse.model.schemas import SchemaType
 from interpulse.spark.options.option import OptionError
-from interpulse.spark.rows.columns import ENTRY_WRITE_COLUMNS
-from interpulse.spark.schemas.column_schemas import schema_of_columns
+from interpulse.spark.rows.columns import ENTRY_WRITE_COLUMNS, Layout
+from interpulse.spark.schemas.payload_columns import schema_of_columns
+from interpulse.spark.writing.broker_target import StoredEntry
 from interpulse.spark.writing.kafka_style import with_own_types
-from interpulse.spark.writing.lane import StoredEntry
 from interpulse.spark.writing.lane_writer import EntryRows
 from interpulse.spark.writing.write_options import WriteOptions
 from interpulse.wire import pulsar_api_pb2 as pb
@@ -62,27 +62,8 @@ ROW_COLUMNS: Final = tuple(_MESSAGE_TYPES)
 """Columns of rows of messages."""
 _NUMBERED_TYPES: Final[dict[str, tuple[Any, ...]]] = {"__producerName": (_TEXT,), "__sequenceId": (_LONG,)}
 """Columns for ``dedup=column``."""
-_READ_ONLY: Final = frozenset(
-    {
-        "__messageId",
-        "__publishTime",
-        "__brokerPublishTime",
-        "__index",
-        "__ledgerId",
-        "__entryId",
-        "__batchIndex",
-        "__size",
-        "__schemaVersion",
-        "__replicatedFrom",
-        "__producerName",
-        "__sequenceId",
-        "__encrypted",
-        "__numMessages",
-        "__markerType",
-    }
-)
-
-
+_READ_ONLY: Final = (Layout().metadata.keys() | {"__numMessages", "__markerType"}) - _MESSAGE_TYPES.keys()
+"""Columns of rows that were read, which brokers assign again."""
 _REMEDIES: Final = {
     "value": ": cast one column to it, or make it of several, for example with to_json(struct(*))",
     "__topic": ": set the option topic, or say in this column where each row goes",

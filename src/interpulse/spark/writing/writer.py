@@ -17,13 +17,11 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from interpulse.client.outages import ResolvedOutage, remedy_for
 from interpulse.clock import now_ms
 from interpulse.model.clusters import shown_address
-from interpulse.spark.lanes import LaneState, StreamTask
-from interpulse.spark.options.option import OptionError
-from interpulse.spark.processes.tracebacks import strip_traceback
-from interpulse.spark.state_files import LaneFiles
-from interpulse.spark.writing.lane_report import LaneReport
-from interpulse.spark.writing.lane_states import LaneStates, read_lane_states
-from interpulse.spark.writing.write_options import WriteOptions
+from interpulse.spark.lanes import LaneReport, LaneState, StreamTask
+from interpulse.spark.options.option import OptionError, Purpose
+from interpulse.spark.processes.workers import strip_traceback
+from interpulse.spark.state_files import LaneFiles, LaneStates, read_lane_states
+from interpulse.spark.writing.write_options import WriteOptions, parse_write_options
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -80,6 +78,21 @@ def _summary(reports: Sequence[LaneReport]) -> dict[str, Any]:
         "replays": sum(report.replays for report in reports),
         "skipped": dict(skipped),
     }
+
+
+def batch_writer(mapping: Mapping[str, str], schema: StructType, *, overwrite: bool) -> PulsarBatchWriter:
+    """Return the writer of a batch query. Raises OptionError."""
+    if overwrite:
+        raise OptionError('a topic cannot be overwritten; use mode("append")')
+    return PulsarBatchWriter(parse_write_options(mapping, Purpose.BATCH_WRITE), schema)
+
+
+def stream_writer(mapping: Mapping[str, str], schema: StructType, *, overwrite: bool) -> PulsarStreamWriter:
+    """Return the writer of one micro-batch. Raises OptionError."""
+    if overwrite:
+        raise OptionError('a topic cannot be overwritten; use outputMode("append")')
+    options = parse_write_options(mapping, Purpose.STREAM_WRITE)
+    return PulsarStreamWriter(options, schema, checkpoint=mapping.get("checkpointlocation"))
 
 
 class PulsarBatchWriter(DataSourceArrowWriter):

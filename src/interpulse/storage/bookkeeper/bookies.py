@@ -9,10 +9,10 @@ from collections.abc import Collection
 from functools import partial
 from typing import Final
 
-from interpulse.storage.bookkeeper.bookie_addresses import Address
 from interpulse.storage.bookkeeper.connection import BookieConnection, ConnectionConfig
 from interpulse.storage.bookkeeper.errors import BookieAway, BookKeeperError, NotEnoughBookies
 from interpulse.storage.bookkeeper.metadata_store import LedgerMetadataStore
+from interpulse.storage.bookkeeper.records import Address
 
 log = logging.getLogger(__name__)
 

@@ -15,12 +15,13 @@ from interpulse.clock import now_ms
 from interpulse.storage.bookkeeper.bookies import Bookies
 from interpulse.storage.bookkeeper.connection import ConnectionConfig
 from interpulse.storage.bookkeeper.errors import EntryUnreachable, LedgerUnusable
-from interpulse.storage.bookkeeper.ledger_metadata import LedgerMetadata, Quorum, Segment
-from interpulse.storage.bookkeeper.metadata_store import LedgerMetadataStore, Nodes, StoredLedger
+from interpulse.storage.bookkeeper.metadata_store import LedgerMetadataStore, StoredLedger
 from interpulse.storage.bookkeeper.packets import DigestType, digest_of
 from interpulse.storage.bookkeeper.reader import LedgerReader, ReadableLedger, ask_last_confirmed
+from interpulse.storage.bookkeeper.records import LedgerMetadata, Quorum, Segment
 from interpulse.storage.bookkeeper.recovery import recover
 from interpulse.storage.bookkeeper.writer import LedgerListener, LedgerWriter, WriterConfig
+from interpulse.storage.zookeeper.client import ZooKeeperClient
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +39,7 @@ class BookKeeperConfig:
 class BookKeeperClient:
     """The ledgers of one cluster. The caller closes it; the session with ZooKeeper stays open."""
 
-    def __init__(self, nodes: Nodes, config: BookKeeperConfig | None = None) -> None:
+    def __init__(self, nodes: ZooKeeperClient, config: BookKeeperConfig | None = None) -> None:
         self._config = config or BookKeeperConfig()
         self._store = LedgerMetadataStore(nodes)
         self._bookies = Bookies(self._store, self._config.connection)

@@ -16,9 +16,9 @@ from functools import partial
 from itertools import accumulate
 from typing import Final, NamedTuple, cast
 
-from interpulse.storage.bookkeeper.bookie_addresses import Address
 from interpulse.storage.bookkeeper.errors import BrokenConnection, Code
 from interpulse.storage.bookkeeper.protocol import Added, ClientProtocol
+from interpulse.storage.bookkeeper.records import Address
 
 OnAdded = Callable[[int, int, int], None]
 """Called with the first of some consecutive entries, their count, and a code."""

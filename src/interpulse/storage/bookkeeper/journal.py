@@ -26,9 +26,8 @@ from interpulse.storage.bookkeeper.errors import (
     LedgerFenced,
     NoLedger,
 )
-from interpulse.storage.bookkeeper.ledger_metadata import NO_ENTRY_YET
-from interpulse.storage.bookkeeper.ledger_purposes import LogQuorums, custom_metadata, digest_for
 from interpulse.storage.bookkeeper.reader import LedgerReader
+from interpulse.storage.bookkeeper.records import NO_ENTRY_YET, LogQuorums, custom_metadata, digest_for
 from interpulse.storage.bookkeeper.writer import LedgerWriter
 from interpulse.storage.logs.journal import (
     JournalClient,

@@ -15,7 +15,7 @@ from functools import lru_cache, reduce
 from operator import or_
 from typing import Final
 
-from interpulse.storage.bookkeeper.ledger_metadata import NO_ENTRY_YET, Quorum
+from interpulse.storage.bookkeeper.records import NO_ENTRY_YET, Quorum
 
 _NONE: Final[frozenset[int]] = frozenset()
 

@@ -23,9 +23,9 @@ from interpulse.storage.bookkeeper.errors import (
     WrongDigest,
     meaning,
 )
-from interpulse.storage.bookkeeper.ledger_metadata import NO_ENTRY_YET, LedgerMetadata
 from interpulse.storage.bookkeeper.packets import Digest, Packet, digest_of
 from interpulse.storage.bookkeeper.protocol import LAST_ENTRY
+from interpulse.storage.bookkeeper.records import NO_ENTRY_YET, LedgerMetadata
 
 log = logging.getLogger(__name__)
 

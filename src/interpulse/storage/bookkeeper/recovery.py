@@ -28,11 +28,11 @@ from interpulse.storage.bookkeeper.errors import (
     RecoveryStopped,
     WrongDigest,
 )
-from interpulse.storage.bookkeeper.ledger_metadata import NO_ENTRY_YET, LedgerMetadata, LedgerState
 from interpulse.storage.bookkeeper.metadata_store import LedgerMetadataStore, StoredLedger
 from interpulse.storage.bookkeeper.packets import Packet, digest_of
 from interpulse.storage.bookkeeper.protocol import add_frame
 from interpulse.storage.bookkeeper.reader import NOT_THERE, LedgerReader, ReadableLedger, ask_last_confirmed
+from interpulse.storage.bookkeeper.records import NO_ENTRY_YET, LedgerMetadata, LedgerState
 
 log = logging.getLogger(__name__)
 

@@ -29,11 +29,11 @@ from interpulse.storage.bookkeeper.errors import (
     NoLedger,
     meaning,
 )
-from interpulse.storage.bookkeeper.ledger_metadata import LedgerMetadata, LedgerState
 from interpulse.storage.bookkeeper.metadata_store import LedgerMetadataStore, StoredLedger
 from interpulse.storage.bookkeeper.packets import digest_of
 from interpulse.storage.bookkeeper.pending import PendingEntries
 from interpulse.storage.bookkeeper.protocol import FRAME_OVERHEAD, add_frame, add_frames
+from interpulse.storage.bookkeeper.records import LedgerMetadata, LedgerState
 from interpulse.storage.bookkeeper.replica import Replica, ReplicaConfig
 from interpulse.storage.zookeeper.errors import NotConnected, Refused, ZooKeeperError
 

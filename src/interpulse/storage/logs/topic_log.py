@@ -41,7 +41,7 @@ from interpulse.storage.logs.journal import TOPIC_LEDGER, LedgerGone, Run
 from interpulse.storage.logs.ledger_list import LedgerList
 from interpulse.storage.logs.tail_cache import LogTail, TailCache, as_log_entries
 from interpulse.storage.logs.topic_records import TopicRecord, check_newest, with_ledgers
-from interpulse.storage.meters.write_meter import WriteMeter, WrittenEntries
+from interpulse.storage.meters import WriteMeter, WrittenEntries
 
 _log = logging.getLogger(__name__)
 

@@ -28,7 +28,7 @@ from interpulse.storage.logs.topic_records import (
     check_newest,
     with_ledgers,
 )
-from interpulse.storage.meters.write_meter import WriteMeter
+from interpulse.storage.meters import WriteMeter
 
 
 class TopicLogStore:

@@ -30,9 +30,8 @@ from pathlib import Path
 
 from interpulse.storage.api import Change, CommitConflict, MetadataFull, MetadataUnavailable, Put, Versioned, sizes_of
 from interpulse.storage.cas import create_numbered
-from interpulse.storage.metadata.watches import Watches
-from interpulse.storage.meters.metadata_meter import MetadataMeter
-from interpulse.storage.sessions import LastingSession
+from interpulse.storage.meters import MetadataMeter
+from interpulse.storage.sessions import LastingSession, Watches
 
 _FORMAT = 1
 _GROUP_MAX = 1000  # commits in one transaction; bounds the wait of the first one
@@ -175,7 +174,7 @@ class SqliteMetadataStore:
         if self._closed:
             return
         self._closed = True
-        self.session.close()
+        self.session.lose()
         await self._loop.run_in_executor(self._lister, self._writer.stop)
         self._lister.shutdown()
         self._cache.clear()

@@ -21,15 +21,20 @@ from pathlib import Path
 
 from interpulse.storage.api import DataDirectoryUnusable
 from interpulse.storage.segments.files import Files
-from interpulse.storage.segments.index import IndexContent, LedgerRows, Row, encode_chunk, pack_index_head, parse_index
 from interpulse.storage.segments.records import (
     SEGMENT_HEAD,
     VERSION,
     DamagedRecord,
+    IndexContent,
+    LedgerRows,
     RecordHead,
+    Row,
     check_body,
+    encode_chunk,
     find_record,
     location,
+    pack_index_head,
+    parse_index,
     parse_record_head,
     segment_head_version,
 )

@@ -53,7 +53,7 @@ class ZooKeeperClient:
         self._link = link
         self._chroot = link.servers.chroot
         self._on_watch_event: Callable[[WatchEvent], None] = lambda event: None
-        link.on_watch_event(self._take_watch_event)
+        link.on_watch_event = self._take_watch_event
 
     @classmethod
     async def connect(cls, servers: str, config: LinkConfig | None = None) -> Self:
@@ -80,7 +80,7 @@ class ZooKeeperClient:
 
     def on_session(self, callback: Callable[[SessionEvent], None]) -> Callable[[], None]:
         """Call back with events of the session, and return the function that ends this. Must not raise."""
-        return self._link.on_session(callback)
+        return self._link.session_events.add(callback)
 
     def on_watch_event(self, callback: Callable[[WatchEvent], None]) -> None:
         """Call back with every change of a watched node, before an answer that could show it. Must not raise."""

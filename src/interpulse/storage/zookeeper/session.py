@@ -13,6 +13,8 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Final
 
+from interpulse.storage.zookeeper.errors import shown_session
+
 _RELIED_ON: Final = 0.8  # of the time-out; pings every third of it leave more than a third of slack
 _CLOCK: Final = getattr(time, "CLOCK_BOOTTIME", None)
 
@@ -47,7 +49,7 @@ class Session:
     @property
     def name(self) -> str:
         """The id as ZooKeeper's own tools print it."""
-        return f"0x{self.id & 0xFFFFFFFFFFFFFFFF:x}"
+        return shown_session(self.id)
 
     @property
     def deadline(self) -> float:

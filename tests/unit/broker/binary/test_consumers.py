@@ -7,15 +7,14 @@ from typing import Any
 import pytest
 
 from interpulse.broker.binary.transport import sinks
-from interpulse.broker.live.api import Delivery
-from interpulse.broker.live.requests import InitialPosition, KeyRange, SubType
+from interpulse.broker.live.api import Delivery, InitialPosition, KeyRange, SubType
 from interpulse.model.errors import ConsumerBusy, NotAllowed, ServerError
 from interpulse.model.ids import LATEST, MessageId, Position
 from interpulse.model.schemas import SchemaInfo, SchemaType
-from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.entries import build_entry, with_broker_metadata
 from interpulse.wire.ids import message_id_to_wire
+from tests.support import commands
 
 ENTRY = build_entry(pb.MessageMetadata(producer_name="p", sequence_id=1, publish_time=1).SerializeToString(), b"hello")
 TOPIC = "persistent://public/default/t-partition-3"

@@ -10,11 +10,11 @@ import pytest
 
 from interpulse.broker.binary.server import BinaryServer
 from interpulse.broker.binary.transport.context import ConnectionLimits
-from interpulse.broker.topics.lookup.lookup import BatchLimits
+from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.serving.admission import ConnectionQuota
-from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import FrameDecoder
+from tests.support import commands
 from tests.support.waiting import eventually
 
 
@@ -110,7 +110,7 @@ async def test_server_when_batch_lookup_is_switched_then_newcomers_are_told(cont
     port = bound.getsockname()[1]
     server = BinaryServer(context, ConnectionLimits())
     await server.start(bound)
-    context.batch_limits = BatchLimits(supported=supported)
+    context.batch_limits = BrokerConfig(supports_batch_lookup=supported)
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(commands.connect(client_version="x", protocol_version=21, feature_flags=pb.FeatureFlags()))
     (frame,) = FrameDecoder().feed(await reader.read(65536))

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from interpulse.broker.live.api import TopicSettings
 from interpulse.broker.live.broker_entry_metadata import BrokerEntryInterceptor
-from interpulse.broker.live.compaction.compaction_entries import Treatment, view_of
+from interpulse.broker.live.compaction.choice import Treatment, view_of
 from interpulse.broker.live.dispatch.delayed_entries import deliver_at_of
 from interpulse.broker.live.entry_metadata import (
     EntryMetadata,
@@ -16,13 +17,12 @@ from interpulse.broker.live.entry_metadata import (
     message_metadata_of,
     sticky_slot_of,
 )
+from interpulse.broker.live.log_search import first_published_since, publish_time_of
 from interpulse.broker.live.registry import backlog_operations, upkeep
-from interpulse.broker.live.settings import TopicSettings
-from interpulse.broker.live.timeline import first_published_since, publish_time_of
 from interpulse.model.broker_entry_metadata import INTERCEPTOR_CLASSES, BrokerEntryFields
 from interpulse.model.ids import EARLIEST
 from interpulse.model.names import TopicName
-from interpulse.model.policies.retention_policies import RetentionPolicies
+from interpulse.model.policies.policy_records import RetentionPolicies
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.entries import with_broker_metadata, without_broker_metadata
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from interpulse.broker.live import cursor as cursor_module
 from interpulse.broker.live.cursor import Cursor, EntryNumbers
 from interpulse.model.ids import EARLIEST, Position
-from interpulse.storage.cursors.cursor_records import JSON_CURSORS, CursorRecord
+from interpulse.storage.cursors import JSON_CURSORS, CursorRecord
 
 SIZES = {3: 6, 5: 1, 8: 7}
 ENTRIES = [Position(ledger, entry) for ledger, size in SIZES.items() for entry in range(size)]

@@ -18,10 +18,9 @@ from typing import Any
 
 import pytest
 
-from interpulse.broker.live.api import Delivery
-from interpulse.broker.live.dispatch import replay_reads, seen_slots
+from interpulse.broker.live.api import Delivery, KeyRange, KeySharing, SubscribeRequest
+from interpulse.broker.live.dispatch import replay_reads, sticky_keys
 from interpulse.broker.live.dispatch import shared as shared_module
-from interpulse.broker.live.requests import KeyRange, KeySharing, SubscribeRequest
 from interpulse.model.ids import Position
 
 STEPS = 100
@@ -211,7 +210,7 @@ async def test_laws_hold_when_little_is_kept(bench: Any, seed: int, monkeypatch:
     monkeypatch.setattr(shared_module, "READ_ENTRIES_MAX", 4)
     monkeypatch.setattr(replay_reads, "READ_BYTES_MAX", 200)
     monkeypatch.setattr(replay_reads, "KEPT_BYTES_MAX", 300)
-    monkeypatch.setattr(seen_slots, "PAGES_MAX", 0)
+    monkeypatch.setattr(sticky_keys, "PAGES_MAX", 0)
     bench.read_bytes_max = 100
     await bench.restart()
     await walk(World(bench, 300 + seed))

@@ -4,13 +4,13 @@ import asyncio
 
 import pytest
 
+from interpulse.broker.committer import ALONE, IN_CLUSTER, Layout
 from interpulse.broker.live.topic_state import TopicStateStore
-from interpulse.broker.metadata.layout import ALONE, IN_CLUSTER, Layout
 from interpulse.model.errors import ServiceNotReady
 from interpulse.model.ids import Position
 from interpulse.model.names import TopicName
 from interpulse.storage.api import MetadataUnavailable, Put
-from interpulse.storage.cursors.cursor_records import CursorRecord
+from interpulse.storage.cursors import CursorRecord
 from interpulse.storage.memory import MemoryMetadataStore
 
 TOPIC = TopicName.parse("persistent://public/default/a b")

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from interpulse.broker.live.requests import SubType
-from interpulse.broker.live.settings import TopicSettings
+from interpulse.broker.live.api import SubType, TopicSettings
 
 TYPES = pytest.mark.parametrize("sub_type", [SubType.SHARED, SubType.KEY_SHARED])
 

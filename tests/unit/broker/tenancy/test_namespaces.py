@@ -7,9 +7,8 @@ import json
 
 import pytest
 
-from interpulse.broker.metadata.layout import IN_CLUSTER
-from interpulse.broker.tenancy.clusters import Clusters
-from interpulse.broker.tenancy.failure_domains import FailureDomains
+from interpulse.broker.committer import IN_CLUSTER
+from interpulse.broker.tenancy.clusters import Clusters, FailureDomains
 from interpulse.broker.tenancy.namespaces import Namespaces, bootstrap, check_cluster
 from interpulse.broker.tenancy.tenants import Tenants
 from interpulse.model.clusters import ClusterData, FailureDomain, TenantInfo

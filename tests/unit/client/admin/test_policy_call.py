@@ -9,15 +9,17 @@ import pytest
 
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.model.policies.catalogue import NAMESPACE_CALLS, TOPIC_CALLS
-from interpulse.model.policies.messaging_policies import (
+from interpulse.model.policies.policy_records import (
+    AutoTopicCreation,
     BacklogQuota,
     DelayedDelivery,
     DispatchRate,
+    InactiveTopicPolicies,
     Persistence,
     PublishRate,
+    RetentionPolicies,
     SubscribeRate,
 )
-from interpulse.model.policies.retention_policies import AutoTopicCreation, InactiveTopicPolicies, RetentionPolicies
 from interpulse.model.policies.topic_policies import TopicPolicies
 from tests.support.stub_web import StubWeb
 

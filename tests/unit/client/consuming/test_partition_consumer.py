@@ -22,11 +22,11 @@ from interpulse.client.session import Session
 from interpulse.model.errors import AlreadyClosed, ConsumerBusy, CryptoError, TopicNotFound
 from interpulse.model.ids import EARLIEST, LATEST, ChunkMessageId, MessageId, Position
 from interpulse.model.names import TopicName
-from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.batches import pack_batch
 from interpulse.wire.entries import build_entry
 from interpulse.wire.frames import Frame
+from tests.support import commands
 from tests.support.scripted_broker import Peer, ScriptedBroker
 from tests.support.waiting import eventually
 

@@ -11,10 +11,10 @@ import pytest
 from interpulse.client.client import Client
 from interpulse.client.consuming.consumer import Consumer
 from interpulse.model.errors import InvalidRequest, NotAllowed
-from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import Frame
 from interpulse.wire.hashing import topics_hash
+from tests.support import commands
 from tests.support.scripted_broker import Peer, ScriptedBroker
 from tests.support.waiting import eventually
 

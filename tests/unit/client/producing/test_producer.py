@@ -8,9 +8,9 @@ from interpulse.client import Client
 from interpulse.client.partitions import partition_names
 from interpulse.model.errors import AlreadyClosed, NotAllowed, TopicNotFound
 from interpulse.model.names import TopicName
-from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import Frame
+from tests.support import commands
 from tests.support.scripted_broker import Peer, ScriptedBroker
 
 TOPIC = TopicName.parse("t")

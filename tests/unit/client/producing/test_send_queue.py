@@ -23,9 +23,9 @@ from interpulse.model.errors import (
 )
 from interpulse.model.ids import Position
 from interpulse.model.names import TopicName
-from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import Frame
+from tests.support import commands
 from tests.support.scripted_broker import Peer, ScriptedBroker
 from tests.support.waiting import eventually
 

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from interpulse.cli.main import main
 from interpulse.spark.audit import commands as command
-from interpulse.spark.audit import findings, plans
+from interpulse.spark.audit import plans
 from interpulse.spark.audit.launch import AuditOptions, Summary
 
 
@@ -157,7 +157,7 @@ def test_show_when_a_run_has_differences_then_is_a_table_of_them(
         yield difference("RETENTION", source_value="null", source_origin="broker", target_value="5")
         yield difference("TOPIC_MISSING", topic="persistent://a/b/t", source_value='{"partitions": 4}')
 
-    monkeypatch.setattr(findings, "read_findings", read)
+    monkeypatch.setattr(plans, "read_findings", read)
     shown = ("show", "--dir", "d", "--run", "r")
     code, output = run(*shown, "--kinds", "RETENTION,TOPIC_MISSING", "--namespaces", "a/b")
     assert code == 0

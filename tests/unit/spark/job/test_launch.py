@@ -6,7 +6,7 @@ import socket
 import pytest
 
 from interpulse.spark.job import launch
-from interpulse.spark.job.inspection.finding import Finding
+from interpulse.spark.job.inspection import Finding
 
 
 @pytest.fixture

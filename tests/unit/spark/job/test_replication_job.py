@@ -16,8 +16,7 @@ from interpulse.model.names import TopicName
 from interpulse.spark.job.pipeline_config import ClusterAddress, Limits, PipelineConfig, PipelineConfigError, Selection
 from interpulse.spark.job.replication_job import ReplicationJob
 from interpulse.spark.job.routes.route_topics import JobEnds
-from interpulse.spark.job.selection import RemoteSelection
-from interpulse.spark.job.source_kind import is_interpulse
+from interpulse.spark.job.selection import RemoteSelection, is_interpulse
 from interpulse.spark.job.start import Start, parse_start
 
 

@@ -3,8 +3,8 @@
 import pytest
 
 from interpulse.model.ids import EARLIEST, Position
-from interpulse.spark.job.inspection.checkpoint_positions import committed_positions
-from interpulse.spark.job.inspection.lag import lag_as_lines
+from interpulse.spark.job.answers import lag_as_lines
+from interpulse.spark.job.inspection import committed_positions
 from interpulse.spark.job.source_backlog import cursor_position, entries_after
 
 

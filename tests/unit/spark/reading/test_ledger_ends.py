@@ -12,8 +12,8 @@ from interpulse.model.ids import EARLIEST, Position
 from interpulse.spark.offsets import StreamOffset, ranges_between
 from interpulse.spark.options.option import Purpose
 from interpulse.spark.reading.planner import Beginning, Following, StreamPlanner, TopicEnd
-from interpulse.spark.reading.ranges.splitting import Ledger, SplitHints, split_ranges
 from interpulse.spark.reading.read_options import parse_read_options
+from interpulse.spark.reading.splitting import Ledger, SplitHints, split_ranges
 
 A = "persistent://t/ns/a"
 _SIZE = 100

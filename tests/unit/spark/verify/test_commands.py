@@ -12,9 +12,9 @@ from click.testing import CliRunner
 
 from interpulse.cli.main import main
 from interpulse.client.credentials import Credentials
-from interpulse.spark.options.access import Access
+from interpulse.spark.options.connection_options import Access
 from interpulse.spark.verify import commands as verify
-from interpulse.spark.verify import launch
+from interpulse.spark.verify import verification
 from interpulse.spark.verify.comparisons import TopicPair, VerifyError
 
 TOPIC = "persistent://public/default/t"
@@ -89,7 +89,7 @@ def test_command_when_it_cannot_be_run_then_says_why(arguments: list[str], told:
 
 
 def test_command_when_both_sides_are_the_same_then_ends_with_0(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launch, "compare", lambda *_, **__: iter([report_of()]))
+    monkeypatch.setattr(verification, "compare", lambda *_, **__: iter([report_of()]))
     code, output = run(*NAMED)
     assert code == 0
     assert "east -> west: equal: all 10 entries exist once, in order and unchanged" in output
@@ -97,7 +97,7 @@ def test_command_when_both_sides_are_the_same_then_ends_with_0(monkeypatch: pyte
 
 
 def test_command_when_told_to_end_then_says_that_it_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launch, "compare", lambda *_, **__: iter([signal.raise_signal(signal.SIGTERM)]))  # type: ignore[func-returns-value]
+    monkeypatch.setattr(verification, "compare", lambda *_, **__: iter([signal.raise_signal(signal.SIGTERM)]))  # type: ignore[func-returns-value]
     code, output = run(*NAMED)
     assert (code, "stopped before the end; with --dir the same command goes on" in output) == (2, True), output
 
@@ -109,7 +109,7 @@ def test_topics_when_given_with_blanks_then_are_named_without(monkeypatch: pytes
         compared.extend(comparisons)
         return iter([report_of()])
 
-    monkeypatch.setattr(launch, "compare", compare)
+    monkeypatch.setattr(verification, "compare", compare)
     names = ["--topics", "a, b ,", "--target-topics", " c,\td"]
     code, output = run(*NAMED, *names)
     assert code == 0, output
@@ -126,7 +126,7 @@ def test_clusters_when_they_ask_for_an_identity_then_options_of_the_data_source_
         compared.extend(comparisons)
         return iter([report_of()])
 
-    monkeypatch.setattr(launch, "compare", compare)
+    monkeypatch.setattr(verification, "compare", compare)
     plugin = ["--source-option", "pulsar.client.authPluginClassName=AuthenticationBasic"]
     plugin += ["--source-option", "pulsar.client.authParams=file:///etc/user=word"]
     shown = ["--target-option", "tlsCertificateFile=c.pem", "--target-option", "tlsKeyFile=k.pem"]
@@ -139,7 +139,7 @@ def test_clusters_when_they_ask_for_an_identity_then_options_of_the_data_source_
 
 
 def test_command_when_something_differs_then_shows_it_and_ends_with_1(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launch, "compare", lambda *_, **__: iter([report_of(missing=3, extra=1)]))
+    monkeypatch.setattr(verification, "compare", lambda *_, **__: iter([report_of(missing=3, extra=1)]))
     code, output = run(*NAMED)
     assert code == 1
     assert "different: 3 missing, 1 extra, of 10 entries" in output
@@ -165,6 +165,6 @@ def test_command_when_it_could_not_look_then_ends_with_2(
     def fail(*_: Any, **__: Any) -> Any:
         raise failure
 
-    monkeypatch.setattr(launch, "compare", fail)
+    monkeypatch.setattr(verification, "compare", fail)
     code, output = run(*NAMED)
     assert (code, told in output) == (2, True), output

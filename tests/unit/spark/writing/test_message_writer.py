@@ -8,7 +8,7 @@ from pyspark.sql.types import IntegerType, LongType, StringType, StructField, St
 
 from interpulse.model.errors import IncompatibleSchema, InvalidRequest
 from interpulse.model.schemas import SchemaInfo, SchemaType, definition_from_text
-from interpulse.spark.schemas.column_schemas import schema_of_columns
+from interpulse.spark.schemas.payload_columns import schema_of_columns
 from interpulse.spark.schemas.payload_encoder import RowEncoder
 from interpulse.spark.writing import message_writer
 from interpulse.spark.writing.message_writer import MessageWriter

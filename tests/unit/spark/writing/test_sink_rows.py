@@ -7,7 +7,7 @@ from pyspark.sql.types import ArrayType, BinaryType, DayTimeIntervalType, LongTy
 from interpulse.model.errors import InvalidRequest
 from interpulse.model.ids import Position
 from interpulse.spark.options.option import OptionError
-from interpulse.spark.writing.lane import StoredEntry
+from interpulse.spark.writing.broker_target import StoredEntry
 from interpulse.spark.writing.sink_rows import build_messages, check_write_schema, outgoing_messages, stored_messages
 from interpulse.spark.writing.write_options import parse_write_options
 from interpulse.wire import pulsar_api_pb2 as pb

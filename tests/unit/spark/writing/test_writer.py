@@ -5,10 +5,9 @@ from pyspark.sql.types import BinaryType
 
 from interpulse.client.outages import ResolvedOutage
 from interpulse.model.ids import Position
-from interpulse.spark.lanes import LaneState
+from interpulse.spark.lanes import LaneReport, LaneState
 from interpulse.spark.options.option import OptionError
 from interpulse.spark.state_files import LaneFiles
-from interpulse.spark.writing.lane_report import LaneReport
 from interpulse.spark.writing.writer import PulsarStreamWriter, WrittenMessage
 from tests.support.spark_source import columns_of, source_of
 

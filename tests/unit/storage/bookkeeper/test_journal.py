@@ -26,11 +26,9 @@ from interpulse.storage.bookkeeper.errors import (
     RecoveryStopped,
 )
 from interpulse.storage.bookkeeper.journal import BookKeeperJournal
-from interpulse.storage.bookkeeper.ledger_metadata import LedgerMetadata, LedgerState, Quorum
-from interpulse.storage.bookkeeper.ledger_paths import path_of
-from interpulse.storage.bookkeeper.ledger_purposes import LogQuorums
 from interpulse.storage.bookkeeper.metadata_store import LedgerMetadataStore
 from interpulse.storage.bookkeeper.packets import DigestType
+from interpulse.storage.bookkeeper.records import LedgerMetadata, LedgerState, LogQuorums, Quorum, path_of
 from interpulse.storage.logs.journal import LedgerPurpose, LedgerUse
 from interpulse.storage.logs.topic_log import LogConfig, TopicLog
 from interpulse.storage.logs.topic_log_store import TopicLogStore

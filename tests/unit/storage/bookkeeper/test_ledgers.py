@@ -22,7 +22,7 @@ from interpulse.storage.bookkeeper.errors import (
     NotEnoughBookies,
     RecoveryStopped,
 )
-from interpulse.storage.bookkeeper.ledger_metadata import LedgerState, Quorum
+from interpulse.storage.bookkeeper.records import LedgerState, Quorum
 from interpulse.storage.bookkeeper.writer import LedgerWriter
 from tests.support.scripted_bookie import ScriptedBookie, ScriptedBookies
 from tests.support.scripted_zookeeper import ScriptedZooKeeper

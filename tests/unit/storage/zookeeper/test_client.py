@@ -310,7 +310,7 @@ async def test_session_when_answered_again_after_a_pause_then_both_are_reported(
         parse_servers(await scripted.listen()), LinkConfig(session_timeout_ms=10_000), clock=lambda: now
     )
     told: list[SessionEvent] = []
-    link.on_session(told.append)
+    link.session_events.add(told.append)
     now = 1007.0
     await link.watch("/a")
     assert not told

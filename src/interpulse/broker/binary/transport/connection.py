@@ -22,8 +22,7 @@ from interpulse.authentication.certificates import peer_certificate
 from interpulse.broker.binary.transport.command_connection import Handlers
 from interpulse.broker.binary.transport.context import BinaryContext, ConnectionLimits
 from interpulse.broker.binary.transport.output import Output
-from interpulse.broker.binary.transport.pending_publishes import PendingPublishes
-from interpulse.broker.binary.transport.reading import OUTPUT, PUBLISHES, RATE, REQUESTS, Reading
+from interpulse.broker.binary.transport.reading import OUTPUT, PUBLISHES, RATE, REQUESTS, PendingPublishes, Reading
 from interpulse.broker.binary.transport.session import Session
 from interpulse.broker.binary.transport.sinks import OpenConsumer, OpenProducer
 from interpulse.broker.binary.transport.topic_watcher import TopicWatcher
@@ -31,7 +30,7 @@ from interpulse.eager_start import start_eagerly
 from interpulse.model.errors import PulsarError, UnknownError
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
-from interpulse.wire.commands.failures import error_response, request_id_of, requester_of
+from interpulse.wire.answers import error_response, request_id_of, requester_of
 from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.frames import Frame, Received
 from interpulse.wire.server import ServerProtocol
@@ -301,7 +300,8 @@ class ClientConnection(asyncio.Protocol):
             self._protocol.ping()
             self._send_own()
         try:
-            return await asyncio.wait_for(asyncio.shield(self._liveness), self.limits.liveness_check_seconds)
+            async with asyncio.timeout(self.limits.liveness_check_seconds):
+                return await asyncio.shield(self._liveness)
         except TimeoutError:
             self.drop("no answer to the liveness check when another client asked for the name of its producer")
             return False

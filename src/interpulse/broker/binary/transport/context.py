@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from interpulse.broker.binary.transport.pending_publishes import PublishBuffer
+from interpulse.broker.binary.transport.reading import PublishBuffer
 from interpulse.serving.address_events import DroppedConnections
 from interpulse.wire.frames import MESSAGE_BYTES_MAX
 

@@ -8,8 +8,11 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from interpulse.broker.binary.transport.output import Output
-from interpulse.broker.binary.transport.pending_publishes import PendingPublishes, ProducerPublishes
-from interpulse.broker.live.api import Delivery, LiveConsumer, LiveProducer, LiveTopic
+from interpulse.broker.binary.transport.reading import PendingPublishes, ProducerPublishes
+from interpulse.broker.live.api import Delivery
+from interpulse.broker.live.dispatch.consumer import Consumer
+from interpulse.broker.live.producing.producer import Producer
+from interpulse.broker.live.registry.topic_tasks import AnyTopic
 from interpulse.model.errors import PulsarError
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
@@ -123,7 +126,7 @@ class BinaryConsumerSink:
     ) -> None:
         """``bare``: strip broker entry metadata from entries."""
         self._bare = bare
-        self.consumer: LiveConsumer | None = None
+        self.consumer: Consumer | None = None
         self._connection = connection
         # Only a client that sent a consumer epoch expects it in its messages.
         self._epoch_wanted = request.HasField("consumer_epoch")
@@ -193,8 +196,8 @@ def _send_notices_of(connection: SinkConnection, consumer_id: int) -> None:
 class OpenProducer:
     """A producer of this connection."""
 
-    producer: LiveProducer
-    topic: LiveTopic
+    producer: Producer
+    topic: AnyTopic
     sink: BinaryProducerSink
     publishes: ProducerPublishes
     schema_version: bytes
@@ -216,6 +219,6 @@ class OpenProducer:
 class OpenConsumer:
     """A consumer of this connection."""
 
-    consumer: LiveConsumer
-    topic: LiveTopic
+    consumer: Consumer
+    topic: AnyTopic
     sink: BinaryConsumerSink

@@ -6,8 +6,7 @@ from typing import Protocol
 
 from interpulse.broker.binary.transport.context import BinaryContext, ConnectionLimits
 from interpulse.broker.binary.transport.output import Output
-from interpulse.broker.topics.lookup.topic_patterns import TopicPattern
-from interpulse.broker.topics.lookup.topic_watches import TopicWatch
+from interpulse.broker.topics.lookup.topic_watches import TopicPattern, TopicWatch
 from interpulse.model.errors import ServiceNotReady
 from interpulse.model.names import NamespaceName
 from interpulse.wire import commands

@@ -16,20 +16,17 @@ from contextlib import contextmanager
 from enum import StrEnum
 from typing import Final, Protocol
 
-from interpulse.broker.live.compaction.choice import Choice, Look, survivors
-from interpulse.broker.live.compaction.compaction_entries import view_of
+from interpulse.broker.live.api import TopicSettings
+from interpulse.broker.live.compaction.choice import Choice, Look, survivors, view_of
 from interpulse.broker.live.compaction.log_positions import LogPositions
-from interpulse.broker.live.measures import CompactionMeasure
-from interpulse.broker.live.settings import TopicSettings
-from interpulse.broker.live.stats import TrafficMeter
-from interpulse.broker.live.timeline import bytes_after
+from interpulse.broker.live.log_search import bytes_after
+from interpulse.broker.live.metrics import CompactionMeasure, TrafficMeter
 from interpulse.model.errors import Conflict, PersistenceError
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.model.names import TopicName
 from interpulse.storage.api import Log, LogEntry
-from interpulse.storage.cursors.cursor_records import COMPACTION_CURSOR
-from interpulse.storage.meters.histogram import Histogram
-from interpulse.storage.meters.write_meter import WAIT_MS
+from interpulse.storage.cursors import COMPACTION_CURSOR
+from interpulse.storage.meters import WAIT_MS, Histogram
 
 log = logging.getLogger(__name__)
 
@@ -58,16 +55,10 @@ class CompactionOwner(Protocol):
     """The interface of the topic for its compaction."""
 
     log: Log
+    name: TopicName
+    now_ms: Callable[[], int]
+    positions: LogPositions
     settings: TopicSettings
-
-    @property
-    def name(self) -> TopicName: ...
-
-    @property
-    def now_ms(self) -> Callable[[], int]: ...
-
-    @property
-    def positions(self) -> LogPositions: ...
 
     async def keep_for_compaction(self) -> None:
         """Create the cursor of compaction if it is missing."""

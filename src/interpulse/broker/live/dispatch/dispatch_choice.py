@@ -6,19 +6,16 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from interpulse.broker.live.api import SubscribeRequest, SubType, TopicSettings
 from interpulse.broker.live.cursor import Cursor
-from interpulse.broker.live.dispatch.consumer import Consumer
-from interpulse.broker.live.dispatch.consumer_choice import choose_active
-from interpulse.broker.live.dispatch.consumer_selector import ConsumerSelector
+from interpulse.broker.live.dispatch.consumer import Consumer, choose_active
 from interpulse.broker.live.dispatch.delayed_entries import DelayedEntries
 from interpulse.broker.live.dispatch.entry_feed import FeedSource
-from interpulse.broker.live.dispatch.hash_ring import overlapping
 from interpulse.broker.live.dispatch.key_selector import KeySelector
 from interpulse.broker.live.dispatch.round_robin_selector import RoundRobinSelector
 from interpulse.broker.live.dispatch.shared import SharedDispatch
 from interpulse.broker.live.dispatch.single_active import SingleActiveDispatch
-from interpulse.broker.live.requests import SubscribeRequest, SubType
-from interpulse.broker.live.settings import TopicSettings
+from interpulse.broker.live.dispatch.sticky_keys import overlapping
 from interpulse.model.errors import ConsumerBusy
 from interpulse.model.names import TopicName
 
@@ -28,14 +25,9 @@ Dispatch = SingleActiveDispatch | SharedDispatch
 class DispatchOwner(FeedSource, Protocol):
     """The interface of the topic for a dispatch."""
 
-    @property
-    def name(self) -> TopicName: ...
-
-    @property
-    def now_ms(self) -> Callable[[], int]: ...
-
-    @property
-    def settings(self) -> TopicSettings: ...
+    name: TopicName
+    now_ms: Callable[[], int]
+    settings: TopicSettings
 
 
 def new_dispatch(request: SubscribeRequest, owner: DispatchOwner, cursor: Cursor, wake: Callable[[], None]) -> Dispatch:
@@ -45,7 +37,7 @@ def new_dispatch(request: SubscribeRequest, owner: DispatchOwner, cursor: Cursor
         return SingleActiveDispatch(
             sub_type, owner, cursor, wake, lambda consumers: choose_active(consumers, str(name), name.partition_index)
         )
-    selector: ConsumerSelector = RoundRobinSelector(lambda: owner.entry_metadata)
+    selector: RoundRobinSelector | KeySelector = RoundRobinSelector(lambda: owner.entry_metadata)
     if sub_type is SubType.KEY_SHARED:
         selector = KeySelector(ordered=not request.key_sharing.out_of_order_allowed)
     dispatch = SharedDispatch(sub_type, owner, cursor, selector, owner.now_ms, wake)

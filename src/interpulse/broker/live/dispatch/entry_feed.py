@@ -15,12 +15,11 @@ from itertools import repeat
 from operator import itemgetter
 from typing import Any, Protocol
 
-from interpulse.broker.live.api import Delivery
-from interpulse.broker.live.compaction.compacted_reads import horizon_ahead, read_on
+from interpulse.broker.live.api import Delivery, KeyRange
+from interpulse.broker.live.compaction.log_positions import horizon_ahead, read_on
 from interpulse.broker.live.cursor import Cursor
-from interpulse.broker.live.dispatch.hash_ring import within
+from interpulse.broker.live.dispatch.sticky_keys import within
 from interpulse.broker.live.entry_metadata import EntryMetadataCache, sticky_slot_of, waiting_in
-from interpulse.broker.live.requests import KeyRange
 from interpulse.broker.live.shared_reads import SharedReads
 from interpulse.model.errors import PulsarError
 from interpulse.model.ids import Position
@@ -45,14 +44,9 @@ _position, _entry = itemgetter(0), itemgetter(1)
 class FeedSource(Protocol):
     """The interface of the topic for its feeds."""
 
-    @property
-    def log(self) -> Log: ...
-
-    @property
-    def entry_metadata(self) -> EntryMetadataCache: ...
-
-    @property
-    def reads(self) -> SharedReads: ...
+    log: Log
+    entry_metadata: EntryMetadataCache
+    reads: SharedReads
 
     def read_failed(self, error: PulsarError) -> None:
         """Fail the topic: entries cannot be read until it is loaded again."""

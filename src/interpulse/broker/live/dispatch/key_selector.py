@@ -21,12 +21,9 @@ from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple, TypeVar
 
 from interpulse.broker.live.api import Delivery
-from interpulse.broker.live.dispatch.consumer import Consumer
-from interpulse.broker.live.dispatch.consumer_choice import covered_by
-from interpulse.broker.live.dispatch.consumer_selector import Assignments, Selection
-from interpulse.broker.live.dispatch.replays import Replays
-from interpulse.broker.live.dispatch.seen_slots import SeenSlots
-from interpulse.broker.live.dispatch.sticky_keys import StickyKeys
+from interpulse.broker.live.dispatch.consumer import Consumer, covered_by
+from interpulse.broker.live.dispatch.consumer_selector import Assignments, Replays, Selection
+from interpulse.broker.live.dispatch.sticky_keys import SeenSlots, StickyKeys
 from interpulse.broker.live.entry_metadata import sticky_slots_of
 from interpulse.model.ids import Position
 
@@ -78,13 +75,18 @@ class KeySelector:
 
     @property
     def waiting(self) -> int:
+        """The number of replays."""
         return self._waiting + len(self._unseen)
 
     def entries_wanted(self, ready: Sequence[Consumer]) -> int:
-        """Return the entries to read. Each consumer gets only its share: fewer receivers need more of them."""
+        """Return how many new entries to read so that these receivers can use all or most of their permits.
+
+        Each consumer gets only its share: fewer receivers need more entries.
+        """
         return sum(consumer.permits for consumer in ready) * len(self._sticky_keys.consumers) // len(ready)
 
     def select(self, batch: Sequence[Delivery], ready: Sequence[Consumer]) -> Selection:
+        """Select consumers for entries from the log; held ones become replays."""
         budgets = _budgets(ready)
         assignments: Assignments = []
         held: list[Delivery] = []
@@ -101,6 +103,10 @@ class KeySelector:
         return Selection(assignments, held)
 
     def select_replays(self, batch: Sequence[Delivery], ready: Sequence[Consumer]) -> Selection:
+        """Select consumers for replays that `next_replays` returned for these receivers.
+
+        Assigned entries leave the replays; ``held`` ones were read and stay.
+        """
         budgets = _budgets(ready)
         assignments: Assignments = []
         filed = self._file_unseen(batch) if self._unseen else []
@@ -118,6 +124,7 @@ class KeySelector:
         return Selection(assignments, filed)
 
     def next_replays(self, ready: Sequence[Consumer], entries_max: int) -> list[Position]:
+        """Return the next replays that these receivers may be able to take, oldest first."""
         wanted = self._unseen.first(entries_max)
         for consumer in ready:
             queue = self._queues.get(consumer)
@@ -127,15 +134,18 @@ class KeySelector:
         return wanted[:entries_max]
 
     def await_turn(self, positions: Iterable[Position]) -> None:
+        """Add entries that no consumer had yet to the replays."""
         self._unseen.add_all(sorted(positions))
 
     def give_back(self, positions: Sequence[Position]) -> None:
+        """Move entries, in order, from their consumer to the replays."""
         slots = self._slots.of_all(positions)
         self._queue(slots, positions)
         if self._draining:
             self._release(slots)
 
     def acknowledged(self, position: Position, *, held: bool) -> bool:
+        """Drop an entry that a consumer ``held``, or a possible replay. Return True if a replay may be sent now."""
         slot = self._slots.of(position)
         if not slot:
             self._unseen.discard(position)
@@ -163,11 +173,13 @@ class KeySelector:
     # --- consumers
 
     def joined(self, consumer: Consumer) -> None:
+        """Add a consumer. Raise ConsumerAssignError if its key ranges are taken."""
         held = self._held()
         self._sticky_keys.join(consumer)
         self._regroup(held)
 
     def left(self, consumer: Consumer) -> None:
+        """Remove a consumer. The caller then returns the entries that it holds."""
         held = self._held()
         self._sticky_keys.leave(consumer)
         self._drained.pop(consumer, None)

@@ -9,10 +9,8 @@ from operator import itemgetter
 from typing import Any
 
 from interpulse.broker.live.api import Delivery
-from interpulse.broker.live.dispatch.consumer import Consumer
-from interpulse.broker.live.dispatch.consumer_choice import message_total, share_out
-from interpulse.broker.live.dispatch.consumer_selector import Selection
-from interpulse.broker.live.dispatch.replays import Replays
+from interpulse.broker.live.dispatch.consumer import Consumer, message_total, share_out
+from interpulse.broker.live.dispatch.consumer_selector import Replays, Selection
 from interpulse.broker.live.entry_metadata import EntryMetadataCache
 from interpulse.model.ids import Position
 

@@ -13,18 +13,19 @@ from itertools import chain, repeat
 from operator import itemgetter
 from typing import Any
 
-from interpulse.broker.live.api import Delivery
+from interpulse.broker.live.api import Delivery, SubType
 from interpulse.broker.live.cursor import Cursor
 from interpulse.broker.live.dispatch.consumer import Consumer
-from interpulse.broker.live.dispatch.consumer_selector import Assignments, ConsumerSelector
+from interpulse.broker.live.dispatch.consumer_selector import Assignments
 from interpulse.broker.live.dispatch.delayed_entries import DelayedEntries, deliver_at_of
 from interpulse.broker.live.dispatch.dispatch_limits import DispatchGate
 from interpulse.broker.live.dispatch.entry_feed import READ_ENTRIES_MAX, EntryFeed, FeedSource
+from interpulse.broker.live.dispatch.key_selector import KeySelector
 from interpulse.broker.live.dispatch.replay_reads import ReplayReads
+from interpulse.broker.live.dispatch.round_robin_selector import RoundRobinSelector
 from interpulse.broker.live.entry_metadata import waiting_in
-from interpulse.broker.live.requests import SubType
 from interpulse.model.ids import Position
-from interpulse.rules.unacked import subscription_blocked
+from interpulse.rules.limits import subscription_blocked
 from interpulse.wire.ack_sets import words_of
 
 _new = tuple.__new__
@@ -45,7 +46,7 @@ class SharedDispatch:
         sub_type: SubType,
         source: FeedSource,
         cursor: Cursor,
-        selector: ConsumerSelector,
+        selector: RoundRobinSelector | KeySelector,
         now_ms: Callable[[], int],
         wake: Callable[[], None],
     ) -> None:
@@ -69,11 +70,6 @@ class SharedDispatch:
         self._replays = ReplayReads(source, cursor, self._deliveries, self._forget_replays, wake)
         self._put_aside = 0
         """The number of entries put aside for a delay since the last turn of other work."""
-
-    @property
-    def active(self) -> Consumer | None:
-        """None: no consumer is preferred."""
-        return None
 
     @property
     def read_position(self) -> Position:

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from interpulse.broker.live.api import Delivery
+from interpulse.broker.live.api import Delivery, KeyRange, SubType
 from interpulse.broker.live.cursor import Cursor
-from interpulse.broker.live.dispatch.consumer import Consumer
-from interpulse.broker.live.dispatch.consumer_choice import covered_by
+from interpulse.broker.live.dispatch.consumer import Consumer, covered_by
 from interpulse.broker.live.dispatch.delayed_entries import DelayedEntries
 from interpulse.broker.live.dispatch.dispatch_limits import DispatchGate
 from interpulse.broker.live.dispatch.entry_feed import EntryFeed, FeedSource
-from interpulse.broker.live.dispatch.hash_ring import check_ranges
-from interpulse.broker.live.requests import KeyRange, SubType
+from interpulse.broker.live.dispatch.sticky_keys import check_ranges
 from interpulse.model.errors import ConsumerBusy
 from interpulse.model.ids import Position
 
@@ -149,7 +147,7 @@ class SingleActiveDispatch:
             for consumer in self.consumers:
                 consumer.sink.active_changed(consumer.consumer_id, consumer is chosen)
         if chosen is not None:
-            self.feed.read_compacted = chosen.read_compacted
+            self.feed.read_compacted = chosen.request.read_compacted
             self.feed.key_ranges = self._ranges_of(chosen)
         self.feed.rewind(self._cursor.mark_delete)
         self.pump()

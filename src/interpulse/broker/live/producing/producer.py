@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import repeat
 from typing import Any, Final, NamedTuple, Protocol
 
-from interpulse.broker.live.api import ProducerSink
+from interpulse.broker.live.api import ProducerRequest, ProducerSink
 from interpulse.broker.live.broker_entry_metadata import BrokerEntryInterceptor
 from interpulse.broker.live.entry_metadata import (
     MARKER,
@@ -15,10 +15,9 @@ from interpulse.broker.live.entry_metadata import (
     last_sequence_id_of,
     message_metadata_of,
 )
+from interpulse.broker.live.metrics import TrafficMeter
 from interpulse.broker.live.producing.deduplication import Deduplication, SequenceState, Verdict, source_number
 from interpulse.broker.live.producing.publish_limits import PublishLimits
-from interpulse.broker.live.requests import AccessMode, ProducerRequest
-from interpulse.broker.live.stats import TrafficMeter
 from interpulse.clock import iso_time
 from interpulse.model.errors import PersistenceError, ProducerFenced, PulsarError
 from interpulse.model.ids import EARLIEST, Position
@@ -26,6 +25,8 @@ from interpulse.replication.copy import source_positions
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.codec import codec
 from interpulse.wire.ids import signed
+
+_new = tuple.__new__
 
 _DUPLICATE = EARLIEST
 """The position in the receipt of a duplicate."""
@@ -74,8 +75,12 @@ class PendingPublish(NamedTuple):
 class ProducerOwner(Protocol):
     """The interface of the topic for its producers."""
 
-    @property
-    def now_ms(self) -> Callable[[], int]: ...
+    now_ms: Callable[[], int]
+    publish_limits: PublishLimits | None
+    """The limits on single entries; None without policies that set some."""
+
+    broker_entry_interceptor: BrokerEntryInterceptor | None
+    """The source of broker entry metadata, constant while the topic is loaded; None if entries get none."""
 
     @property
     def deduplication(self) -> Deduplication | None: ...
@@ -84,40 +89,22 @@ class ProducerOwner(Protocol):
     def topic_epoch(self) -> int | None: ...
 
     @property
-    def publish_limits(self) -> PublishLimits | None:
-        """The limits on single entries; None without policies that set some."""
+    def last_appended(self) -> Position: ...
 
-    @property
-    def broker_entry_interceptor(self) -> BrokerEntryInterceptor | None:
-        """The source of broker entry metadata, constant while the topic is loaded; None if entries get none."""
+    def append(self, entries: Sequence[bytes], metadata: EntryMetadata | None) -> Position:
+        """Append entries, and return the position of the last one; ``metadata`` None = ordinary entries.
 
-    def append(
-        self,
-        entries: Sequence[bytes],
-        producer: Producer,
-        sequence_ids: Sequence[int],
-        *,
-        highest_sequence_id: int,
-        message_count: int,
-        metadata: EntryMetadata | None,
-        sequence: SequenceState | None,
-        sequence_last: int,
-    ) -> None:
-        """Append entries, and answer their `PendingPublish` when they are durable; ``metadata`` None = ordinary ones.
-
-        Raises TopicTerminated, PersistenceError; then nothing is appended, and there is no answer.
+        Raises TopicTerminated, PersistenceError; then nothing is appended. Each success is followed by `answer`.
         """
 
-    def answer_in_turn(
-        self, producer: Producer, sequence_id: int, highest_sequence_id: int, error: PulsarError | None
-    ) -> None:
-        """Answer without an entry, once everything appended before is durable."""
+    def answer(self, publish: PendingPublish) -> None:
+        """Answer this publish once everything up to its position is durable."""
 
     def remove_producer(self, producer: Producer) -> None: ...
 
 
 class Producer:
-    """A producer; see `interpulse.broker.live.api.LiveProducer`."""
+    """An open producer."""
 
     def __init__(self, owner: ProducerOwner, request: ProducerRequest, name: str, sink: ProducerSink) -> None:
         self.request = request
@@ -125,6 +112,7 @@ class Producer:
         self.name = name
         self.sink = sink
         self.ready = True
+        """False while the producer waits for exclusivity; then :meth:`ProducerSink.producer_ready` follows."""
         self.closed = False
         self.leaving = False
         self.pending_count = 0
@@ -138,18 +126,20 @@ class Producer:
 
     @property
     def topic_epoch(self) -> int | None:
+        """The topic's epoch of exclusive producers; None before the first one, and while this one waits."""
         return self._owner.topic_epoch if self.ready else None
 
     @property
     def last_sequence_id(self) -> int:
+        """The highest sequence id stored under this name according to de-duplication, else -1."""
         deduplication = self._owner.deduplication
         return deduplication.last_sequence_id(self.name) if deduplication else -1
 
-    @property
-    def exclusive(self) -> bool:
-        return self.request.access_mode is not AccessMode.SHARED
-
     def takes_run(self, sequence_ids: Sequence[int], entries: Sequence[bytes]) -> bool:
+        """Return True if these entries, each one whole message, can be published by one call.
+
+        Entries that need a check or an answer of their own cannot.
+        """
         owner = self._owner
         if self.closed or not self.ready or self._interceptor is not None:
             return False
@@ -168,6 +158,13 @@ class Producer:
         is_chunk: bool = False,
         marker: bool = False,
     ) -> None:
+        """Append one stored entry (checksum part first), or several that `takes_run` accepts.
+
+        The sink gets a receipt or a failure for each, in call order. ``highest_sequence_id`` is -1 if the client sent
+        none. A copy by a replicator that names its source position is identified by it, if the producer was opened so:
+        its receipt has the ledger as sequence id and the entry as the highest one; that of a replication marker has
+        2^63, which the wire reads as -2^63.
+        """
         owner, interceptor = self._owner, self._interceptor
         entry = entries[-1]  # represents a run, whose entries are all ordinary
         count = len(entries)
@@ -187,21 +184,16 @@ class Producer:
             if owner.deduplication is not None and (metadata is None or _is_judged(metadata, source)):
                 sequence, last = self._sequence_of(entry, sequence_ids[-1], highest_sequence_id, source)
                 if not self._is_new(sequence, last):
-                    return self._answer(sequence_ids[-1], highest_sequence_id, None)
+                    self._answer(sequence_ids[-1], highest_sequence_id, None)
+                    return
             if interceptor is not None:
                 entries = (interceptor.intercept(entry, metadata),)
-            owner.append(
-                entries,
-                self,
-                sequence_ids,
-                highest_sequence_id=highest_sequence_id,
-                message_count=num_messages,
-                metadata=metadata,
-                sequence=sequence,
-                sequence_last=last,
-            )
+            position = owner.append(entries, metadata)
         except PulsarError as error:
-            return self._refuse(sequence_ids, highest_sequence_id, error)
+            self._refuse(sequence_ids, highest_sequence_id, error)
+            return
+        row = (position, self, sequence_ids, entries, highest_sequence_id, num_messages, sequence, last, None)
+        owner.answer(_new(PendingPublish, row))
         messages = num_messages * count
         self.pending_count += count
         published = self.published
@@ -209,7 +201,6 @@ class Producer:
         published.bytes += size
         if limits is not None and (wait_ms := limits.charge(messages, size, owner.now_ms())):
             self.sink.throttle(wait_ms)
-        return None
 
     def answered(self, publishes: Iterable[PendingPublish]) -> None:
         """Answer these publishes, which are durable."""
@@ -244,6 +235,7 @@ class Producer:
             self.sink.send_failed(self.producer_id, max(sequence_id, highest_sequence_id), error)
 
     def close(self) -> None:
+        """Close the producer after its client left. Pending entries are still stored, without a receipt."""
         if not self.closed:
             self.closed = True
             self._owner.remove_producer(self)
@@ -262,11 +254,12 @@ class Producer:
     def _answer(self, sequence_id: int, highest_sequence_id: int, error: PulsarError | None) -> None:
         """Answer a publish without an append, after the answers of earlier publishes."""
         self.pending_count += 1
+        after = self._owner.last_appended
+        publish = PendingPublish(after, self, (sequence_id,), (), highest_sequence_id, error=error)
         if self.pending_count == 1:
-            position = _DUPLICATE
-            self.answered((PendingPublish(position, self, (sequence_id,), (), highest_sequence_id, error=error),))
+            self.answered((publish,))
         else:
-            self._owner.answer_in_turn(self, sequence_id, highest_sequence_id, error)
+            self._owner.answer(publish)
 
     def _refuse(self, sequence_ids: Sequence[int], highest_sequence_id: int, error: PulsarError) -> None:
         if not self.leaving:
@@ -328,10 +321,6 @@ class Producer:
             "clientVersion": request.client_version,
             "metadata": dict(request.metadata),
         }
-
-    def tick(self, seconds: float) -> None:
-        """Compute the rates of the last period."""
-        self.published.tick(seconds)
 
 
 def _is_judged(metadata: EntryMetadata, source: CopySource | None) -> bool:

@@ -6,13 +6,13 @@ until the rate allows more.
 
 from __future__ import annotations
 
+from interpulse.broker.live.api import TopicSettings
 from interpulse.broker.live.dispatch.delayed_entries import check_delay
+from interpulse.broker.live.dispatch.dispatch_limits import PAUSE_MS_MIN, RateLimit
 from interpulse.broker.live.entry_metadata import message_metadata_of
-from interpulse.broker.live.rate_limits import PAUSE_MS_MIN, RateLimit
-from interpulse.broker.live.settings import TopicSettings
 from interpulse.model.errors import MetadataError, NotAllowed
 from interpulse.model.names import TopicName
-from interpulse.model.policies.messaging_policies import PublishRate
+from interpulse.model.policies.policy_records import PublishRate
 
 
 class PublishLimits:

@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
-from typing import Protocol
+from collections.abc import Callable, Container
 
+from interpulse.broker.live.api import TopicSettings
 from interpulse.broker.live.entry_metadata import entry_metadata_in, last_sequence_id_of, message_metadata_of
-from interpulse.broker.live.producing.deduplication import Deduplication, DeduplicationSnapshot
-from interpulse.broker.live.settings import TopicSettings
+from interpulse.broker.live.producing.deduplication import Deduplication
 from interpulse.broker.live.topic_state import TopicStateStore
 from interpulse.model.errors import PersistenceError
 from interpulse.model.ids import Position
 from interpulse.replication.copy import replicator_position
 from interpulse.rules.replication import replicator_name
 from interpulse.storage.api import Log, LogEntry
-from interpulse.storage.cursors.cursor_records import DEDUPLICATION_CURSOR, CursorRecord
+from interpulse.storage.cursors import DEDUPLICATION_CURSOR, CursorRecord
 
 _REPLAY_ENTRIES = 1000
 _REPLAY_BYTES = 5 * 1024 * 1024
-
-
-class SequenceOwner(Protocol):
-    """The interface of the topic for its sequence ids."""
-
-    def snapshot_is_due(self) -> None:
-        """Schedule the storing of a snapshot."""
 
 
 class SequenceKeeper:
@@ -34,9 +26,9 @@ class SequenceKeeper:
     """
 
     def __init__(
-        self, log: Log, state: TopicStateStore, owner: SequenceOwner, *, replicator_prefix: str, cluster: str
+        self, log: Log, state: TopicStateStore, on_due: Callable[[], None], *, replicator_prefix: str, cluster: str
     ) -> None:
-        """``replicator_prefix`` begins the names of replicators, which end with the local ``cluster``."""
+        """``on_due`` schedules the storing. Names of replicators begin with the prefix and end with ``cluster``."""
         self.deduplication: Deduplication | None = None
         self.snapshot_due = False
         self.entries_interval = 1000
@@ -45,7 +37,7 @@ class SequenceKeeper:
         """Time in ms that an entry may wait for a snapshot; 0 = no limit."""
         self._log = log
         self._state = state
-        self._owner = owner
+        self._on_due = on_due
         self._replicator_prefix = replicator_prefix
         self._cluster = cluster
         self._entries_since = 0
@@ -53,14 +45,13 @@ class SequenceKeeper:
 
     async def begin(self) -> None:
         """Start to de-duplicate; earlier entries are unknown."""
-        self.deduplication = Deduplication(DeduplicationSnapshot(self._log.last_position))
+        self.deduplication = Deduplication(self._log.last_position)
         await self._state.write_cursors({DEDUPLICATION_CURSOR: self.snapshot(self._log.last_position)})
 
     async def resume(self, stored: CursorRecord, now_ms: int) -> None:
         """Restore the sequence ids up to the end of the log, from a stored snapshot and the entries after it."""
-        snapshot = DeduplicationSnapshot.of(stored, now_ms, replicator_prefix=self._replicator_prefix)
-        deduplication = Deduplication(snapshot)
-        position = snapshot.position
+        deduplication = Deduplication.restored(stored, now_ms, replicator_prefix=self._replicator_prefix)
+        position = stored.mark_delete
         while position < self._log.last_position:
             start = Position(position.ledger, position.entry + 1)
             entries = await self._log.read(start, entries_max=_REPLAY_ENTRIES, bytes_max=_REPLAY_BYTES)
@@ -100,7 +91,7 @@ class SequenceKeeper:
         """Store a snapshot with the next cursors, if anything changed."""
         if self._entries_since and self.deduplication is not None:
             self.snapshot_due = True
-            self._owner.snapshot_is_due()
+            self._on_due()
 
     def forget_inactive(self, before_ms: int, connected: Container[str]) -> None:
         """Drop names without a producer that were last active before ``before_ms``."""
@@ -113,7 +104,7 @@ class SequenceKeeper:
         assert self.deduplication is not None
         self.snapshot_due = False
         self._entries_since = 0
-        return self.deduplication.snapshot(position).record()
+        return self.deduplication.record(position)
 
     def stored(self, position: Position) -> None:
         """Note that the snapshot of this position is durable."""

@@ -16,27 +16,24 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
 
+from interpulse.broker.committer import ALONE, Layout
 from interpulse.broker.instruments import LatencyMeter
+from interpulse.broker.live.api import TopicSettings
 from interpulse.broker.live.host import HostedTopic
-from interpulse.broker.live.read_buffer_limiter import ReadBufferLimiter
-from interpulse.broker.live.registry.background_tasks import BackgroundTasks
-from interpulse.broker.live.registry.cursor_flushes import CursorFlushes
-from interpulse.broker.live.registry.keyed_executor import KeyedExecutor
-from interpulse.broker.live.registry.load_permits import LoadPermits
-from interpulse.broker.live.registry.settings_refresh import SettingsRefresh
+from interpulse.broker.live.registry.executors import BackgroundTasks, KeyedExecutor, LoadPermits
 from interpulse.broker.live.registry.topic_tasks import (
     TOPICS_AT_ONCE,
     AnyTopic,
+    CursorFlushes,
+    SettingsRefresh,
     TaskPeriods,
     TopicTasks,
 )
-from interpulse.broker.live.registry.transactions import refuse_transactions
-from interpulse.broker.live.settings import TopicSettings
-from interpulse.broker.live.topic.loading import load_topic
+from interpulse.broker.live.shared_reads import ReadBufferLimiter
+from interpulse.broker.live.topic.loading import load_topic, refuse_transactions
 from interpulse.broker.live.topic.non_persistent import NonPersistentTopic
 from interpulse.broker.live.topic.subscription_set import stored_subscription_names
 from interpulse.broker.live.topic.topic import Topic
-from interpulse.broker.metadata.layout import ALONE, Layout
 from interpulse.broker.periodic import run_periodically
 from interpulse.clock import Clock
 from interpulse.model.broker_entry_metadata import BrokerEntryFields
@@ -45,7 +42,7 @@ from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.topics import Requester
 from interpulse.storage.api import Change, Delete, Log, LogListener, LogNotFound, LogStore, MetadataStore
 from interpulse.storage.cas import advance_counter
-from interpulse.storage.cursors.cursor_store import CursorStore, RecordedCursors, read_cursor_names
+from interpulse.storage.cursors import CursorStore, RecordedCursors, read_cursor_names
 
 
 class TopicOwnership(Protocol):

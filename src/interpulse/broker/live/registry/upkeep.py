@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from interpulse.broker.live.registry.retention import trim_before
+from interpulse.broker.live.log_search import trim_before
 from interpulse.broker.live.topic.topic import Topic
 from interpulse.model.ids import EARLIEST, LATEST, Position
 from interpulse.storage.api import LedgerRecord

@@ -9,26 +9,26 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, Protocol
 
 from interpulse.broker.live.compaction.log_positions import LogPositions
+from interpulse.broker.live.log_search import bytes_after, position_leaving, publish_time_of
 from interpulse.broker.live.producing.producer_set import ProducerSet
-from interpulse.broker.live.timeline import bytes_after, position_leaving, publish_time_of
 from interpulse.broker.live.topic.subscription import Subscription
-from interpulse.broker.live.topic.topic_limits import TopicLimits
+from interpulse.broker.live.topic.topic_clients import TopicLimits
 from interpulse.model.errors import NotFound
 from interpulse.model.ids import Position
 from interpulse.model.names import TopicName
-from interpulse.model.policies.messaging_policies import (
+from interpulse.model.policies.policy_records import (
     CONSUMER_BACKLOG_EVICTION,
     DESTINATION_STORAGE,
     MESSAGE_AGE,
     BacklogQuota,
 )
-from interpulse.rules.backlog_quota import age_kept_ms, bytes_kept, described, exceeded, refusal
+from interpulse.rules.limits import age_kept_ms, bytes_kept, described, exceeded, refusal
 from interpulse.storage.api import Log
-from interpulse.storage.cursors.cursor_records import COMPACTION_CURSOR
+from interpulse.storage.cursors import COMPACTION_CURSOR
 
 log = logging.getLogger(__name__)
 
@@ -36,26 +36,13 @@ log = logging.getLogger(__name__)
 class BacklogOwner(Protocol):
     """The interface of the topic for its quotas."""
 
-    @property
-    def name(self) -> TopicName: ...
-
-    @property
-    def log(self) -> Log: ...
-
-    @property
-    def limits(self) -> TopicLimits: ...
-
-    @property
-    def producers(self) -> ProducerSet: ...
-
-    @property
-    def subscriptions(self) -> Mapping[str, Subscription]: ...
-
-    @property
-    def now_ms(self) -> Callable[[], int]: ...
-
-    @property
-    def positions(self) -> LogPositions: ...
+    limits: TopicLimits
+    log: Log
+    name: TopicName
+    now_ms: Callable[[], int]
+    positions: LogPositions
+    producers: ProducerSet
+    subscriptions: dict[str, Subscription]
 
     def remote_of(self, subscription: str) -> str | None:
         """Return the remote cluster of a replication cursor, else None."""

@@ -1,18 +1,77 @@
-"""The load of a topic from its records."""
+"""The load of a topic from its records, with the pointer to its compacted ledger.
+
+In a cluster the cursor ``__compaction`` names the compacted ledger, and is positioned at its horizon. Both are in one
+record, so that the next owner of the topic reads them together. Source: docs/reference/cluster-protocol.md#compaction.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
+from interpulse.broker import metadata_paths as keys
+from interpulse.broker.live.api import TopicSettings
 from interpulse.broker.live.host import TopicHost
-from interpulse.broker.live.settings import TopicSettings
-from interpulse.broker.live.topic.compaction_pointer import CompactionPointer
+from interpulse.broker.live.topic.subscription_set import SubscriptionSet
 from interpulse.broker.live.topic.topic import Topic
 from interpulse.broker.live.topic_state import TopicStateStore
+from interpulse.model.errors import NotAllowed
 from interpulse.model.ids import Position
 from interpulse.model.names import TopicName
-from interpulse.storage.api import Log, LogListener
-from interpulse.storage.cursors.cursor_records import COMPACTION_CURSOR, DEDUPLICATION_CURSOR, CursorRecord
+from interpulse.storage.api import CompactedLedger, Log, LogListener, MetadataStore
+from interpulse.storage.cursors import (
+    COMPACTED_LEDGER,
+    COMPACTION_CURSOR,
+    DEDUPLICATION_CURSOR,
+    CursorRecord,
+    read_cursor_names,
+)
+
+
+class CompactionPointer:
+    """The pointer; see `interpulse.storage.api.CompactedPointer`."""
+
+    def __init__(self, subscriptions: SubscriptionSet, state: TopicStateStore, stored: CursorRecord | None) -> None:
+        """Start from ``stored``, the cursor as it was read."""
+        self._subscriptions = subscriptions
+        self._state = state
+        ledger_id = None if stored is None else stored.numbers.get(COMPACTED_LEDGER)
+        self.named: tuple[int, Position] | None = None
+        if stored is not None and ledger_id is not None:
+            self.named = ledger_id, stored.mark_delete
+
+    async def name(self, ledger: CompactedLedger | None) -> None:
+        """Store a new pointer. The cursor changes before the write, so that no older state follows it.
+
+        Raises SubscriptionNotFound, ServiceNotReady if the topic is being closed, MetadataError and PersistenceError.
+        """
+        subscription = self._subscriptions.get(COMPACTION_CURSOR)
+        cursor = subscription.cursor
+        mark_delete, numbers = cursor.mark_delete, subscription.numbers
+        other = {name: value for name, value in numbers.items() if name != COMPACTED_LEDGER}
+        subscription.numbers = other if ledger is None else {**other, COMPACTED_LEDGER: ledger.ledger_id}
+        cursor.reset(mark_delete if ledger is None else ledger.horizon)
+        record, changes = subscription.take_record()
+        try:
+            await self._state.write_pointer(COMPACTION_CURSOR, record)
+        except BaseException:
+            subscription.numbers = numbers
+            cursor.reset(mark_delete)
+            raise
+        subscription.stored_as(changes)
+
+
+async def refuse_transactions(metadata: MetadataStore, topic: TopicName) -> None:
+    """Raise NotAllowed for a topic with transactions, before it is changed.
+
+    Loaded here, it would deliver messages of aborted transactions and lose acknowledgements of others.
+    """
+    subscriptions = await read_cursor_names(metadata, topic.log_name)
+    records = [keys.topic_record(transaction_topic) for transaction_topic in topic.transaction_topics(subscriptions)]
+    if topic.base.is_transaction_internal or await metadata.get_many(records):
+        raise NotAllowed(
+            f"Topic {topic} cannot be loaded: namespace {topic.namespace_name} has transactions, which this broker "
+            f"does not offer; unload its bundles to brokers of Apache Pulsar"
+        )
 
 
 class _LogListener:
@@ -62,6 +121,7 @@ async def load_topic(
 
 async def _restore(topic: Topic, host: TopicHost, state: TopicStateStore) -> None:
     await topic.broker_entry_metadata.begin(host.broker_entry_fields, topic.now_ms)
+    topic.publishing.broker_entry_interceptor = topic.broker_entry_metadata.interceptor
     stored = await state.read_cursors()
     snapshot = stored.pop(DEDUPLICATION_CURSOR, None)
     if host.layout.shared:

@@ -7,10 +7,11 @@ it, the holder checks `deleted` first.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol
 
-from interpulse.broker.live.api import ConsumerSink, Delivery
+from interpulse.broker.live.api import ConsumerSink, Delivery, SubscribeRequest, SubType
 from interpulse.broker.live.compaction.log_positions import LogPositions
 from interpulse.broker.live.cursor import Cursor
 from interpulse.broker.live.dispatch.consumer import Consumer
@@ -24,15 +25,41 @@ from interpulse.broker.live.dispatch.dispatch_choice import (
 )
 from interpulse.broker.live.dispatch.dispatch_limits import DispatchGate
 from interpulse.broker.live.dispatch.shared import SharedDispatch
-from interpulse.broker.live.requests import SubscribeRequest, SubType
-from interpulse.broker.live.stats import TrafficMeter
-from interpulse.broker.live.timeline import bytes_after
-from interpulse.broker.live.topic.cursor_promises import CursorPromises
-from interpulse.broker.live.topic.topic_limits import TopicLimits
+from interpulse.broker.live.log_search import bytes_after
+from interpulse.broker.live.metrics import TrafficMeter
+from interpulse.broker.live.topic.topic_clients import TopicLimits
 from interpulse.model.errors import MetadataError, NotAllowed, PreconditionFailed
 from interpulse.model.ids import MessageId, Position
-from interpulse.storage.cursors.cursor_records import CursorRecord
+from interpulse.storage.cursors import CursorRecord
 from interpulse.wire.ack_sets import mask_of
+from interpulse.wire.cursor_promise import HELD_S
+
+
+class CursorPromises:
+    """The promises of one replication cursor. The first is assumed: the topic's previous broker may have given it."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._now = clock
+        self._until = clock() + HELD_S
+        self._settled_at = 0.0
+
+    def give(self) -> None:
+        """Note that a task receives the mark-delete position."""
+        self._until = self._now() + HELD_S
+
+    def cursor_moved(self) -> None:
+        """Note that the cursor moved. Tasks may send the entries that it passed until the current promises end."""
+        self._settled_at = self._until
+
+    @property
+    def seconds_left(self) -> float:
+        """The time until no task sends entries that the cursor has passed."""
+        return max(0.0, self._settled_at - self._now())
+
+    async def settled(self) -> None:
+        """Return when no task sends entries that the cursor passed before this call."""
+        await asyncio.sleep(self.seconds_left)
+
 
 _NO_NUMBERS: Final[Mapping[str, int]] = {}
 
@@ -40,11 +67,8 @@ _NO_NUMBERS: Final[Mapping[str, int]] = {}
 class SubscriptionOwner(DispatchOwner, Protocol):
     """The interface of the topic for its subscriptions."""
 
-    @property
-    def limits(self) -> TopicLimits: ...
-
-    @property
-    def positions(self) -> LogPositions: ...
+    limits: TopicLimits
+    positions: LogPositions
 
     @property
     def consumer_count(self) -> int:
@@ -53,8 +77,8 @@ class SubscriptionOwner(DispatchOwner, Protocol):
     def remote_of(self, subscription: str) -> str | None:
         """Return the remote cluster of a replication cursor, else None."""
 
-    def cursor_changed(self, subscription: Subscription) -> None:
-        """Schedule the storing of the cursor."""
+    def cursors_changed(self) -> None:
+        """Schedule the storing of cursors, and of sequence ids that are due."""
 
     async def store_cursor(self, subscription: Subscription) -> None:
         """Store the cursor now."""
@@ -180,7 +204,7 @@ class Subscription:
         """Store the time of the last consumer where subscriptions expire, for use after a restart."""
         if self.durable and self._owner.limits.settings.subscription_expiration_minutes:
             self.cursor.changes += 1
-            self._owner.cursor_changed(self)
+            self._owner.cursors_changed()
 
     def close_consumers(self) -> None:
         """Close all consumers; their clients reconnect."""
@@ -279,7 +303,7 @@ class Subscription:
     def _changed(self) -> None:
         self.last_acknowledged_ms = self.now_ms()
         if self.durable:
-            self._owner.cursor_changed(self)
+            self._owner.cursors_changed()
 
     # --- moving the cursor
 
@@ -301,7 +325,7 @@ class Subscription:
 
     @property
     def _reads_compacted(self) -> bool:
-        return any(consumer.read_compacted for consumer in self.consumers)
+        return any(consumer.request.read_compacted for consumer in self.consumers)
 
     async def _reset(self, mark_delete: Position) -> None:
         self.cursor.reset(mark_delete)
@@ -393,7 +417,7 @@ class Subscription:
         """Replace the properties; stored with the cursor."""
         self.properties = dict(properties)
         self.cursor.changes += 1
-        self._owner.cursor_changed(self)
+        self._owner.cursors_changed()
 
     # --- statistics
 

@@ -11,16 +11,15 @@ from collections.abc import Iterable, Mapping
 from typing import Protocol
 from weakref import ref
 
-from interpulse.broker.live.api import ConsumerSink
+from interpulse.broker.live.api import ConsumerSink, InitialPosition, SubscribeRequest
 from interpulse.broker.live.cursor import Cursor
 from interpulse.broker.live.dispatch.consumer import Consumer
-from interpulse.broker.live.requests import InitialPosition, SubscribeRequest
 from interpulse.broker.live.topic.subscription import Subscription, SubscriptionOwner
 from interpulse.broker.live.topic_state import TopicStateStore
 from interpulse.model.errors import AlreadyExists, NotAllowed, PulsarError, SubscriptionNotFound
 from interpulse.model.ids import EARLIEST, MessageId, Position
 from interpulse.rules.limits import check_consumers_of_topic, check_subscriptions
-from interpulse.storage.cursors.cursor_records import COMPACTION_CURSOR, DEDUPLICATION_CURSOR, CursorRecord
+from interpulse.storage.cursors import COMPACTION_CURSOR, DEDUPLICATION_CURSOR, CursorRecord
 
 _NAME_LENGTH_MAX = 1_000
 """Limit for names: with a topic's name it must fit into the line of an HTTP request, encoded."""
@@ -246,7 +245,7 @@ class SubscriptionSet:
             self.forget(subscription)
             raise
         if subscription.dirty:  # it moved meanwhile, and a flush skips a cursor that was never stored
-            self._owner.cursor_changed(subscription)
+            self._owner.cursors_changed()
 
     # --- going
 

@@ -9,7 +9,7 @@ from interpulse.broker.live.dispatch.delayed_entries import DelayedEntries
 from interpulse.broker.live.dispatch.dispatch_choice import Dispatch
 from interpulse.broker.live.dispatch.dispatch_limits import NOT_THROTTLED
 from interpulse.broker.live.dispatch.shared import SharedDispatch
-from interpulse.broker.live.stats import TrafficMeter, sum_of
+from interpulse.broker.live.metrics import TrafficMeter, sum_of
 from interpulse.broker.live.topic.subscription import Subscription
 from interpulse.model.ids import Position
 from interpulse.model.topics import SubscriptionMeasure

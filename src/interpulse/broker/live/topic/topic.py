@@ -9,34 +9,36 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Coroutine, Mapping
-from operator import attrgetter
 from typing import Any
 from weakref import proxy
 
-from interpulse.broker.live.api import ConsumerSink, LastMessage, ProducerSink
+from interpulse.broker.live.api import (
+    ConsumerSink,
+    InitialPosition,
+    LastMessage,
+    ProducerRequest,
+    ProducerSink,
+    SubscribeRequest,
+    TopicSettings,
+)
 from interpulse.broker.live.broker_entry_metadata import TopicBrokerEntryMetadata
-from interpulse.broker.live.compaction import compacted_reads
 from interpulse.broker.live.compaction.compaction import Compaction
-from interpulse.broker.live.compaction.log_positions import LogPositions
+from interpulse.broker.live.compaction.log_positions import LogPositions, check_allowed
 from interpulse.broker.live.dispatch.consumer import Consumer
 from interpulse.broker.live.entry_metadata import EntryMetadataCache
 from interpulse.broker.live.host import TopicHost
-from interpulse.broker.live.measures import Measured
+from interpulse.broker.live.metrics import Measured
 from interpulse.broker.live.producing.producer import Producer
 from interpulse.broker.live.producing.producer_set import ProducerSet
 from interpulse.broker.live.producing.publish_limits import check_encrypted
 from interpulse.broker.live.producing.sequence_keeper import SequenceKeeper
-from interpulse.broker.live.requests import InitialPosition, ProducerRequest, SubscribeRequest
-from interpulse.broker.live.settings import TopicSettings
 from interpulse.broker.live.shared_reads import SharedReads
-from interpulse.broker.live.stats import TrafficMeter
 from interpulse.broker.live.topic import topic_stats
 from interpulse.broker.live.topic.backlog_quota import BacklogKeeper
 from interpulse.broker.live.topic.publishing import Publishing, deliveries_of
 from interpulse.broker.live.topic.subscription import Subscription
 from interpulse.broker.live.topic.subscription_set import SubscriptionSet
-from interpulse.broker.live.topic.topic_clients import TopicClients
-from interpulse.broker.live.topic.topic_limits import TopicLimits
+from interpulse.broker.live.topic.topic_clients import TopicClients, TopicLimits
 from interpulse.broker.live.topic_state import TopicCounters, TopicStateStore
 from interpulse.model.errors import (
     PersistenceError,
@@ -47,16 +49,13 @@ from interpulse.model.errors import (
 from interpulse.model.ids import MessageId, Position
 from interpulse.model.names import TopicName
 from interpulse.storage.api import FenceCause, Log, LogFenced, MetadataFull, StorageFull
-from interpulse.storage.cursors.cursor_records import COMPACTION_CURSOR, DEDUPLICATION_CURSOR
+from interpulse.storage.cursors import COMPACTION_CURSOR, DEDUPLICATION_CURSOR
 
 log = logging.getLogger(__name__)
 
-_new = tuple.__new__
-_position_of, _producer_of = attrgetter("position"), attrgetter("producer")
-
 
 class Topic:
-    """A persistent topic; see `interpulse.broker.live.api.LiveTopic`. Only `load_topic` creates it."""
+    """A persistent topic. Only `load_topic` creates it."""
 
     __slots__ = (
         "__dict__",  # stays empty: a dictionary of all attributes takes 2 kB per topic; tests replace methods
@@ -118,20 +117,16 @@ class Topic:
         self.backlog_keeper = BacklogKeeper(seen)
         self.broker_entry_metadata = TopicBrokerEntryMetadata(topic_log, state, counters.last_index)
         self.sequences = SequenceKeeper(
-            topic_log, state, seen, replicator_prefix=host.replicator_prefix, cluster=host.cluster
+            topic_log,
+            state,
+            lambda: seen.cursors_changed(),
+            replicator_prefix=host.replicator_prefix,
+            cluster=host.cluster,
         )
         self._host = host
         self._state = state
         self._terminating = 0  # running calls
-        self.publishing = Publishing(
-            seen,
-            topic_log,
-            self.clients,
-            self.producers,
-            self.sequences,
-            self.entry_metadata,
-            self.broker_entry_metadata,
-        )
+        self.publishing = Publishing(seen)
         self.compaction = Compaction(seen, host.compaction_permits)
         self._use_limits()
 
@@ -177,6 +172,7 @@ class Topic:
     # --- producing
 
     async def add_producer(self, request: ProducerRequest, sink: ProducerSink) -> Producer:
+        """Open a producer; raises ProducerBusy, ProducerFenced, TopicTerminated, ServiceNotReady."""
         self.check_open()
         if self.log.terminated:
             raise TopicTerminated(f"Topic {self.name} was already terminated")
@@ -191,15 +187,12 @@ class Topic:
         return producer
 
     @property
-    def published(self) -> TrafficMeter:
-        return self.publishing.published
-
-    @property
     def entries_added(self) -> int:
         return self.publishing.entries_added
 
     @property
     def broker_entry_metadata_possible(self) -> bool:
+        """True if entries may begin with broker entry metadata, which not every client understands."""
         return self.broker_entry_metadata.possible
 
     async def last_message(self, *, read_compacted: bool = False) -> LastMessage:
@@ -208,7 +201,8 @@ class Topic:
     # --- subscribing
 
     async def subscribe(self, request: SubscribeRequest, sink: ConsumerSink) -> Consumer:
-        compacted_reads.check_allowed(request, is_persistent=True)
+        """Open a consumer; raises ConsumerBusy, SubscriptionNotFound, NotAllowed, ServiceNotReady."""
+        check_allowed(request, is_persistent=True)
         creation_allowed = self.settings.auto_subscription_creation_allowed
         return await self.subscription_set.subscribe(request, sink, creation_allowed=creation_allowed)
 
@@ -221,10 +215,15 @@ class Topic:
         properties: Mapping[str, str] | None = None,
         replicate_state: bool = False,
     ) -> None:
+        """Create a durable subscription without a consumer; raises AlreadyExists."""
         self.check_open()
         await self.subscription_set.create(subscription, position, initial, properties, replicate_state=replicate_state)
 
     async def delete_subscription(self, subscription: str, *, force: bool = False) -> None:
+        """Delete a subscription.
+
+        Raises SubscriptionNotFound, or PreconditionFailed if consumers are connected and it is not forced.
+        """
         await self.subscription(subscription).delete(force=force)
 
     def subscription(self, name: str) -> Subscription:
@@ -232,6 +231,7 @@ class Topic:
         return self.subscription_set.get(name)
 
     def subscription_names(self) -> list[str]:
+        """Return all names but those of replication cursors, sorted."""
         return sorted(name for name in self.subscriptions if self.remote_of(name) is None)
 
     def backlog_names(self) -> list[str]:
@@ -245,6 +245,11 @@ class Topic:
         return self.subscription(subscription).cursor.mark_delete
 
     def promised_position(self, cursor: str) -> Position | None:
+        """Return the mark-delete position for a task that copies from this replication cursor.
+
+        It comes with the promise of `wire/cursor_promise.py`. None if it is no replication cursor; raises
+        SubscriptionNotFound.
+        """
         if self.remote_of(cursor) is None:
             return None
         source = self.subscription(cursor)
@@ -261,15 +266,7 @@ class Topic:
     def consumer_count(self) -> int:
         return self.subscription_set.consumer_count
 
-    @property
-    def has_consumers_without_auto_consume(self) -> bool:
-        return self.clients.has_consumers_without_auto_consume
-
-    def cursor_changed(self, subscription: Subscription) -> None:
-        self._host.cursors_changed(self)
-
-    def snapshot_is_due(self) -> None:
-        """Schedule the storing of the sequence ids."""
+    def cursors_changed(self) -> None:
         self._host.cursors_changed(self)
 
     async def store_cursor(self, subscription: Subscription) -> None:
@@ -346,8 +343,7 @@ class Topic:
 
     def tick(self, seconds: float) -> None:
         """Compute the rates of the last period."""
-        for producer in self.producers.by_name.values():
-            producer.tick(seconds)
+        self.producers.tick(seconds)
         for subscription in self.subscriptions.values():
             subscription.tick(seconds)
         self.compaction.tick(seconds)

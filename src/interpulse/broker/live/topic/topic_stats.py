@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 from interpulse.broker.live.compaction.compaction import Compaction
 from interpulse.broker.live.compaction.log_positions import LogPositions
-from interpulse.broker.live.measures import NO_WAY, LimitMeasure, Measured, ReplicationMeasure, summed
+from interpulse.broker.live.log_search import bytes_after, publish_time_of
+from interpulse.broker.live.metrics import NO_WAY, LimitMeasure, Measured, ReplicationMeasure, sum_of, summed
 from interpulse.broker.live.producing.producer import Producer
-from interpulse.broker.live.stats import sum_of
-from interpulse.broker.live.timeline import bytes_after, publish_time_of
+from interpulse.broker.live.producing.producer_set import ProducerSet
 from interpulse.broker.live.topic import subscription_stats
 from interpulse.broker.live.topic.backlog_quota import BacklogKeeper
-from interpulse.broker.live.topic.publish_stats import (
-    PublishedTopic,
-    producers_by_name,
-    publish_measure,
-    publish_stats,
-    published_by_all,
-)
 from interpulse.broker.live.topic.publishing import Publishing
 from interpulse.broker.live.topic.subscription import Subscription
+from interpulse.broker.live.topic.topic_clients import TopicLimits
 from interpulse.clock import iso_time
 from interpulse.model.errors import NotFound
 from interpulse.model.ids import Position
 from interpulse.model.topics import SubscriptionMeasure
 from interpulse.storage.api import CompactedLedger, Log
-from interpulse.storage.cursors.cursor_records import COMPACTED_LEDGER, COMPACTION_CURSOR, DEDUPLICATION_CURSOR
+from interpulse.storage.cursors import COMPACTED_LEDGER, COMPACTION_CURSOR, DEDUPLICATION_CURSOR
 
 _NEVER_IN_TOPICS = dict.fromkeys(
     (
@@ -76,21 +70,18 @@ NO_REPLICATION: dict[str, Any] = {
 """``ReplicatorStats`` of a cluster without outbound replication."""
 
 
-class ShownTopic(PublishedTopic, Protocol):
+class ShownTopic(Protocol):
     """The interface of a topic for statistics."""
 
+    backlog_keeper: BacklogKeeper
     compaction: Compaction
+    created_ms: int
+    limits: TopicLimits
     log: Log
     positions: LogPositions
-
-    @property
-    def backlog_keeper(self) -> BacklogKeeper: ...
-
-    @property
-    def publishing(self) -> Publishing: ...
-
-    @property
-    def subscriptions(self) -> Mapping[str, Subscription]: ...
+    producers: ProducerSet
+    publishing: Publishing
+    subscriptions: dict[str, Subscription]
 
     def remote_of(self, subscription: str) -> str | None:
         """Return the remote cluster of a replication cursor, else None."""
@@ -107,12 +98,12 @@ def stats(topic: ShownTopic) -> dict[str, Any]:
         if subscription.durable and subscription.cursor.backlog(topic.positions.durable)
     ]
     return {
-        **publish_stats(topic),
+        **topic.producers.stats(topic.limits.publish_throttled, topic.created_ms),
         "msgRateOut": sent.message_rate,
         "msgThroughputOut": sent.byte_rate,
         "bytesOutCounter": sent.bytes,
         "msgOutCounter": sent.messages,
-        "averageMsgSize": published_by_all(topic).average_bytes,
+        "averageMsgSize": topic.producers.published_by_all.average_bytes,
         "msgChunkPublished": topic.publishing.chunk_published,
         "storageSize": sum(ledger.size for ledger in ledgers),
         "backlogSize": max(backlogs, default=0),
@@ -123,7 +114,7 @@ def stats(topic: ShownTopic) -> dict[str, Any]:
             for name, subscription in subscriptions.items()
             if topic.remote_of(name) is None
         },
-        "replication": _replications(topic, producers_by_name(topic)),
+        "replication": _replications(topic),
         "deduplicationStatus": "Enabled" if topic.publishing.deduplication is not None else "Disabled",
         "nonContiguousDeletedMessagesRanges": sum(
             sum(1 for _ in subscription.cursor.ranges()) for subscription in subscriptions.values()
@@ -156,7 +147,7 @@ def measure(topic: ShownTopic) -> Measured:
     ledgers, written = topic.log.ledgers, topic.log.written
     size, read_rate = sum(ledger.size for ledger in ledgers), topic.log.read_rate
     waiting = [topic.subscriptions[name].cursor.mark_delete for name, metrics in own.items() if metrics.backlog]
-    figures = publish_measure(topic)._replace(
+    figures = topic.producers.measure()._replace(
         backlog_bytes=bytes_after(ledgers, min(waiting)) if waiting else 0,
         storage_bytes=size,
         logical_bytes=size,
@@ -220,14 +211,14 @@ async def _earliest_time(topic: ShownTopic, subscription: str) -> int:
         return -1  # acknowledged and trimmed meanwhile
 
 
-def _replications(topic: ShownTopic, producers: Iterable[Producer]) -> dict[str, dict[str, Any]]:
+def _replications(topic: ShownTopic) -> dict[str, dict[str, Any]]:
     clusters = {name: topic.remote_of(name) for name in sorted(topic.subscriptions)}
     shown = {
         remote: NO_REPLICATION | _outbound(topic, topic.subscriptions[name])
         for name, remote in clusters.items()
         if remote is not None
     }
-    for producer in producers:
+    for producer in topic.producers.sorted_by_name():
         remote = producer.request.remote_cluster
         if remote is not None:
             before = shown.get(remote, NO_REPLICATION)

@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl, quote
 from interpulse.authentication.authentication import PeerCertificate
 from interpulse.broker.access.change_log import note_change
 from interpulse.broker.rest.http.authorization_filter import AuthorizationFilter
-from interpulse.broker.rest.http.call import Answer, Call, Route
+from interpulse.broker.rest.http.call import DONE, Answer, Call, Route
 from interpulse.broker.rest.http.context import RestContext
 from interpulse.broker.rest.http.routing import Router
 from interpulse.model.permissions import Principal
@@ -107,7 +107,7 @@ class AdminCalls:
         call = await self._let_through(sent, caller)
         call.body = await sent.read_body()
         try:
-            answer = await call.route.handler(call)
+            answer = await call.route.handler(call) or DONE
         finally:
             if call.ignored_fields:
                 logger.warning(

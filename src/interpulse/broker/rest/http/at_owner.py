@@ -16,10 +16,11 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from interpulse.broker.ownership.ownership import NO_OPTIONS, LookupOptions
-from interpulse.broker.rest.http.call import DONE, Answer, Call, Handler, Route, answer_json
+from interpulse.broker.rest.http.call import DONE, Answer, Call, Route, answer_json
 from interpulse.broker.rest.http.opening import existing_partitions
 from interpulse.model.errors import NotFound, PreconditionFailed
 from interpulse.model.names import TopicName, encode_local_name
+from interpulse.model.operations import TOPIC_PATH, Operation
 from interpulse.rules.lookup import LookupTarget
 
 _ASKED_AT_ONCE: Final = 16
@@ -32,7 +33,7 @@ def at_owner(route: Route, join: Join | None = None) -> Route:
     """Return the route at the owner of the topic. Without ``join`` any broker answers for a partitioned topic."""
 
     @wraps(route.handler)
-    async def answer(call: Call) -> Answer:
+    async def answer(call: Call) -> Answer | None:
         if call.context.others is None:
             return await route.handler(call)
         name = call.topic
@@ -40,33 +41,33 @@ def at_owner(route: Route, join: Join | None = None) -> Route:
             if join is None:
                 return await route.handler(call)
             names = await existing_partitions(call, name)
-            return join(await answers_of_partitions(call, route.method, route.path, names, route))
+            return join(await answers_of_partitions(call, names, route))
         options = LookupOptions(call.flag("authoritative"))
         target = await call.context.lookups.find(name, options)
         if _is_here(call, target):
             return await route.handler(call)
         return redirect_to(call, target)
 
-    return replace(route, handler=answer)
+    return Route(route.operation, answer)
 
 
-def or_at_peer(handler: Handler, below: str = "") -> Handler:
-    """Return a handler that redirects (307) to the peer cluster that serves the namespace.
+def or_at_peer(route: Route) -> Route:
+    """Return the route of a topic, which redirects (307) to the peer cluster that serves the namespace.
 
-    ``below`` is the part of the path after the topic. Real Pulsar redirects reads, but answers creations with 503 and
-    no address.
+    Real Pulsar redirects reads, but answers creations with 503 and no address.
     """
+    below = route.operation.path.removeprefix(TOPIC_PATH)
 
-    @wraps(handler)
-    async def answer(call: Call) -> Answer:
+    @wraps(route.handler)
+    async def answer(call: Call) -> Answer | None:
         peer = await call.context.lookups.peer(call.namespace)
         if peer is None or not (peer.web_url or peer.web_url_tls):
-            return await handler(call)
+            return await route.handler(call)
         query = f"?{urlencode(call.query)}" if call.query else ""
         location = f"{peer.web_address(tls=call.tls)}/admin/v2/{call.topic.rest_path}{below}{query}"
         return Answer(307, headers={"Location": location})
 
-    return answer
+    return Route(route.operation, answer)
 
 
 def redirect_to(call: Call, target: LookupTarget) -> Answer:
@@ -96,13 +97,8 @@ def joined_objects(values: Mapping[TopicName, Any]) -> Answer:
     return answer_json(joined)
 
 
-async def answers_of_partitions(
-    call: Call, method: str, path: str, names: Sequence[TopicName], route: Route
-) -> dict[TopicName, Any]:
-    """Return the answer of each partition to the call of ``route``, sent to ``path`` at other brokers.
-
-    All partitions are asked before the first failure is raised.
-    """
+async def answers_of_partitions(call: Call, names: Sequence[TopicName], route: Route) -> dict[TopicName, Any]:
+    """Return the answer of each partition to ``route``. All are asked before the first failure is raised."""
     permits = asyncio.Semaphore(_ASKED_AT_ONCE)
 
     async def ask(name: TopicName) -> Any:
@@ -111,8 +107,8 @@ async def answers_of_partitions(
             params = {**call.params, "topic": encode_local_name(name.local_name)}
             if _is_here(call, target):
                 answer = await route.handler(replace(call, params=params))
-                return json.loads(answer.body) if answer.body else None
-            return await _asked(call, target, method, path, params)
+                return json.loads(answer.body) if answer is not None and answer.body else None
+            return await _asked(call, target, route.operation, params)
 
     answers = await asyncio.gather(*map(ask, names), return_exceptions=True)
     for answer in answers:
@@ -121,7 +117,7 @@ async def answers_of_partitions(
     return dict(zip(names, answers, strict=True))
 
 
-async def _asked(call: Call, target: LookupTarget, method: str, path: str, params: Mapping[str, str]) -> Any:
+async def _asked(call: Call, target: LookupTarget, operation: Operation, params: Mapping[str, str]) -> Any:
     others = call.context.others
     assert others is not None, "only a cluster has partitions elsewhere"
     if not target.broker_id:  # callers must not use this broker's own permissions
@@ -130,10 +126,10 @@ async def _asked(call: Call, target: LookupTarget, method: str, path: str, param
     query = {key: value for key, value in call.query.items() if key != "authoritative"}
     if target.redirect:
         query["authoritative"] = str(target.authoritative).lower()
+    path = operation.path
     for name, value in params.items():
         path = path.replace(f"{{{name}}}", value)
-    body = call.json_or_none()
-    return await others.ask(target, method, path, kind="topic", query=query, body=body)
+    return await others.ask(target, operation.method, path, kind="topic", query=query, body=call.json_or_none())
 
 
 def _is_here(call: Call, target: LookupTarget) -> bool:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from interpulse.serving.exposition import Exposition
-from interpulse.storage.meters.histogram import Histogram
-from interpulse.storage.meters.write_meter import WrittenEntries
+from interpulse.storage.meters import Histogram, WrittenEntries
 
 _WAITS: Final = ("le_0_5", "le_1", "le_5", "le_10", "le_20", "le_50", "le_100", "le_200", "le_1000")
 _SIZES: Final = ("le_128", "le_512", "le_1_kb", "le_2_kb", "le_4_kb", "le_16_kb", "le_100_kb", "le_1_mb")
@@ -31,7 +30,7 @@ class Buckets:
 
 
 def wait_buckets(page: Exposition, name: str, text: str) -> Buckets:
-    """Return buckets for waits in milliseconds, with the bounds of `interpulse.storage.meters.write_meter.WAIT_MS`."""
+    """Return buckets for waits in milliseconds, with the bounds of `interpulse.storage.meters.WAIT_MS`."""
     return Buckets(page, name, text, _WAITS, sum_factor=1000)
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from interpulse.broker.live.measures import LimitMeasure
-from interpulse.model.policies.messaging_policies import DESTINATION_STORAGE, MESSAGE_AGE
+from interpulse.broker.live.metrics import LimitMeasure
+from interpulse.model.policies.policy_records import DESTINATION_STORAGE, MESSAGE_AGE
 from interpulse.serving.exposition import Exposition, Kind, labelled
 
 Row = tuple[str, Kind, str]

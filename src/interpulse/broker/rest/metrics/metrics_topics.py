@@ -13,14 +13,14 @@ from operator import add
 from typing import Final
 
 from interpulse.broker.live.dispatch.consumer import Consumer
-from interpulse.broker.live.measures import CompactionMeasure, ConsumerMeasure, Measured, ReplicationMeasure
+from interpulse.broker.live.metrics import CompactionMeasure, ConsumerMeasure, Measured, ReplicationMeasure
 from interpulse.broker.live.registry.topic_tasks import AnyTopic, topics_in_turns
-from interpulse.broker.replication.replication_survey import Survey
+from interpulse.broker.replication.replication_status import Survey
 from interpulse.broker.rest.metrics.metrics_buckets import WriteFamilies, wait_buckets
 from interpulse.broker.rest.metrics.metrics_limits import QUOTA_TYPES, write_limits
 from interpulse.model.topics import SubscriptionMeasure, TopicMeasure
 from interpulse.serving.exposition import Exposition, Kind, labelled
-from interpulse.storage.meters.write_meter import WrittenEntries
+from interpulse.storage.meters import WrittenEntries
 
 SERIES_OWNERS_MAX: Final = 20_000
 """Topics and subscriptions that are shown one by one; a page of more takes seconds to make."""

@@ -13,8 +13,7 @@ from interpulse.model.numbers import LONG_MAX, read_integer
 from interpulse.model.policies import catalogue as kinds
 from interpulse.model.policies.catalogue import PolicyAtLevel
 from interpulse.model.policies.policy_kinds import Kind
-from interpulse.rules.checks_by_kind import Limits, check_value
-from interpulse.rules.policy_checks import check_quota_type
+from interpulse.rules.policy_checks import Limits, check_quota_type, check_value
 
 
 def policy_limits(call: Call) -> Limits:
@@ -29,10 +28,10 @@ def policy_value(call: Call, entry: PolicyAtLevel) -> Any:
     return None if value is None else check_value(entry.policy.kind, entry.name, value, policy_limits(call))
 
 
-def policy_handler(handle: Callable[[PolicyAtLevel, Call], Awaitable[Answer]], entry: PolicyAtLevel) -> Handler:
+def policy_handler(handle: Callable[[PolicyAtLevel, Call], Awaitable[Answer | None]], entry: PolicyAtLevel) -> Handler:
     """Return the handler of one policy. Its description names the policy."""
 
-    async def handle_policy(call: Call) -> Answer:
+    async def handle_policy(call: Call) -> Answer | None:
         return await handle(entry, call)
 
     verb = handle.__name__.partition("_")[0].capitalize()

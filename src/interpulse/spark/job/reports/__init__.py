@@ -1,4 +1,4 @@
 """Reports of the running job: `progress` reads Spark's events, a `Report` publishes them.
 
-`json_lines` is for programs, `live_screen` for people at a terminal, `job_metrics` for Prometheus.
+`JsonLines` are for programs, `live_screen` for people at a terminal, `job_metrics` for Prometheus.
 """

@@ -10,15 +10,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import logging
 import random
+import secrets
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.client.lookup.topic_schemas import store_schema
+from interpulse.client.producing.entry_sender import EntrySender
 from interpulse.client.session import Session
 from interpulse.clock import now_ms
 from interpulse.model.errors import AlreadyExists, PulsarError
@@ -36,18 +39,16 @@ from interpulse.replication.provision import (
     partition_metadata,
 )
 from interpulse.spark.job.pipeline_config import ON_MISMATCH_EXPAND, ON_MISMATCH_FAIL
-from interpulse.spark.job.routes.dispatch_rates import DispatchRates
-from interpulse.spark.job.routes.global_policies import GlobalPolicies
 from interpulse.spark.job.routes.route import Emit, Route
-from interpulse.spark.job.routes.target_presence import TargetPresence
+from interpulse.spark.job.routes.route_policies import DispatchRates, GlobalPolicies
 from interpulse.spark.job.selection import partitions_of
 from interpulse.spark.job.start import Begin, first_message
 from interpulse.spark.lanes import LaneState
 from interpulse.spark.reading.throttle import Rate
 from interpulse.spark.state_files import write_atomically
-from interpulse.spark.writing.target.broker_target import lane_start
-from interpulse.spark.writing.target.target_topics import check_deduplicating, ensure_deduplication
-from interpulse.wire.commands.cursor_promise import REPLICATION_CURSORS
+from interpulse.spark.writing.broker_target import lane_start
+from interpulse.spark.writing.target_topics import check_deduplicating, ensure_deduplication
+from interpulse.wire.cursor_promise import REPLICATION_CURSORS
 
 _HELD_FIRST_S: Final = 0.1
 _HELD_MAX_S: Final = 60.0
@@ -394,3 +395,53 @@ class RouteTopics:
 
 def _names(topic: TopicName, state: TopicState) -> list[str]:
     return partitions_of(topic, state.partitions)
+
+
+log = logging.getLogger(__name__)
+
+_OPEN_MS: Final = 5_000
+_OPENED_AT_ONCE: Final = 16
+
+
+class TargetPresence:
+    """Idle producers on the target; see the module. They reconnect by themselves. Call `close` at the end."""
+
+    def __init__(self, lane_name: str) -> None:
+        self._name = f"{lane_name}.{secrets.token_hex(4)}"  # does not wait until the one of an earlier run is gone
+        self._senders: dict[str, EntrySender] = {}
+        self._slots = asyncio.Semaphore(_OPENED_AT_ONCE)
+
+    async def keep(self, session: Session, names: Collection[str]) -> None:
+        """Stay connected to these topic-partitions. A refused one is retried with the next call.
+
+        The lane of a topic-partition finds out whether it can be written.
+        """
+        await asyncio.gather(*(self._open(session, name) for name in names if not self._is_open(name)))
+
+    def _is_open(self, name: str) -> bool:
+        sender = self._senders.get(name)
+        return sender is not None and sender.failure is None
+
+    async def _open(self, session: Session, name: str) -> None:
+        topic = TopicName.parse(name)
+        sender = EntrySender(
+            session, topic, self._name, schema_of_topic=True, takeover_timeout_ms=_OPEN_MS, encrypted=True
+        )
+        try:
+            async with self._slots:
+                await sender.open()
+        except PulsarError as refusal:
+            log.info("target topic is not kept connected topic=%s reason=%s", name, refusal)
+            return
+        self._senders[name] = sender
+
+    async def leave(self, names: Collection[str]) -> None:
+        """Disconnect from these topic-partitions. A failure is logged and does not affect the others."""
+        going = [self._senders.pop(name) for name in names if name in self._senders]
+        ends = await asyncio.gather(*(sender.close() for sender in going), return_exceptions=True)
+        for sender, end in zip(going, ends, strict=True):
+            if end is not None:
+                log.warning("target topic not left properly topic=%s", sender.topic, exc_info=end)
+
+    async def close(self) -> None:
+        await self.leave(list(self._senders))

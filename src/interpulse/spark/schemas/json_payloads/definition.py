@@ -65,34 +65,6 @@ def _moment(java_class: str) -> dict[str, Any]:
     return {"type": "long", "logicalType": "timestamp-millis", "java-class": java_class}
 
 
-def resolved_types(parsed: Any) -> Any:
-    """Return a parsed definition with each name replaced by its type: unions are lists, all other types mappings."""
-    return _resolved(parsed, {})
-
-
-def _resolved(parsed: Any, named: dict[str, Any]) -> Any:
-    if isinstance(parsed, str):
-        return named.get(parsed, {"type": parsed})
-    if isinstance(parsed, list):
-        return [_resolved(branch, named) for branch in parsed]
-    if isinstance(parsed["type"], dict | list):
-        return _resolved(parsed["type"], named)
-    schema = dict(parsed)
-    for key in ("items", "values"):
-        if key in schema:
-            schema[key] = _resolved(schema[key], named)
-    if "fields" in schema:
-        schema["fields"] = [{**field, "type": _resolved(field["type"], named)} for field in schema["fields"]]
-    if "name" in schema:
-        named[schema["name"]] = schema
-    return schema
-
-
-def non_null_branches(schema: Any) -> list[Any]:
-    """Return the types of a resolved union but null, or the one type that is no union."""
-    return [branch for branch in (schema if isinstance(schema, list) else [schema]) if branch["type"] != "null"]
-
-
 def is_pairs(schema: Mapping[str, Any]) -> bool:
     """Return True for a Java map whose keys are not strings: an array of pairs in Avro, an object in JSON."""
     items = schema.get("items")

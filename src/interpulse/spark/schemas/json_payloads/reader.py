@@ -6,11 +6,10 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from interpulse.spark.schemas.avro_columns import non_null_branches, resolved_types
 from interpulse.spark.schemas.json_payloads.definition import (
     is_pairs,
-    non_null_branches,
     parse_json_definition,
-    resolved_types,
 )
 from interpulse.spark.schemas.json_payloads.values import Fraction, JsonMisfit, ReadValue, kind_name, value_reader
 
@@ -139,19 +138,12 @@ def _union_reader(union: Sequence[Any]) -> ReadValue:
 _NO_FINITE: Final = ("NaN", "Infinity", "-Infinity")
 _SPELLINGS: Final[Mapping[str, tuple[type, ...]]] = {
     "boolean": (bool,),
-    "int": (int,),
-    "long": (int,),
-    "float": (int, float, Fraction),
-    "double": (int, float, Fraction),
+    **dict.fromkeys(("int", "long"), (int,)),
+    **dict.fromkeys(("float", "double"), (int, float, Fraction)),
     "decimal": (int, Fraction),
-    "string": (str,),
-    "enum": (str,),
-    "bytes": (str,),
-    "fixed": (str,),
+    **dict.fromkeys(("string", "enum", "bytes", "fixed"), (str,)),
     "array": (list,),
-    "map": (dict,),
-    "record": (dict,),
-    "error": (dict,),
+    **dict.fromkeys(("map", "record", "error"), (dict,)),
     "date": (int, list, str),
     "timestamp": (int, Fraction, str),
     "local-timestamp": (int, list, str),
@@ -165,11 +157,9 @@ def _fits(value: Any, branch: Mapping[str, Any], read: ReadValue) -> bool:
     if type(value) not in spelling and not (logical in ("float", "double") and value in _NO_FINITE):
         return False
     if type(value) is dict and "fields" in branch:
-        names = {field["name"] for field in branch["fields"]}
-        needed = {
-            field["name"] for field in branch["fields"] if "default" not in field and not _takes_null(field["type"])
-        }
-        if not needed <= value.keys() <= names:
+        fields = branch["fields"]
+        needed = {field["name"] for field in fields if "default" not in field and not _takes_null(field["type"])}
+        if not needed <= value.keys() <= {field["name"] for field in fields}:
             return False
     try:
         return read(value) is not None

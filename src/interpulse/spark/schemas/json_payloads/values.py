@@ -48,11 +48,8 @@ class JsonMisfit(ValueError):
 
 
 def _shown(value: Any) -> str:
-    if isinstance(value, bytes):
-        text = f"0x{value.hex()}"
-    elif isinstance(value, Fraction | Decimal):
-        text = str(value)
-    else:
+    text = f"0x{value.hex()}" if isinstance(value, bytes) else str(value)
+    if not isinstance(value, bytes | Fraction | Decimal):
         text = json.dumps(value, ensure_ascii=False, default=repr)
     return text if len(text) <= 80 else f"{text[:77]}..."
 
@@ -107,7 +104,8 @@ _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,40}")
 _REAL: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _PLACES: Final = re.compile(r"[+-]?[0-9]+\.[0-9]+")
 _NO_NUMBER: Final = frozenset({"", "null"})
-_WORDS: Final = {
+_WORDS: Final[Mapping[str, float | None]] = {
+    **dict.fromkeys(_NO_NUMBER),
     "NaN": math.nan,
     **dict.fromkeys(("Infinity", "+Infinity", "INF", "+INF"), math.inf),
     **dict.fromkeys(("-Infinity", "-INF"), -math.inf),
@@ -153,23 +151,16 @@ def _read_real(kind: str, value: Any) -> float | None:
     if type(value) in (Fraction, float):
         return float(value)  # NaN and Infinity arrive as float: Python's clients write them bare
     if type(value) is int:
-        return _float_of(value)
+        with suppress(OverflowError):
+            return float(value)
+        return math.inf if value > 0 else -math.inf
     if type(value) is str:
         text = value.strip()
-        if text in _NO_NUMBER:
-            return None
         if text in _WORDS:
             return _WORDS[text]
         if _REAL.fullmatch(text):
             return float(text)
     raise JsonMisfit(value, kind, 'it takes numbers, "NaN", "Infinity" and "-Infinity"')
-
-
-def _float_of(value: int) -> float:
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf if value > 0 else -math.inf
 
 
 def _decimal_reader(precision: int, scale: int, kind: str) -> ReadValue:
@@ -211,7 +202,10 @@ def _read_boolean(value: Any) -> bool | None:
 def _read_text(value: Any) -> str:
     if type(value) is str:
         if not value.isascii():
-            _check_surrogates(value)
+            try:
+                value.encode()
+            except UnicodeEncodeError:
+                raise JsonMisfit(ascii(value), "STRING", "half of a surrogate pair is no character") from None
         return value
     if type(value) in (int, Fraction):
         return str(value)
@@ -220,18 +214,11 @@ def _read_text(value: Any) -> str:
     raise JsonMisfit(value, "STRING", "it takes text, numbers, true and false")
 
 
-def _check_surrogates(text: str) -> None:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise JsonMisfit(ascii(text), "STRING", "half of a surrogate pair is no character") from None
-
-
 def _symbol_reader(symbols: Sequence[str]) -> ReadValue:
-    known = frozenset(symbols)
+    names = frozenset(symbols)
 
     def read(value: Any) -> str:
-        if type(value) is str and (text := value.strip()) in known:
+        if type(value) is str and (text := value.strip()) in names:
             return text
         index = _whole_number(value) if type(value) in (int, str) else None
         if index is not None and 0 <= index < len(symbols):
@@ -282,13 +269,11 @@ _YEARS: Final = "from the year 1 to 9999"
 
 
 def _moment_reader(logical: str, java_class: str | None) -> ReadValue:
-    kind, _, unit = logical.rpartition("-")
     if java_class in JAVA_SECONDS:
         return partial(_read_instant, _Ticks(1_000_000, "seconds"))
-    ticks = _Ticks(1000, "milliseconds") if unit == "millis" else _Ticks(1, "microseconds")
-    if java_class in JAVA_MILLIS:
-        return partial(_read_instant, ticks._replace(are_beside_seconds=False))
-    return partial(_read_local if kind.startswith("local") else _read_instant, ticks)
+    ticks = _Ticks(1000, "milliseconds") if logical.endswith("millis") else _Ticks(1, "microseconds")
+    ticks = ticks._replace(are_beside_seconds=java_class not in JAVA_MILLIS)
+    return partial(_read_local if logical.startswith("local") else _read_instant, ticks)
 
 
 class _Ticks(NamedTuple):
@@ -314,9 +299,7 @@ def _read_instant(ticks: _Ticks, value: Any) -> datetime | None:
     elif type(value) is Fraction and ticks.are_beside_seconds:
         micros = _micros_of_seconds(value)
     if micros is None or micros not in _MICROS:
-        numbers = f"{ticks.name} as a whole number"
-        if ticks.are_beside_seconds:
-            numbers += ", seconds with a fraction"
+        numbers = f"{ticks.name} as a whole number{', seconds with a fraction' if ticks.are_beside_seconds else ''}"
         raise JsonMisfit(value, "TIMESTAMP", f"it takes {numbers}, and ISO 8601 with an offset, {_YEARS}")
     return _EPOCH + micros * _MICROSECOND
 

@@ -11,12 +11,11 @@ from decimal import Context, Decimal
 from functools import cache, partial
 from typing import Any, Final, TypeAlias
 
+from interpulse.spark.schemas.avro_columns import non_null_branches, resolved_types
 from interpulse.spark.schemas.json_payloads.definition import (
     JAVA_SECONDS,
     is_pairs,
-    non_null_branches,
     parse_json_definition,
-    resolved_types,
 )
 from interpulse.spark.schemas.json_payloads.values import JsonMisfit, kind_name
 
@@ -68,8 +67,7 @@ class _Writers:
             return self._of_map(self.of(schema["values"]))
         if kind == "array":
             if is_pairs(schema):
-                key, value = (field["type"] for field in schema["items"]["fields"])
-                return self._of_pairs(key, value)
+                return self._of_pairs(*(field["type"] for field in schema["items"]["fields"]))
             return self._of_array(self.of(schema["items"]))
         return self._of_value(schema)
 
@@ -159,7 +157,7 @@ class _Writers:
     def _of_value(self, schema: Mapping[str, Any]) -> _Write:
         kind, logical = schema["type"], schema.get("logicalType")
         if logical == "decimal":
-            return _write_decimal
+            return "{:f}".format
         if logical == "date":
             return _write_date_array if self._for_java else _write_days
         if logical is not None:
@@ -192,11 +190,9 @@ def _value_of_default(schema: Any, default: Any) -> Any:
         return None  # which Java lets stand where the type takes no null
     kind, logical = first["type"], first.get("logicalType")
     if kind in ("bytes", "fixed"):
-        raw = default.encode("latin-1")
-        if logical != "decimal":
-            value: Any = raw
-        else:
-            value = Decimal(int.from_bytes(raw, "big", signed=True)).scaleb(-first.get("scale", 0), _EXACT)
+        value: Any = default.encode("latin-1")
+        if logical == "decimal":
+            value = Decimal(int.from_bytes(value, "big", signed=True)).scaleb(-first.get("scale", 0), _EXACT)
     elif kind == "array":
         value = [_value_of_default(first["items"], item) for item in default]
     elif kind == "map":
@@ -212,8 +208,7 @@ def _value_of_default(schema: Any, default: Any) -> Any:
         value = _EPOCH + timedelta(microseconds=default * (1000 if logical.endswith("millis") else 1))
     else:
         value = default
-    several = len([branch for branch in branches if branch["type"] != "null"]) > 1
-    return {"member0": value} if several and value is not None else value
+    return {"member0": value} if len(non_null_branches(schema)) > 1 and value is not None else value
 
 
 # ---- Single values
@@ -239,10 +234,6 @@ def _write_symbol(symbols: Sequence[str], value: str) -> str:
     if value not in symbols:
         raise JsonMisfit(value, "ENUM", f"its symbols are {', '.join(symbols)}")
     return _text(value)
-
-
-def _write_decimal(value: Decimal) -> str:
-    return format(value, "f")
 
 
 def _write_days(value: date) -> str:

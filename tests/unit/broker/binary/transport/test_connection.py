@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from interpulse.broker.binary.transport import connection
-from interpulse.broker.binary.transport.pending_publishes import PublishBuffer
+from interpulse.broker.binary.transport.reading import PublishBuffer
 from interpulse.model.errors import ServerError
-from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.entries import build_entry
+from tests.support import commands
 
 ENTRY = build_entry(
     pb.MessageMetadata(producer_name="p", sequence_id=1, publish_time=1).SerializeToString(), b"x" * 100

@@ -1,9 +1,169 @@
 """Reading from a client stops with the first reason and goes on without the last one."""
 
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
 import pytest
 
-from interpulse.broker.binary.transport.reading import OUTPUT, PUBLISHES, REQUESTS, Reading
+from interpulse.broker.binary.transport.reading import (
+    OUTPUT,
+    PUBLISHES,
+    REQUESTS,
+    PendingPublishes,
+    PublishBuffer,
+    Reading,
+)
 from tests.unit.broker.binary.conftest import FakeTransport
+
+
+def pending(count_max: int = 1000, bytes_max: int = 1000) -> PendingPublishes:
+    return in_buffer(PublishBuffer(), lambda: None, count_max, bytes_max)
+
+
+def in_buffer(
+    buffer: PublishBuffer, on_answered: Callable[[], None], count_max: int = 1000, bytes_max: int = 1000
+) -> PendingPublishes:
+    return PendingPublishes(count_max=count_max, bytes_max=bytes_max, buffer=buffer, on_answered=on_answered)
+
+
+def test_pending_when_entries_come_and_are_answered_then_sums_of_all_producers_follow() -> None:
+    total = pending()
+    one, other = total.of_producer(), total.of_producer()
+    for size in (5, 6, 7):
+        one.add([range(size)])
+    other.add([range(100)])
+    assert (total.count, total.bytes) == (4, 118)
+    one.answered(2)
+    assert (total.count, total.bytes) == (2, 107), "the oldest ones are answered"
+    other.answered()
+    assert (total.count, total.bytes) == (1, 7)
+
+
+@pytest.mark.parametrize(
+    ("count", "size", "full", "has_room"),
+    [
+        (0, 0, False, True),
+        (2, 10, False, True),
+        (3, 10, False, False),
+        (4, 10, True, False),
+        (1, 99, False, True),
+        (1, 100, True, False),
+    ],
+)
+def test_pending_when_count_or_bytes_reach_their_limit_then_full_and_half_of_the_count_is_room(
+    count: int, size: int, full: bool, has_room: bool
+) -> None:
+    total = pending(count_max=4, bytes_max=100)
+    producer = total.of_producer()
+    for _ in range(count):
+        producer.add([range(size)])
+    assert (total.full, total.has_room) == (full, has_room)
+
+
+def test_pending_when_one_entry_is_the_limit_then_room_comes_with_its_answer() -> None:
+    total = pending(count_max=1)
+    producer = total.of_producer()
+    producer.add([range(1)])
+    assert (total.full, total.has_room) == (True, False)
+    producer.answered()
+    assert (total.full, total.has_room) == (False, True)
+
+
+def test_pending_when_entries_are_answered_then_told_after_the_sums_are_lowered() -> None:
+    seen: list[tuple[int, int]] = []
+    total = in_buffer(PublishBuffer(), lambda: seen.append((total.count, total.bytes)), 9, 9)
+    producer = total.of_producer()
+    producer.add([range(3)])
+    producer.add([range(4)])
+    assert seen == []
+    producer.answered()
+    producer.answered()
+    assert seen == [(1, 4), (0, 0)]
+
+
+def test_abandon_when_one_producer_is_closed_then_only_its_entries_are_gone() -> None:
+    total = pending()
+    closed, stays = total.of_producer(), total.of_producer()
+    closed.add([range(1)])
+    closed.add([range(2)])
+    stays.add([range(4)])
+    closed.abandon()
+    assert (total.count, total.bytes) == (1, 4)
+    closed.abandon()
+    assert (total.count, total.bytes) == (1, 4)
+
+
+async def test_drained_when_the_last_entry_is_answered_then_all_who_wait_go_on() -> None:
+    producer = pending().of_producer()
+    await producer.drained()
+    producer.add([range(1)])
+    producer.add([range(1)])
+    waiting = [asyncio.ensure_future(producer.drained()) for _ in range(2)]
+    await asyncio.sleep(0)
+    producer.answered()
+    await asyncio.sleep(0)
+    assert not any(each.done() for each in waiting)
+    producer.answered()
+    async with asyncio.timeout(60):
+        await asyncio.gather(*waiting)
+
+
+async def test_drained_when_the_entries_are_abandoned_then_goes_on() -> None:
+    producer = pending().of_producer()
+    producer.add([range(1)])
+    waiting = asyncio.ensure_future(producer.drained())
+    await asyncio.sleep(0)
+    producer.abandon()
+    async with asyncio.timeout(60):
+        await waiting
+
+
+def test_buffer_when_all_connections_together_reach_its_limit_then_those_that_publish_are_full() -> None:
+    buffer = PublishBuffer(100)
+    one, other, silent = (in_buffer(buffer, lambda: None) for _ in range(3))
+    one.of_producer().add([range(60)])
+    other.of_producer().add([range(39)])
+    assert (one.full, other.full, silent.full) == (False, False, False)
+    other.of_producer().add([range(1)])
+    assert (one.full, other.full, silent.full) == (True, True, False)
+
+
+def test_buffer_when_half_of_it_is_answered_then_those_that_stopped_are_told_once() -> None:
+    told: list[str] = []
+    buffer = PublishBuffer(100)
+    one, other = in_buffer(buffer, lambda: told.append("one")), in_buffer(buffer, lambda: told.append("other"))
+    producer, producers = one.of_producer(), other.of_producer()
+    for size in (30, 21):
+        producers.add([range(size)])
+    producer.add([range(49)])
+    assert (one.full, other.full) == (True, True)
+    producers.answered()
+    assert (told, one.has_room) == (["other"], False)
+    producers.answered()
+    assert sorted(told) == ["one", "other", "other", "other"]
+    assert (one.has_room, other.has_room, buffer.bytes) == (True, True, 49)
+
+
+def test_buffer_when_a_connection_that_waits_is_lost_then_it_is_not_told() -> None:
+    told: list[str] = []
+    buffer = PublishBuffer(10)
+    lost, stays = in_buffer(buffer, lambda: told.append("lost")), in_buffer(buffer, lambda: told.append("stays"))
+    lost.of_producer().add([range(1)])
+    producer = stays.of_producer()
+    producer.add([range(9)])
+    assert (lost.full, stays.full) == (True, True)
+    lost.close()
+    producer.answered()
+    assert "lost" not in told
+
+
+def test_buffer_when_it_has_no_limit_then_nobody_stops() -> None:
+    buffer = PublishBuffer()
+    one = in_buffer(buffer, lambda: None, bytes_max=2**40)
+    one.of_producer().add([range(2**39)])
+    assert (one.full, one.has_room) == (False, True)
 
 
 @pytest.fixture

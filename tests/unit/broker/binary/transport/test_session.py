@@ -19,8 +19,8 @@ from interpulse.model.names import NamespaceName
 from interpulse.model.permissions import Permissions, Principal
 from interpulse.model.policies.namespace_policies import NamespacePolicies
 from interpulse.storage.memory import MemoryMetadataStore
-from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
+from tests.support import commands
 
 SECRET = bytes(range(32))
 APP = NamespaceName("acme", "app")

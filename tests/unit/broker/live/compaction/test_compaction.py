@@ -9,18 +9,17 @@ from typing import Any
 
 import pytest
 
-from interpulse.broker.live.api import LastMessage
+from interpulse.broker.live.api import InitialPosition, LastMessage, SubType
 from interpulse.broker.live.compaction import compaction
 from interpulse.broker.live.compaction.compaction import CompactionStatus
 from interpulse.broker.live.registry import backlog_operations, upkeep
-from interpulse.broker.live.requests import InitialPosition, SubType
 from interpulse.broker.live.topic.topic import Topic
 from interpulse.model.errors import Conflict, NotAllowed, PersistenceError
 from interpulse.model.ids import EARLIEST, MessageId, Position
 from interpulse.model.names import TopicName
-from interpulse.model.policies.retention_policies import RetentionPolicies
-from interpulse.storage.cursors.cursor_records import COMPACTION_CURSOR
-from tests.unit.broker.live.compaction.test_compaction_entries import batch, single
+from interpulse.model.policies.policy_records import RetentionPolicies
+from interpulse.storage.cursors import COMPACTION_CURSOR
+from tests.unit.broker.live.compaction.test_choice import batch, single
 
 FIRST = MessageId(*EARLIEST)
 

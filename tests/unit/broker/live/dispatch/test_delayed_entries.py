@@ -9,15 +9,14 @@ from typing import Any
 
 import pytest
 
+from interpulse.broker.live.api import KeyRange, KeySharing, SubType, TopicSettings
 from interpulse.broker.live.dispatch import delayed_entries as delayed_module
 from interpulse.broker.live.dispatch import shared
 from interpulse.broker.live.dispatch.delayed_entries import DelayedEntries, check_delay, deliver_at_of
 from interpulse.broker.live.registry import backlog_operations, upkeep
-from interpulse.broker.live.requests import KeyRange, KeySharing, SubType
-from interpulse.broker.live.settings import TopicSettings
 from interpulse.model.errors import MetadataError, NotAllowed
 from interpulse.model.ids import MessageId, Position
-from interpulse.model.policies.messaging_policies import DelayedDelivery
+from interpulse.model.policies.policy_records import DelayedDelivery
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.entries import build_entry, with_broker_metadata
 

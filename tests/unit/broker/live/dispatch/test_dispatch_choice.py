@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from interpulse.broker.live.api import KeyRange, KeySharing, SubscribeRequest, SubType
 from interpulse.broker.live.dispatch.dispatch_choice import check_fitting, fits, in_the_way
-from interpulse.broker.live.requests import KeyRange, KeySharing, SubscribeRequest, SubType
 from interpulse.model.errors import ConsumerBusy
 
 STICKY, STICKY_TOO = KeySharing((KeyRange(0, 9),)), KeySharing((KeyRange(10, 19),))

@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 
 from interpulse.broker.live import entry_metadata
-from interpulse.broker.live.api import Delivery
+from interpulse.broker.live.api import Delivery, SubType
 from interpulse.broker.live.dispatch import entry_feed
 from interpulse.broker.live.entry_metadata import EntryMetadataCache
 from interpulse.broker.live.registry import upkeep
-from interpulse.broker.live.requests import SubType
 from interpulse.model.errors import PersistenceError, PulsarError
 from interpulse.model.ids import EARLIEST, MessageId, Position
 from interpulse.model.names import TopicName

@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from interpulse.broker.live.api import Delivery
-from interpulse.broker.live.dispatch import seen_slots
+from interpulse.broker.live.api import Delivery, KeyRange, KeySharing, SubscribeRequest, SubType
+from interpulse.broker.live.dispatch import sticky_keys
 from interpulse.broker.live.dispatch.key_selector import KeySelector
-from interpulse.broker.live.requests import KeyRange, KeySharing, SubscribeRequest, SubType
 from interpulse.model.ids import Position
 
 MAKE = Callable[..., bytes]
@@ -224,7 +223,7 @@ def test_as_many_entries_are_read_as_the_ready_consumers_have_a_share_in() -> No
 def test_however_many_entries_were_seen_then_the_slots_of_those_held_and_waiting_are_known(
     entry: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(seen_slots, "PAGES_MAX", 0)
+    monkeypatch.setattr(sticky_keys, "PAGES_MAX", 0)
     low, high = halves()
     selector = joined(low, high)
     sent(selector.select([entry(0, "key1")], [low]))

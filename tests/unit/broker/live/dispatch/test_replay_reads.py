@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 
-from interpulse.broker.live.api import Delivery
+from interpulse.broker.live.api import Delivery, SubType
 from interpulse.broker.live.cursor import Cursor
 from interpulse.broker.live.dispatch import entry_feed, replay_reads
 from interpulse.broker.live.dispatch.replay_reads import ReplayReads
-from interpulse.broker.live.read_buffer_limiter import ReadBufferLimiter
-from interpulse.broker.live.requests import SubType
+from interpulse.broker.live.shared_reads import ReadBufferLimiter
 from interpulse.model.errors import PersistenceError, PulsarError
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.model.names import TopicName

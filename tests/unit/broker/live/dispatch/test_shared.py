@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 
+from interpulse.broker.live.api import KeyRange, KeySharing, SubType, TopicSettings
 from interpulse.broker.live.dispatch import replay_reads
 from interpulse.broker.live.dispatch import shared as shared_module
 from interpulse.broker.live.entry_metadata import EntryMetadataCache
 from interpulse.broker.live.registry import backlog_operations
-from interpulse.broker.live.requests import KeyRange, KeySharing, SubType
-from interpulse.broker.live.settings import TopicSettings
 from interpulse.model.errors import NotAllowed
 from interpulse.model.ids import LATEST, Position
 

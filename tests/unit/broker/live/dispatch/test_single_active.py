@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from interpulse.broker.live.requests import KeyRange, KeySharing
+from interpulse.broker.live.api import KeyRange, KeySharing
 from interpulse.model.errors import ConsumerAssignError, ConsumerBusy, ConsumerNotFound
 from interpulse.model.ids import MessageId, Position
 from interpulse.model.names import TopicName

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
+from interpulse.broker.live.api import AccessMode, TopicSettings
 from interpulse.broker.live.registry import upkeep
-from interpulse.broker.live.requests import AccessMode
-from interpulse.broker.live.settings import TopicSettings
 from interpulse.model.errors import PersistenceError, ProducerFenced, TopicTerminated
 from interpulse.model.ids import Position
 from interpulse.wire import pulsar_api_pb2 as pb

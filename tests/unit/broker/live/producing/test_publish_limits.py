@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from interpulse.broker.live.api import TopicSettings
 from interpulse.broker.live.producing.publish_limits import PublishLimits
-from interpulse.broker.live.settings import TopicSettings
 from interpulse.broker.live.topic.topic import Topic
 from interpulse.model.errors import MetadataError, NotAllowed
 from interpulse.model.names import TopicName
-from interpulse.model.policies.messaging_policies import PublishRate
+from interpulse.model.policies.policy_records import PublishRate
 from interpulse.wire import pulsar_api_pb2 as pb
 
 NOW = 1_000

@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
+from interpulse.broker.live.api import InitialPosition, TopicSettings
 from interpulse.broker.live.registry import backlog_operations, upkeep
-from interpulse.broker.live.requests import InitialPosition
-from interpulse.broker.live.settings import TopicSettings
 from interpulse.model.names import TopicName
-from interpulse.model.policies.retention_policies import RetentionPolicies
+from interpulse.model.policies.policy_records import RetentionPolicies
 
 MINUTE_MS = 60_000
 

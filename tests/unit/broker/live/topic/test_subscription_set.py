@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
+from interpulse.broker.live.api import InitialPosition, TopicSettings
 from interpulse.broker.live.registry import backlog_operations, upkeep
-from interpulse.broker.live.requests import InitialPosition
-from interpulse.broker.live.settings import TopicSettings
 from interpulse.model.errors import AlreadyExists, MetadataError, NotAllowed, PreconditionFailed, SubscriptionNotFound
 from interpulse.model.ids import EARLIEST, MessageId, Position
 from interpulse.storage.api import Put

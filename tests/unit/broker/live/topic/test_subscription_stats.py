@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from interpulse.broker.live.requests import SubType
+from interpulse.broker.live.api import SubType
 from interpulse.broker.live.topic import subscription_stats
 from interpulse.model.ids import Position
 

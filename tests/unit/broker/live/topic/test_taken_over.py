@@ -9,7 +9,7 @@ import pytest
 
 from interpulse.model.errors import ServiceNotReady
 from interpulse.storage.api import FenceCause, LogFenced
-from interpulse.storage.cursors.cursor_records import CursorRecord
+from interpulse.storage.cursors import CursorRecord
 from tests.support.waiting import eventually
 
 
@@ -42,7 +42,7 @@ async def test_topic_when_its_cursors_are_taken_then_goes_without_writing(
     await join(topic)
     topic.subscription("s").cursor.changes += 1
     await bench.registry.flush()
-    topic.cursor_changed(topic.subscription("s"))
+    topic.cursors_changed()
     await bench.registry.flush()
     await eventually(lambda: bench.registry.get(topic.name) is None)
     assert topic.failed

@@ -7,13 +7,11 @@ from typing import Any
 
 import pytest
 
-from interpulse.broker.live.api import LastMessage
+from interpulse.broker.live.api import LastMessage, SubType, TopicSettings
 from interpulse.broker.live.registry import backlog_operations, upkeep
-from interpulse.broker.live.requests import SubType
-from interpulse.broker.live.settings import TopicSettings
 from interpulse.model.errors import MetadataError, NotFound, PersistenceError, ServiceNotReady, TopicTerminated
 from interpulse.model.ids import EARLIEST, Position
-from interpulse.model.policies.retention_policies import RetentionPolicies
+from interpulse.model.policies.policy_records import RetentionPolicies
 
 
 async def test_failed_log_then_waiting_publishes_are_refused_and_all_clients_sent_away(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from interpulse.broker.rest.metrics.metrics_buckets import WriteFamilies
 from interpulse.serving.exposition import Exposition
-from interpulse.storage.meters.write_meter import WrittenEntries
+from interpulse.storage.meters import WrittenEntries
 
 
 def test_buckets_do_not_add_up_and_the_last_one_has_both_names() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from interpulse.broker.live.dispatch.dispatch_limits import NOT_THROTTLED
-from interpulse.broker.live.measures import LimitMeasure
+from interpulse.broker.live.metrics import LimitMeasure
 from interpulse.broker.rest.metrics.metrics_limits import write_limits
 from interpulse.serving.exposition import Exposition
 

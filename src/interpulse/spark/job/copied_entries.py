@@ -1,0 +1,139 @@
+"""Source entries that a topic-partition of the target holds, read from the marks that replicators leave."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from itertools import accumulate
+from typing import Any, Final, NamedTuple
+
+from interpulse.client.consuming.entry_reader import EntryReader
+from interpulse.client.session import Session
+from interpulse.model.ids import EARLIEST, Position
+from interpulse.model.names import TopicName
+from interpulse.replication.copy import source_positions
+from interpulse.spark.job.source_backlog import last_entry, ledger_counts
+from interpulse.spark.writing.broker_target import last_position
+from interpulse.wire import pulsar_api_pb2 as pb
+
+_TAILS: Final = (100, 10_000, None)
+"""Numbers of last entries to look at, None for all: others may have published behind the last copy."""
+_BUFFER_BYTES: Final = 1 << 20
+
+
+class CopiedEntry(NamedTuple):
+    """A replicated entry, with its positions here and on its original cluster."""
+
+    there: Position
+    source: Position
+    origin: str
+    producer: str
+
+
+async def last_copied(
+    session: Session,
+    topic: TopicName,
+    is_wanted: Callable[[CopiedEntry], bool],
+    *,
+    tails: Sequence[int | None] = _TAILS,
+) -> Position | None:
+    """Return the source position of the last matching entry, or None if the end of the topic has none.
+
+    Raises TopicNotFound.
+    """
+    end = await last_position(session, topic)
+    if end.entry < 0:
+        return None
+    for tail in tails:
+        after = EARLIEST if tail is None else Position(end.ledger, max(-1, end.entry - tail))
+        matching = [entry.source async for entry in copied_entries(session, topic, after, end) if is_wanted(entry)]
+        if matching:
+            return max(matching)
+    return None
+
+
+async def copied_entries(
+    session: Session, topic: TopicName, after: Position, upto: Position, *, buffer_bytes: int = _BUFFER_BYTES
+) -> AsyncGenerator[CopiedEntry]:
+    """Yield the entries of ``(after, upto]`` that name their origin: our copies, and those of Pulsar 4 and later."""
+    async with EntryReader(
+        session, topic, after=after, upto=upto, buffer_bytes=buffer_bytes, subscription_prefix="interpulse-lag"
+    ) as reader:
+        await reader.open()
+        async for entry in reader:
+            copied = _copied(entry.position, entry.parsed.metadata)
+            if copied is not None:
+                yield copied
+
+
+def _copied(there: Position, metadata: pb.MessageMetadata) -> CopiedEntry | None:
+    positions = source_positions(metadata)
+    if not positions:
+        return None
+    return CopiedEntry(there, positions[-1], metadata.replicated_from, metadata.producer_name)
+
+
+Probe = Callable[[Position, Position], Awaitable[CopiedEntry | None]]
+"""Function that returns the first copy in ``(after, upto]``, or None: others may have published there as well."""
+
+
+class LogPlaces(NamedTuple):
+    """Entries of a log by number. ``ledgers`` have the number of the first entry behind each."""
+
+    ledgers: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def of(cls, stats: Mapping[str, Any]) -> LogPlaces:
+        """Build the table from internal stats."""
+        last = last_entry(stats).ledger
+        counts = [(number, count) for number, count in ledger_counts(stats) if number <= last]
+        ends = accumulate(count for _, count in counts)
+        return cls(tuple((number, end) for (number, _), end in zip(counts, ends, strict=True)))
+
+    @property
+    def total(self) -> int:
+        return self.ledgers[-1][1] if self.ledgers else 0
+
+    def before(self, number: int) -> Position:
+        """Return the position before the entry of that number."""
+        first = 0
+        for ledger, end in self.ledgers:
+            if number < end:
+                return Position(ledger, number - first - 1)
+            first = end
+        return self.at(self.total - 1)
+
+    def at(self, number: int) -> Position:
+        if not 0 <= number < self.total:
+            return EARLIEST
+        before = self.before(number)
+        return Position(before.ledger, before.entry + 1)
+
+    def number_of(self, position: Position) -> int:
+        first = 0
+        for ledger, end in self.ledgers:
+            if position.ledger == ledger:
+                return first + position.entry
+            first = end
+        return self.total
+
+
+class Found(NamedTuple):
+    """Result of a search. ``there`` is the last copy up to a position; ``is_final`` means that no more are to come."""
+
+    there: Position | None
+    is_final: bool
+
+
+async def last_copy_upto(log: LogPlaces, source: Position, probe: Probe) -> Found:
+    """Find the last copy of the entries up to ``source``, whose positions ascend along the target."""
+    newest: CopiedEntry | None = None
+    is_passed = False
+    low, high = 0, log.total
+    while low < high:
+        middle = (low + high) // 2
+        copy = await probe(log.before(middle), log.at(high - 1))
+        if copy is None or copy.source > source:
+            high, is_passed = middle, is_passed or copy is not None
+        else:
+            newest, low = copy, log.number_of(copy.there) + 1
+    return Found(newest and newest.there, is_passed or (newest is not None and newest.source == source))

@@ -1,1 +1,0 @@
-"""Subscriptions of the source, carried to the target."""

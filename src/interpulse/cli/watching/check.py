@@ -22,8 +22,7 @@ from interpulse.cli.support.params import NAMESPACE, TIME, domains_of
 from interpulse.cli.support.running import failure, open_admin
 from interpulse.cli.watching import findings
 from interpulse.cli.watching.cluster_survey import namespaces_of
-from interpulse.cli.watching.findings import METRICS, Finding, Level, Limits, unreported, worst
-from interpulse.cli.watching.metrics_text import Metrics
+from interpulse.cli.watching.findings import METRICS, Finding, Level, Limits, Metrics, unreported, worst
 from interpulse.model.errors import AuthenticationError, AuthorizationError, NotConnected, OperationTimeout, PulsarError
 from interpulse.model.names import NamespaceName
 from interpulse.terminal.formats import FORMATS, text_width

@@ -148,7 +148,9 @@ def produce(topic: TopicName, **flags: Any) -> None:
     async def messages() -> AsyncIterator[OutgoingMessage]:
         from interpulse.client.messages import OutgoingMessage
 
-        async for value in _lines(outgoing) if contents is None else _repeated(contents, repetitions):
+        async for value in (
+            _lines_of_standard_input(outgoing.value) if contents is None else _repeated(contents, repetitions)
+        ):
             joined_key, content = outgoing.joined(key, value)
             yield OutgoingMessage(content, key=joined_key, **fields)
 
@@ -222,13 +224,8 @@ async def _repeated(contents: Sequence[bytes], repetitions: int) -> AsyncIterato
             yield content
 
 
-async def _lines(outgoing: OutgoingContents) -> AsyncIterator[bytes]:
-    async for line in _lines_of_standard_input():
-        yield encoded(outgoing.value, line)
-
-
-async def _lines_of_standard_input() -> AsyncIterator[bytes]:
-    """Yield lines without their ends as they arrive. Raise CommandFailed for a line above 64 MiB."""
+async def _lines_of_standard_input(schema: SchemaInfo) -> AsyncIterator[bytes]:
+    """Yield lines as contents of this schema as they arrive. Raise CommandFailed for a line above 64 MiB."""
     source = sys.stdin.buffer
     reader = asyncio.StreamReader(limit=_LINE_MAX)
     loop = asyncio.get_running_loop()
@@ -236,11 +233,11 @@ async def _lines_of_standard_input() -> AsyncIterator[bytes]:
         transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), source)
     except (ValueError, io.UnsupportedOperation):  # a file, whose reads never wait
         for line in source:
-            yield _without_end(line)
+            yield encoded(schema, _without_end(line))
         return
     try:
         while line := await reader.readline():
-            yield _without_end(line)
+            yield encoded(schema, _without_end(line))
     except ValueError as error:
         raise CommandFailed(f"a line of standard input is longer than {_LINE_MAX} bytes") from error
     finally:

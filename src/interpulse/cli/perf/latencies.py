@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -30,9 +30,6 @@ class Percentiles:
     p9999: float
     p99999: float
     max: float
-
-    def to_json(self) -> dict[str, float]:
-        return asdict(self)
 
 
 class Latencies:

@@ -236,7 +236,7 @@ class MeasuredRun:
         for line in summary_lines(self._wording, self._total, whole, self._unanswered):
             click.echo(line, err=self._as_json)
         if self._as_json:
-            click.echo(json.dumps(self._summary(whole.to_json(), interrupted)))
+            click.echo(json.dumps(self._summary(asdict(whole), interrupted)))
 
     def _summary(self, latency: dict[str, float], interrupted: bool) -> dict[str, Any]:
         return {

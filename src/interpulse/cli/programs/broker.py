@@ -121,7 +121,12 @@ def _run_broker(
 
     if sentence := need():
         raise CannotStart(sentence)
-    load = partial(_load, config_file, options=options, in_cluster=in_cluster)
+    from interpulse.broker.config.config_sources import load_config
+
+    def load(of_settings: tuple[str, ...]) -> LoadedConfig[BrokerConfig]:
+        sources = partial(load_config, in_cluster=in_cluster)
+        return load_settings(sources, config_file, of_settings, options, file_name="broker.conf")
+
     if trial_tls:
         loaded, *notes = _with_trial_certificates(load, settings)
     else:
@@ -137,15 +142,6 @@ def _run_broker(
         _logger.warning("settings without effect reason=%s", warning)
     arguments = ("--log-level", log_level, "--log-format", log_format)
     run(_serve(loaded.config, arguments, notes, in_cluster=in_cluster))
-
-
-def _load(
-    config_file: str | None, settings: tuple[str, ...], options: dict[str, str], *, in_cluster: bool
-) -> LoadedConfig[BrokerConfig]:
-    from interpulse.broker.config.config_sources import load_config
-
-    load = partial(load_config, in_cluster=in_cluster)
-    return load_settings(load, config_file, settings, options, file_name="broker.conf")
 
 
 async def _serve(config: BrokerConfig, job_arguments: tuple[str, ...], notes: list[str], *, in_cluster: bool) -> None:

@@ -24,9 +24,12 @@ HANDLE = "ClientConnection._handle (interpulse/broker/binary/transport/connectio
         ([LOOP, "SqliteStore.get (interpulse/storage/metadata/sqlite.py:80)"], "metadata read"),
         ([LOOP, HANDLE, "TopicLog.append (interpulse/storage/logs/topic_log.py:130)"], "log"),
         ([LOOP, HANDLE, "Topic.append (interpulse/broker/live/topic/topic.py:279)"], "live topic"),
-        ([LOOP, "Output.flush (interpulse/broker/binary/transport/output.py:67)", "write (libc.so.6)"], SYSTEM_CALLS),
         (
-            [LOOP, "Output.flush (interpulse/broker/binary/transport/output.py:67)", "write (loop.c:110189)"],
+            [LOOP, "Output.flush (interpulse/broker/binary/transport/flow_control.py:67)", "write (libc.so.6)"],
+            SYSTEM_CALLS,
+        ),
+        (
+            [LOOP, "Output.flush (interpulse/broker/binary/transport/flow_control.py:67)", "write (loop.c:110189)"],
             "event loop",
         ),
         (["thread_run (libpython3.11.so.1.0)", "collect (gcmodule.c:5)"], OTHER),

@@ -206,7 +206,7 @@ def _checked(topic: str) -> str:
 
 
 def _pattern(text: str) -> re.Pattern[str]:
-    from interpulse.client.consuming.topics_pattern import TopicsPattern
+    from interpulse.client.consuming.topic_discovery import TopicsPattern
 
     try:
         pattern = re.compile(text)

@@ -49,8 +49,8 @@ def test_file_when_named_otherwise_then_has_a_histogram_for_each_interval(tmp_pa
         latencies.take(start, start + 10)
     latencies.close()
     reader = HistogramLogReader(str(path), HdrHistogram(1, 1_000_000, 3))
-    found = [reader.get_next_interval_histogram() for _ in range(3)]
-    assert [each and each.get_total_count() for each in found] == [1, 1, None]
+    intervals = [reader.get_next_interval_histogram() for _ in range(3)]
+    assert [histogram and histogram.get_total_count() for histogram in intervals] == [1, 1, None]
     reader.close()
 
 

@@ -60,7 +60,7 @@ def test_generator_when_late_by_itself_then_is_the_limit() -> None:
     assert generator.take().late_max_s == 0
 
 
-def test_generator_when_answers_hold_it_back_then_is_not_to_blame_until_it_has_caught_up() -> None:
+def test_generator_that_waits_for_answers_is_not_to_blame() -> None:
     generator = Generator()
     generator.waits()
     generator.sends(5.0)

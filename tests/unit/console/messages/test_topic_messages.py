@@ -16,7 +16,7 @@ def test_entries_when_counted_then_each_has_its_position_and_back() -> None:
     entries = EntryRange(LEDGERS)
     positions = [entries[number] for number in range(len(entries))]
     assert positions == [Position(3, 0), Position(3, 1), *(Position(8, entry) for entry in range(4))]
-    assert [entries.number(each) for each in positions] == list(range(6))
+    assert [entries.number(position) for position in positions] == list(range(6))
 
 
 @pytest.mark.parametrize(
@@ -50,9 +50,7 @@ def test_entry_when_there_is_none_then_is_refused(number: int) -> None:
         ({"ledgers": [{"ledgerId": 1, "entries": 3}], "currentLedgerEntries": 3}, 3),
     ],
 )
-def test_statistics_when_the_last_ledger_is_open_then_its_count_is_taken_from_beside(
-    stats: dict[str, object], count: int
-) -> None:
+def test_open_ledger_has_the_count_beside_the_ledgers(stats: dict[str, object], count: int) -> None:
     assert len(EntryRange.of(stats)) == count
 
 

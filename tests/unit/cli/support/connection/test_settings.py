@@ -48,7 +48,7 @@ def test_settings_when_in_the_file_then_are_taken_from_it(tmp_path: Path) -> Non
     assert not settings.tls().hostname_verified
 
 
-def test_settings_when_given_twice_then_environment_wins_over_file_and_flag_over_both(tmp_path: Path) -> None:
+def test_environment_wins_over_file_and_flag_over_both(tmp_path: Path) -> None:
     environment = conf_file(tmp_path) | {"webServiceUrl": "http://env", "brokerServiceUrl": "pulsar://env"}
     settings = ConnectionSettings.resolve({"webServiceUrl": "http://flag", "brokerServiceUrl": None}, environment)
     assert (settings.admin_url, settings.service_url) == ("http://flag", "pulsar://env")

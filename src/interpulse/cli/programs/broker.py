@@ -232,9 +232,11 @@ def _with_trial_certificates(
     config = loaded.config
     if config.tls_certificate_file_path != _MADE or config.tls_key_file_path != _MADE:
         raise CannotStart("--tls makes the certificates: take tlsCertificateFilePath and tlsKeyFilePath out of --set")
+    names = (config.bind_address, config.advertised_address, socket.gethostname())
+    hosts = ["localhost", "127.0.0.1", "::1", *(name for name in names if name and name not in ("0.0.0.0", "::"))]
     trial = TrialAuthority(Path(config.data_dir).resolve() / "tls")
     try:
-        trial.prepare(_hosts(config), datetime.datetime.now(datetime.UTC))
+        trial.prepare(hosts, datetime.datetime.now(datetime.UTC))
     except (OSError, ValueError) as error:
         raise CannotStart(f"--tls cannot make certificates in {trial.directory}: {error}") from error
     config = replace(
@@ -244,8 +246,3 @@ def _with_trial_certificates(
         broker_client_trust_certs_file_path=str(trial.authority),
     )
     return replace(loaded, config=config), f"clients trust it with: tlsTrustCertsFilePath={trial.authority}"
-
-
-def _hosts(config: BrokerConfig) -> list[str]:
-    hosts = (config.bind_address, config.advertised_address, socket.gethostname())
-    return ["localhost", "127.0.0.1", "::1", *(host for host in hosts if host and host not in ("0.0.0.0", "::"))]

@@ -14,7 +14,7 @@ from interpulse.wire.compression import decompress
 from interpulse.wire.entries import build_entry, parse_entry, verify_checksum
 from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.frames import FrameDecoder
-from interpulse.wire.server import ServerProtocol
+from interpulse.wire.protocols import ServerProtocol
 from tests.support import commands
 from tests.support.codecs import CODECS, NATIVE_NEEDED, said
 

@@ -122,7 +122,7 @@ def _is_elsewhere(text: str) -> bool:
     """Return True if the text names a file or a variable, itself or as the key of OAuth 2."""
     if text.removeprefix("token:").startswith(_FROM_ELSEWHERE):
         return True
-    from interpulse.client.client_grant import ClientGrant
+    from interpulse.client.credentials import ClientGrant
 
     try:
         return ClientGrant.parse(text).is_elsewhere

@@ -10,7 +10,7 @@ from interpulse.wire.codec import Codec, native_codec, python_codec
 from interpulse.wire.entries import build_entry
 from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.frames import FrameDecoder
-from interpulse.wire.server import ServerProtocol
+from interpulse.wire.protocols import ServerProtocol
 from tests.support import commands
 from tests.support.codecs import NATIVE_INSTALLED, said
 

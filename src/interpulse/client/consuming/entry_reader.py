@@ -18,14 +18,7 @@ from interpulse.client.closing import AsyncCloses
 from interpulse.client.connection_handler import ConnectionHandler
 from interpulse.client.session import Session
 from interpulse.client.transport.connection import Connection
-from interpulse.model.errors import (
-    AlreadyClosed,
-    ChecksumError,
-    DataLoss,
-    NotConnected,
-    OperationTimeout,
-    PulsarError,
-)
+from interpulse.model.errors import AlreadyClosed, ChecksumError, DataLoss, NotConnected, OperationTimeout, PulsarError
 from interpulse.model.ids import MessageId, Position
 from interpulse.model.names import TopicName
 from interpulse.wire import commands
@@ -265,7 +258,6 @@ class EntryReader(AsyncCloses):
         )
 
     def _restart(self) -> None:
-        """Replace this subscription by a fresh one."""
         connection = self._handler.connection
         if connection is not None:
             self._session.spawn(connection.consumers.close(self._id))
@@ -325,7 +317,8 @@ class EntryReader(AsyncCloses):
             if position <= self.reached:
                 self._echo_due = False
                 self.start_is_there = self.start_is_there or position == self._after
-                self._pass_over(entry)
+                self._permits -= parse_entry(bytes(entry)).message_count  # the entry at which the reader starts
+                self._grant()
             else:
                 self._accept(position, entry)
         except (ChecksumError, RemoteProtocolError) as error:
@@ -333,11 +326,6 @@ class EntryReader(AsyncCloses):
             return
         if position == self._upto:
             self._finish()
-
-    def _pass_over(self, entry: memoryview) -> None:
-        """Skip the entry at which the reader starts. It costs as many permits as it has messages."""
-        self._permits -= parse_entry(bytes(entry)).message_count
-        self._grant()
 
     def _accept(self, position: Position, entry: memoryview) -> None:
         if self._checksum_verified and not verify_checksum(entry):

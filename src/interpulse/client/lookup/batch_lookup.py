@@ -154,7 +154,6 @@ class BatchLookups:
     def _sort(
         self, response: pb.CommandBatchLookupTopicResponse, names: dict[str, TopicName], answers: Answers
     ) -> _Redirects:
-        """Store addresses and failures. Return the redirects."""
         redirects: _Redirects = defaultdict(list)
         left = dict(names)
         for group in response.groups:

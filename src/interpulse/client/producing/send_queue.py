@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from interpulse.client.connection_handler import ConnectionHandler
-from interpulse.client.lookup.topic_schemas import fetch_schema
+from interpulse.client.lookup.lookup import fetch_schema
 from interpulse.client.producing.unconfirmed import Outgoing, Receipt, UnconfirmedEntries
 from interpulse.client.session import Session
 from interpulse.client.transport.connection import Connection
@@ -116,7 +116,8 @@ class SendQueue:
         self._unconfirmed = UnconfirmedEntries()
         self._encode = codec().send_encoder(self._id)
         self._room = asyncio.Event()
-        self._failure: PulsarError | None = None
+        self.failure: PulsarError | None = None
+        """Reason why the producer accepts no more entries; None while it works."""
         self._timer: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
 
@@ -126,17 +127,8 @@ class SendQueue:
         return self._unconfirmed.count
 
     @property
-    def pending_bytes(self) -> int:
-        return self._unconfirmed.bytes
-
-    @property
     def is_connected(self) -> bool:
         return self._handler.connection is not None
-
-    @property
-    def failure(self) -> PulsarError | None:
-        """Reason why the producer accepts no more entries; None while it works."""
-        return self._failure
 
     async def open(self) -> None:
         """Find the broker and register there. Raise its refusal."""
@@ -214,8 +206,8 @@ class SendQueue:
 
     def send(self, outgoing: Outgoing) -> asyncio.Future[Receipt]:
         """Send entries. Return a future with their receipt, or with the failure of the first entry without one."""
-        if self._failure is not None:
-            raise self._failure
+        if self.failure is not None:
+            raise self.failure
         deadline = self._loop.time() + self._send_timeout
         future: asyncio.Future[Receipt] = self._loop.create_future()
         self._unconfirmed.add(outgoing, future, deadline)
@@ -227,7 +219,6 @@ class SendQueue:
         return future
 
     def _frames(self, outgoing: Outgoing) -> Sequence[bytes]:
-        """Return the pieces of the SEND frames."""
         entries, sequence_ids, counts, highest_sequence_id, is_chunk = outgoing
         if highest_sequence_id is None and not is_chunk:
             return self._encode(sequence_ids, counts, entries)
@@ -243,14 +234,12 @@ class SendQueue:
 
     async def room(self, *, entries_max: int, bytes_max: int) -> None:
         """Wait until fewer entries and bytes are unconfirmed. Raise the failure of the producer."""
-        while self._failure is None and self._is_full(entries_max, bytes_max):
+        unconfirmed = self._unconfirmed
+        while self.failure is None and (unconfirmed.count >= entries_max or unconfirmed.bytes >= bytes_max):
             self._room.clear()
             await self._room.wait()
-        if self._failure is not None:
-            raise self._failure
-
-    def _is_full(self, entries_max: int, bytes_max: int) -> bool:
-        return self._unconfirmed.count >= entries_max or self._unconfirmed.bytes >= bytes_max
+        if self.failure is not None:
+            raise self.failure
 
     async def confirmed(self) -> None:
         """Wait until everything sent so far has its receipt. Raise the first failure."""
@@ -306,7 +295,7 @@ class SendQueue:
             self._start_over()
 
     def on_disconnected(self, assigned_url: str | None) -> None:
-        if self._handler.on_lost() and self._failure is None:
+        if self._handler.on_lost() and self.failure is None:
             self._handler.reconnect(assigned_url)
 
     # ---- Internals
@@ -328,9 +317,9 @@ class SendQueue:
 
     def on_failed(self, failure: PulsarError) -> None:
         """Accept no more entries. The broker keeps the producer and its name until it is closed."""
-        if self._failure is not None:
+        if self.failure is not None:
             return
-        self._failure = failure
+        self.failure = failure
         if self._timer is not None:
             self._timer.cancel()
         self._unconfirmed.fail_all(failure)

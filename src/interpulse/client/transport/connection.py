@@ -27,9 +27,9 @@ from interpulse.model.errors import NotConnected, OperationTimeout, PulsarError
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.answers import ANSWERS, failure_of
-from interpulse.wire.client import ClientProtocol
 from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.frames import Frame, MessageRun, ReceiptRun, Run
+from interpulse.wire.protocols import ClientProtocol
 
 _log = logging.getLogger(__name__)
 _LINGER_S: Final = 1.0
@@ -354,9 +354,7 @@ class Connection(asyncio.Protocol):
         self._say()
 
     def _say(self) -> None:
-        """Send the frames of the protocol itself: greeting, PING, PONG."""
-        data = self._protocol.data_to_send()
-        if data:
+        if data := self._protocol.data_to_send():
             self.write(data)
 
     def _on_tick(self) -> None:
@@ -372,13 +370,10 @@ class Connection(asyncio.Protocol):
 
     def _on_run(self, run: Run) -> None:
         if isinstance(run, MessageRun):
-            consumer = self.consumers.get(run.consumer_id)
-            if consumer is not None:
+            if (consumer := self.consumers.get(run.consumer_id)) is not None:
                 consumer.on_messages(run)
-        elif isinstance(run, ReceiptRun):
-            producer = self.producers.get(run.producer_id)
-            if producer is not None:
-                producer.on_receipts(run)
+        elif isinstance(run, ReceiptRun) and (producer := self.producers.get(run.producer_id)) is not None:
+            producer.on_receipts(run)
 
     def _on_frame(self, frame: Frame) -> None:
         command = frame.command
@@ -387,12 +382,10 @@ class Connection(asyncio.Protocol):
         if field is not None:
             self._on_answer(command, getattr(command, field).request_id)
         elif kind == pb.BaseCommand.MESSAGE:
-            consumer = self.consumers.get(command.message.consumer_id)
-            if consumer is not None:
+            if (consumer := self.consumers.get(command.message.consumer_id)) is not None:
                 consumer.on_message(command.message, memoryview(frame.entry or b""))
         elif kind == pb.BaseCommand.SEND_RECEIPT:
-            producer = self.producers.get(command.send_receipt.producer_id)
-            if producer is not None:
+            if (producer := self.producers.get(command.send_receipt.producer_id)) is not None:
                 producer.on_receipt(command.send_receipt)
         else:
             self._on_rare_command(command)
@@ -416,8 +409,7 @@ class Connection(asyncio.Protocol):
     def _on_rare_command(self, command: pb.BaseCommand) -> None:
         kind = command.type
         if kind == pb.BaseCommand.SEND_ERROR:
-            producer = self.producers.get(command.send_error.producer_id)
-            if producer is not None:
+            if (producer := self.producers.get(command.send_error.producer_id)) is not None:
                 producer.on_send_error(command.send_error)
         elif kind == pb.BaseCommand.CLOSE_PRODUCER:
             closed = command.close_producer
@@ -428,7 +420,10 @@ class Connection(asyncio.Protocol):
             consumer = self.consumers.take(gone.consumer_id)
             self._disconnect(consumer, gone.assignedBrokerServiceUrl, gone.assignedBrokerServiceUrlTls)
         elif kind == pb.BaseCommand.TOPIC_MIGRATED:
-            self._on_topic_migrated(command.topicMigrated)
+            moved = command.topicMigrated
+            is_producer = moved.resource_type == pb.CommandTopicMigrated.Producer
+            taken = self.producers.take(moved.resource_id) if is_producer else self.consumers.take(moved.resource_id)
+            self._disconnect(taken, moved.brokerServiceUrl, moved.brokerServiceUrlTls)
         else:
             self._on_news(command)
 
@@ -436,25 +431,19 @@ class Connection(asyncio.Protocol):
         """Handle commands for a consumer or watcher other than messages."""
         kind = command.type
         if kind == pb.BaseCommand.ACTIVE_CONSUMER_CHANGE:
-            consumer = self.consumers.get(command.active_consumer_change.consumer_id)
-            if consumer is not None:
-                consumer.on_active_change(command.active_consumer_change.is_active)
+            change = command.active_consumer_change
+            if (consumer := self.consumers.get(change.consumer_id)) is not None:
+                consumer.on_active_change(change.is_active)
         elif kind == pb.BaseCommand.REACHED_END_OF_TOPIC:
-            consumer = self.consumers.get(command.reachedEndOfTopic.consumer_id)
-            if consumer is not None:
+            if (consumer := self.consumers.get(command.reachedEndOfTopic.consumer_id)) is not None:
                 consumer.on_end_of_topic()
         elif kind == pb.BaseCommand.WATCH_TOPIC_UPDATE:
-            watcher = self.topic_watchers.get(command.watchTopicUpdate.watcher_id)
-            if watcher is not None:
-                watcher.on_update(command.watchTopicUpdate)
+            update = command.watchTopicUpdate
+            if (watcher := self.topic_watchers.get(update.watcher_id)) is not None:
+                watcher.on_update(update)
         else:
             _log.debug("command ignored type=%s address=%s", kind, self.address)
 
     def _disconnect(self, listener: ProducerListener | ConsumerListener | None, plain: str, tls: str) -> None:
         if listener is not None:
             listener.on_disconnected((tls if self.address.tls else plain) or None)
-
-    def _on_topic_migrated(self, moved: pb.CommandTopicMigrated) -> None:
-        is_producer = moved.resource_type == pb.CommandTopicMigrated.Producer
-        listener = self.producers.take(moved.resource_id) if is_producer else self.consumers.take(moved.resource_id)
-        self._disconnect(listener, moved.brokerServiceUrl, moved.brokerServiceUrlTls)

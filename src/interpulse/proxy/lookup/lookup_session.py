@@ -20,7 +20,7 @@ from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.answers import error_response, request_id_of
 from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.frames import Frame, encode_command
-from interpulse.wire.server import ServerProtocol
+from interpulse.wire.protocols import ServerProtocol
 
 _logger = logging.getLogger(__name__)
 
@@ -82,16 +82,12 @@ async def _schema(questions: Questions, command: pb.BaseCommand) -> bytes:
     return encode_command(answer)
 
 
-async def _batch(questions: Questions, command: pb.BaseCommand) -> bytes:
-    return await answer_batch(questions, command.batchLookupTopic)
-
-
 _ANSWERS: Final[Mapping[int, Callable[[Questions, pb.BaseCommand], Awaitable[bytes]]]] = {
     pb.BaseCommand.LOOKUP: _lookup,
     pb.BaseCommand.PARTITIONED_METADATA: _partitions,
     pb.BaseCommand.GET_TOPICS_OF_NAMESPACE: _topics,
     pb.BaseCommand.GET_SCHEMA: _schema,
-    pb.BaseCommand.BATCH_LOOKUP: _batch,
+    pb.BaseCommand.BATCH_LOOKUP: lambda questions, command: answer_batch(questions, command.batchLookupTopic),
 }
 
 

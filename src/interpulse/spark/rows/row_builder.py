@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from interpulse.client.consuming.entry_reader import Entry
-from interpulse.client.encryption.decryptor import Decryptor
+from interpulse.client.encryption.entries import Decryptor
 from interpulse.client.encryption.key_reader import CryptoKeyReader
 from interpulse.model.errors import CryptoError, NotSupported
 from interpulse.model.ids import Position

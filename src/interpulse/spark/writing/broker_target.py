@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.client.consuming.entry_reader import EntryReader
-from interpulse.client.lookup.topic_schemas import store_schema
+from interpulse.client.lookup.lookup import store_schema
 from interpulse.client.producing.entry_sender import EntrySender
 from interpulse.client.producing.unconfirmed import Receipt
 from interpulse.client.session import Session

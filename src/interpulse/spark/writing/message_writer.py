@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.types import StructType
 
-from interpulse.client.encryption.encryptor import Encryptor
+from interpulse.client.encryption.entries import Encryptor
 from interpulse.client.encryption.key_reader import DefaultCryptoKeyReader
-from interpulse.client.producing.router import Router
+from interpulse.client.producing.producer import Router
 from interpulse.client.session import Session
 from interpulse.clock import now_ms
 from interpulse.model.errors import IncompatibleSchema, InvalidRequest

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from interpulse.client.producing.entry_sender import EntrySender
-from interpulse.client.producing.router import Router
+from interpulse.client.producing.producer import Router
 from interpulse.client.producing.unconfirmed import Receipt
 from interpulse.client.session import Session
 from interpulse.model.names import TopicName

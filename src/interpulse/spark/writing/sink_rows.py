@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
-from interpulse.client.encryption.encryptor import Encryptor
+from interpulse.client.encryption.entries import Encryptor
 from interpulse.model.errors import InvalidRequest
 from interpulse.model.schemas import SchemaType
 from interpulse.spark.options.option import OptionError

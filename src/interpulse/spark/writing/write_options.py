@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from interpulse.client.encryption.encryptor import ProducerCryptoFailureAction
-from interpulse.client.producing.router import HashingScheme, RoutingMode
+from interpulse.client.encryption.entries import ProducerCryptoFailureAction
+from interpulse.client.producing.partition_producer import HashingScheme, RoutingMode
 from interpulse.spark.options.connection_options import (
     Access,
     access_options,

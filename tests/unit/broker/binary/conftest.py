@@ -12,7 +12,7 @@ from interpulse.broker.access.setup import Access
 from interpulse.broker.binary.handlers import HANDLERS
 from interpulse.broker.binary.transport.connection import ClientConnection
 from interpulse.broker.binary.transport.context import ConnectionLimits
-from interpulse.broker.binary.transport.reading import PublishBuffer
+from interpulse.broker.binary.transport.flow_control import PublishBuffer
 from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.inconsistencies import InconsistencyCounters
 from interpulse.broker.live.api import LastMessage, ProducerRequest, SubscribeRequest
@@ -32,7 +32,7 @@ from interpulse.serving.address_events import DroppedConnections
 from interpulse.serving.admission import LookupPermits
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import Frame, FrameDecoder
-from interpulse.wire.server import ServerProtocol
+from interpulse.wire.protocols import ServerProtocol
 from tests.support import commands
 
 TOPIC = "persistent://public/default/t-partition-3"
@@ -159,7 +159,9 @@ class FakeConsumer:
         self.closed = True
 
     def stats(self) -> dict[str, Any]:
-        return {"msgRateOut": 2.5, "consumerName": "c", "availablePermits": 7, "unackedMessages": 3}
+        shown: dict[str, Any] = {"msgRateOut": 2.5, "msgThroughputOut": 0.0, "msgRateRedeliver": 0.0}
+        shown |= {"messageAckRate": 0.0, "consumerName": "c", "availablePermits": 7, "unackedMessages": 3}
+        return shown | {"blockedConsumerOnUnackedMsgs": False, "address": "", "connectedSince": ""}
 
 
 class FakeTopic:

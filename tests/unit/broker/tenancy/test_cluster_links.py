@@ -7,21 +7,21 @@ from typing import cast
 
 import pytest
 
-from interpulse.broker.tenancy.cluster_links import AdminRemotePartitions, ClusterLinks
+from interpulse.broker.tenancy.cluster_links import ClusterLinks, RemotePartitions
 from interpulse.broker.tenancy.clusters import Clusters
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import RemoteClusterUnavailable, TopicNotFound
 from interpulse.model.names import TopicName
-from interpulse.storage.memory import MemoryMetadataStore
 from tests.support.fake_clock import FakeClock
+from tests.support.memory_storage import MemoryMetadataStore
 
 X = TopicName.parse("x")
 PLAIN = 0
 THREE = 3
 
 
-class ScriptedPartitions(AdminRemotePartitions):
+class ScriptedPartitions(RemotePartitions):
     """Answers from a table instead of asking; an error is raised."""
 
     def __init__(self, clock: FakeClock, answers: dict[str, int | Exception | None]) -> None:

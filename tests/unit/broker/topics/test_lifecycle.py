@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import cast
 
 import pytest
 
 from interpulse.broker import metadata_paths as keys
 from interpulse.broker.config.broker_config import BrokerConfig
+from interpulse.broker.tenancy.cluster_links import RemotePartitions
 from interpulse.broker.tenancy.namespaces import Namespaces, bootstrap
 from interpulse.broker.topics.lifecycle import TopicLifecycle
 from interpulse.model.clusters import ClusterData
@@ -27,8 +29,8 @@ from interpulse.model.policies.policy_records import PARTITIONED
 from interpulse.model.topics import Existence, PartitionedTopicMetadata, Requester, TopicKind
 from interpulse.storage.api import Change, Delete, Put
 from interpulse.storage.cursors import DEDUPLICATION_CURSOR, JSON_CURSORS, CursorRecord
-from interpulse.storage.memory import MemoryMetadataStore
 from tests.support.counting_store import CountingStore
+from tests.support.memory_storage import MemoryMetadataStore
 
 PARTITIONED_4 = BrokerConfig(allow_auto_topic_creation_type=PARTITIONED, default_num_partitions=4)
 X = TopicName.parse("x")
@@ -98,7 +100,7 @@ async def test_partitions_when_a_remote_cluster_has_the_topic_are_those_and_it_i
     broker = await start(store)
     clusters = ("east", "west")
     await broker.namespaces.update_policies(PUBLIC_DEFAULT, lambda each: each.changed(replication_clusters=clusters))
-    lifecycle = TopicLifecycle(store, broker.namespaces, BrokerConfig, remote_partitions=remote)
+    lifecycle = TopicLifecycle(store, broker.namespaces, BrokerConfig, remote_partitions=cast(RemotePartitions, remote))
     assert [await lifecycle.partitions(X, create=create) for create in (True, True, False)] == [5, 5, 5]
     assert remote.asked == [(X, ("west",))]
 

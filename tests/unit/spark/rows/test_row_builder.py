@@ -12,7 +12,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from interpulse.client import DefaultCryptoKeyReader
 from interpulse.client.consuming.entry_reader import Entry
-from interpulse.client.encryption.encryptor import Encryptor
+from interpulse.client.encryption.entries import Encryptor
 from interpulse.model.errors import CryptoError, InvalidRequest, NotSupported
 from interpulse.model.ids import Position
 from interpulse.spark.rows.columns import ENTRY_WRITE_COLUMNS, Layout, read_schema

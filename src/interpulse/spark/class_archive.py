@@ -80,7 +80,6 @@ def make_archive() -> Path:
 
 
 def _spark_home() -> Path | None:
-    """Return the directory of the jars that PySpark starts Java with."""
     pyspark = importlib.util.find_spec("pyspark")
     if pyspark is None or pyspark.origin is None:
         return None

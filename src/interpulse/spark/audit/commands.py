@@ -297,8 +297,6 @@ def _request(item: dict[str, Any]) -> dict[str, str]:
 
 
 class _Stages:
-    """The progress of each stage, on a line of its own."""
-
     def __init__(self) -> None:
         self._by_stage: dict[str, Progress] = {}
 

@@ -144,7 +144,6 @@ class Audit:
         }
 
     def _namespaces_there(self, namespaces: Sequence[str]) -> Sequence[str]:
-        """Return the namespaces of the source, and the ones its topics are mapped to."""
         if not namespaces:
             return ()
         rows = self._inventory(self._config.source.cluster).where("mapped is not null")

@@ -131,7 +131,6 @@ class ProgressListener(StreamingQueryListener):
 
     @property
     def _jlistener(self) -> Any:
-        """Java object that PySpark registers for this listener."""
         if self._in_java is None:
             assert SparkContext._jvm is not None, "a classic session, not a remote one"
             self._in_java = SparkContext._jvm.PythonStreamingQueryListenerWrapper(_EventsOfJava(self))

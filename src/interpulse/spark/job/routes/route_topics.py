@@ -341,7 +341,6 @@ class RouteTopics:
         return [str(self._route.target_name(TopicName.parse(name))) for name in names]
 
     def _list_topics(self) -> None:
-        """Write the source's topics file: topics to read, topics to hold, and rates."""
         active: list[str] = []
         held: list[str] = []
         rates: dict[str, Rate] = {}

@@ -12,7 +12,7 @@ import pytest
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.replication.cluster_reading import ReadingRules
-from interpulse.spark.audit import inventory_job
+from interpulse.spark.audit import comparing
 from interpulse.spark.audit.launch import Audit, AuditError, AuditOptions
 from interpulse.spark.audit.plans import RunError, plan_of_run
 from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, Selection
@@ -110,7 +110,7 @@ def test_audit_when_stopped_then_the_same_command_goes_on_and_another_one_is_ref
 
 
 def test_inventory_when_stopped_then_namespaces_that_were_read_are_not_read_again(spark, config, tmp_path, monkeypatch):
-    monkeypatch.setattr(inventory_job, "_NAMESPACES_FIRST", 1)
+    monkeypatch.setattr(comparing, "_NAMESPACES_FIRST", 1)
     names = [f"public/restart-{number}" for number in range(3 * spark.sparkContext.defaultParallelism)]
     for address in (config.source, config.target):
         asyncio.run(create(address.admin_url, names))

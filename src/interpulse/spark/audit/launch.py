@@ -16,8 +16,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from interpulse.model.clusters import shown_address
 from interpulse.replication.cluster_reading import ReadingRules
-from interpulse.spark.audit.comparing import DIFFERENCE_COLUMNS, Confirm, compare_inventories
-from interpulse.spark.audit.inventory_job import read_inventory, write_inventory
+from interpulse.spark.audit.comparing import (
+    DIFFERENCE_COLUMNS,
+    Confirm,
+    compare_inventories,
+    read_inventory,
+    write_inventory,
+)
 from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, SparkSettings
 from interpulse.spark.session import file_url, session_of_program
 from interpulse.spark.state_files import write_atomically

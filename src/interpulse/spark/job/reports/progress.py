@@ -147,9 +147,8 @@ class ProgressListener(StreamingQueryListener):
         self.take_progress(event.progress.json)
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:
-        name = self._names.get(event.runId)
-        if name is not None:
-            self._on_idle(name)
+        if event.runId in self._names:
+            self._on_idle(self._names[event.runId])
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
         self._names.pop(event.runId, None)

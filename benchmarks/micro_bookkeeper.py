@@ -25,7 +25,7 @@ import uvloop
 
 from interpulse.storage.bookkeeper.client import BookKeeperClient
 from interpulse.storage.bookkeeper.journal import BookKeeperJournal
-from interpulse.storage.bookkeeper.ledger_metadata import Quorum
+from interpulse.storage.bookkeeper.records import Quorum
 from interpulse.storage.logs.journal import TOPIC_LEDGER, Run
 from interpulse.storage.zookeeper.client import ZooKeeperClient
 from tests.support.scripted_bookie import scripted_bookies

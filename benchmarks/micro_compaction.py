@@ -20,21 +20,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.micro_topic import Sink
+from interpulse.broker.live.api import ProducerRequest, SubscribeRequest, TopicSettings
 from interpulse.broker.live.compaction.compaction import CompactionStatus
 from interpulse.broker.live.registry.topic_registry import TopicRegistry, TopicStores
-from interpulse.broker.live.requests import ProducerRequest, SubscribeRequest
-from interpulse.broker.live.settings import TopicSettings
 from interpulse.broker.live.topic.topic import Topic
 from interpulse.clock import SystemClock
 from interpulse.model.ids import EARLIEST, MessageId
 from interpulse.model.names import TopicName
 from interpulse.model.topics import Requester
 from interpulse.storage.api import Put
-from interpulse.storage.memory import MemoryMetadataStore
-from interpulse.storage.segments.open import open_log_store
+from interpulse.storage.segments.journal import open_log_store
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.batches import pack_batch
 from interpulse.wire.entries import build_entry
+from tests.support.memory_storage import MemoryMetadataStore
 
 NAME = TopicName.parse("persistent://bench/ns/compacted")
 GROUP = 200

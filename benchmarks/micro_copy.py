@@ -23,7 +23,7 @@ from interpulse.spark.lanes import StreamTask
 from interpulse.spark.offsets import TopicRange
 from interpulse.spark.processes.process_client import process_portal, session_for
 from interpulse.spark.reading.read_options import ReadOptions, parse_read_options
-from interpulse.spark.writing.target.broker_target import last_position
+from interpulse.spark.writing.broker_target import last_position
 from interpulse.spark.writing.write_options import WriteOptions, parse_write_options
 
 TOPICS = 4

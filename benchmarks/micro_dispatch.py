@@ -16,11 +16,10 @@ import time
 from collections.abc import Awaitable, Callable
 
 from benchmarks.micro_topic import GROUP, Rig, Sink
+from interpulse.broker.live.api import ProducerRequest, SubscribeRequest, SubType, TopicSettings
 from interpulse.broker.live.dispatch.consumer import Consumer
-from interpulse.broker.live.requests import ProducerRequest, SubscribeRequest, SubType
-from interpulse.broker.live.settings import TopicSettings
 from interpulse.broker.live.topic.topic import Topic
-from interpulse.model.policies.messaging_policies import DelayedDelivery
+from interpulse.model.policies.policy_records import DelayedDelivery
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.entries import build_entry
 

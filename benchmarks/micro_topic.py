@@ -1,6 +1,6 @@
 """What one entry costs in the live topic, over a log in memory: microseconds of CPU per entry.
 
-    python benchmarks/micro_topic.py [entries]
+    python -m benchmarks.micro_topic [entries]
 
 The sinks of the front ends are empty, so this is the broker between the front ends and the log.
 """
@@ -13,19 +13,17 @@ import sys
 import time
 from collections.abc import Sequence
 
-from interpulse.broker.live.api import Delivery
+from interpulse.broker.live.api import Delivery, ProducerRequest, SubscribeRequest, SubType, TopicSettings
 from interpulse.broker.live.registry.topic_registry import TopicRegistry, TopicStores
-from interpulse.broker.live.requests import ProducerRequest, SubscribeRequest, SubType
-from interpulse.broker.live.settings import TopicSettings
 from interpulse.broker.live.topic.topic import Topic
 from interpulse.clock import SystemClock
 from interpulse.model.errors import PulsarError
 from interpulse.model.names import TopicName
 from interpulse.model.topics import Requester
 from interpulse.storage.api import Put
-from interpulse.storage.memory import MemoryMetadataStore, memory_log_store
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.entries import build_entry
+from tests.support.memory_storage import MemoryMetadataStore, memory_log_store
 
 ENTRY = build_entry(
     pb.MessageMetadata(producer_name="p", sequence_id=1, publish_time=1).SerializeToString(), b"x" * 100

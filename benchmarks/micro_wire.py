@@ -22,8 +22,9 @@ METADATA = pb.MessageMetadata(producer_name="standalone-0-17", sequence_id=70_00
 def main() -> None:
     for payload_bytes in (100, 1000, 100_000):
         entry = build_entry(METADATA.SerializeToString(), bytes(payload_bytes))
-        sends = commands.send(1, 70_000, entry) * (FRAMES if payload_bytes < 10_000 else 40)
-        count = len(sends) // len(commands.send(1, 70_000, entry))
+        send = commands.send_head(1, 70_000, len(entry)) + entry
+        sends = send * (FRAMES if payload_bytes < 10_000 else 40)
+        count = len(sends) // len(send)
         report(f"SEND in, {payload_bytes} bytes, checksum verified", count, lambda data=sends: receive(data))
         report(f"entry built, {payload_bytes} bytes", 1, lambda size=payload_bytes: build(size))
         report(f"entry parsed, {payload_bytes} bytes", 1, lambda data=entry: parse_entry(data))

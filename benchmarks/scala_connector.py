@@ -30,7 +30,7 @@ import psutil
 from benchmarks.contenders import Contender, Interpulse, Pulsar
 from benchmarks.spark_cases import DONE
 from interpulse.client.admin.admin_client import AdminClient
-from interpulse.model.policies.retention_policies import RetentionPolicies
+from interpulse.model.policies.policy_records import RetentionPolicies
 
 ROOT = Path(__file__).parents[1]
 CACHE_VARIABLE = "INTERPULSE_SCALA_CONNECTOR"

@@ -18,7 +18,7 @@ _MARKS: Mapping[str, Sequence[str]] = {
         "/eager_start.",
     ),
     "protobuf": ("(_message.", "google/protobuf/"),
-    "frame building": ("interpulse/wire/commands/", "transport/output.", "transport/sinks.", "pending_publishes."),
+    "frame building": ("interpulse/wire/commands.", "transport/output.", "transport/sinks.", "pending_publishes."),
     "parse": ("interpulse/wire/",),
     "metadata read": (
         "interpulse/rules/",

@@ -20,7 +20,7 @@ from failover import NAMESPACE, PARTITIONS, TOPIC, Failover, Run, Stalled, servi
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.model.clusters import TenantInfo
 from interpulse.model.errors import PulsarError
-from interpulse.model.policies.retention_policies import RetentionPolicies
+from interpulse.model.policies.policy_records import RetentionPolicies
 from interruption import run_until_interrupted
 from screen import DatedConsole
 from settings import Settings

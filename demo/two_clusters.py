@@ -25,7 +25,7 @@ from dataset import DatasetError, Row, read_rows
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.model.clusters import ClusterData, TenantInfo
 from interpulse.model.errors import NotFound, PulsarError
-from interpulse.model.policies.retention_policies import RetentionPolicies
+from interpulse.model.policies.policy_records import RetentionPolicies
 from interruption import run_until_interrupted
 from screen import DatedConsole, Screen
 from settings import Settings

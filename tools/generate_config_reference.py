@@ -6,14 +6,21 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from interpulse.broker.config.broker_config import BrokerConfig, settings_by_key
-from interpulse.broker.config.pulsar_dynamic_keys import READ_AT_START, WITHOUT_EFFECT
-from interpulse.broker.config.pulsar_keys import AUTHENTICATION_KEYS, BROKER_KEYS, FILE_KEYS
+from interpulse.broker.config.pulsar_keys import READ_AT_START, WITHOUT_EFFECT
 from interpulse.model.numbers import LONG_MAX
-from interpulse.proxy.config.proxy_config import ProxyConfig, proxy_settings
-from interpulse.proxy.config.pulsar_keys import PULSAR_KEYS as PROXY_KEYS
+from interpulse.proxy.proxy_config import ProxyConfig, proxy_settings
 from interpulse.serving.settings import Setting, shown
 
 REFERENCE = Path(__file__).parents[1] / "docs" / "reference"
+_OWN_KEYS = """
+auditLogFile autoTopicCreationLookupTimeoutMs consoleEnabled consoleMessagesEnabled consoleReadOnly dataDir
+diskReserveInMB maxTopicsPerBatchLookup replicationJob replicationJobDriverMemory replicationJobSparkMaster
+replicatorRoles supportsBatchLookup supportsReplicationPreview tlsAuthPrincipalMappingRules
+tlsCertIdentitySource tokenRequireKid tokenValidationKeysJwks tokenValidationKeysRefreshSeconds
+webServiceAllowedHosts
+"""
+OWN_KEYS = frozenset(_OWN_KEYS.split())
+"""Settings that no release of Apache Pulsar has."""
 PAGE = REFERENCE / "configuration.md"
 PROXY_PAGE = REFERENCE / "proxy-configuration.md"
 
@@ -61,8 +68,7 @@ unknown keys.
 
 def page() -> str:
     """The whole page of the broker."""
-    own = BROKER_KEYS | AUTHENTICATION_KEYS | FILE_KEYS
-    rows = "".join(_row(key, item, BrokerConfig(), own) for key, item in settings_by_key().items())
+    rows = "".join(_row(key, item, BrokerConfig()) for key, item in settings_by_key().items())
     without_effect = "".join(f"| {_keys(names.split())} | {reason} |\n" for reason, names in WITHOUT_EFFECT.items())
     return _HEAD + rows + _WITHOUT_EFFECT_HEAD.format(_keys(READ_AT_START)) + without_effect
 
@@ -70,19 +76,19 @@ def page() -> str:
 def proxy_page() -> str:
     """The whole page of the proxy."""
     settings = proxy_settings()
-    return _PROXY_HEAD + "".join(_row(key, item, ProxyConfig(), PROXY_KEYS) for key, item in settings.items())
+    return _PROXY_HEAD + "".join(_row(key, item, ProxyConfig()) for key, item in settings.items())
 
 
 def _keys(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in sorted(names))
 
 
-def _row(key: str, item: Setting, defaults: BrokerConfig | ProxyConfig, pulsar_keys: frozenset[str]) -> str:
+def _row(key: str, item: Setting, defaults: BrokerConfig | ProxyConfig) -> str:
     default = shown(defaults, {key: item})[key]
     cells = [f"`{key}`", f"`{default}`" if default else "empty", _allowed(item)]
     if isinstance(defaults, BrokerConfig):
         cells.append("yes" if item.dynamic else "")
-    ours = "" if key in pulsar_keys else " *(not a key of Apache Pulsar)*"
+    ours = "" if key not in OWN_KEYS else " *(not a key of Apache Pulsar)*"
     cluster = " *(of a cluster)*" if item.cluster else ""
     return f"| {' | '.join([*cells, item.text + ours + cluster])} |\n"
 
@@ -92,7 +98,7 @@ def _allowed(item: Setting) -> str:
         return "true, false"
     if item.choices:
         return ", ".join(item.choices) + (" (several)" if item.several else "")
-    if item.least is None:
+    if isinstance(item.default, str):
         return "text"
     return f"{item.least} to {item.most}" if item.most not in (None, LONG_MAX) else f"{item.least} or more"
 

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from interpulse.broker.binary.authorization_filter import CHECKS
+from interpulse.broker.binary.handlers import AWAITING
 from interpulse.broker.rest.server import ROUTES
 from interpulse.model.names import TopicName
+from interpulse.model.operations import Access, Permission
 from interpulse.model.permissions import Action, NamespaceOperation, Permissions, TopicOperation
 from interpulse.model.policies.namespace_policies import NamespacePolicies
 from interpulse.rules.permissions import may_on_namespace, may_on_topic
@@ -30,15 +31,14 @@ client, and that of the proxy (`proxyRoles`).
 """
 
 _SAID: Final[Mapping[str, str]] = {
-    "open_to_all": "nothing, not even credentials",
-    "any_role": "any authenticated role",
-    "super_user": "super users",
-    "tenant_admin": "administrators of the tenant",
-    "tenant_itself": "administrators of the tenant",
-    "on_policy": "administrators of the tenant",
     "_nothing": "no further permission: checked when the producer or consumer was opened, or for each topic",
     "_to_produce": "`produce`; with an initial subscription `consume` as well",
     "_to_subscribe": "`consume`",
+}
+_ACCESS: Final = {
+    Access.OPEN: "nothing, not even credentials",
+    Access.ANY_ROLE: "any authenticated role",
+    Access.SUPER_USER: "super users",
 }
 _TOPIC: Final = TopicName.parse("persistent://a/b/c")
 
@@ -51,14 +51,22 @@ def page() -> str:
 def _commands() -> Iterator[str]:
     yield "## Commands of the binary protocol\n\n| command | needs |\n| --- | --- |\n"
     names = pb.BaseCommand.Type.DESCRIPTOR.values_by_number
-    for kind, check in CHECKS.items():
+    for kind, (_, _, check) in AWAITING.items():
         yield f"| `{names[kind].name}` | {_needs(check.__name__)} |\n"
 
 
 def _calls() -> Iterator[str]:
     yield "\n## Calls of the admin API\n\n| call | needs |\n| --- | --- |\n"
-    for route in sorted(ROUTES, key=lambda route: (route.path, route.method)):
-        yield f"| `{route.method} {route.path}` | {_needs(route.required.__name__)} |\n"
+    operations = [route.operation for route in ROUTES]
+    for operation in sorted(operations, key=lambda operation: (operation.path, operation.method)):
+        yield f"| `{operation.method} {operation.path}` | {needed(operation.permission)} |\n"
+
+
+def needed(permission: Permission) -> str:
+    """What an operation of the admin API needs."""
+    if isinstance(permission, Access):
+        return _ACCESS.get(permission, "administrators of the tenant")
+    return _needs(f"{'topic' if isinstance(permission, TopicOperation) else 'namespace'} {permission}")
 
 
 def _needs(name: str) -> str:

@@ -11,7 +11,7 @@ from interpulse.model.ids import Position
 from interpulse.storage.directory_lock import DirectoryLock
 from interpulse.storage.logs.topic_log import LogConfig, TopicLog
 from interpulse.storage.metadata.sqlite import SqliteMetadataStore
-from interpulse.storage.segments.open import open_log_store
+from interpulse.storage.segments.journal import open_log_store
 
 LOGS = 5
 PENDING_MAX = 100

@@ -14,9 +14,9 @@ import pytest
 from interpulse.model.errors import ServerError
 from interpulse.storage.api import MetadataFull, Put
 from interpulse.storage.metadata.sqlite import SqliteMetadataStore
-from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from tests.durability.small_disk import SmallDisk
+from tests.support import commands
 from tests.support.raw_client import RawClient, entry
 from tests.support.standalone_process import StandaloneProcess
 

@@ -18,7 +18,7 @@ import pytest
 
 from interpulse.broker import metadata_paths as keys
 from interpulse.model.names import TopicName
-from interpulse.storage.cursors.cursor_records import JSON_CURSORS
+from interpulse.storage.cursors import JSON_CURSORS
 from tests.support.official_client import connected
 from tests.support.soak import soak
 from tests.support.standalone_process import StandaloneProcess, free_port

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from interpulse.storage.metadata.sqlite import SqliteMetadataStore
-from interpulse.storage.segments.open import open_log_store
+from interpulse.storage.segments.journal import open_log_store
 from tests.durability import kill_writer
 from tests.support.soak import SOAKING
 from tests.unit.storage.listeners import Listener, read_all

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from interpulse.broker import metadata_paths as keys
+from interpulse.broker.live.api import ProducerRequest
 from interpulse.broker.live.registry import backlog_operations
-from interpulse.broker.live.requests import ProducerRequest
 from interpulse.broker.topics import deletion
 from interpulse.model.errors import MetadataError, NotEmpty, PulsarError
 from interpulse.model.ids import Position
@@ -18,9 +18,9 @@ from interpulse.model.policies.namespace_policies import NamespacePolicies
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.model.topics import Requester
 from interpulse.storage.api import Delete, Put
-from interpulse.storage.cursors.cursor_records import JSON_CURSORS, CursorRecord
-from interpulse.storage.memory import MemoryJournal, MemoryMetadataStore
+from interpulse.storage.cursors import JSON_CURSORS, CursorRecord
 from tests.support.lifecycle_bench import LifecycleBench, MortalStore, copy_of, disorder, named, picture
+from tests.support.memory_storage import MemoryJournal, MemoryMetadataStore
 
 TRIAL = NamespaceName("public", "trial")
 X, Y = named("x"), named("y")

@@ -12,17 +12,18 @@ from typing import Any
 
 import pytest
 
+from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.topics import deletion
 from interpulse.broker.topics.topic_policies import TopicPolicyRecords
 from interpulse.model.errors import AlreadyExists, NotAllowed, PulsarError, TopicLimitReached
 from interpulse.model.names import NON_PERSISTENT, NamespaceName, TopicName
 from interpulse.model.policies.namespace_policies import NamespacePolicies
-from interpulse.model.policies.retention_policies import PARTITIONED, AutoTopicCreation, InactiveTopicPolicies
+from interpulse.model.policies.policy_records import PARTITIONED, InactiveTopicPolicies
 from interpulse.model.policies.topic_policies import TopicPolicies
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.model.topics import Requester
-from interpulse.storage.memory import MemoryMetadataStore
 from tests.support.lifecycle_bench import LifecycleBench, SlowStore, disorder, named
+from tests.support.memory_storage import MemoryMetadataStore
 
 TRIAL = NamespaceName("public", "trial")
 X, Y = named("x"), named("y")
@@ -122,7 +123,9 @@ async def test_topics_when_everything_happens_to_them_at_once_then_what_is_left_
     monkeypatch.setattr(deletion, "_KEYS_AT_ONCE", 2)
     dice = random.Random(seed)
     bench, store = await slow_bench(dice)
-    bench.settings = type(bench.settings)(AutoTopicCreation(True, dice.choice((PARTITIONED, "non-partitioned")), 2))
+    bench.settings = BrokerConfig(
+        allow_auto_topic_creation_type=dice.choice((PARTITIONED, "non-partitioned")), default_num_partitions=2
+    )
     done: list[str] = []
     await asyncio.gather(*(work(bench, dice, done) for _ in range(WORKERS)))
     assert await disorder(store) == [], done
@@ -182,7 +185,7 @@ async def test_creation_when_a_hundred_want_different_ones_then_all_get_theirs(s
 @pytest.mark.parametrize("seed", range(3))
 async def test_question_that_creates_when_a_hundred_ask_then_all_hear_the_same(seed: int) -> None:
     bench, store = await slow_bench(random.Random(seed))
-    bench.settings = type(bench.settings)(AutoTopicCreation(True, PARTITIONED, 4))
+    bench.settings = BrokerConfig(allow_auto_topic_creation_type=PARTITIONED, default_num_partitions=4)
     assert await asyncio.gather(*(bench.lifecycle.partitions(X, create=True) for _ in range(100))) == [4] * 100
     assert await disorder(store) == []
 

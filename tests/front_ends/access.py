@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from interpulse.authentication.tokens import create_token
-from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
+from tests.support import commands
 from tests.support.raw_client import RawClient
 from tests.support.tokens import SECRET
 

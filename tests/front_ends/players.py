@@ -17,9 +17,9 @@ from interpulse.cli.main import main
 from interpulse.client import Client
 from interpulse.model.errors import Conflict, NotAllowed, NotFound, PulsarError
 from interpulse.model.names import TopicName
-from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from tests.front_ends.rows import NOT_FOUND, OK, REFUSED, Case, kind_of, refused
+from tests.support import commands
 from tests.support.official_client import connected
 from tests.support.raw_client import RawClient
 

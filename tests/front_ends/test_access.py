@@ -7,8 +7,8 @@ import json
 import pytest
 
 from interpulse.testing import InProcessBroker
-from interpulse.wire import commands
 from tests.front_ends.access import BINARY, GONE, REST, ROLES, TOPIC, Player, Row, logged_in
+from tests.support import commands
 
 
 @pytest.mark.parametrize("row", BINARY, ids=lambda row: row.id)

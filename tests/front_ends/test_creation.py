@@ -16,12 +16,12 @@ from interpulse.client import AdminClient, Client
 from interpulse.model.names import TopicName
 from interpulse.model.topics import PartitionedTopicMetadata
 from interpulse.testing import InProcessBroker
-from interpulse.wire import commands
 from tests.front_ends.brokers import our_broker, put
 from tests.front_ends.players import Players, word_for_frame
 from tests.front_ends.records import OUR_EMPTY_TOPIC, prepared, stored_below
 from tests.front_ends.rows import BASE_NAME, FAST_FRONT_ENDS, NO_METADATA, OK, OUTSIDE, TENANT, TWO, Case, Row
 from tests.front_ends.table import ROWS
+from tests.support import commands
 from tests.support.raw_client import RawClient
 
 CALLERS = 100

@@ -17,7 +17,6 @@ from interpulse.authentication.authentication import Authentication
 from interpulse.authentication.tokens import TokenProvider, TokenVerifier
 from interpulse.broker.access.authorization import Authorization
 from interpulse.broker.access.setup import Access
-from interpulse.broker.binary.authorization_filter import CHECKS
 from interpulse.broker.binary.handlers import AWAITING
 from interpulse.broker.rest.http.authorization_filter import AuthorizationFilter
 from interpulse.broker.rest.http.call import Call, Route
@@ -25,13 +24,14 @@ from interpulse.broker.rest.http.routing import Router, spelled_out
 from interpulse.broker.rest.server import ROUTES
 from interpulse.broker.tenancy.namespaces import Namespaces, bootstrap
 from interpulse.broker.tenancy.tenants import Tenants
+from interpulse.model import operations
 from interpulse.model.clusters import ClusterData, TenantInfo
 from interpulse.model.errors import PulsarError
 from interpulse.model.names import NamespaceName, TopicName
-from interpulse.model.permissions import Permissions, Principal
+from interpulse.model.permissions import Permissions, Principal, TopicOperation
 from interpulse.model.policies.namespace_policies import NamespacePolicies
-from interpulse.storage.memory import MemoryMetadataStore
 from interpulse.wire import pulsar_api_pb2 as pb
+from tests.support.memory_storage import MemoryMetadataStore
 from tests.support.tokens import SECRET, signed
 
 SUPER: Final = frozenset({"super"})
@@ -50,11 +50,11 @@ PLACES: Final = {
 }
 
 NEEDS: Final[Mapping[str, frozenset[str]]] = {
-    "any_role": ROLES,
-    "super_user": SUPER,
-    "tenant_admin": TENANT,
-    "tenant_itself": TENANT,
-    "on_policy": TENANT,
+    "ANY_ROLE": ROLES,
+    "SUPER_USER": SUPER,
+    "TENANT_ADMIN": TENANT,
+    "TENANT_ITSELF": TENANT,
+    "POLICY": TENANT,
     "namespace CREATE_TOPIC": TENANT,
     "namespace DELETE_TOPIC": TENANT,
     "namespace GET_PERMISSION": TENANT,
@@ -92,7 +92,7 @@ NEEDS: Final[Mapping[str, frozenset[str]]] = {
 }
 """Who may, where the namespace exists. Elsewhere nothing is granted: administrators alone are left."""
 
-ABOUT_A_SUBJECT: Final = re.compile("topic |namespace |on_|tenant_|_to_")
+ABOUT_A_SUBJECT: Final = re.compile("topic |namespace |POLICY|TENANT_|_to_")
 
 
 @pytest.fixture(scope="module")
@@ -135,10 +135,17 @@ def expected(need: str, place: str) -> frozenset[str]:
     return allowed & TENANT if place == "no namespace" else allowed
 
 
+def need_of(route: Route) -> str:
+    permission = route.operation.permission
+    if isinstance(permission, operations.Access):
+        return permission.name
+    return f"{'topic' if isinstance(permission, TopicOperation) else 'namespace'} {permission}"
+
+
 async def refusal(access: Access, router: Router, route: Route, path: str, role: str) -> str | None:
     """The status and the reason; None if the handler would run."""
-    found, params = router.find(route.method, path)
-    assert found is route, f"{path} is {found.path}"
+    found, params = router.find(route.operation.method, path)
+    assert found is route, f"{path} is {found.operation.path}"
     call = Call(None, route, params, {}, request_headers=header(role))  # type: ignore[arg-type]
     try:
         await AuthorizationFilter(access, None).check(call)
@@ -148,31 +155,31 @@ async def refusal(access: Access, router: Router, route: Route, path: str, role:
 
 
 def test_need_when_a_route_or_command_declares_one_then_it_is_written_down() -> None:
-    declared = {route.required.__name__ for route in ROUTES} | {check.__name__ for check in CHECKS.values()}
-    assert declared - {"open_to_all"} == set(NEEDS)
+    declared = {need_of(route) for route in ROUTES} | {check.__name__ for _, _, check in AWAITING.values()}
+    assert declared - {"OPEN"} == set(NEEDS)
 
 
 @pytest.mark.parametrize("place", PLACES)
 async def test_every_route_by_every_caller(access: Access, place: str) -> None:
     router, wrong = Router(ROUTES), []
     for route in ROUTES:
-        need = route.required.__name__
-        for spelled, _ in spelled_out(route):
+        need = need_of(route)
+        for spelled, _ in spelled_out(route.operation.path):
             path = filled(spelled, PLACES[place])
             for role in (*sorted(ROLES), "anonymous", "expired"):
                 told = await refusal(access, router, route, path, role)
-                allowed = need == "open_to_all" or role in expected(need, place)
+                allowed = need == "OPEN" or role in expected(need, place)
                 if (told is None) is not allowed or (
                     role in ("anonymous", "expired") and told not in (None, "401 Authentication required")
                 ):
-                    wrong.append(f"{route.method} {path} by {role}: {told}")
+                    wrong.append(f"{route.operation.method} {path} by {role}: {told}")
     assert not wrong, "\n".join(wrong[:40])
 
 
 async def test_refusal_of_a_call_when_compared_then_does_not_tell_what_exists(access: Access) -> None:
     router, telling = Router(ROUTES), []
     for route in ROUTES:
-        for spelled, _ in spelled_out(route):
+        for spelled, _ in spelled_out(route.operation.path):
             for role in sorted(ROLES - TENANT):
                 told = []
                 for place in ("topic", "no topic", "no namespace"):
@@ -180,15 +187,14 @@ async def test_refusal_of_a_call_when_compared_then_does_not_tell_what_exists(ac
                     reason = await refusal(access, router, route, filled(spelled, names), role)
                     told.append(reason and reason.replace("/".join(names), "T").replace("/".join(names[:2]), "N"))
                 if told[0] is not None and len(set(told)) > 1:
-                    telling.append(f"{route.method} {spelled} by {role}: {told}")
+                    telling.append(f"{route.operation.method} {spelled} by {role}: {told}")
     assert not telling, "\n".join(telling[:40])
 
 
 @pytest.mark.parametrize("place", PLACES)
 async def test_every_command_by_every_caller(access: Access, place: str) -> None:
     wrong = []
-    for kind, (field, _) in AWAITING.items():
-        check = CHECKS[kind]
+    for kind, (field, _, check) in AWAITING.items():
         for role in sorted(ROLES):
             told = await refused_command(access, check, request(field, PLACES[place]), role)
             if (told is None) is not (role in expected(check.__name__, place)):
@@ -197,10 +203,10 @@ async def test_every_command_by_every_caller(access: Access, place: str) -> None
 
 
 async def test_refusal_of_a_command_when_compared_then_does_not_tell_what_exists(access: Access) -> None:
-    for kind, (field, _) in AWAITING.items():
+    for kind, (field, _, check) in AWAITING.items():
         for role in sorted(ROLES - TENANT):
             told = [
-                await refused_command(access, CHECKS[kind], request(field, PLACES[place]), role)
+                await refused_command(access, check, request(field, PLACES[place]), role)
                 for place in ("topic", "no topic", "no namespace")
             ]
             assert told[0] is None or len(set(told)) == 1, (kind, role, told)

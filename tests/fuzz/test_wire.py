@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.batches import pack_one, unpack_batch
 from interpulse.wire.codec import Codec, native_codec, python_codec
@@ -15,7 +14,8 @@ from interpulse.wire.compression import decompress
 from interpulse.wire.entries import build_entry, parse_entry, verify_checksum
 from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.frames import FrameDecoder
-from interpulse.wire.server import ServerProtocol
+from interpulse.wire.protocols import ServerProtocol
+from tests.support import commands
 from tests.support.codecs import CODECS, NATIVE_NEEDED, said
 
 ENTRY = build_entry(pb.MessageMetadata(producer_name="p", sequence_id=7, publish_time=1).SerializeToString(), b"hi")

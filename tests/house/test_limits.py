@@ -37,7 +37,7 @@ TESTED = {
     "calls of the web service per second": f"{WEB}::test_requests_when_there_are_more_than_allowed",
     "header fields, path and query of a call": f"{WEB}::test_request_when_as_large_as_allowed",
     "charts and followed topics in the console": (
-        f"{UNIT}/console/test_polling.py::test_room_when_as_many_watch_as_may"
+        f"{UNIT}/console/test_sampling.py::test_room_when_as_many_watch_as_may"
     ),
     "body of a call": f"{WEB}::test_request_when_as_large_as_allowed",
     "size of a message; a frame may have 10 KiB more": f"{UNIT}/wire/test_frames.py::test_frame_when_as_large_as",
@@ -47,15 +47,15 @@ TESTED = {
     "bytes that wait for a client to read": f"{CONNECTION}::test_output_when_above_the_high_water_mark",
     "bytes that wait, including answers to requests": f"{CONNECTION}::test_output_when_client_does_not_read",
     "size of a decompressed payload": f"{UNIT}/wire/test_compression.py::test_bomb_when_decompressed",
-    "topics of a namespace": f"{UNIT}/rules/test_topic_checks.py::test_",
-    "partitions of a topic": f"{UNIT}/rules/test_topic_operations.py::test_",
-    "producers of a topic": f"{LIVE}/topic/test_topic_limits.py::test_producers",
-    "consumers of a topic": f"{LIVE}/topic/test_topic_limits.py::test_consumers_of_a_topic",
-    "consumers of a subscription": f"{LIVE}/topic/test_topic_limits.py::test_consumers_of_a_subscription",
-    "subscriptions of a topic": f"{LIVE}/topic/test_topic_limits.py::test_subscriptions",
+    "topics of a namespace": f"{UNIT}/rules/test_topic_view.py::test_",
+    "partitions of a topic": f"{UNIT}/rules/test_topics.py::test_",
+    "producers of a topic": f"{LIVE}/topic/test_topic_clients.py::test_producers",
+    "consumers of a topic": f"{LIVE}/topic/test_topic_clients.py::test_consumers_of_a_topic",
+    "consumers of a subscription": f"{LIVE}/topic/test_topic_clients.py::test_consumers_of_a_subscription",
+    "subscriptions of a topic": f"{LIVE}/topic/test_topic_clients.py::test_subscriptions",
     "length of a new name, in a URL": f"{UNIT}/model/test_names.py::test_name_when_too_long",
-    "length of a topic pattern": f"{BINARY}/test_topic_watchers.py::test_watcher_when_pattern_is_as_long_as",
-    "topic list watchers of one connection": f"{BINARY}/test_topic_watchers.py::test_watchers_when_there",
+    "length of a topic pattern": f"{BINARY}/test_topics.py::test_watcher_when_pattern_is_as_long_as",
+    "topic list watchers of one connection": f"{BINARY}/test_topics.py::test_watchers_when_there",
     "depth of a schema definition": (
         f"{UNIT}/rules/schema_compatibility/test_avro_types.py::test_definition_when_nested_to_the_limit"
     ),

@@ -18,10 +18,10 @@ from interpulse.client import Client
 from interpulse.client.credentials import Credentials
 from interpulse.model.errors import AuthenticationError, AuthorizationError
 from interpulse.testing import InProcessBroker
-from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from tests.front_ends.access import GONE, TOPIC, Player, logged_in, settings, token
 from tests.front_ends.brokers import NO_JOB
+from tests.support import commands
 from tests.support.raw_client import RawClient
 
 METRICS = "/metrics/"

@@ -15,8 +15,7 @@ from interpulse.client.admin.admin_client import AdminClient
 from interpulse.client.admin.topics import TopicsAdmin
 from interpulse.model.errors import NotConnected, OperationTimeout
 from interpulse.model.names import NamespaceName, TopicName
-from interpulse.model.policies.messaging_policies import BacklogQuota
-from interpulse.model.policies.retention_policies import RetentionPolicies
+from interpulse.model.policies.policy_records import BacklogQuota, RetentionPolicies
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.replication.cluster_reading import ClusterReading, ReadingRules
 from interpulse.rules.comparison import inventory_differences

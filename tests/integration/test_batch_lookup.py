@@ -9,8 +9,8 @@ import pytest
 from interpulse.client import AdminClient, BrokerAddress, Client
 from interpulse.model.names import TopicName
 from interpulse.testing.broker import InProcessBroker
-from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
+from tests.support import commands
 from tests.support.raw_client import RawClient
 from tests.support.rest_client import call
 

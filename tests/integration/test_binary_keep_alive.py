@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from interpulse.testing import InProcessBroker
-from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
+from tests.support import commands
 from tests.support.raw_client import RawClient
 
 pytestmark = [pytest.mark.slow, pytest.mark.pulsar_settings(keepAliveIntervalSeconds="1")]

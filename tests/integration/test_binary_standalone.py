@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from interpulse.testing import InProcessBroker
-from interpulse.wire import commands
+from tests.support import commands
 from tests.support.raw_client import RawClient, entry
 from tests.support.standalone_process import SECONDS_MAX, StandaloneProcess, command, environment
 

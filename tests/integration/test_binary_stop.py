@@ -9,8 +9,8 @@ import pytest
 
 from interpulse.model.errors import ServerError
 from interpulse.testing import InProcessBroker
-from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
+from tests.support import commands
 from tests.support.raw_client import RawClient, entry
 
 TOPIC = "persistent://public/default/stop"
@@ -19,7 +19,7 @@ TOPIC = "persistent://public/default/stop"
 def test_stop_when_clients_are_connected_then_receipts_and_closes_come_before_the_end(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("interpulse.broker.alone._STOP_SECONDS_MAX", 60)
+    monkeypatch.setattr("interpulse.broker.app._STOP_SECONDS_MAX", 60)
     with InProcessBroker(tmp_path) as broker, RawClient(broker.service_url) as client:
         client.ask(commands.producer(1, 1, TOPIC))
         client.ask(commands.subscribe(2, 1, TOPIC, "s"))

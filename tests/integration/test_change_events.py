@@ -11,8 +11,7 @@ import pytest
 from interpulse.broker import metadata_paths as keys
 from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.ownership.own_access import OWN_CREDENTIALS
-from interpulse.broker.topics.change_events.event_codec import encode_policies, event_key
-from interpulse.broker.topics.change_events.event_schema import EVENT_SCHEMA
+from interpulse.broker.topics.change_events.event_codec import EVENT_SCHEMA, encode_policies, event_key
 from interpulse.client import AdminClient, Client, Credentials
 from interpulse.model.errors import ServiceNotReady
 from interpulse.model.ids import EARLIEST

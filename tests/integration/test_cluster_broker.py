@@ -19,10 +19,9 @@ from interpulse.client import Client
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import InvalidRequest
 from interpulse.model.names import TopicName
-from interpulse.storage.bookkeeper.ledger_metadata import Quorum
-from interpulse.storage.bookkeeper.ledger_paths import id_of
 from interpulse.storage.bookkeeper.metadata_store import LedgerMetadataStore
-from interpulse.storage.cursors.cursor_records import COMPACTED_LEDGER, COMPACTION_CURSOR
+from interpulse.storage.bookkeeper.records import Quorum, id_of
+from interpulse.storage.cursors import COMPACTED_LEDGER, COMPACTION_CURSOR
 from interpulse.storage.managed_ledger.cursor_codec import IN_RECORD, decode_record
 from interpulse.storage.zookeeper.client import ZooKeeperClient
 from tests.support.rest_client import call

@@ -27,7 +27,7 @@ from interpulse.model.errors import PersistenceError, TopicTerminated
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.storage.bookkeeper.journal import BookKeeperJournal
-from interpulse.storage.bookkeeper.ledger_paths import id_of
+from interpulse.storage.bookkeeper.records import id_of
 from interpulse.storage.zookeeper.client import ZooKeeperClient
 from interpulse.storage.zookeeper.errors import NoNode
 from tests.support.rest_client import call

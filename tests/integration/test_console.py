@@ -9,8 +9,8 @@ import aiohttp
 import pytest
 
 from interpulse.broker.config.broker_config import BrokerConfig
+from interpulse.console.host import ROOT
 from interpulse.console.pages.catalogue import PAGES
-from interpulse.console.web.addresses import ROOT
 from interpulse.testing import InProcessBroker
 from tests.front_ends.brokers import NO_JOB
 from tests.integration.console_visits import PAGE_ROWS

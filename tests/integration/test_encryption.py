@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from interpulse.client import Client, DeadLetterPolicy, DefaultCryptoKeyReader, Entry, EntryReader
-from interpulse.client.encryption.encryptor import Encryptor
+from interpulse.client.encryption.entries import Encryptor
 from interpulse.model.errors import CryptoError, PulsarError
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.testing.broker import InProcessBroker

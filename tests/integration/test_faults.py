@@ -12,8 +12,8 @@ from interpulse import client as asynchronous
 from interpulse import sync
 from interpulse.model.errors import ServerError
 from interpulse.testing import InProcessBroker
-from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
+from tests.support import commands
 from tests.support.raw_client import RawClient, entry
 from tests.support.waiting import until
 

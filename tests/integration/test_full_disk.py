@@ -14,8 +14,8 @@ import pytest
 from interpulse.model.errors import QuotaExceededException, ServerError
 from interpulse.sync import Client
 from interpulse.testing import InProcessBroker
-from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
+from tests.support import commands
 from tests.support.raw_client import RawClient
 
 TOPIC = "persistent://public/default/full"

@@ -16,8 +16,8 @@ import pytest
 
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.testing import InProcessBroker
-from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
+from tests.support import commands
 from tests.support.raw_client import RawClient
 
 REASON_MAX = 10_000

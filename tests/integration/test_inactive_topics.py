@@ -13,8 +13,8 @@ from interpulse.model.errors import ServerError
 from interpulse.model.names import TopicName
 from interpulse.model.topics import Requester
 from interpulse.testing import InProcessBroker
-from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
+from tests.support import commands
 from tests.support.raw_client import RawClient
 
 X = TopicName.parse("x")

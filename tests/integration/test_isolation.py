@@ -15,8 +15,8 @@ from interpulse.client import AdminClient, Client
 from interpulse.model.errors import Conflict, ServiceNotReady
 from interpulse.model.isolation import IsolationPolicy
 from interpulse.model.names import TopicName
-from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
+from tests.support import commands
 from tests.support.raw_client import RawClient
 from tests.support.rest_broker import rest_broker
 from tests.support.rest_client import call

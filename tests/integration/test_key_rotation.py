@@ -11,12 +11,11 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from interpulse.authentication.key_sets import json_key
-from interpulse.authentication.tokens import create_token
+from interpulse.authentication.tokens import create_token, json_key
 from interpulse.client import AdminClient, Client, Credentials
 from interpulse.model.errors import AuthenticationError, NotFound
 from interpulse.testing import InProcessBroker
-from interpulse.testing.settings import Setting
+from interpulse.testing.broker import Setting
 from tests.front_ends import access
 from tests.front_ends.brokers import NO_JOB
 from tests.support.proxies import ProxyInThread, proxy_in_thread

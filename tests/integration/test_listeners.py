@@ -12,9 +12,9 @@ import pytest
 
 from interpulse.broker.app import BrokerApp
 from interpulse.broker.config.config_sources import load_config
-from interpulse.wire import commands
 from tests.front_ends.access import Player
 from tests.front_ends.brokers import NO_JOB
+from tests.support import commands
 from tests.support.raw_client import RawClient
 from tests.support.standalone_process import free_port
 

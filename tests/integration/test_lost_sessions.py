@@ -13,8 +13,8 @@ from interpulse.client import Client
 from interpulse.model.errors import PulsarError, ServiceNotReady
 from interpulse.model.names import TopicName
 from interpulse.storage.api import Delete
-from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
+from tests.support import commands
 from tests.support.raw_client import RawClient
 from tests.support.shared_brokers import SharedBroker, SharedBrokers, shared_brokers
 from tests.support.waiting import eventually

@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from interpulse.cli.monitoring.alerts import ALERTS
 from interpulse.cli.monitoring.dashboards import DASHBOARDS
 from interpulse.testing import InProcessBroker
-from interpulse.testing.cluster_pair import ClusterPair
+from interpulse.testing.broker import ClusterPair
 from tests.front_ends import access
 from tests.front_ends.brokers import NO_JOB
 from tests.support.rest_client import call
@@ -73,8 +73,8 @@ async def test_expressions_ask_for_what_brokers_show(pulsar_cluster_pair: Cluste
     }
     assert not wrong
     for dashboard in DASHBOARDS.values():
-        for variable in dashboard.variables:
-            assert variable.label in shown[variable.metric] | ADDED_WHEN_SCRAPED, variable
+        for label, metric in dashboard.variables.items():
+            assert label in shown[metric] | ADDED_WHEN_SCRAPED, label
 
 
 async def labels_of(web_url: str) -> dict[str, set[str]]:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from interpulse.model.clusters import ClusterData, TenantInfo
-from interpulse.model.policies.messaging_policies import BacklogQuota, DispatchRate
+from interpulse.model.policies.policy_records import BacklogQuota, DispatchRate
 from interpulse.spark.job.pipeline_config import ProvisionRules, Selection
 from interpulse.spark.job.routes.route_topics import JobEnds
 from interpulse.spark.job.start import parse_start

@@ -12,15 +12,17 @@ from interpulse.cli.admin.admin import admin as command_line
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.model.policies import catalogue as kinds
 from interpulse.model.policies.catalogue import NAMESPACE_CALLS, TOPIC_CALLS, PolicyAtLevel
-from interpulse.model.policies.messaging_policies import (
+from interpulse.model.policies.policy_kinds import Kind
+from interpulse.model.policies.policy_records import (
+    AutoTopicCreation,
     DelayedDelivery,
     DispatchRate,
+    InactiveTopicPolicies,
     Persistence,
     PublishRate,
+    RetentionPolicies,
     SubscribeRate,
 )
-from interpulse.model.policies.policy_kinds import Kind
-from interpulse.model.policies.retention_policies import AutoTopicCreation, InactiveTopicPolicies, RetentionPolicies
 from tests.support.rest_broker import RestBroker
 from tests.support.rest_client import call
 

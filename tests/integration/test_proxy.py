@@ -28,9 +28,9 @@ from interpulse.model.clusters import ClusterData, TenantInfo
 from interpulse.model.errors import AuthenticationError, AuthorizationError, TopicNotFound
 from interpulse.storage.zookeeper.client import ZooKeeperClient
 from interpulse.testing import InProcessBroker
-from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from tests.front_ends.access import TOPIC, token
+from tests.support import commands
 from tests.support.certificates import Authority, serial, until_replaced
 from tests.support.official_client import RECEIVE_MS, connected, receive
 from tests.support.proxies import ProxyInThread, proxy_in_thread, running_proxy

@@ -21,11 +21,11 @@ from interpulse.client.credentials import Credentials
 from interpulse.client.tls import TlsOptions
 from interpulse.model.errors import AuthenticationError, AuthorizationError
 from interpulse.testing import InProcessBroker
-from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from tests.front_ends import access
 from tests.front_ends.access import TOPIC, token
 from tests.front_ends.brokers import NO_JOB
+from tests.support import commands
 from tests.support.certificates import Authority, Certificate
 from tests.support.official_client import RECEIVE_MS, _quiet_logger
 from tests.support.proxies import ProxyInThread, proxy_in_thread

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from interpulse.model.errors import PulsarError, ServerError
-from interpulse.model.policies.retention_policies import NON_PARTITIONED, PARTITIONED, AutoTopicCreation
+from interpulse.model.policies.policy_records import NON_PARTITIONED, PARTITIONED, AutoTopicCreation
 from interpulse.testing import InProcessBroker
-from interpulse.wire import commands
 from tests.front_ends.access import TOPIC, Player, logged_in
+from tests.support import commands
 from tests.support.raw_client import RawClient
 
 NAMESPACE = "public/trial"

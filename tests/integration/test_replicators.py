@@ -12,10 +12,9 @@ import pytest
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.client.credentials import Credentials
 from interpulse.model.errors import InvalidRequest
-from interpulse.model.policies.retention_policies import AutoTopicCreation
+from interpulse.model.policies.policy_records import AutoTopicCreation
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.testing import InProcessBroker
-from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from tests.front_ends.access import logged_in, settings, token
 from tests.front_ends.brokers import NO_JOB
@@ -30,6 +29,7 @@ from tests.scenarios.replicators import (
     replicators_are_known_by_the_dot,
     schema_answers,
 )
+from tests.support import commands
 from tests.support.raw_client import RawClient
 
 NAMESPACE = "public/n"

@@ -58,14 +58,14 @@ BODILESS = {
 WITH_BODY = [
     route
     for route in ROUTES
-    if route.method in ("POST", "PUT")
+    if route.operation.method in ("POST", "PUT")
     and route not in unsupported.ROUTES
-    and (route.method, route.path) not in BODILESS | FREE.keys()
+    and (route.operation.method, route.operation.path) not in BODILESS | FREE.keys()
 ]
 
 
 def _path(route: Route) -> str:
-    return re.sub(r"\{(\w+)\}", lambda part: VALUES.get(part[1], "new"), route.path)
+    return re.sub(r"\{(\w+)\}", lambda part: VALUES.get(part[1], "new"), route.operation.path)
 
 
 async def test_unknown_field_is_named_in_the_answer() -> None:
@@ -73,9 +73,9 @@ async def test_unknown_field_is_named_in_the_answer() -> None:
     async with rest_broker() as broker:
         assert (await call(broker.web_url, "PUT", "persistent/public/default/x/subscription/s")).status == 204
         for route in WITH_BODY:
-            reply = await call(broker.web_url, route.method, _path(route), {"nonsense": 1})
+            reply = await call(broker.web_url, route.operation.method, _path(route), {"nonsense": 1})
             if reply.headers.get(IGNORED_FIELDS_HEADER) != "nonsense" and reply.status not in (400, 409, 412, 422, 501):
-                passed.append(f"{route.method} {route.path}: {reply.status} {reply.body!r}")
+                passed.append(f"{route.operation.method} {route.operation.path}: {reply.status} {reply.body!r}")
     assert not passed, "\n".join(passed)
 
 
@@ -105,4 +105,4 @@ async def test_properties_keep_the_spelling_of_numbers_and_truth_values() -> Non
 
 
 def test_lists_of_other_routes_name_routes_only() -> None:
-    assert BODILESS | FREE.keys() <= {(route.method, route.path) for route in ROUTES}
+    assert BODILESS | FREE.keys() <= {(route.operation.method, route.operation.path) for route in ROUTES}

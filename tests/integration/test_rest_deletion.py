@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from interpulse.broker import metadata_paths as keys
-from interpulse.broker.live.requests import ProducerRequest
+from interpulse.broker.live.api import ProducerRequest
 from interpulse.model.names import NamespaceName, TopicName
 from tests.support.rest_broker import RestBroker
 from tests.support.rest_client import call

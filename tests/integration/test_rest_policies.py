@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from interpulse.model.names import TopicName
-from interpulse.model.policies.messaging_policies import BacklogQuota, DispatchRate, PublishRate
+from interpulse.model.policies.policy_records import BacklogQuota, DispatchRate, PublishRate
 from tests.support.joined_clusters import done
 from tests.support.rest_broker import RestBroker
 from tests.support.rest_client import call

@@ -9,7 +9,7 @@ import pytest
 
 from interpulse.broker import metadata_paths as keys
 from interpulse.broker.config.broker_config import BrokerConfig
-from interpulse.broker.live.topic import cursor_promises
+from interpulse.broker.live.topic import subscription as live_subscription
 from interpulse.client import Client, EntryReader
 from interpulse.model.ids import EARLIEST
 from interpulse.model.names import TopicName
@@ -226,7 +226,7 @@ async def test_status_reported_by_the_job_is_shown_until_the_cluster_leaves_the_
 async def test_cursor_when_moved_then_the_answer_waits_until_no_task_sends_what_it_passed(
     east: RestBroker, west: RestBroker, monkeypatch: pytest.MonkeyPatch, method: str, path: str, body: Any
 ) -> None:
-    monkeypatch.setattr(cursor_promises, "HELD_S", 0.3)
+    monkeypatch.setattr(live_subscription, "HELD_S", 0.3)
     await join(east, west)
     await done(east, "POST", REPLICATION, BOTH)
     async with Client(east.app.service_url) as client:

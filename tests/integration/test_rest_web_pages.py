@@ -14,10 +14,10 @@ import pytest
 
 from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.rest.http.call import Route
-from interpulse.broker.rest.http.required_permissions import open_to_all
 from interpulse.broker.rest.server import ROUTES
+from interpulse.model.operations import Access
 from interpulse.testing import InProcessBroker
-from interpulse.wire import commands
+from tests.support import commands
 from tests.support.raw_client import RawClient, entry
 from tests.support.rest_broker import RestBroker, rest_broker
 
@@ -37,7 +37,7 @@ PROGRAM = {"Content-Type": "application/json", "User-Agent": "Pulsar-Java-v5.0.0
 
 def paths(route: Route) -> list[str]:
     """Paths that belong to a route, one for each domain of topics."""
-    path = re.sub(r"\{(?!domain)\w+\}", "1", route.path)
+    path = re.sub(r"\{(?!domain)\w+\}", "1", route.operation.path)
     return [path.replace("{domain}", domain) for domain in ("persistent", "non-persistent")] if "{" in path else [path]
 
 
@@ -59,20 +59,20 @@ async def test_every_route_when_a_page_of_another_site_calls_then_is_refused(
 ) -> None:
     for route in ROUTES:
         for path in paths(route):
-            async with http.request(route.method, path, headers=FOREIGN[told], data=b"{}") as answer:
+            async with http.request(route.operation.method, path, headers=FOREIGN[told], data=b"{}") as answer:
                 assert answer.headers["X-Content-Type-Options"] == "nosniff"
                 assert "Access-Control-Allow-Origin" not in answer.headers
-                if route.required is open_to_all:
+                if route.operation.permission is Access.OPEN:
                     assert answer.status == (404 if path == "/status.html" else 200), path  # there is no such file
                 else:
-                    assert (answer.status, route.method, path) == (403, route.method, path)
+                    assert (answer.status, route.operation.method, path) == (403, route.operation.method, path)
                     assert (await answer.json())["reason"].startswith(f"{told} ")
 
 
 async def test_every_route_when_a_program_calls_then_is_not_taken_for_a_page(http: aiohttp.ClientSession) -> None:
     for route in ROUTES:
         for path in paths(route):
-            async with http.request(route.method, path, headers=PROGRAM, data=b"{}") as answer:
+            async with http.request(route.operation.method, path, headers=PROGRAM, data=b"{}") as answer:
                 assert answer.headers["X-Content-Type-Options"] == "nosniff"
                 assert "web page" not in await answer.text(), path
 

@@ -20,9 +20,9 @@ from interpulse.model.errors import NotAllowed, PulsarError
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.rules.bundles import bundle_of
 from interpulse.storage.api import Put
-from interpulse.storage.cursors.cursor_store import cursor_key
-from interpulse.wire import commands
+from interpulse.storage.cursors import cursor_key
 from interpulse.wire import pulsar_api_pb2 as pb
+from tests.support import commands
 from tests.support.official_client import connected
 from tests.support.raw_client import RawClient
 from tests.support.rest_client import call

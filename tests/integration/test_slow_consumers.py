@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from interpulse.testing.broker import InProcessBroker
-from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from tests.scenarios.subscriptions import EXCLUSIVE, FAILOVER, KEY_SHARED, SHARED, Addresses, Member, bench
+from tests.support import commands
 from tests.support.raw_client import RawClient, entry
 
 pytestmark = pytest.mark.slow

@@ -17,7 +17,7 @@ from interpulse.broker.config.config_sources import load_config
 from interpulse.client import AdminClient, Client, Credentials, TlsOptions
 from interpulse.model.errors import AuthenticationError, CertificateError, NotConnected, PulsarError
 from interpulse.testing import InProcessBroker
-from interpulse.testing.settings import Setting
+from interpulse.testing.broker import Setting
 from tests.front_ends.brokers import NO_JOB
 from tests.support.certificates import Authority, Certificate, serial, until_replaced
 from tests.support.shared_brokers import SharedBrokers, shared_brokers

@@ -14,8 +14,7 @@ from interpulse.model.ids import Position
 from interpulse.storage.api import LogFenced
 from interpulse.storage.bookkeeper.client import BookKeeperClient
 from interpulse.storage.bookkeeper.journal import BookKeeperJournal
-from interpulse.storage.bookkeeper.ledger_metadata import Quorum
-from interpulse.storage.bookkeeper.ledger_purposes import LogQuorums
+from interpulse.storage.bookkeeper.records import LogQuorums, Quorum
 from interpulse.storage.logs.topic_log import LogConfig, TopicLog
 from interpulse.storage.logs.topic_log_store import TopicLogStore
 from interpulse.storage.managed_ledger.topic_codec import PulsarTopicRecords

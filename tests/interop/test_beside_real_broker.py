@@ -15,8 +15,7 @@ from typing import Any
 import pulsar
 import pytest
 
-from interpulse.broker.topics.change_events.event_codec import decode_policies
-from interpulse.broker.topics.change_events.event_schema import EVENT_SCHEMA
+from interpulse.broker.topics.change_events.event_codec import EVENT_SCHEMA, decode_policies
 from tests.interop.mixed_cluster import (
     SECONDS_MAX,
     Broker,

@@ -18,8 +18,8 @@ from typing import Any
 import pulsar
 import pytest
 
-from interpulse.storage.bookkeeper.ledger_paths import id_of
-from interpulse.storage.cursors.cursor_records import COMPACTED_LEDGER, COMPACTION_CURSOR
+from interpulse.storage.bookkeeper.records import id_of
+from interpulse.storage.cursors import COMPACTED_LEDGER, COMPACTION_CURSOR
 from interpulse.storage.managed_ledger.cursor_codec import IN_RECORD, StoredCursor, decode_record
 from interpulse.storage.zookeeper.client import ZooKeeperClient
 from tests.interop.java_ledgers import JavaLedgers

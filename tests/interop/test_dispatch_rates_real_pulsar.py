@@ -9,7 +9,7 @@ import pytest
 
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.model.names import NamespaceName, TopicName
-from interpulse.model.policies.messaging_policies import DispatchRate
+from interpulse.model.policies.policy_records import DispatchRate
 from interpulse.spark.job.routes.route_policies import DispatchRates
 from interpulse.spark.reading.throttle import Rate
 from tests.interop.real_pulsar import Address

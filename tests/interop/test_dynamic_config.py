@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from interpulse.broker.config.broker_config import BrokerConfig, dynamic_keys, settings_by_key
-from interpulse.broker.config.pulsar_dynamic_keys import READ_AT_START, WITHOUT_EFFECT
+from interpulse.broker.config.pulsar_keys import READ_AT_START, WITHOUT_EFFECT
 from interpulse.client import AdminClient
 from tests.interop.real_pulsar import Address
 

@@ -9,9 +9,9 @@ import pytest
 from interpulse.client import AdminClient, BrokerAddress, Client
 from interpulse.model.errors import InvalidTopicName, NotFound
 from interpulse.testing.broker import InProcessBroker
-from interpulse.wire import commands
 from tests.interop.conftest import JavaCheck
 from tests.interop.real_pulsar import Address
+from tests.support import commands
 from tests.support.cli_cluster import CliCluster
 from tests.support.raw_client import RawClient
 

@@ -14,7 +14,7 @@ from interpulse.cli.main import main
 from interpulse.cli.monitoring.alerts import ALERTS
 from interpulse.cli.monitoring.dashboards import DASHBOARDS
 from interpulse.testing import InProcessBroker
-from interpulse.testing.cluster_pair import ClusterPair
+from interpulse.testing.broker import ClusterPair
 from tests.front_ends import access
 from tests.front_ends.brokers import NO_JOB
 from tests.interop.prometheus import Prometheus, check_rules, running_prometheus
@@ -52,7 +52,7 @@ def unanswered(prometheus: Prometheus) -> set[str]:
             for query in panel.queries:
                 expression = query.expression
                 for variable in dashboard.variables:
-                    expression = expression.replace(f"${variable.label}", ".*")
+                    expression = expression.replace(f"${variable}", ".*")
                 if not prometheus.query(expression):
                     empty.add(f"{name}: {panel.title}")
     return empty

@@ -10,10 +10,10 @@ import pytest
 from interpulse.client import Client
 from interpulse.client.config import BrokerAddress
 from interpulse.testing import InProcessBroker
-from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from tests.interop import go_program
 from tests.interop.real_pulsar import Address
+from tests.support import commands
 from tests.support.official_client import admin, connected, receive
 from tests.support.proxies import ProxyInThread, proxy_in_thread
 from tests.support.raw_client import RawClient

@@ -9,7 +9,7 @@ from itertools import product
 import pytest
 
 from interpulse.client.admin.admin_client import AdminClient
-from interpulse.model.policies.retention_policies import AutoTopicCreation
+from interpulse.model.policies.policy_records import AutoTopicCreation
 from tests.interop.real_pulsar import Address
 from tests.scenarios.replicators import (
     CLIENT,

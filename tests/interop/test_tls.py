@@ -10,7 +10,7 @@ import pulsar
 import pytest
 
 from interpulse.testing import InProcessBroker
-from interpulse.testing.settings import Setting
+from interpulse.testing.broker import Setting
 from tests.front_ends.brokers import NO_JOB
 from tests.interop.test_remote_credentials import QUIET
 from tests.support.certificates import Authority, Certificate

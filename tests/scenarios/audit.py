@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.model.names import NamespaceName
-from interpulse.model.policies.retention_policies import RetentionPolicies
+from interpulse.model.policies.policy_records import RetentionPolicies
 
 
 async def differ(source_url: str, target_url: str, namespace: NamespaceName) -> list[tuple[str, str | None]]:

@@ -33,7 +33,7 @@ from interpulse.model.errors import (
     TopicTerminated,
 )
 from interpulse.model.ids import EARLIEST, LATEST, MessageId, Position
-from interpulse.model.policies.retention_policies import AutoTopicCreation
+from interpulse.model.policies.policy_records import AutoTopicCreation
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.hashing import sticky_slot

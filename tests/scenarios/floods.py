@@ -19,8 +19,8 @@ from urllib.parse import urlsplit
 import psutil
 
 from interpulse.model.ids import EARLIEST
-from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
+from tests.support import commands
 from tests.support.certificates import Authority
 from tests.support.raw_client import RawClient, entry
 from tests.support.standalone_process import StandaloneProcess

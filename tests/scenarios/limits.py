@@ -16,9 +16,9 @@ from uuid import uuid4
 
 import pulsar
 
-from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from tests.scenarios.client import Cluster
+from tests.support import commands
 from tests.support.official_client import connected
 from tests.support.raw_client import RawClient, entry
 from tests.support.waiting import until

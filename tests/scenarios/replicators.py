@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.model.schemas import SchemaInfo, SchemaType
-from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
+from tests.support import commands
 from tests.support.raw_client import RawClient
 
 CLIENT, REPLICATOR = "somebody", "pulsar.repl.west-->east"

@@ -16,9 +16,9 @@ from interpulse.client.admin.admin_client import AdminClient
 from interpulse.client.client import Client
 from interpulse.model.errors import IncompatibleSchema, InvalidRequest, NotAllowed, TopicNotFound
 from interpulse.model.names import NamespaceName, TopicName
-from interpulse.model.policies.retention_policies import AutoTopicCreation
+from interpulse.model.policies.policy_records import AutoTopicCreation
 from interpulse.model.schemas import SchemaInfo, SchemaType, version_from_bytes, version_to_bytes
-from interpulse.spark.writing.lane_report import LaneReport
+from interpulse.spark.lanes import LaneReport
 from interpulse.spark.writing.sink import write_rows
 from interpulse.spark.writing.write_options import parse_write_options
 from interpulse.wire import pulsar_api_pb2 as pb

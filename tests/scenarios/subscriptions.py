@@ -14,8 +14,8 @@ from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
 from uuid import uuid4
 
-from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
+from tests.support import commands
 from tests.support.raw_client import RawClient, entry
 
 SECONDS_MAX = 60

@@ -11,7 +11,7 @@ from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType
 from interpulse.model.errors import PulsarError
 from interpulse.model.names import TopicName
 from interpulse.spark.options.option import OptionError
-from interpulse.spark.reading.ranges.narrowing import CLOCK_SLACK_MS
+from interpulse.spark.reading.narrowing import CLOCK_SLACK_MS
 from interpulse.sync import AdminClient, Client
 from interpulse.wire import pulsar_api_pb2 as pb
 from tests.spark.stream_driver import CheckpointLog, StreamDriver

@@ -11,8 +11,8 @@ from interpulse.client import DefaultCryptoKeyReader
 from interpulse.model.errors import ChecksumError, CryptoError, NotConnected
 from interpulse.model.ids import EARLIEST, MessageId
 from interpulse.model.names import TopicName
+from interpulse.spark.copying.copy_reader import ReportCommit
 from interpulse.spark.copying.copy_source import CopyDataSource, copy_options
-from interpulse.spark.copying.reports import ReportCommit
 from interpulse.spark.options.option import OptionError
 from interpulse.spark.reading import fetch
 from interpulse.spark.state_files import LaneFiles
@@ -89,7 +89,7 @@ class Copy:
         if rows and self.kill_at == "uncommitted":
             raise Killed(self.kill_at)
         self.end.take(rows, batch)
-        self.summaries.append(self.files.summary())
+        self.summaries.append(self.files.summary_of(batch))
 
     def total(self, what):
         return sum(summary[what] for summary in self.summaries)

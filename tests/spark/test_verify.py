@@ -12,7 +12,7 @@ import pytest
 
 from interpulse.clock import now_ms
 from interpulse.model.names import TopicName
-from interpulse.spark.options.access import Access
+from interpulse.spark.options.connection_options import Access
 from interpulse.spark.verify.comparisons import CONTENT, POSITION, Comparison, Side, TopicPair, VerifyError
 from interpulse.spark.verify.judging import SOURCE, TARGET, Problem, judge
 from interpulse.spark.verify.verification import verify

@@ -11,7 +11,7 @@ from typing import Any
 from click.testing import CliRunner
 
 from interpulse.cli.main import main
-from interpulse.model.policies.messaging_policies import DispatchRate
+from interpulse.model.policies.policy_records import DispatchRate
 from tests.support.waiting import until
 
 _KEPT_BY_SUBSCRIPTIONS = "delete_when_no_subscriptions"

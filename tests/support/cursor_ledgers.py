@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from itertools import count
 
 from interpulse.storage.bookkeeper.errors import LedgerFenced, NoLedger
-from interpulse.storage.bookkeeper.ledger_metadata import Quorum
+from interpulse.storage.bookkeeper.records import Quorum
 
 
 class Ledger:

@@ -11,22 +11,21 @@ from typing import Any
 
 from interpulse.broker import metadata_paths as keys
 from interpulse.broker.config.broker_config import BrokerConfig
+from interpulse.broker.live.api import TopicSettings
 from interpulse.broker.live.registry.topic_registry import TopicRegistry, TopicStores
-from interpulse.broker.live.settings import TopicSettings
 from interpulse.broker.live.topic.topic import Topic
 from interpulse.broker.tenancy.namespaces import Namespaces, bootstrap
 from interpulse.broker.tenancy.tenants import Tenants
 from interpulse.broker.topics.deletion import Deletion
 from interpulse.broker.topics.lifecycle import TopicLifecycle
-from interpulse.broker.topics.schemas import Schemas, SchemaSettings
-from interpulse.broker.topics.topic_reading import LifecycleSettings
+from interpulse.broker.topics.schemas import Schemas
 from interpulse.model.clusters import ClusterData
 from interpulse.model.names import PERSISTENT, NamespaceName, TopicName
 from interpulse.model.topics import PartitionedTopicMetadata, Requester
 from interpulse.storage.api import Change, MetadataStore, MetadataUnavailable, Versioned
-from interpulse.storage.memory import MemoryJournal, MemoryMetadataStore, memory_log_store
 from interpulse.storage.sessions import Session
 from tests.support.fake_clock import FakeClock
+from tests.support.memory_storage import MemoryJournal, MemoryMetadataStore, memory_log_store
 
 CONFIG = replace(BrokerConfig(), force_delete_namespace_allowed=True, force_delete_tenant_allowed=True)
 
@@ -170,7 +169,7 @@ class LifecycleBench:
 
     def __init__(self, store: MetadataStore, journal: MemoryJournal | None = None) -> None:
         self.store = store
-        self.settings = LifecycleSettings()
+        self.settings = BrokerConfig()
         self.namespaces = Namespaces(store, local_cluster="east")
         self.registry = TopicRegistry(
             TopicStores(store, memory_log_store(store, journal=journal)),
@@ -180,7 +179,7 @@ class LifecycleBench:
             settings_of=self._topic_settings,
         )
         self.lifecycle = TopicLifecycle(store, self.namespaces, lambda: self.settings, loaded=self.registry.names)
-        self.schemas = Schemas(store, self.namespaces, SchemaSettings, FakeClock())
+        self.schemas = Schemas(store, self.namespaces, BrokerConfig, FakeClock())
         self.deletion = Deletion(store, self.lifecycle, self.registry, self.namespaces, Tenants(store), lambda: CONFIG)
 
     async def _open_rule(self, name: TopicName, by: Requester, create: bool) -> None:

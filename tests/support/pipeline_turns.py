@@ -16,7 +16,7 @@ from interpulse.client.consuming.entry_reader import EntryReader
 from interpulse.clock import now_ms
 from interpulse.model.ids import EARLIEST, MessageId
 from interpulse.model.names import TopicName
-from interpulse.model.policies.retention_policies import AutoTopicCreation
+from interpulse.model.policies.policy_records import AutoTopicCreation
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.spark.job.pipeline import Pipeline
 from interpulse.spark.job.pipeline_config import (
@@ -29,8 +29,9 @@ from interpulse.spark.job.pipeline_config import (
 from interpulse.spark.job.source_backlog import cursor_position, entries_after
 from interpulse.spark.job.start import parse_start
 from interpulse.spark.topic_map import TopicMap, parse_topic_map
+from interpulse.spark.writing.broker_target import BrokerTarget, last_position
 from interpulse.spark.writing.lane_writer import LaneWriter
-from interpulse.spark.writing.target.broker_target import BrokerTarget, last_position
+from interpulse.spark.writing.write_options import WriteOptions
 from tests.support.waiting import SECONDS_MAX, eventually
 
 TOPIC = TopicName.parse("persistent://public/default/flights")
@@ -144,17 +145,16 @@ class Job:
 async def copy_log(source: Client, target: Client, topic: TopicName, pipeline: Pipeline) -> None:
     """What a task of Spark does with a log: all of it is written, and what was written before is settled."""
     topic_map = pipeline.route.config.map
-    writing = BrokerTarget(
-        target.session, window_bytes=1 << 20, takeover_timeout_ms=1000, source=source.session, topic_map=topic_map
-    )
-    writer = LaneWriter(
-        writing,
+    options = WriteOptions(
+        service_url=target.session.config.service_url,
+        mode="entry",
         producer_name=pipeline.route.lane_name,
         source_cluster=pipeline.route.config.source.cluster,
         target_cluster=pipeline.route.remote,
-        states={},
-        is_merging=topic_map.merge,
+        topic_map=topic_map,
+        takeover_timeout_ms=1000,
     )
+    writer = LaneWriter(BrokerTarget(target.session, options, source=source.session), options, {}, "query")
     end = await last_position(source.session, topic)
     async with EntryReader(source.session, topic, after=EARLIEST, upto=end) as reader:
         await reader.open()

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import Any, TypeVar
 
 from interpulse.proxy.app import ProxyApp
-from interpulse.proxy.config.proxy_config import ProxyConfig, load_config
+from interpulse.proxy.proxy_config import ProxyConfig, load_config
 
 T = TypeVar("T")
 

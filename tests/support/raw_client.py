@@ -7,10 +7,10 @@ import socket
 from types import TracebackType
 from typing import Any, Self
 
-from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.entries import build_entry
 from interpulse.wire.frames import Frame, FrameDecoder
+from tests.support import commands
 
 SECONDS_MAX = 60
 

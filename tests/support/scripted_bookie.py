@@ -16,8 +16,8 @@ from typing import cast
 
 from interpulse.storage.bookkeeper import bookkeeper_pb2 as pb
 from interpulse.storage.bookkeeper.errors import Code
-from interpulse.storage.bookkeeper.ledger_paths import AVAILABLE, READ_ONLY
 from interpulse.storage.bookkeeper.protocol import Frames
+from interpulse.storage.bookkeeper.records import AVAILABLE, READ_ONLY
 from interpulse.storage.zookeeper.client import ZooKeeperClient
 
 ADD, READ, BATCH_READ = 1, 2, 7

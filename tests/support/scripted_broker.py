@@ -10,11 +10,11 @@ from types import TracebackType
 from typing import Self
 
 from interpulse.model.ids import MessageId, Position
-from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.frames import Frame
-from interpulse.wire.server import ServerProtocol
+from interpulse.wire.protocols import ServerProtocol
+from tests.support import commands
 
 Script = Callable[["Peer", Frame], None]
 

@@ -7,8 +7,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 
 from interpulse.broker.app import BrokerApp
+from interpulse.broker.committer import ALONE
 from interpulse.broker.config.broker_config import BrokerConfig
-from interpulse.broker.metadata.layout import ALONE
 from interpulse.broker.ownership.shared_ownership import SharedOwnership
 from interpulse.broker.stores import Stores
 from interpulse.broker.tenancy.namespaces import bootstrap
@@ -17,8 +17,8 @@ from interpulse.clock import Clock
 from interpulse.model.clusters import ClusterData
 from interpulse.model.names import TopicName
 from interpulse.storage.api import MetadataStore
-from interpulse.storage.memory import MemoryJournal, MemoryLedgers, MemoryMetadataStore, MemoryTree, memory_log_store
 from interpulse.storage.metadata.guarded import GuardedMetadata
+from tests.support.memory_storage import MemoryJournal, MemoryLedgers, MemoryMetadataStore, MemoryTree, memory_log_store
 
 _LAYOUT = replace(ALONE, shared=True)
 

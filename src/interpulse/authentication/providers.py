@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from interpulse.authentication.access_meter import AccessMeter
-from interpulse.authentication.authentication import Authentication, Provider
+from interpulse.authentication.authentication import AccessMeter, Authentication, Provider
 from interpulse.authentication.provider_settings import ProviderSettings
 from interpulse.model.errors import PreconditionFailed, PulsarError
 from interpulse.serving.settings import words
 
 if TYPE_CHECKING:
-    from interpulse.authentication.key_sets import KeySet
     from interpulse.authentication.signing_keys import PublicKey
+    from interpulse.authentication.tokens import KeySet
 
 Key = TypeVar("Key")
 
@@ -21,28 +20,21 @@ Key = TypeVar("Key")
 def build_authentication(config: ProviderSettings) -> Authentication:
     """Return authentication by all providers that the settings name. Raise PreconditionFailed for unusable settings."""
     meter = AccessMeter()
-    return Authentication(_providers(config, meter), anonymous_role=config.anonymous_user_role, meter=meter)
-
-
-def _providers(config: ProviderSettings, meter: AccessMeter) -> list[Provider]:
     names = words(config.authentication_providers)
     if not names:
         raise PreconditionFailed(
             "authenticationEnabled=true needs authenticationProviders, "
             "for example org.apache.pulsar.broker.authentication.AuthenticationProviderToken"
         )
-    return [_provider(name, config, meter) for name in dict.fromkeys(names)]
-
-
-def _provider(name: str, config: ProviderSettings, meter: AccessMeter) -> Provider:
-    """Return a provider by the last part of its Java class name."""
-    simple = name.rpartition(".")[2]
-    make = _MAKERS.get(simple)
-    if make is None:
-        raise PreconditionFailed(
-            f"authenticationProviders={name} is not offered: it is not known; offered: {', '.join(_MAKERS)}"
-        )
-    return make(config, meter)
+    providers = []
+    for name in dict.fromkeys(names):
+        make = _MAKERS.get(name.rpartition(".")[2])  # the last part of a Java class name
+        if make is None:
+            raise PreconditionFailed(
+                f"authenticationProviders={name} is not offered: it is not known; offered: {', '.join(_MAKERS)}"
+            )
+        providers.append(make(config, meter))
+    return Authentication(providers, anonymous_role=config.anonymous_user_role, meter=meter)
 
 
 def _token_provider(config: ProviderSettings, meter: AccessMeter) -> Provider:
@@ -72,8 +64,7 @@ def _token_provider(config: ProviderSettings, meter: AccessMeter) -> Provider:
 
 
 def _certificate_provider(config: ProviderSettings, meter: AccessMeter) -> Provider:
-    from interpulse.authentication.certificates import CertificateProvider
-    from interpulse.authentication.principal_mapping import PrincipalMapping, UnusableRules
+    from interpulse.authentication.certificates import CertificateProvider, PrincipalMapping, UnusableRules
 
     if not config.tls_trust_certs_file_path:
         raise PreconditionFailed(
@@ -102,8 +93,7 @@ def _password_provider(config: ProviderSettings, meter: AccessMeter) -> Provider
 
 
 def _openid_provider(config: ProviderSettings, meter: AccessMeter) -> Provider:
-    from interpulse.authentication.issuer_keys import IssuerKeys
-    from interpulse.authentication.openid import OpenIdProvider
+    from interpulse.authentication.openid import IssuerKeys, OpenIdProvider
     from interpulse.client.tls import TlsOptions
     from interpulse.client.transport.json_documents import JsonDocuments
 
@@ -149,7 +139,7 @@ def _openid_provider(config: ProviderSettings, meter: AccessMeter) -> Provider:
 
 
 def _token_keys(config: ProviderSettings) -> KeySet | None:
-    from interpulse.authentication.key_sets import KeySet
+    from interpulse.authentication.tokens import KeySet
 
     if not config.token_validation_keys_jwks:
         if config.token_require_kid:

@@ -5,13 +5,15 @@ once the broker reports that it is healthy, and the replication job. Stop is the
 job ends, the front ends accept no more clients, the topics answer pending requests and store their cursors, clients are
 disconnected, the stores are closed.
 
-`assembly` and `front_ends` build the objects. `alone` and `cluster_member` hold the differences between a standalone
-broker and a member of a cluster.
+`assembly` builds the objects. `BrokerAlone` and `cluster_member` hold the differences between a standalone broker and a
+member of a cluster.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
+from collections.abc import Callable, Set
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +21,6 @@ from typing import TYPE_CHECKING, Final
 
 from interpulse.broker import metadata_paths as keys
 from interpulse.broker.access.setup import own_access
-from interpulse.broker.alone import BrokerAlone
 from interpulse.broker.assembly import (
     CannotServe,
     Foundation,
@@ -27,28 +28,35 @@ from interpulse.broker.assembly import (
     Replication,
     Tenancy,
     Topics,
+    build_binary_server,
+    build_context,
+    build_instruments,
     build_replication,
     build_tenancy,
     build_topics,
 )
 from interpulse.broker.binary.handlers import HANDLERS
 from interpulse.broker.binary.server import BinaryServer
-from interpulse.broker.binary.transport.command_connection import Handlers
+from interpulse.broker.binary.transport.context import Handlers
 from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.console_host import console_of_broker
-from interpulse.broker.front_ends import build_binary_server, build_context, build_instruments
+from interpulse.broker.instruments import LoopLag
 from interpulse.broker.live.registry.topic_registry import TopicRegistry
-from interpulse.broker.loop_lag import LoopLag
+from interpulse.broker.ownership.ownership import SoleOwner
 from interpulse.broker.periodic import run_periodically
 from interpulse.broker.rest.http.context import RestContext
 from interpulse.broker.rest.server import RestServer
 from interpulse.broker.services import Services
 from interpulse.broker.stores import OpenStores, in_data_directory
+from interpulse.broker.tenancy.namespaces import bootstrap
 from interpulse.broker.topics.lifecycle import TopicLifecycle
 from interpulse.broker.topics.lookup.lookup import Lookups
 from interpulse.clock import Clock, SystemClock
 from interpulse.model.brokers import ListenerAddresses
+from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import MetadataError, PreconditionFailed
+from interpulse.model.names import TopicName
+from interpulse.rules.placement import sent_to
 from interpulse.serving.admission import ConnectionQuota, sockets_max
 from interpulse.serving.listening import CannotListen
 from interpulse.serving.settings import ConfigError
@@ -61,6 +69,11 @@ if TYPE_CHECKING:
 
 _DISK_SPACE_CHECK_SECONDS: Final = 1.0
 _CERTIFICATE_CHECK_SECONDS_MIN: Final = 1
+
+_logger = logging.getLogger(__name__)
+
+_STOP_SECONDS_MAX: Final = 4.5
+"""Limit for the stop, so that SIGTERM ends within 5 s. The end of the process closes the rest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,15 +218,15 @@ class BrokerApp:
         binary_server, context = parts.binary_server, parts.context
         opened.push_async_callback(binary_server.close)
         await _start_registry(parts, opened)
-        opened.callback(binary_server.stop_accepting)
+        opened.callback(binary_server.sockets.close)
         for service in services.binary:
-            await service.open(binary_server.start, binary_server.start_encrypted)
+            await service.open(binary_server.start)
         quota = ConnectionQuota(self.config.max_http_server_connections, within=self._sockets)
         rest_server = RestServer(context, quota)
         rest_server.mount(console_of_broker(context, rest_server.calls))
         opened.push_async_callback(rest_server.stop)
         for service in services.web:
-            await service.open(rest_server.start, rest_server.start_encrypted)
+            await service.open(rest_server.start)
         if services.tls is not None:
             _follow_certificates(parts, ExpiryLog(services.tls), rest_server)
 
@@ -266,8 +279,8 @@ def _follow_disk_space(disk_space: DiskSpace, registry: TopicRegistry) -> None:
 
 def _follow_certificates(parts: Parts, expiry: ExpiryLog, rest_server: RestServer) -> None:
     async def refresh() -> None:
-        await parts.binary_server.refresh_certificates()
-        await rest_server.refresh_certificates()
+        await parts.binary_server.sockets.refresh()
+        await rest_server.sockets.refresh()
         expiry.look()
 
     expiry.look()
@@ -287,3 +300,57 @@ def _export_metrics(parts: Parts, provider: MeterProvider, opened: AsyncExitStac
         survey=context.replication_survey,
     )
     opened.callback(exported.close)
+
+
+class BrokerAlone:
+    """The membership of a standalone broker; see `Membership`."""
+
+    shared = None
+    others = None
+
+    def __init__(self, base: Foundation) -> None:
+        addresses = base.this_addresses
+        self.owners = SoleOwner(base.this_broker, {name: sent_to(addresses, name) for name in addresses.listeners})
+
+    @classmethod
+    async def begin(cls, base: Foundation) -> BrokerAlone:
+        """Write the records that every cluster has. Raise CannotServe for a data directory of another cluster."""
+        addresses, config = base.addresses, base.config
+        cluster = ClusterData(
+            service_url=addresses.web_url or None,
+            service_url_tls=addresses.web_url_tls or None,
+            broker_service_url=addresses.service_url or None,
+            broker_service_url_tls=addresses.service_url_tls or None,
+        )
+        try:
+            await bootstrap(base.stores.metadata, local_cluster=config.cluster_name, cluster=cluster)
+        except PreconditionFailed as error:
+            raise CannotServe(f"data directory {config.data_dir} cannot be served: {error}") from error
+        return cls(base)
+
+    def change_events(self, loaded: Set[TopicName]) -> None:
+        return None
+
+    def follow(self, topics: Topics, resume_sending: Callable[[], None], opened: AsyncExitStack) -> None:
+        return
+
+    async def start_upkeep(self, topics: Topics, replication: Replication, opened: AsyncExitStack) -> None:
+        await replication.supervisor.start()
+        opened.push_async_callback(replication.supervisor.stop)
+        topics.registry.spawn(topics.deletion.resume())
+
+    def namespaces_changed(self, registry: TopicRegistry) -> None:
+        return
+
+    def leave_with(self, opened: AsyncExitStack) -> None:
+        return
+
+    async def announce(self, registry: TopicRegistry) -> None:
+        return
+
+    async def close(self, opened: AsyncExitStack) -> None:
+        try:
+            async with asyncio.timeout(_STOP_SECONDS_MAX):
+                await opened.aclose()
+        except TimeoutError:
+            _logger.error("stop timed out seconds=%s", _STOP_SECONDS_MAX)

@@ -13,42 +13,48 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from interpulse.broker.access.grants import Grants
 from interpulse.broker.access.setup import Access, build_access
+from interpulse.broker.binary.server import BinaryServer
+from interpulse.broker.binary.transport.context import BinaryContext, ConnectionLimits, Handlers
+from interpulse.broker.binary.transport.flow_control import PublishBuffer
 from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.config.dynamic_config import DynamicConfig
 from interpulse.broker.inconsistencies import InconsistencyCounters
+from interpulse.broker.instruments import Instruments, LoopLag
+from interpulse.broker.live.api import TopicSettings as LiveSettings
 from interpulse.broker.live.registry.topic_registry import RegistrySettings, TopicRegistry, TopicStores
 from interpulse.broker.live.registry.topic_tasks import TaskPeriods
-from interpulse.broker.live.settings import TopicSettings as LiveSettings
 from interpulse.broker.ownership.own_access import OwnAccess
 from interpulse.broker.ownership.ownership import Ownership, this_broker
 from interpulse.broker.replication.remote_topics import RemoteTopics
-from interpulse.broker.replication.replication_status import ReplicationStatus
+from interpulse.broker.replication.replication_clusters import ReplicationClusters
+from interpulse.broker.replication.replication_status import ReplicationStatus, ReplicationSurvey
 from interpulse.broker.replication.replication_supervisor import JobCommand, ReplicationSupervisor, records_without_job
-from interpulse.broker.replication.replication_survey import ReplicationSurvey
+from interpulse.broker.rest.http.context import RestContext
 from interpulse.broker.services import Services
 from interpulse.broker.stores import Stores
-from interpulse.broker.tenancy.cluster_links import ClusterLinks
-from interpulse.broker.tenancy.clusters import Clusters
-from interpulse.broker.tenancy.isolation_policies import IsolationPolicyRecords
+from interpulse.broker.tenancy.cluster_links import ClusterLinks, RemotePartitions
+from interpulse.broker.tenancy.clusters import Clusters, FailureDomains, IsolationPolicyRecords
 from interpulse.broker.tenancy.namespaces import Namespaces
-from interpulse.broker.tenancy.remote_partitions import AdminRemotePartitions
 from interpulse.broker.tenancy.tenants import Tenants
 from interpulse.broker.topics.deletion import Deletion
 from interpulse.broker.topics.inactivity import InactiveTopics
 from interpulse.broker.topics.lifecycle import TopicLifecycle
-from interpulse.broker.topics.lookup.lookup import BatchLimits, Lookups
-from interpulse.broker.topics.schemas import Schemas, SchemaSettings
+from interpulse.broker.topics.lookup.bundles import Bundles
+from interpulse.broker.topics.lookup.lookup import Lookups
+from interpulse.broker.topics.lookup.topic_watches import TopicWatches
+from interpulse.broker.topics.schemas import Schemas
+from interpulse.broker.topics.topic_clusters import AdminRemotes, Expansion, TopicClusters
 from interpulse.broker.topics.topic_policies import TopicPolicyRecords
-from interpulse.broker.topics.topic_reading import LifecycleSettings
 from interpulse.broker.topics.topic_settings import TopicSettingsReader
 from interpulse.clock import Clock
 from interpulse.model.broker_entry_metadata import BrokerEntryFields
 from interpulse.model.brokers import INTERNAL_LISTENER, BrokerAddresses, ListenerAddresses
 from interpulse.model.names import TopicName
-from interpulse.model.policies.messaging_policies import Persistence
+from interpulse.model.policies.policy_records import Persistence
 from interpulse.rules.lookup import LookupTarget
-from interpulse.serving.admission import LookupPermits
+from interpulse.serving.admission import ConnectionQuota, LookupPermits
 from interpulse.storage.api import MetadataStore
 
 if TYPE_CHECKING:
@@ -203,9 +209,9 @@ def build_topics(base: Foundation, tenancy: Tenancy, member: Membership, ready: 
     lifecycle = TopicLifecycle(
         metadata,
         namespaces,
-        LifecycleSettings.following(current),
+        current,
         loaded=registry.names,
-        remote_partitions=AdminRemotePartitions(
+        remote_partitions=RemotePartitions(
             tenancy.clusters, base.clock, timeout_ms=config.auto_topic_creation_lookup_timeout_ms
         ),
         layout=stores.layout,
@@ -226,20 +232,14 @@ def build_topics(base: Foundation, tenancy: Tenancy, member: Membership, ready: 
     )
     permits = LookupPermits(lambda: current().max_concurrent_lookup_request)
     lookups = Lookups(
-        namespaces,
-        tenancy.clusters,
-        lifecycle,
-        member.owners,
-        permits=permits,
-        limits=lambda: BatchLimits.of(current()),
-        ready=ready,
+        namespaces, tenancy.clusters, lifecycle, member.owners, permits=permits, config=current, ready=ready
     )
     return Topics(
         registry,
         lifecycle,
         events,
         records,
-        Schemas(metadata, namespaces, lambda: _schema_settings(current()), base.clock, stores.schemas),
+        Schemas(metadata, namespaces, current, base.clock, stores.schemas),
         deletion,
         InactiveTopics(registry, deletion, current),
         permits,
@@ -260,15 +260,6 @@ def _registry_settings(config: BrokerConfig) -> RegistrySettings:
             subscription_expiry=config.subscription_expiry_check_interval_in_minutes * 60,
             quota_check=quota_seconds,
         ),
-    )
-
-
-def _schema_settings(config: BrokerConfig) -> SchemaSettings:
-    return SchemaSettings(
-        auto_update_allowed=config.is_allow_auto_update_schema_enabled,
-        validation_enforced=config.is_schema_validation_enforced,
-        strategy=config.schema_compatibility_strategy,
-        system_topic_strategy=config.system_topic_schema_compatibility_strategy,
     )
 
 
@@ -345,3 +336,105 @@ def build_replication(
     )
     survey = ReplicationSurvey(status, remote_topics, lambda: supervisor.view)
     return Replication(supervisor, remote_topics, status, survey)
+
+
+def build_binary_server(
+    base: Foundation, tenancy: Tenancy, topics: Topics, handlers: Handlers, sockets: ConnectionQuota
+) -> BinaryServer:
+    """Build the front end for the binary protocol, within the quota of all ``sockets``."""
+    config, stores = base.config, base.stores
+    context = BinaryContext(
+        registry=topics.registry,
+        lifecycle=topics.lifecycle,
+        namespaces=tenancy.namespaces,
+        schemas=topics.schemas,
+        lookups=topics.lookups,
+        permits=topics.permits,
+        inconsistencies=topics.inconsistencies,
+        topic_watches=TopicWatches(base.metadata, topics.lifecycle, topics.registry.spawn),
+        publish_buffer=PublishBuffer(max(config.max_message_publish_buffer_size_in_mb, 0) * 1024 * 1024),
+        replicator_prefix=config.replicator_prefix,
+        access=tenancy.access,
+        check_disk_space=stores.check_disk_space,
+        serving=topics.registry.serving,
+    )
+    limits = ConnectionLimits(
+        keep_alive_seconds=config.keep_alive_interval_seconds,
+        message_bytes_max=stores.message_bytes_max(config.max_message_size),
+        pending_publishes_max=config.max_pending_publish_requests_per_connection,
+        output_bytes_high=config.pulsar_channel_write_buffer_high_water_mark,
+        output_bytes_low=config.pulsar_channel_write_buffer_low_water_mark,
+        liveness_check_seconds=config.connection_liveness_check_timeout_millis / 1000,
+        patterns_evaluated=config.enable_broker_side_subscription_pattern_evaluation,
+        pattern_length_max=config.subscription_pattern_max_length,
+        topic_watchers_allowed=config.enable_broker_topic_list_watcher,
+        broker_entry_metadata_exposed=config.exposing_broker_entry_metadata_to_client_enabled,
+    )
+    quota = ConnectionQuota(config.broker_max_connections, config.broker_max_connections_per_ip, within=sockets)
+    return BinaryServer(context, limits, handlers, quota)
+
+
+def build_context(
+    base: Foundation,
+    tenancy: Tenancy,
+    topics: Topics,
+    replication: Replication,
+    member: Membership,
+    instruments: Instruments,
+    ready: Callable[[], bool],
+) -> RestContext:
+    """Build the objects for the handlers of the admin API."""
+    clusters, tenants, namespaces, current = tenancy.clusters, tenancy.tenants, tenancy.namespaces, tenancy.current
+    lifecycle, registry, policies = topics.lifecycle, topics.registry, topics.topic_policies
+    remotes = AdminRemotes(tenancy.links)
+    return RestContext(
+        clusters=clusters,
+        failure_domains=FailureDomains(base.metadata, clusters, base.stores.layout),
+        isolation_policies=tenancy.isolation_policies,
+        tenants=tenants,
+        namespaces=namespaces,
+        bundles=Bundles(namespaces, lifecycle, registry, lambda: current().replicator_prefix, member.others),
+        lifecycle=lifecycle,
+        registry=registry,
+        lookups=topics.lookups,
+        schemas=topics.schemas,
+        expansion=Expansion(lifecycle, namespaces, policies, remotes, current),
+        deletion=topics.deletion,
+        inactive_topics=topics.inactive_topics,
+        topic_policies=policies,
+        replication_clusters=ReplicationClusters(clusters, tenants, namespaces, lifecycle, registry, current),
+        topic_clusters=TopicClusters(clusters, tenants, namespaces, policies, lifecycle, remotes, registry, current),
+        replication_status=replication.status,
+        replication_survey=replication.survey,
+        dynamic=tenancy.dynamic,
+        this_broker=base.this_broker,
+        instruments=instruments,
+        ready=ready,
+        grants=Grants(namespaces, lifecycle),
+        others=member.others,
+        access=tenancy.access,
+    )
+
+
+def build_instruments(
+    base: Foundation, tenancy: Tenancy, topics: Topics, binary_server: BinaryServer, loop_lag: LoopLag
+) -> Instruments:
+    """Build the metrics of the broker besides those of topics."""
+    stores = base.stores
+    return Instruments(
+        inconsistencies=topics.inconsistencies,
+        lookups=topics.lookups.meter,
+        topic_loads=topics.registry.loads,
+        lookups_pending=lambda: topics.permits.taken,
+        lookups_rejected=lambda: topics.permits.rejected,
+        connections=lambda: binary_server.connections,
+        lookups_redirected=lambda: topics.lookups.redirected,
+        writes=stores.logs.meter,
+        logs_open=lambda: stores.logs.open_count,
+        metadata=stores.metadata_meter,
+        schemas=topics.schemas.meters,
+        loop_lag=loop_lag.seconds,
+        journal=stores.logs.journal.statistics,
+        access=tenancy.access.authentication.meter if tenancy.access else None,
+        disk_space=stores.disk_space,
+    )

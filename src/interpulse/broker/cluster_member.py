@@ -13,9 +13,8 @@ from interpulse.broker.access.setup import warn_without_own_access
 from interpulse.broker.assembly import Foundation, Replication, Tenancy, Topics
 from interpulse.broker.config.broker_config import SHUTDOWN
 from interpulse.broker.live.registry.topic_registry import TopicRegistry
-from interpulse.broker.ownership.load_meter import LoadMeter
 from interpulse.broker.ownership.other_brokers import OtherBrokers
-from interpulse.broker.ownership.registered_brokers import RegisteredBrokers
+from interpulse.broker.ownership.registered_brokers import LoadMeter, RegisteredBrokers
 from interpulse.broker.ownership.shared_ownership import SharedOwnership
 from interpulse.broker.ownership.sole_task import SoleTask
 from interpulse.broker.rest.brokers import VERSION

@@ -8,8 +8,8 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Final
 
+from interpulse.broker.committer import IN_CLUSTER
 from interpulse.broker.config.broker_config import BrokerConfig
-from interpulse.broker.metadata.layout import IN_CLUSTER
 from interpulse.broker.stores import Stores, log_config
 from interpulse.broker.topics.ledger_schemas import LedgerSchemas
 from interpulse.serving.settings import ConfigError
@@ -17,18 +17,17 @@ from interpulse.storage.api import MetadataUnavailable
 from interpulse.storage.bookkeeper.client import BookKeeperClient, BookKeeperConfig
 from interpulse.storage.bookkeeper.errors import BookKeeperError
 from interpulse.storage.bookkeeper.journal import BookKeeperJournal
-from interpulse.storage.bookkeeper.ledger_metadata import Quorum
-from interpulse.storage.bookkeeper.ledger_purposes import LogQuorums
 from interpulse.storage.bookkeeper.packets import DigestType
+from interpulse.storage.bookkeeper.records import LogQuorums, Quorum
 from interpulse.storage.directory_lock import DirectoryLock
 from interpulse.storage.logs.topic_log_store import TopicLogStore
-from interpulse.storage.managed_ledger.compacted_codec import PulsarCompacted
 from interpulse.storage.managed_ledger.cursor_ledgers import LedgerCursors
+from interpulse.storage.managed_ledger.topic_codec import PulsarCompacted
 from interpulse.storage.metadata.guarded import GuardedMetadata
 from interpulse.storage.metadata.session_bounded import SessionBoundedMetadata
 from interpulse.storage.zookeeper.client import ZooKeeperClient
 from interpulse.storage.zookeeper.link import LinkConfig
-from interpulse.storage.zookeeper.servers import Servers, parse_servers
+from interpulse.storage.zookeeper.session import Servers, parse_servers
 from interpulse.storage.zookeeper.store import ZooKeeperMetadataStore
 from interpulse.wire.frames import MESSAGE_BYTES_MAX
 

@@ -15,18 +15,13 @@ from interpulse.broker.replication.replication_status import STATES
 from interpulse.broker.replication.replication_supervisor import ReplicationJobView
 from interpulse.broker.rest.http.context import RestContext
 from interpulse.broker.topics.topic_settings import broker_level
-from interpulse.console.broker_facts import (
-    ConnectedProducer,
-    DiskFacts,
-    LoadedTopic,
-    SettingFacts,
-)
+from interpulse.console.broker_facts import ConnectedProducer, DiskFacts, LoadedTopic, SettingFacts
 from interpulse.model.adjustments import AdjustmentPlan
 from interpulse.model.brokers import ListenerAddresses
 from interpulse.model.names import Domain, NamespaceName, TopicName
 from interpulse.model.permissions import Principal, TopicOperation
 from interpulse.model.policies.namespace_policies import NamespacePolicies
-from interpulse.model.policies.retention_policies import AutoTopicCreation
+from interpulse.model.policies.policy_records import AutoTopicCreation
 from interpulse.model.policies.topic_policies import TopicPolicies, TopicPolicyRecord
 from interpulse.model.topics import Existence, SubscriptionMeasure, TopicMeasure
 from interpulse.rules.lookup import LookupTarget

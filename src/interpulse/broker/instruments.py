@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
@@ -10,17 +11,41 @@ from itertools import repeat
 from types import TracebackType
 from typing import Final, NamedTuple
 
-from interpulse.authentication.access_meter import AccessMeter
+from interpulse.authentication.authentication import AccessMeter
 from interpulse.broker.inconsistencies import InconsistencyCounters
-from interpulse.broker.loop_lag import LAG_SECONDS
 from interpulse.clock import SystemClock
 from interpulse.storage.logs.journal import JournalStatistics
-from interpulse.storage.meters.histogram import Histogram
-from interpulse.storage.meters.metadata_meter import MetadataMeter
-from interpulse.storage.meters.write_meter import WriteMeter
+from interpulse.storage.meters import Histogram, MetadataMeter, WriteMeter
 from interpulse.storage.segments.disk_space import DiskSpace
 
+LAG_SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+
+_EACH_SECONDS: Final = 0.2
+
 _REMEMBERED: Final = 1000
+
+
+class LoopLag:
+    """A probe of the clock, five times a second between `start` and `stop`."""
+
+    def __init__(self, each_seconds: float = _EACH_SECONDS) -> None:
+        self.seconds = Histogram(LAG_SECONDS)
+        self._each_seconds = each_seconds
+        self._timer: asyncio.TimerHandle | None = None
+
+    def start(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._due(loop, loop.time())
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _due(self, loop: asyncio.AbstractEventLoop, due: float) -> None:
+        now = loop.time()
+        self.seconds.add(max(0.0, now - due))
+        due = now + self._each_seconds
+        self._timer = loop.call_at(due, self._due, loop, due)
 
 
 class LatencyMeter:

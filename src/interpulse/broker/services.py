@@ -9,14 +9,12 @@ from dataclasses import dataclass
 from typing import Self
 
 from interpulse.broker.config.broker_config import BrokerConfig
-from interpulse.broker.config.tls_settings import binary_tls, web_tls
 from interpulse.model.brokers import ListenerAddresses
 from interpulse.rules.listeners import Listeners, plan_listeners
 from interpulse.serving.listening import ServiceAddress, advertised_host
 from interpulse.serving.tls import ServerTls
 
-Listen = Callable[[socket.socket], Awaitable[None]]
-ListenEncrypted = Callable[[socket.socket, ServerTls], Awaitable[None]]
+Listen = Callable[[socket.socket, ServerTls | None], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +30,9 @@ class _TakenAddress:
         port: int = self.bound.getsockname()[1]
         return port
 
-    async def open(self, listen: Listen, listen_encrypted: ListenEncrypted) -> None:
+    async def open(self, listen: Listen) -> None:
         with self.address.listening():
-            if self.tls is None:
-                await listen(self.bound)
-            else:
-                await listen_encrypted(self.bound, self.tls)
+            await listen(self.bound, self.tls)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +53,15 @@ class Services:
         bound: dict[str, _TakenAddress] = {}
         for scheme, name, port, tls in (
             ("pulsar", "binary service", config.broker_service_port, None),
-            ("pulsar+ssl", "binary service with TLS", config.broker_service_port_tls, binary_tls),
+            ("pulsar+ssl", "binary service with TLS", config.broker_service_port_tls, config.binary_tls),
             ("http", "web service", config.web_service_port, None),
-            ("https", "web service with TLS", config.web_service_port_tls, web_tls),
+            ("https", "web service with TLS", config.web_service_port_tls, config.web_tls),
         ):
             if port is not None:
                 address = ServiceAddress(name, config.bind_address, port)
-                encrypted = None if tls is None else tls(config)
-                if encrypted is not None:
-                    encrypted.context()  # fails before anything is opened
-                bound[scheme] = _TakenAddress(address, opened.enter_context(address.bind()), encrypted)
+                if tls is not None:
+                    tls.context()  # fails before anything is opened
+                bound[scheme] = _TakenAddress(address, opened.enter_context(address.bind()), tls)
         urls = {scheme: f"{scheme}://{host}:{service.port}" for scheme, service in bound.items()}
         own = ListenerAddresses(*(urls.get(scheme, "") for scheme in ("pulsar", "pulsar+ssl", "http", "https")))
         internal = listeners.by_name.get(listeners.internal)

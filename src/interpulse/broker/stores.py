@@ -11,21 +11,21 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from interpulse.broker.committer import ALONE, Layout
 from interpulse.broker.config.broker_config import BrokerConfig
-from interpulse.broker.metadata.layout import ALONE, Layout
-from interpulse.broker.topics.schema_store import SchemaStore
-from interpulse.model.policies.messaging_policies import Persistence
+from interpulse.broker.topics.schemas import SchemaStore
+from interpulse.model.policies.policy_records import Persistence
 from interpulse.storage.api import MetadataStore
-from interpulse.storage.cursors.cursor_store import CursorStore
+from interpulse.storage.cursors import CursorStore
 from interpulse.storage.directory_lock import DirectoryLock
 from interpulse.storage.logs.topic_log import LogConfig
 from interpulse.storage.logs.topic_log_store import TopicLogStore
 from interpulse.storage.metadata.guarded import GuardedMetadata
 from interpulse.storage.metadata.sqlite import SqliteMetadataStore
-from interpulse.storage.meters.metadata_meter import MetadataMeter
+from interpulse.storage.meters import MetadataMeter
 from interpulse.storage.segments.disk_space import DiskSpace
 from interpulse.storage.segments.files import DiskFiles, Files
-from interpulse.storage.segments.open import open_log_store
+from interpulse.storage.segments.journal import open_log_store
 from interpulse.wire.frames import FRAME_OVERHEAD
 
 PersistenceOf = Callable[[str], Awaitable[Persistence | None]]

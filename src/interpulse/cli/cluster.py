@@ -7,7 +7,7 @@ import tempfile
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,6 +15,7 @@ from interpulse.cli.programs.serving import load_settings
 from interpulse.cli.support.command_groups import CommandGroup
 from interpulse.cli.support.running import CONFLICT, UNUSABLE, CommandFailed
 from interpulse.model.errors import PulsarError
+from interpulse.terminal.option_groups import flag, option
 from interpulse.terminal.output import print_lines
 
 if TYPE_CHECKING:
@@ -28,54 +29,38 @@ def cluster() -> None:
 
 
 @cluster.command()
-@click.option("-c", "--cluster", "name", metavar="NAME", required=True, help="Name of the cluster.")
-@click.option("-md", "--metadata-store", metavar="URL", required=True, help="Its ZooKeeper: zk:host1:2181,host2:2181.")
-@click.option(
-    "-cms",
-    "--configuration-metadata-store",
+@option("-c --cluster name", "Name of the cluster.", metavar="NAME", required=True)
+@option("-md --metadata-store", "Its ZooKeeper: zk:host1:2181,host2:2181.", metavar="URL", required=True)
+@option(
+    "-cms --configuration-metadata-store",
+    "ZooKeeper of several clusters; only that of --metadata-store is supported.",
     metavar="URL",
-    help="ZooKeeper of several clusters; only that of --metadata-store is supported.",
 )
-@click.option("-uw", "--web-service-url", metavar="URL", help="Where the admin API is reached: http://host:8080.")
-@click.option("-tw", "--web-service-url-tls", metavar="URL", help="The same with TLS: https://host:8443.")
-@click.option("-ub", "--broker-service-url", metavar="URL", help="Where clients connect: pulsar://host:6650.")
-@click.option("-tb", "--broker-service-url-tls", metavar="URL", help="The same with TLS: pulsar+ssl://host:6651.")
-@click.option(
-    "-bn",
-    "--default-namespace-bundle-number",
-    "bundles",
-    type=int,
-    default=16,
-    show_default=True,
-    help="Bundles of the namespace public/default.",
+@option("-uw --web-service-url service_url", "Where the admin API is reached: http://host:8080.", metavar="URL")
+@option("-tw --web-service-url-tls service_url_tls", "The same with TLS: https://host:8443.", metavar="URL")
+@option("-ub --broker-service-url", "Where clients connect: pulsar://host:6650.", metavar="URL")
+@option("-tb --broker-service-url-tls", "The same with TLS: pulsar+ssl://host:6651.", metavar="URL")
+@option("-bn --default-namespace-bundle-number bundles", "Bundles of the namespace public/default.", int, 16)
+@option(
+    "--initial-num-transaction-coordinators coordinators",
+    "Transaction coordinators, for brokers of Apache Pulsar.",
+    int,
+    16,
 )
-@click.option(
-    "--initial-num-transaction-coordinators",
-    "coordinators",
-    type=int,
-    default=16,
-    show_default=True,
-    help="Transaction coordinators, for brokers of Apache Pulsar.",
-)
-@click.option(
-    "--initial-num-stream-storage-containers",
-    "containers",
-    type=int,
-    default=16,
-    show_default=True,
-    help="Containers of BookKeeper's stream storage, for brokers of Apache Pulsar.",
+@option(
+    "--initial-num-stream-storage-containers containers",
+    "Containers of BookKeeper's stream storage, for brokers of Apache Pulsar.",
+    int,
+    16,
 )
 def init(
     name: str,
     metadata_store: str,
     configuration_metadata_store: str | None,
-    web_service_url: str | None,
-    web_service_url_tls: str | None,
-    broker_service_url: str | None,
-    broker_service_url_tls: str | None,
     bundles: int,
     coordinators: int,
     containers: int,
+    **addresses: Any,
 ) -> None:
     """Create the nodes of a new cluster in ZooKeeper, as `pulsar initialize-cluster-metadata` does.
 
@@ -92,8 +77,7 @@ def init(
         )
     if not metadata_store.startswith("zk:"):
         raise CommandFailed(f"--metadata-store {metadata_store}: a cluster needs ZooKeeper, zk:host1:2181,host2:2181")
-    addresses = ClusterData(web_service_url, web_service_url_tls, broker_service_url, broker_service_url_tls)
-    new = NewCluster(name, addresses, bundles, coordinators, containers)
+    new = NewCluster(name, ClusterData(**addresses), bundles, coordinators, containers)
     try:
         made = asyncio.run(set_up_cluster(metadata_store, new))
     except (PulsarError, ValueError) as error:
@@ -102,26 +86,20 @@ def init(
 
 
 @cluster.command("import")
-@click.option(
-    "-c",
-    "--config",
-    "config_file",
+@option(
+    "-c --config config_file",
+    "The broker.conf of the cluster's brokers: key=value lines with Pulsar's keys.",
     metavar="FILE",
     required=True,
-    help="The broker.conf of the cluster's brokers: key=value lines with Pulsar's keys.",
 )
-@click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, help="Set one key of broker.conf.")
-@click.option(
+@option("--set settings", "Set one key of broker.conf.", metavar="KEY=VALUE", multiple=True)
+@option(
     "--data-dir",
-    type=click.Path(path_type=Path),
+    "Data directory of a standalone broker that is stopped. It stays as it is.",
+    click.Path(path_type=Path),
     required=True,
-    help="Data directory of a standalone broker that is stopped. It stays as it is.",
 )
-@click.option(
-    "--without-compacted",
-    is_flag=True,
-    help="Leave compacted ledgers behind; their topics keep the entries that are left of them.",
-)
+@flag("--without-compacted", "Leave compacted ledgers behind; their topics keep the entries that are left of them.")
 def import_(config_file: str, settings: tuple[str, ...], data_dir: Path, without_compacted: bool) -> None:
     """Copy the data directory of a standalone broker into a cluster.
 
@@ -150,12 +128,9 @@ def import_(config_file: str, settings: tuple[str, ...], data_dir: Path, without
         raise CommandFailed(
             f"{len(imported.failed)} topics could not be copied, as reported above; all others were copied"
         )
-    print_lines(
-        [
-            f"{imported.topics} topics with {imported.entries} entries ({imported.size} bytes) and {imported.cursors} "
-            f"cursors are in cluster {config.cluster_name}, equal to those in {data_dir}"
-        ]
-    )
+    copied = f"{imported.topics} topics with {imported.entries} entries ({imported.size} bytes)"
+    place = f"cluster {config.cluster_name}, equal to those in {data_dir}"
+    print_lines([f"{copied} and {imported.cursors} cursors are in {place}"])
 
 
 async def _import(config: BrokerConfig, data_dir: Path, without_compacted: bool) -> Imported:
@@ -166,13 +141,8 @@ async def _import(config: BrokerConfig, data_dir: Path, without_compacted: bool)
     async with AsyncExitStack() as opened:
         source = await DataDirectory.open(data_dir, opened)
         stores = await in_cluster(config, opened)
-        work = ClusterImport(
-            source,
-            stores,
-            config.cluster_name,
-            without_compacted=without_compacted,
-            say=lambda line: print_lines([line]),
-        )
+        report, cluster_name = (lambda line: print_lines([line])), config.cluster_name
+        work = ClusterImport(source, stores, cluster_name, without_compacted=without_compacted, say=report)
         try:
             return await work.run()
         except ImportRefused as refused:

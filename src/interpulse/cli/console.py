@@ -11,6 +11,7 @@ from interpulse.cli.admin.admin import connection_options
 from interpulse.cli.programs.serving import CannotStart, announce, run, stop_signal
 from interpulse.cli.support.connection.settings import ConnectionSettings
 from interpulse.model.clusters import shown_address
+from interpulse.terminal.option_groups import flag, option
 
 if TYPE_CHECKING:
     from interpulse.client.transport.http_session import HttpSession
@@ -19,10 +20,10 @@ _HOST: Final = "127.0.0.1"
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--admin-url", "webServiceUrl", help="Web service URL, http://localhost:8080 unless configured.")
-@click.option("--port", type=int, default=8090, show_default=True, help="Port on loopback, 0 = a free one.")
-@click.option("--actions", is_flag=True, help="Offer actions too; without it, the pages change nothing.")
-@click.option("--open", "opened", is_flag=True, help="Open the browser.")
+@option("--admin-url webServiceUrl", "Web service URL, http://localhost:8080 unless configured.")
+@option("--port", "Port on loopback, 0 = a free one.", int, 8090)
+@flag("--actions", "Offer actions too; without it, the pages change nothing.")
+@flag("--open opened", "Open the browser.")
 @connection_options
 def console(port: int, actions: bool, opened: bool, **flags: Any) -> None:
     """Show a cluster in the browser, one of ours or of Apache Pulsar.

@@ -19,6 +19,7 @@ from interpulse.cli.support.connection.contexts import (
     holds_secret,
 )
 from interpulse.cli.support.connection.settings import ConnectionSettings
+from interpulse.terminal.option_groups import flag, option
 from interpulse.terminal.output import format_option, print_pairs, print_value
 
 _HIDDEN = "(not shown)"
@@ -35,13 +36,13 @@ def context() -> None:
 
 @context.command("create")
 @click.argument("name")
-@click.option("--url", "brokerServiceUrl", help="Service URL, such as pulsar://localhost:6650.")
-@click.option("--admin-url", "webServiceUrl", help="Web service URL, such as http://localhost:8080.")
+@option("--url brokerServiceUrl", "Service URL, such as pulsar://localhost:6650.")
+@option("--admin-url webServiceUrl", "Web service URL, such as http://localhost:8080.")
 @connection_options
-@click.option("--tls-cert-path", "tlsCertificateFilePath", help="File with the certificate to show (PEM).")
-@click.option("--tls-key-path", "tlsKeyFilePath", help="File with the key of that certificate (PEM).")
-@click.option("--replace", is_flag=True, help="Put it in the place of the context of that name.")
-@click.option("--use", "used", is_flag=True, help="Use it from now on.")
+@option("--tls-cert-path tlsCertificateFilePath", "File with the certificate to show (PEM).")
+@option("--tls-key-path tlsKeyFilePath", "File with the key of that certificate (PEM).")
+@flag("--replace", "Put it in the place of the context of that name.")
+@flag("--use used", "Use it from now on.")
 def create(name: str, replace: bool, used: bool, **flags: Any) -> None:
     """Create a context. Its credentials are stored in a file that only you can read."""
     if flags.pop("context") is not None:
@@ -66,18 +67,18 @@ def _check(settings: Mapping[str, str]) -> None:
     """Raise click.UsageError for settings that no command could use."""
     from interpulse.client.config import ClientConfig
 
-    found = ConnectionSettings.resolve({key: settings.get(key) for key in CONTEXT_KEYS}, {})
+    resolved = ConnectionSettings.resolve({key: settings.get(key) for key in CONTEXT_KEYS}, {})
     try:
         for url in (settings.get("brokerServiceUrl"), settings.get("webServiceUrl")):
             if url is not None:
-                ClientConfig(url, credentials=found.credentials())
+                ClientConfig(url, credentials=resolved.credentials())
     except ValueError as error:
         raise click.UsageError(str(error)) from error
 
 
 @context.command("use")
 @click.argument("name", required=False)
-@click.option("--none", "unused", is_flag=True, help="Use no context from now on.")
+@flag("--none unused", "Use no context from now on.")
 def use(name: str | None, unused: bool) -> None:
     """Use a context from now on, unless another is named."""
     if (name is None) != unused:

@@ -34,9 +34,10 @@ def check_key_reader(value: object, method: str) -> None:
         raise ImportError(f"crypto_key_reader needs cryptography as well: {pip_install('encryption')}")
 
 
-def check_least(least: int, **settings: object) -> None:
-    """Raise ValueError for a setting that is not an integer of at least ``least``."""
-    for name, value in settings.items():
+def check_least(settings: object, least: int, *names: str) -> None:
+    """Raise ValueError for a setting with one of these names that is not an integer of at least ``least``."""
+    for name in names:
+        value = getattr(settings, name)
         if not isinstance(value, int) or value < least:
             raise ValueError(f"{name}={value!r} must be an integer, at least {least}")
 

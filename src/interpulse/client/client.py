@@ -15,9 +15,8 @@ from interpulse.client.consuming.consumer_config import ConsumerConfig
 from interpulse.client.consuming.entry_reader import EntryReader
 from interpulse.client.consuming.reader import Reader, ReaderConfig
 from interpulse.client.consuming.table_view import TableView, TableViewConfig
-from interpulse.client.consuming.topics_pattern import TopicsPattern
-from interpulse.client.lookup.lookup import TopicMode
-from interpulse.client.lookup.topic_schemas import VersionedSchema, store_schema
+from interpulse.client.consuming.topic_discovery import TopicsPattern
+from interpulse.client.lookup.lookup import TopicMode, VersionedSchema, store_schema
 from interpulse.client.outages import Outages
 from interpulse.client.partitions import partition_names
 from interpulse.client.producing.entry_sender import EntrySender
@@ -56,20 +55,16 @@ class Client(AsyncCloses):
     """
 
     def __init__(self, service_url: str, *, outages: Outages | None = None, **options: Any) -> None:
-        self._config = ClientConfig(service_url, **options)
+        self.config = ClientConfig(service_url, **options)
         self._outages = outages
         self._opened: Session | None = None
         self._made: list[Producer | Consumer | Reader | TableView[Any]] = []
 
     @property
-    def config(self) -> ClientConfig:
-        return self._config
-
-    @property
     def session(self) -> Session:
         """Connections and lookups of this client, for code that works on entries. Needs a running event loop."""
         if self._opened is None:
-            self._opened = Session(self._config, self._outages)
+            self._opened = Session(self.config, self._outages)
         return self._opened
 
     async def create_producer(self, topic: str, **options: Any) -> Producer:

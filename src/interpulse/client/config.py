@@ -129,17 +129,9 @@ class ClientConfig:
 
     def __post_init__(self) -> None:
         check_type("service_url", self.service_url, str)
-        check_least(
-            1,
-            operation_timeout_ms=self.operation_timeout_ms,
-            lookup_timeout_ms=self.lookup_timeout_ms,
-            connect_timeout_ms=self.connect_timeout_ms,
-            keep_alive_interval_ms=self.keep_alive_interval_ms,
-            backoff_initial_ms=self.backoff_initial_ms,
-            backoff_max_ms=self.backoff_max_ms,
-            concurrent_lookups_max=self.concurrent_lookups_max,
-            batch_lookup_topics_max=self.batch_lookup_topics_max,
-        )
+        check_least(self, 1, "operation_timeout_ms", "lookup_timeout_ms", "connect_timeout_ms")
+        check_least(self, 1, "keep_alive_interval_ms", "backoff_initial_ms", "backoff_max_ms")
+        check_least(self, 1, "concurrent_lookups_max", "batch_lookup_topics_max")
         check_provider("tracing", self.tracing, "get_tracer")
         check_provider("metrics", self.metrics, "get_meter")
         object.__setattr__(self, "url", ServiceUrl.parse(self.service_url))

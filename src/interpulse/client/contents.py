@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from interpulse.model.errors import InvalidSchemaDefinition, NotSupported
 from interpulse.model.extras import pip_install
 from interpulse.model.schemas import SchemaInfo, SchemaType
-from interpulse.rules.schema_compatibility.key_value import key_value_parts
+from interpulse.rules.schema_compatibility.definitions import key_value_parts
 
 NULL_LENGTH: Final = 0xFFFFFFFF
 """Length of a null key or value in a content that holds both."""

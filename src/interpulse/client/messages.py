@@ -159,14 +159,9 @@ def _message(
         replicated_from=metadata.replicated_from if metadata.HasField("replicated_from") else None,
         deliver_at_ms=metadata.deliver_at_time if metadata.HasField("deliver_at_time") else None,
         redelivery_count=redelivery_count,
-        index=broker.index - behind if broker is not None and broker.HasField("index") else None,
-        broker_publish_time_ms=_broker_time(entry),
+        index=broker.index - behind if broker and broker.HasField("index") else None,
+        broker_publish_time_ms=broker.broker_timestamp if broker and broker.HasField("broker_timestamp") else None,
         is_encrypted=encrypted,
         batch_size=metadata.num_messages_in_batch if entry.is_batch else 0,
         was_encrypted=entry.was_encrypted,
     )
-
-
-def _broker_time(entry: ParsedEntry) -> int | None:
-    broker = entry.broker_metadata
-    return broker.broker_timestamp if broker is not None and broker.HasField("broker_timestamp") else None

@@ -121,15 +121,12 @@ class Outages:
 
 
 _DISK: Final = "free disk space on the broker; it then accepts messages again"
-_QUOTA: Final = "consume or clear the backlog of the topic, or raise its quota: namespaces set-backlog-quota"
 _CREDENTIALS: Final = "renew the credentials; a token or certificate in a file is read again at every attempt"
 _RIGHTS: Final = "grant the role the missing permission: namespaces grant-permission"
-_TERMINATED: Final = "the topic is terminated: delete it and create it again, or exclude it"
 _SCHEMA: Final = (
     "allow the schema on the topic: namespaces set-schema-compatibility-strategy or set-is-allow-auto-update-schema, "
     "or schemas upload"
 )
-_LARGE: Final = "raise the limit for the topic: topics set-max-message-size, or maxMessageSize of the broker"
 _ABSENT: Final = "create the topic, or exclude it"
 _PLAINTEXT: Final = (
     "encrypt the messages, or allow unencrypted ones in the namespace: namespaces set-encryption-required --disable"
@@ -139,21 +136,23 @@ _REMEDIES: Final = {
     "noroomleft": _DISK,
     "no room left": _DISK,
     "out of room": _DISK,
-    "quota": _QUOTA,
+    "quota": "consume or clear the backlog of the topic, or raise its quota: namespaces set-backlog-quota",
     "certificate": "renew the certificate; its file is read again at every attempt",
     "authenticat": _CREDENTIALS,
     "expired": _CREDENTIALS,
     "unauthorized": _CREDENTIALS,
     "authoriz": _RIGHTS,
     "forbidden": _RIGHTS,
-    "terminated": _TERMINATED,
+    "terminated": "the topic is terminated: delete it and create it again, or exclude it",
     "must be encrypted": _PLAINTEXT,
     "encryption is required": _PLAINTEXT,
     "schema": _SCHEMA,
     "topicnotfound": _ABSENT,
     "topic not found": _ABSENT,
     "partition metadata not found": _ABSENT,
-    "maximum message size": _LARGE,
+    "maximum message size": (
+        "raise the limit for the topic: topics set-max-message-size, or maxMessageSize of the broker"
+    ),
     "holesfound": "choose the next laneEpoch",
     "laneinuse": "stop the other writer of that producer name, or choose the next laneEpoch",
     "producerbusy": "stop the other writer of that producer name, or wait until the broker drops a lost one",

@@ -20,7 +20,7 @@ from interpulse.model.errors import AlreadyClosed
 from interpulse.model.names import TopicName
 
 if TYPE_CHECKING:
-    from interpulse.client.telemetry.telemetry import Telemetry
+    from interpulse.client.telemetry import Telemetry
 
 Result = TypeVar("Result")
 
@@ -47,11 +47,7 @@ class Session:
         self._ids = itertools.count()
         self._remembered: dict[TopicName, BrokerAddress] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._closed = False
-
-    @property
-    def is_closed(self) -> bool:
-        return self._closed
+        self.is_closed = False
 
     def next_id(self) -> int:
         """Return an id for a producer or consumer that is unique within this client."""
@@ -62,7 +58,7 @@ class Session:
 
     async def connect(self, topic: TopicName, *, assigned_url: str | None = None) -> Connection:
         """Return a connection to the topic's broker: the assigned one, otherwise the one that lookup finds."""
-        if self._closed:
+        if self.is_closed:
             raise AlreadyClosed("the client is closed")
         if assigned_url:
             return await self.pool.get(BrokerAddress.parse(assigned_url))
@@ -92,7 +88,7 @@ class Session:
             _log.error("background task of the client failed task=%s", task.get_coro(), exc_info=task.exception())
 
     async def close(self) -> None:
-        self._closed = True
+        self.is_closed = True
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
@@ -105,6 +101,6 @@ def _telemetry(config: ClientConfig) -> Telemetry | None:
     """Return the telemetry; None, without importing OpenTelemetry, if spans and metrics are off."""
     if config.tracing is False and config.metrics is False:
         return None
-    from interpulse.client.telemetry.telemetry import Telemetry
+    from interpulse.client.telemetry import Telemetry
 
     return Telemetry(config.tracing, config.metrics)

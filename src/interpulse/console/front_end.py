@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from aiohttp import web
 
 from interpulse.authentication.certificates import peer_certificate
-from interpulse.console.host import Availability, Host
+from interpulse.console.host import ROOT, Availability, Host, Request
 
 if TYPE_CHECKING:
     from interpulse.console.site import Site
@@ -29,7 +29,7 @@ _BODY_BYTES_MAX: Final = 64 * 1024
 class ConsoleFrontEnd:
     """The handler of requests to ``/console``."""
 
-    path = "/console"
+    path = ROOT
 
     def __init__(self, host: Host, available: Availability) -> None:
         self._host = host
@@ -85,21 +85,15 @@ class ConsoleFrontEnd:
         return site
 
     async def _ask(self, site: Site, request: web.BaseRequest) -> Response:
-        form = b""
+        body = b""
         if request.can_read_body:
             if (request.content_length or 0) > _BODY_BYTES_MAX:
                 raise web.HTTPRequestEntityTooLarge(_BODY_BYTES_MAX, request.content_length or 0)
-            form = await request.read()
-        certificate = peer_certificate(request)
+            body = await request.read()
+        certificate, address = peer_certificate(request), request.remote or ""
+        headers, cookies = request.headers, request.cookies
         return await site.answer(
-            request.method,
-            request.raw_path,
-            request.headers,
-            form=form,
-            cookies=request.cookies,
-            certificate=certificate,
-            tls=request.secure,
-            address=request.remote or "",
+            Request(request.method, request.raw_path, headers, body, cookies, certificate, request.secure, address)
         )
 
     async def _stream(self, request: web.BaseRequest, response: Response, stream: EventStream) -> web.StreamResponse:

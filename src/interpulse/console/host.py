@@ -18,6 +18,7 @@ from interpulse.serving.web_pages import KnownHosts
 if TYPE_CHECKING:
     from interpulse.console.broker_facts import BrokerFacts
 
+ROOT: Final = "/console"
 MISSING_EXTRA: Final = f"the console needs its extra: {pip_install('console')}"
 TURNED_OFF: Final = "the console is disabled (consoleEnabled=false)"
 
@@ -38,6 +39,35 @@ class MethodNotAllowed(PulsarError):
     """The path exists, but not with this method."""
 
     http_status = 405
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request below ``/console``, without the HTTP library."""
+
+    sent_method: str
+    target: str
+    """The encoded path with its query."""
+
+    headers: Mapping[str, str]
+    body: bytes = b""
+    cookies: Mapping[str, str] = field(default_factory=dict)
+    certificate: PeerCertificate | None = None
+    tls: bool = False
+    address: str = ""
+
+    @property
+    def method(self) -> str:
+        return "GET" if self.sent_method == "HEAD" else self.sent_method
+
+    @property
+    def place(self) -> str:
+        """The path below the root."""
+        return self.target.partition("?")[0].removeprefix(ROOT).strip("/")
+
+    @property
+    def raw_query(self) -> str:
+        return self.target.partition("?")[2]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +114,9 @@ class AdminApi(Protocol):
 
     async def answer(self, call: VisitorCall) -> HttpAnswer:
         """Return the answer, a redirect included. Raise PulsarError for a refusal."""
-        ...
 
     async def check(self, call: VisitorCall) -> None:
         """Raise the refusal of a call if it is known without making the call."""
-        ...
 
 
 class Access(Protocol):
@@ -99,7 +127,6 @@ class Access(Protocol):
 
     def principal(self, role: str, original: str | None, *, same_allowed: bool = False) -> Principal:
         """Return the principal of a call. Raise AuthorizationError for a role that may not speak for another."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

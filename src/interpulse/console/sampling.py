@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final
 
-from interpulse.console.polling import PollingRate
 from interpulse.console.web.response import EventStream, event, event_of_all, to_json
-from interpulse.model.errors import PulsarError
+from interpulse.model.errors import PulsarError, ServiceNotReady
 
-_KEPT: Final = 300
+_STORED_MAX: Final = 300
 """Samples of five minutes. A new watcher gets them all, a slow one misses older samples."""
 _WOKEN_AT_ONCE: Final = 20
 """Writing to them takes about a millisecond."""
@@ -25,9 +25,44 @@ _WOKEN_AT_ONCE: Final = 20
 Take = Callable[[], Awaitable[Any]]
 
 
+class PollingRate:
+    """The shared rate of all watchers of one kind: the more there are, the less often each polls."""
+
+    def __init__(self, what: str, *, every_seconds: float, per_second_max: float, most: int) -> None:
+        """Allow at most ``most`` watchers; ``what`` names the watched things in the refusal.
+
+        Each watcher has a turn every ``every_seconds``, or less often so that all have ``per_second_max`` together.
+        """
+        self.watchers = 0
+        self._what = what
+        self._every_seconds = every_seconds
+        self._per_second_max = per_second_max
+        self._most = most
+
+    @property
+    def seconds(self) -> float:
+        """The seconds between two turns of one watcher."""
+        return max(self._every_seconds, self.watchers / self._per_second_max)
+
+    def check_room(self) -> None:
+        """Raise ServiceNotReady if one more watcher is too many."""
+        if self.watchers >= self._most:
+            raise ServiceNotReady(f"{self._most} {self._what} are watched already; close one of them")
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Count one more watcher inside. Raise ServiceNotReady if that is too many."""
+        self.check_room()
+        self.watchers += 1
+        try:
+            yield
+        finally:
+            self.watchers -= 1
+
+
 @dataclass(slots=True)
 class _Series:
-    samples: deque[str] = field(default_factory=lambda: deque(maxlen=_KEPT))
+    samples: deque[str] = field(default_factory=lambda: deque(maxlen=_STORED_MAX))
     """Samples as JSON."""
 
     number: int = 0
@@ -39,8 +74,8 @@ class _Series:
 
     def since(self, number: int) -> list[str]:
         """Return the stored samples after this number."""
-        kept = len(self.samples)
-        return list(islice(self.samples, max(0, kept - (self.number - number)), kept))
+        stored = len(self.samples)
+        return list(islice(self.samples, max(0, stored - (self.number - number)), stored))
 
     async def change(self) -> None:
         """Return when a sample arrives or the series ends."""

@@ -6,23 +6,21 @@ import base64
 import logging
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
-from interpulse.authentication.authentication import BadCredentials, PeerCertificate
+from interpulse.authentication.authentication import BadCredentials
 from interpulse.console.actions.action import Action
 from interpulse.console.actions.catalogue import ACTIONS
-from interpulse.console.host import Host, MethodNotAllowed, Visitor
+from interpulse.console.host import ROOT, Host, MethodNotAllowed, Request, Visitor
 from interpulse.console.pages.catalogue import DOWNLOADS, HOME, PAGES, REMOTE_PAGES, STREAMS
-from interpulse.console.polling import PollingRate
-from interpulse.console.sampling import Samples
+from interpulse.console.sampling import PollingRate, Samples
 from interpulse.console.visit import ServedElsewhere, Visit
-from interpulse.console.web.addresses import ROOT, action_url, page_url, read_query, safe_next
-from interpulse.console.web.rendering import Renderer
+from interpulse.console.web.addresses import action_url, page_url, read_query, safe_next
+from interpulse.console.web.rendering import Renderer, StaticFiles
 from interpulse.console.web.response import Cookie, Response, html, json_document, redirect
 from interpulse.console.web.result_cache import ResultCache
-from interpulse.console.web.security import HEADERS, check_source
-from interpulse.console.web.sessions import COOKIE, SESSION_SECONDS, FormTokens, Sessions
-from interpulse.console.web.static_files import StaticFiles
+from interpulse.console.web.security import COOKIE, HEADERS, SESSION_SECONDS, FormTokens, Sessions, check_source
 from interpulse.model.errors import Forbidden, InvalidRequest, NotFound, PulsarError
 
 _logger = logging.getLogger(__name__)
@@ -31,37 +29,6 @@ _JSON: Final = ".json"
 _SIGN_IN: Final = "sign-in"
 _SIGN_OUT: Final = "sign-out"
 _READ_ONLY: Final = "The console is read-only (consoleReadOnly=true); the command line does this"
-
-
-class _Request:
-    """One request below ``/console``, taken apart."""
-
-    def __init__(
-        self,
-        method: str,
-        raw_path: str,
-        headers: Mapping[str, str],
-        form: bytes,
-        cookies: Mapping[str, str],
-        certificate: PeerCertificate | None,
-        tls: bool,
-        address: str,
-    ) -> None:
-        path, _, self.raw_query = raw_path.partition("?")
-        self.method = "GET" if method == "HEAD" else method
-        self.raw_path = raw_path
-        self.place = path.removeprefix(ROOT).strip("/")
-        self.as_json = self.place.endswith(_JSON)
-        self.headers = headers
-        self.raw_form = form
-        self.browser = cookies.get(COOKIE, "")
-        self.certificate = certificate
-        self.tls = tls
-        self.address = address
-
-    def form(self) -> dict[str, str]:
-        """Return the fields of the form. Raise InvalidRequest."""
-        return read_query(self.raw_form.decode("latin-1"))
 
 
 class Site:
@@ -73,8 +40,10 @@ class Site:
         self._sessions = Sessions(time.monotonic)
         self._tokens = FormTokens()
         self._cache = ResultCache(time.monotonic)
-        self._samples = Samples(_charts())
-        self._tails = _tails()
+        # Two hundred charts each second, or a thousand every five, take a hundredth of a processor.
+        self._samples = Samples(PollingRate("charts", every_seconds=1.0, per_second_max=200, most=1000))
+        # Two tails twice a second, or fifty every ten; reading twenty messages takes some milliseconds.
+        self._tails = PollingRate("tails of topics", every_seconds=0.5, per_second_max=5, most=50)
         self._files = StaticFiles()
         self._renderer = Renderer(self._files.url)
         if host.broker is not None:
@@ -84,38 +53,31 @@ class Site:
         """End background work."""
         self._cache.forget()
 
-    async def answer(
-        self,
-        method: str,
-        raw_path: str,
-        headers: Mapping[str, str],
-        *,
-        form: bytes = b"",
-        cookies: Mapping[str, str],
-        certificate: PeerCertificate | None = None,
-        tls: bool = False,
-        address: str = "",
-    ) -> Response:
+    async def answer(self, request: Request) -> Response:
         """Return the response to one request. A refusal is a response, too."""
-        request = _Request(method, raw_path, headers, form, cookies, certificate, tls, address)
         try:
             response = await self._answer(request)
         except BadCredentials as error:
             self._host.failed_authentications.note(request.address, error.detail)
             response = self._ask_for_credentials(request, error)
         except ServedElsewhere as error:
-            response = self._elsewhere(request, error)
+            place = f"{error.web_url}{request.target}"
+            get = request.method == "GET"
+            response = redirect(place, status=307) if get else self._refusal(request, error, link=place)
         except PulsarError as error:
-            response = self._refusal(request, error.http_status, str(error))
+            response = self._refusal(request, error)
         return response.with_headers(HEADERS)
 
-    async def _answer(self, request: _Request) -> Response:
+    async def _answer(self, request: Request) -> Response:
         check_source(request.method, request.headers, self._host.hosts)
         if request.method not in ("GET", "POST"):
-            raise _not_allowed(request.method, "GET, POST")
+            raise MethodNotAllowed(f"{request.method} is not allowed here, only GET, POST")
         first, _, rest = request.place.partition("/")
         if first == "static":
-            return self._static(rest)
+            file = self._files.response(rest)
+            if file is None:
+                raise NotFound("The console has no such file")
+            return file
         if request.place == _SIGN_IN:
             return await self._sign_in(request)
         visitor = await self._visitor(request)
@@ -126,51 +88,44 @@ class Site:
             return self._sign_out(request, visitor)
         name = request.place.removesuffix(_JSON)
         if request.method != "GET" and not (name in self._pages and self._pages[name].takes_forms):
-            raise _not_allowed(request.method, "GET")
+            raise MethodNotAllowed(f"{request.method} is not allowed here, only GET")
         if not request.place:
             return redirect(page_url(HOME))
         return await self._page(request, visitor, name)
 
-    def _static(self, name: str) -> Response:
-        found = self._files.response(name)
-        if found is None:
-            raise NotFound("The console has no such file")
-        return found
-
     # --- visitors
 
-    async def _visitor(self, request: _Request) -> Visitor:
+    async def _visitor(self, request: Request) -> Visitor:
         access = self._host.access
         headers = {
             name: request.headers[name] for name in ("Authorization", "X-Original-Principal") if name in request.headers
         }
-        session = ""
+        browser = request.cookies.get(COOKIE, "")
+        visitor = Visitor(headers, request.certificate, request.tls, browser=browser, address=request.address)
         if access is None:
-            return Visitor(headers, request.certificate, request.tls, browser=request.browser, address=request.address)
-        if "Authorization" not in headers and (kept := self._sessions.authorization(request.browser)) is not None:
-            headers["Authorization"] = kept
-            session = request.browser
+            return visitor
+        if "Authorization" not in headers and (stored := self._sessions.authorization(browser)) is not None:
+            headers["Authorization"] = stored
+            visitor = replace(visitor, session=browser)
         identity = await access.authentication.authenticate_http(headers, certificate=request.certificate)
         principal = access.principal(identity.role, headers.get("X-Original-Principal"), same_allowed=True)
-        role = " via ".join(reversed(principal.roles))
-        return Visitor(headers, request.certificate, request.tls, role, session, request.browser, request.address)
+        return replace(visitor, role=" via ".join(reversed(principal.roles)))
 
-    def _ask_for_credentials(self, request: _Request, error: BadCredentials) -> Response:
-        if request.as_json or request.method != "GET":
-            return self._refusal(request, error.http_status, str(error))
-        if request.browser:
-            self._sessions.end(request.browser)
-        return redirect(page_url(_SIGN_IN, next=request.raw_path))
+    def _ask_for_credentials(self, request: Request, error: BadCredentials) -> Response:
+        if request.method != "GET" or request.place.endswith(_JSON):
+            return self._refusal(request, error)
+        self._sessions.end(request.cookies.get(COOKIE, ""))
+        return redirect(page_url(_SIGN_IN, next=request.target))
 
-    async def _sign_in(self, request: _Request) -> Response:
+    async def _sign_in(self, request: Request) -> Response:
         if self._host.access is None:
             return redirect(ROOT)
         query = read_query(request.raw_query)
         goes_to = safe_next(query.get("next", ROOT))
         if request.method == "GET":
             return self._sign_in_form(request, goes_to)
-        form = request.form()
-        self._tokens.check(request.browser, _SIGN_IN, form.get("token", ""))
+        form = _form(request)
+        self._tokens.check(request.cookies.get(COOKIE, ""), _SIGN_IN, form.get("token", ""))
         authorization = _authorization(form)
         try:
             identity = await self._host.access.authentication.authenticate_http({"Authorization": authorization})
@@ -178,43 +133,40 @@ class Site:
             self._host.failed_authentications.note(request.address, error.detail)
             return self._sign_in_form(request, goes_to, "The broker does not accept these credentials.")
         _logger.info("console signed in role=%s address=%s", identity.role, request.address)
-        cookie = Cookie(COOKIE, self._sessions.begin(authorization), SESSION_SECONDS)
-        return Response(303, headers={"Location": goes_to}, cookie=cookie)
+        return replace(redirect(goes_to), cookie=Cookie(COOKIE, self._sessions.begin(authorization), SESSION_SECONDS))
 
-    def _sign_in_form(self, request: _Request, goes_to: str, problem: str = "") -> Response:
-        browser = request.browser or self._sessions.new_browser()
-        token = self._tokens.token(browser, _SIGN_IN)
+    def _sign_in_form(self, request: Request, goes_to: str, problem: str = "") -> Response:
+        browser = request.cookies.get(COOKIE, "") or self._sessions.new_browser()
         text = self._render(
             "sign-in.html",
             None,
             title="Sign in",
-            token=token,
+            token=self._tokens.token(browser, _SIGN_IN),
             form_url=page_url(_SIGN_IN, next=goes_to),
             problem=problem,
         )
-        response = html(text, status=401 if problem else 200)
-        return Response(response.status, response.body, response.headers, Cookie(COOKIE, browser))
+        return replace(html(text, status=401 if problem else 200), cookie=Cookie(COOKIE, browser))
 
-    def _sign_out(self, request: _Request, visitor: Visitor) -> Response:
-        self._tokens.check(request.browser, _SIGN_OUT, request.form().get("token", ""))
+    def _sign_out(self, request: Request, visitor: Visitor) -> Response:
+        self._tokens.check(visitor.browser, _SIGN_OUT, _form(request).get("token", ""))
         self._sessions.end(visitor.session)
-        return Response(303, headers={"Location": page_url(_SIGN_IN)}, cookie=Cookie(COOKIE, "", 0))
+        return replace(redirect(page_url(_SIGN_IN)), cookie=Cookie(COOKIE, "", 0))
 
     # --- pages
 
-    async def _page(self, request: _Request, visitor: Visitor, name: str) -> Response:
+    async def _page(self, request: Request, visitor: Visitor, name: str) -> Response:
         asked = read_query(request.raw_query)
-        visit = self._visit(visitor, {**asked, **request.form()} if request.method == "POST" else asked)
+        visit = self._visit(visitor, {**asked, **_form(request)} if request.method == "POST" else asked)
         if name in STREAMS:
             stream = await STREAMS[name](visit)
             return Response(200, headers={"Content-Type": "text/event-stream"}, stream=stream)
         if name in DOWNLOADS:
-            return (await DOWNLOADS[name](visit)).response()
+            return await DOWNLOADS[name](visit)
         page = self._pages.get(name)
         if page is None:
             raise NotFound("The console has no such page")
         model = await page.build(visit)
-        if request.as_json:
+        if request.place.endswith(_JSON):
             return json_document(model)
         done = ACTIONS.get(visit.text("done"))
         return html(
@@ -233,24 +185,11 @@ class Site:
 
     def _visit(self, visitor: Visitor, query: Mapping[str, str]) -> Visit:
         now_ms = time.time_ns() // 1_000_000
-        return Visit(
-            visitor,
-            self._host,
-            query,
-            now_ms,
-            cache=self._cache,
-            samples=self._samples,
-            tails=self._tails,
-            read_only=self._read_only,
-        )
-
-    @property
-    def _read_only(self) -> bool:
-        return self._host.read_only()
+        return Visit(visitor, self._host, query, now_ms, self._cache, self._samples, self._tails)
 
     # --- actions
 
-    async def _action(self, request: _Request, visitor: Visitor, action: Action) -> Response:
+    async def _action(self, request: Request, visitor: Visitor, action: Action) -> Response:
         """Ask for missing fields or a confirmation (GET), or do the action (POST)."""
         values = action.values(read_query(request.raw_query))
         if action.missing(values):
@@ -264,7 +203,9 @@ class Site:
 
     async def _confirm(self, visitor: Visitor, action: Action, values: Mapping[str, str], address: str) -> Response:
         call = action.call(values)
-        refusal = _READ_ONLY if self._read_only else await self._visit(visitor, {}).refusal(call.method, call.path)
+        refusal = _READ_ONLY
+        if not self._host.read_only():
+            refusal = await self._visit(visitor, {}).refusal(call.method, call.path)
         browser = visitor.browser or self._sessions.new_browser()
         text = self._render(
             "confirm.html",
@@ -279,19 +220,16 @@ class Site:
             address=address,
             back=action.back(values),
         )
-        response = html(text)
-        if visitor.browser:
-            return response
-        return Response(response.status, response.body, response.headers, Cookie(COOKIE, browser))
+        return html(text) if visitor.browser else replace(html(text), cookie=Cookie(COOKIE, browser))
 
     async def _do(
-        self, request: _Request, visitor: Visitor, action: Action, values: Mapping[str, str], address: str
+        self, request: Request, visitor: Visitor, action: Action, values: Mapping[str, str], address: str
     ) -> Response:
         call = action.call(values)
         outcome = "refused"
         try:
-            self._tokens.check(request.browser, address, request.form().get("token", ""))
-            if self._read_only:
+            self._tokens.check(visitor.browser, address, _form(request).get("token", ""))
+            if self._host.read_only():
                 raise Forbidden(_READ_ONLY)
             await self._visit(visitor, {}).send(call.method, call.path, call.body)
             self._cache.forget()
@@ -314,21 +252,15 @@ class Site:
 
     # --- errors
 
-    def _elsewhere(self, request: _Request, error: ServedElsewhere) -> Response:
-        place = f"{error.web_url}{request.raw_path}"
-        if request.method == "GET":
-            return redirect(place, status=307)
-        return self._refusal(request, error.http_status, str(error), link=place)
-
-    def _refusal(self, request: _Request, status: int, reason: str, link: str = "") -> Response:
-        if request.as_json:
+    def _refusal(self, request: Request, error: PulsarError, link: str = "") -> Response:
+        status, reason = error.http_status, str(error)
+        if request.place.endswith(_JSON):
             return json_document({"reason": reason}, status=status)
-        return html(
-            self._render("refusal.html", None, title="Refused", status=status, reason=reason, link=link), status=status
-        )
+        text = self._render("refusal.html", None, title="Refused", status=status, reason=reason, link=link)
+        return html(text, status=status)
 
     def _render(self, template: str, visitor: Visitor | None, **values: Any) -> str:
-        signed_in = visitor is not None and bool(visitor.session)
+        session = visitor.session if visitor is not None else ""
         frame = {
             "menu": [page for page in self._pages.values() if page.in_menu],
             "page": None,
@@ -336,26 +268,14 @@ class Site:
             "json_url": "",
             "cluster": self._host.cluster,
             "role": visitor.role if visitor is not None else "",
-            "read_only": self._read_only,
-            "sign_out_token": self._tokens.token(visitor.session, _SIGN_OUT)
-            if visitor is not None and signed_in
-            else "",
+            "read_only": self._host.read_only(),
+            "sign_out_token": self._tokens.token(session, _SIGN_OUT) if session else "",
         }
         return self._renderer.render(template, {**frame, **values})
 
 
-def _not_allowed(method: str, allowed: str) -> MethodNotAllowed:
-    return MethodNotAllowed(f"{method} is not allowed here, only {allowed}")
-
-
-def _charts() -> PollingRate:
-    """Limit the charts: two hundred each second, or a thousand every five, take a hundredth of a processor."""
-    return PollingRate("charts", every_seconds=1.0, per_second_max=200, most=1000)
-
-
-def _tails() -> PollingRate:
-    """Limit the tails: two read twice a second, fifty every ten; reading twenty messages takes some milliseconds."""
-    return PollingRate("tails of topics", every_seconds=0.5, per_second_max=5, most=50)
+def _form(request: Request) -> dict[str, str]:
+    return read_query(request.body.decode("latin-1"))
 
 
 def _authorization(form: Mapping[str, str]) -> str:

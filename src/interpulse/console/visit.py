@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from interpulse.client.admin.admin_client import AdminClient
@@ -14,44 +14,16 @@ from interpulse.client.transport.http_errors import HttpAnswer
 from interpulse.client.transport.http_session import HttpSession
 from interpulse.console.broker_facts import BrokerFacts
 from interpulse.console.host import Host, Visitor, VisitorCall
-from interpulse.console.polling import PollingRate
-from interpulse.console.sampling import Samples
+from interpulse.console.sampling import PollingRate, Samples
+from interpulse.console.web.addresses import admin_path, namespace_path
 from interpulse.console.web.result_cache import ResultCache
-from interpulse.model.errors import InvalidRequest, PulsarError
-from interpulse.model.names import NamespaceName, TopicName
-from interpulse.model.received_errors import error_for_http_status
+from interpulse.model.errors import InvalidRequest, PulsarError, error_for_http_status
+from interpulse.model.names import PERSISTENT, NamespaceName, TopicName
+
+Model = dict[str, Any]
+"""The values of a page: its JSON, and the names of its template, which refuses one that is missing."""
 
 _HERE: Final = "http://localhost"
-
-
-Send = Callable[[str, str, bytes | None, str], Awaitable[HttpAnswer]]
-"""Function that takes method, target, body and content type."""
-
-
-class _VisitorSession(HttpSession):
-    """A session without connections."""
-
-    def __init__(self, send: Send) -> None:
-        super().__init__(_HERE)
-        self._send_call = send
-
-    async def exchange(self, method: str, target: str, payload: bytes | None, content_type: str) -> HttpAnswer:
-        return await self._send_call(method, target, payload, content_type)
-
-
-class VisitorAdmin(AdminClient):
-    """An admin client that makes its calls through ``send``. It needs no closing."""
-
-    def __init__(self, send: Send) -> None:
-        self._send_call = send
-        super().__init__(_HERE)
-
-    def _new_session(self, web_url: str, **settings: Any) -> HttpSession:
-        return _VisitorSession(self._send_call)
-
-
-T = TypeVar("T")
-
 _REDIRECT: Final = 307
 _REFUSED: Final = 400
 _JSON: Final = "application/json"
@@ -68,14 +40,6 @@ class ServedElsewhere(PulsarError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.web_url,)
-
-
-@dataclass(frozen=True, slots=True)
-class Part(Generic[T]):
-    """A part of a page: the answer of the admin API, or its refusal."""
-
-    value: T | None
-    refusal: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +60,6 @@ class Visit:
     tails: PollingRate
     """The rate of visitors who follow the messages of a topic."""
 
-    read_only: bool = False
-
     @property
     def broker(self) -> BrokerFacts:
         """Facts that no single admin call returns; see `refusal`. Pages of an API-only console do not use them."""
@@ -108,28 +70,33 @@ class Visit:
         """Make a GET of the admin API. Return decoded JSON, a text, or None. Raise its refusal, and ServedElsewhere."""
         return await self.send("GET", path)
 
-    async def attempt(self, path: str) -> Part[Any]:
-        """Make a GET; if it is refused, the rest of the page is shown anyway."""
+    async def attempt(self, path: str) -> tuple[Any, str]:
+        """Make a GET. Return its answer, or None and the refusal: the rest of the page is shown anyway."""
         try:
-            return Part(await self.read(path))
+            return await self.read(path), ""
         except PulsarError as error:
-            return Part(None, str(error))
+            return None, str(error)
 
     @property
     def admin(self) -> AdminClient:
-        """The admin client, which makes calls in the name of the visitor."""
-        return VisitorAdmin(self._answer)
+        """The admin client, which makes calls in the name of the visitor. It needs no closing."""
+        return _VisitorAdmin(self)
 
     async def send(self, method: str, path: str, body: Any = None) -> Any:
         """Make any call of the admin API; see `read`."""
-        answer = await self._answer(method, path, None if body is None else json.dumps(body).encode())
+        answer = await self.exchange(method, path, None if body is None else json.dumps(body).encode())
         if answer.status >= _REFUSED:  # a partial result; other errors are raised
-            raise error_for_http_status(answer.status, _reason(answer))
+            document = json.loads(answer.content) if answer.content else {}
+            raise error_for_http_status(answer.status, str(document.get("reason") or "The broker gave no reason"))
         if not answer.content:
             return None
-        return _decoded(answer)
+        if answer.content_type == _JSON:
+            with suppress(ValueError):  # brokers send bare words such as ``ok`` with this type, too; they stay texts
+                return json.loads(answer.content)
+        return answer.text
 
-    async def _answer(self, method: str, path: str, body: bytes | None, content_type: str = _JSON) -> HttpAnswer:
+    async def exchange(self, method: str, path: str, body: bytes | None, content_type: str = _JSON) -> HttpAnswer:
+        """Return the answer to a call of the admin API. Raise ServedElsewhere for a redirect."""
         answer = await self.host.api.answer(VisitorCall(self.visitor, method, path, body, content_type))
         if answer.status == _REDIRECT:
             place = urlsplit(answer.location or "")
@@ -150,8 +117,8 @@ class Visit:
 
     # --- the query
 
-    def text(self, name: str, default: str = "") -> str:
-        return self.query.get(name, default)
+    def text(self, name: str) -> str:
+        return self.query.get(name, "")
 
     def number(self, name: str, default: int, *, most: int) -> int:
         """Return a number from 0 to ``most``. Raise InvalidRequest."""
@@ -169,29 +136,50 @@ class Visit:
             raise InvalidRequest(f"{name} must be one of {', '.join(choices)}, not {text[:100]!r}")
         return text
 
-    def topic(self, name: str = "name") -> TopicName:
+    def topic(self) -> TopicName:
         """Return the topic of the address. Raise InvalidTopicName."""
-        return TopicName.parse(self._given(name, "a topic such as persistent://public/default/orders"))
-
-    def namespace(self, name: str = "namespace") -> NamespaceName:
-        """Return the namespace of the address. Raise InvalidTopicName."""
-        return NamespaceName.parse(self._given(name, "a namespace such as public/default"))
-
-    def _given(self, name: str, meaning: str) -> str:
-        text = self.query.get(name, "")
-        if not text:
-            raise InvalidRequest(f"The address needs {name}: {meaning}")
-        return text
+        if not self.query.get("name"):
+            raise InvalidRequest("The address needs name: a topic such as persistent://public/default/orders")
+        return TopicName.parse(self.query["name"])
 
 
-def _reason(answer: HttpAnswer) -> str:
-    document = json.loads(answer.content) if answer.content else {}
-    return str(document.get("reason") or "The broker gave no reason")
+class _VisitorAdmin(AdminClient):
+    def __init__(self, visit: Visit) -> None:
+        self._visit = visit
+        super().__init__(_HERE)
+
+    def _new_session(self, web_url: str, **settings: Any) -> HttpSession:
+        return _VisitorSession(self._visit)
 
 
-def _decoded(answer: HttpAnswer) -> Any:
-    """Decode JSON. Brokers send bare words such as ``ok`` with its content type, too; they stay texts."""
-    if answer.content_type == _JSON:
-        with suppress(ValueError):
-            return json.loads(answer.content)
-    return answer.text
+class _VisitorSession(HttpSession):
+    def __init__(self, visit: Visit) -> None:
+        super().__init__(_HERE)
+        self._visit = visit
+
+    async def exchange(self, method: str, target: str, payload: bytes | None, content_type: str) -> HttpAnswer:
+        return await self._visit.exchange(method, target, payload, content_type)
+
+
+class VisibleNamespaces:
+    """Answers True for namespaces whose ``path`` the visitor may read. Each namespace is checked once."""
+
+    def __init__(self, visit: Visit, path: Callable[[NamespaceName], str]) -> None:
+        self._visit = visit
+        self._path = path
+        self._visible: dict[NamespaceName, bool] = {}
+
+    async def __call__(self, namespace: NamespaceName) -> bool:
+        if namespace not in self._visible:
+            self._visible[namespace] = not await self._visit.refusal("GET", self._path(namespace))
+        return self._visible[namespace]
+
+
+def to_see_replication(namespace: NamespaceName) -> str:
+    """Return the path of the replication status."""
+    return namespace_path(namespace, "/replication/status")
+
+
+def to_list_topics(namespace: NamespaceName) -> str:
+    """Return the path of the list of topics."""
+    return admin_path(PERSISTENT, namespace.tenant, namespace.local)

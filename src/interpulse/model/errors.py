@@ -1,112 +1,31 @@
 """Every failure a caller can meet, one class each.
 
-::
+``wire_code`` is Pulsar's ServerError number, ``http_status`` the REST status, and ``retriable`` is true if asking again
+may succeed without any change. A class states those that differ from its parent's. Front ends translate with these
+three; nothing else decides. `error_for_wire_code` and `error_for_http_status` are the way back, for clients.
 
-    PulsarError
-    ├── UnknownError
-    ├── MetadataError
-    │   └── NamespaceElsewhere (412)
-    ├── PersistenceError
-    ├── AuthenticationError, AuthorizationError
-    │   ├── Unauthorized (401)
-    │   └── CertificateError         (client side only)
-    ├── ServiceNotReady, UnknownListener (500), TooManyRequests
-    ├── ConsumerBusy, ConsumerAssignError, ConsumerNotFound
-    ├── ProducerBusy, ProducerFenced, QuotaExceededError, QuotaExceededException
-    │   └── NoRoomLeft (503)
-    ├── ChecksumError
-    ├── UnsupportedVersion
-    ├── NotFound
-    │   ├── TopicNotFound, NamespaceNotFound, TenantNotFound, ClusterNotFound
-    │   ├── SubscriptionNotFound, SchemaNotFound, PartitionedTopicNotFound, PolicyNotFound
-    ├── Conflict
-    │   └── AlreadyExists, NotEmpty
-    ├── NotAllowed
-    │   ├── TopicInconsistent        (PIP-414)
-    │   ├── OperationNotAllowed (405)
-    │   ├── PartitionCountAboveMaximum, ExpansionAboveMaximum, TopicLimitReached
-    │   ├── RequestTooLarge (413)
-    ├── InvalidTopicName, InvalidRequest (400), PreconditionFailed (412), Unprocessable (422), Forbidden (403)
-    ├── TopicTerminated
-    ├── IncompatibleSchema
-    │   └── InvalidSchemaDefinition (422)
-    ├── RemoteClusterUnavailable
-    ├── NotImplementedYet (501)
-    └── client side only: NotConnected, OperationTimeout, NotSupported, CryptoError, DataLoss,
-        AlreadyClosed
-
-``wire_code`` is Pulsar's ServerError number, ``http_status`` the REST status, ``retriable`` whether asking again may
-succeed without any change. Front ends translate with these three; nothing else decides.
-The way back, from a number that came to the class a client raises, is in `received_errors`.
 All classes keep plain text in ``args``, so they travel between processes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import IntEnum, StrEnum
-from typing import ClassVar
+from typing import ClassVar, Final
 
 __all__ = [
-    "AlreadyClosed",
-    "AlreadyExists",
-    "AuthenticationError",
-    "AuthorizationError",
-    "CertificateError",
-    "ChecksumError",
-    "ClusterNotFound",
-    "Conflict",
-    "ConsumerAssignError",
-    "ConsumerBusy",
-    "ConsumerNotFound",
-    "CryptoError",
-    "DataLoss",
-    "ExpansionAboveMaximum",
-    "Forbidden",
-    "IncompatibleSchema",
-    "Inconsistency",
-    "InvalidRequest",
-    "InvalidSchemaDefinition",
-    "InvalidTopicName",
-    "MetadataError",
-    "NamespaceElsewhere",
-    "NamespaceNotFound",
-    "NoRoomLeft",
-    "NotAllowed",
-    "NotConnected",
-    "NotEmpty",
-    "NotFound",
-    "NotImplementedYet",
-    "NotSupported",
-    "OperationNotAllowed",
-    "OperationTimeout",
-    "PartitionCountAboveMaximum",
-    "PartitionedTopicNotFound",
-    "PersistenceError",
-    "PolicyNotFound",
-    "PreconditionFailed",
-    "ProducerBusy",
-    "ProducerFenced",
-    "PulsarError",
-    "QuotaExceededError",
-    "QuotaExceededException",
-    "RemoteClusterUnavailable",
-    "RequestTooLarge",
-    "SchemaNotFound",
-    "ServerError",
-    "ServiceNotReady",
-    "SubscriptionNotFound",
-    "TenantNotFound",
-    "TooManyRequests",
-    "TopicInconsistent",
-    "TopicLimitReached",
-    "TopicNotFound",
-    "TopicTerminated",
-    "Unauthorized",
-    "UnknownError",
-    "UnknownListener",
-    "Unprocessable",
-    "UnsupportedVersion",
-]
+    "AlreadyClosed", "AlreadyExists", "AuthenticationError", "AuthorizationError", "CertificateError",
+    "ChecksumError", "ClusterNotFound", "Conflict", "ConsumerAssignError", "ConsumerBusy", "ConsumerNotFound",
+    "CryptoError", "DataLoss", "ExpansionAboveMaximum", "Forbidden", "IncompatibleSchema", "Inconsistency",
+    "InvalidRequest", "InvalidSchemaDefinition", "InvalidTopicName", "MetadataError", "NamespaceElsewhere",
+    "NamespaceNotFound", "NoRoomLeft", "NotAllowed", "NotConnected", "NotEmpty", "NotFound", "NotImplementedYet",
+    "NotSupported", "OperationNotAllowed", "OperationTimeout", "PartitionCountAboveMaximum",
+    "PartitionedTopicNotFound", "PersistenceError", "PolicyNotFound", "PreconditionFailed", "ProducerBusy",
+    "ProducerFenced", "PulsarError", "QuotaExceededError", "QuotaExceededException", "RemoteClusterUnavailable",
+    "RequestTooLarge", "SchemaNotFound", "ServerError", "ServiceNotReady", "SubscriptionNotFound", "TenantNotFound",
+    "TooManyRequests", "TopicInconsistent", "TopicLimitReached", "TopicNotFound", "TopicTerminated", "Unauthorized",
+    "UnknownError", "UnknownListener", "Unprocessable", "UnsupportedVersion",
+]  # fmt: skip
 
 
 class ServerError(IntEnum):
@@ -147,6 +66,13 @@ class PulsarError(Exception):
     http_status: ClassVar[int] = 500
     retriable: ClassVar[bool] = False
 
+    def __init_subclass__(
+        cls, wire: ServerError | None = None, http: int | None = None, retriable: bool | None = None
+    ) -> None:
+        cls.wire_code = cls.wire_code if wire is None else wire
+        cls.http_status = cls.http_status if http is None else http
+        cls.retriable = cls.retriable if retriable is None else retriable
+
     def __init__(self, message: str = "") -> None:
         super().__init__(message)
 
@@ -155,154 +81,96 @@ class UnknownError(PulsarError):
     """The peer failed without saying why."""
 
 
-class MetadataError(PulsarError):
+class MetadataError(PulsarError, wire=ServerError.MetadataError, retriable=True):
     """The metadata store could not answer, or holds an unusable record."""
 
-    wire_code = ServerError.MetadataError
-    retriable = True
 
-
-class NamespaceElsewhere(MetadataError):
+class NamespaceElsewhere(MetadataError, http=412):
     """The namespace is on other clusters, and none of them is a peer to which clients could be sent."""
 
-    http_status = 412
 
-
-class PersistenceError(PulsarError):
+class PersistenceError(PulsarError, wire=ServerError.PersistenceError, retriable=True):
     """An entry could not be made durable or read; it is not acknowledged."""
 
-    wire_code = ServerError.PersistenceError
-    retriable = True
 
-
-class AuthenticationError(PulsarError):
+class AuthenticationError(PulsarError, wire=ServerError.AuthenticationError, http=401):
     """The credentials were not accepted."""
-
-    wire_code = ServerError.AuthenticationError
-    http_status = 401
 
 
 class CertificateError(AuthenticationError):
     """The certificate of a client cannot be used, or is not accepted. The text names file and remedy."""
 
 
-class AuthorizationError(PulsarError):
+class AuthorizationError(PulsarError, wire=ServerError.AuthorizationError, http=403):
     """The role may not do this."""
 
-    wire_code = ServerError.AuthorizationError
-    http_status = 403
 
-
-class Unauthorized(AuthorizationError):
+class Unauthorized(AuthorizationError, http=401):
     """The role may not do this, with the HTTP status that Pulsar has for topics, tenants and clusters."""
-
-    http_status = 401
 
 
 class Forbidden(AuthorizationError):
     """Refused for every client, for example a cluster that is not registered."""
 
 
-class ConsumerBusy(PulsarError):
+class ConsumerBusy(PulsarError, wire=ServerError.ConsumerBusy, http=409):
     """The subscription accepts no further consumer now."""
 
-    wire_code = ServerError.ConsumerBusy
-    http_status = 409
 
-
-class ConsumerAssignError(PulsarError):
+class ConsumerAssignError(PulsarError, wire=ServerError.ConsumerAssignError, http=409):
     """Key ranges of the consumer overlap with another's."""
 
-    wire_code = ServerError.ConsumerAssignError
-    http_status = 409
 
-
-class ConsumerNotFound(PulsarError):
+class ConsumerNotFound(PulsarError, wire=ServerError.ConsumerNotFound, http=404):
     """The connection has no such consumer."""
 
-    wire_code = ServerError.ConsumerNotFound
-    http_status = 404
 
-
-class ServiceNotReady(PulsarError):
+class ServiceNotReady(PulsarError, wire=ServerError.ServiceNotReady, http=503, retriable=True):
     """The broker or the topic is starting, moving or closing; ask again."""
 
-    wire_code = ServerError.ServiceNotReady
-    http_status = 503
-    retriable = True
 
-
-class UnknownListener(ServiceNotReady):
+class UnknownListener(ServiceNotReady, http=500):
     """The broker has no listener of this name. HTTP lookup treats that as an error of the server."""
 
-    http_status = 500
 
-
-class TooManyRequests(PulsarError):
+class TooManyRequests(PulsarError, wire=ServerError.TooManyRequests, http=503, retriable=True):
     """No permit is left for this kind of request."""
 
-    wire_code = ServerError.TooManyRequests
-    http_status = 503
-    retriable = True
 
-
-class ProducerBusy(PulsarError):
+class ProducerBusy(PulsarError, wire=ServerError.ProducerBusy, http=409):
     """The producer name is taken, or the topic is held by an exclusive producer."""
 
-    wire_code = ServerError.ProducerBusy
-    http_status = 409
 
-
-class ProducerFenced(PulsarError):
+class ProducerFenced(PulsarError, wire=ServerError.ProducerFenced, http=409):
     """A newer exclusive producer owns the topic."""
 
-    wire_code = ServerError.ProducerFenced
-    http_status = 409
 
-
-class QuotaExceededError(PulsarError):
+class QuotaExceededError(PulsarError, wire=ServerError.ProducerBlockedQuotaExceededError, http=412):
     """The backlog quota makes producers wait."""
 
-    wire_code = ServerError.ProducerBlockedQuotaExceededError
-    http_status = 412
 
-
-class QuotaExceededException(PulsarError):
+class QuotaExceededException(PulsarError, wire=ServerError.ProducerBlockedQuotaExceededException, http=412):
     """The backlog quota refuses producers."""
 
-    wire_code = ServerError.ProducerBlockedQuotaExceededException
-    http_status = 412
 
-
-class NoRoomLeft(QuotaExceededException):
+class NoRoomLeft(QuotaExceededException, http=503):
     """The broker cannot store messages until its disk has room.
 
     For official clients it is a quota: only with this code do they fail pending messages immediately and reconnect by
     themselves.
     """
 
-    http_status = 503
 
-
-class ChecksumError(PulsarError):
+class ChecksumError(PulsarError, wire=ServerError.ChecksumError, http=400):
     """The bytes do not match their CRC32C."""
 
-    wire_code = ServerError.ChecksumError
-    http_status = 400
 
-
-class UnsupportedVersion(PulsarError):
+class UnsupportedVersion(PulsarError, wire=ServerError.UnsupportedVersionError, http=501):
     """The command belongs to a part of the protocol that is not offered here."""
 
-    wire_code = ServerError.UnsupportedVersionError
-    http_status = 501
 
-
-class NotFound(PulsarError):
+class NotFound(PulsarError, wire=ServerError.TopicNotFound, http=404):
     """A named thing does not exist."""
-
-    wire_code = ServerError.TopicNotFound
-    http_status = 404
 
 
 class TopicNotFound(NotFound):
@@ -333,17 +201,12 @@ class PolicyNotFound(NotFound):
     """No policy is set under this name."""
 
 
-class SubscriptionNotFound(NotFound):
+class SubscriptionNotFound(NotFound, wire=ServerError.SubscriptionNotFound):
     """The topic has no such subscription."""
 
-    wire_code = ServerError.SubscriptionNotFound
 
-
-class Conflict(PulsarError):
+class Conflict(PulsarError, wire=ServerError.NotAllowedError, http=409):
     """An existing resource conflicts with the request."""
-
-    wire_code = ServerError.NotAllowedError
-    http_status = 409
 
 
 class AlreadyExists(Conflict):
@@ -354,11 +217,8 @@ class NotEmpty(Conflict):
     """The resource is not empty, and deletion was not forced."""
 
 
-class NotAllowed(PulsarError):
+class NotAllowed(PulsarError, wire=ServerError.NotAllowedError, http=409):
     """The rules of the topic or the broker forbid it for good."""
-
-    wire_code = ServerError.NotAllowedError
-    http_status = 409
 
 
 class Inconsistency(StrEnum):
@@ -381,108 +241,71 @@ class TopicInconsistent(NotAllowed):
         self.topic = topic
 
 
-class OperationNotAllowed(NotAllowed):
+class OperationNotAllowed(NotAllowed, http=405):
     """The operation exists, but not for this kind of topic."""
 
-    http_status = 405
 
-
-class TopicLimitReached(NotAllowed):
+class TopicLimitReached(NotAllowed, http=412):
     """The namespace has reached its limit of topics."""
 
-    http_status = 412
 
-
-class PartitionCountAboveMaximum(NotAllowed):
+class PartitionCountAboveMaximum(NotAllowed, http=406):
     """More partitions than ``maxNumPartitionsPerPartitionedTopic``, or fewer than one, at creation."""
 
-    http_status = 406
 
-
-class ExpansionAboveMaximum(NotAllowed):
+class ExpansionAboveMaximum(NotAllowed, http=422):
     """More partitions than ``maxNumPartitionsPerPartitionedTopic``, or fewer than now, at expansion."""
 
-    http_status = 422
 
-
-class RequestTooLarge(NotAllowed):
+class RequestTooLarge(NotAllowed, http=413):
     """The request asks for more than the broker returns at once. Smaller requests are answered."""
 
-    http_status = 413
 
-
-class InvalidTopicName(PulsarError):
+class InvalidTopicName(PulsarError, wire=ServerError.InvalidTopicName, http=412):
     """The text is not a topic or namespace name."""
 
-    wire_code = ServerError.InvalidTopicName
-    http_status = 412
 
-
-class InvalidRequest(PulsarError):
+class InvalidRequest(PulsarError, wire=ServerError.NotAllowedError, http=400):
     """The request itself is malformed."""
 
-    wire_code = ServerError.NotAllowedError
-    http_status = 400
 
-
-class PreconditionFailed(PulsarError):
+class PreconditionFailed(PulsarError, wire=ServerError.NotAllowedError, http=412):
     """The request is well formed, but its value or the current state does not allow it."""
 
-    wire_code = ServerError.NotAllowedError
-    http_status = 412
 
-
-class Unprocessable(PulsarError):
+class Unprocessable(PulsarError, wire=ServerError.NotAllowedError, http=422):
     """The body can be parsed but not used."""
 
-    wire_code = ServerError.NotAllowedError
-    http_status = 422
 
-
-class NotImplementedYet(PulsarError):
+class NotImplementedYet(PulsarError, wire=ServerError.NotAllowedError, http=501):
     """Pulsar has this operation, this broker does not."""
 
-    wire_code = ServerError.NotAllowedError
-    http_status = 501
 
-
-class TopicTerminated(PulsarError):
+class TopicTerminated(PulsarError, wire=ServerError.TopicTerminatedError, http=412):
     """The topic accepts no more messages."""
 
-    wire_code = ServerError.TopicTerminatedError
-    http_status = 412
 
-
-class IncompatibleSchema(PulsarError):
+class IncompatibleSchema(PulsarError, wire=ServerError.IncompatibleSchema, http=409):
     """The schema is not compatible with the existing ones of the topic."""
 
-    wire_code = ServerError.IncompatibleSchema
-    http_status = 409
 
-
-class InvalidSchemaDefinition(IncompatibleSchema):
+class InvalidSchemaDefinition(IncompatibleSchema, http=422):
     """The definition of a schema is invalid for its type."""
 
-    http_status = 422
 
-
-class RemoteClusterUnavailable(PulsarError):
+class RemoteClusterUnavailable(PulsarError, http=503, retriable=True):
     """Another cluster does not answer, or has no address."""
 
-    http_status = 503
-    retriable = True
+
+# --- raised by clients only
 
 
-class NotConnected(PulsarError):
+class NotConnected(PulsarError, retriable=True):
     """The connection to the broker is gone."""
 
-    retriable = True
 
-
-class OperationTimeout(PulsarError):
+class OperationTimeout(PulsarError, retriable=True):
     """No answer came in time."""
-
-    retriable = True
 
 
 class NotSupported(PulsarError):
@@ -499,3 +322,37 @@ class DataLoss(PulsarError):
 
 class AlreadyClosed(PulsarError):
     """The client object was closed."""
+
+
+_BY_WIRE_CODE: Final[Mapping[int, type[PulsarError]]] = {
+    error.wire_code: error
+    for error in (
+        UnknownError, MetadataError, PersistenceError, AuthenticationError, AuthorizationError, ConsumerBusy,
+        ServiceNotReady, QuotaExceededError, QuotaExceededException, ChecksumError, UnsupportedVersion, TopicNotFound,
+        SubscriptionNotFound, ConsumerNotFound, TooManyRequests, TopicTerminated, ProducerBusy, InvalidTopicName,
+        IncompatibleSchema, ConsumerAssignError, NotAllowed, ProducerFenced,
+    )
+} | dict.fromkeys(
+    (
+        ServerError.TransactionCoordinatorNotFound, ServerError.InvalidTxnStatus, ServerError.TransactionConflict,
+        ServerError.TransactionNotFound,
+    ),
+    NotSupported,
+)  # fmt: skip
+_BY_HTTP_STATUS: Final[Mapping[int, type[PulsarError]]] = {
+    error.http_status: error
+    for error in (
+        InvalidRequest, AuthenticationError, AuthorizationError, NotFound, PartitionCountAboveMaximum, Conflict,
+        PreconditionFailed, RequestTooLarge, Unprocessable, UnknownError, NotImplementedYet, ServiceNotReady,
+    )
+}  # fmt: skip
+
+
+def error_for_wire_code(code: int, message: str) -> PulsarError:
+    """Return the error for a code from the binary protocol."""
+    return _BY_WIRE_CODE.get(code, UnknownError)(message)
+
+
+def error_for_http_status(status: int, reason: str) -> PulsarError:
+    """Return the error for a REST status of 400 and above."""
+    return _BY_HTTP_STATUS.get(status, UnknownError)(reason)

@@ -14,7 +14,7 @@ from sys import intern
 from typing import Any, Final, Generic, Literal, TypeVar, overload
 from urllib.parse import quote_plus, unquote_plus
 
-from interpulse.model.errors import InvalidTopicName
+from interpulse.model.errors import InvalidTopicName, PreconditionFailed
 from interpulse.model.numbers import INT_MAX
 
 __all__ = [
@@ -47,6 +47,7 @@ _WHITESPACE: Final = (
     "\t\n\v\f\r\x1c\x1d\x1e\x1f \u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2008\u2009\u200a"
     "\u2028\u2029\u205f\u3000"
 )
+_ENTITY_LENGTH_MAX: Final = 1_000  # names of topics contain it, and go into the line of an HTTP request
 _LENGTH_KEPT_MAX: Final = 512
 """Longer names are legal, but parsed each time: caching a hundred thousand of them would take too much memory."""
 _CREATED_LENGTH_MAX: Final = 4_000
@@ -84,6 +85,17 @@ class _Kept(Generic[T]):
         value = self._compute(instance)
         object.__setattr__(instance, self._name, value)
         return value
+
+
+def check_entity_name(kind: str, name: str) -> None:
+    """Refuse a name that is too long, or has characters other than letters, digits and ``_-=:.``.
+
+    Raise PreconditionFailed. ``kind`` is Cluster, Tenant or Namespace.
+    """
+    if not is_entity_name(name):
+        raise PreconditionFailed(f"{kind} name is not valid: {name[:100]!r} must be letters, digits and _-=:. only")
+    if len(name) > _ENTITY_LENGTH_MAX:
+        raise PreconditionFailed(f"{kind} name of {len(name)} characters: it may have {_ENTITY_LENGTH_MAX}")
 
 
 def encode_local_name(local_name: str) -> str:

@@ -1,18 +1,35 @@
-"""Authentication of the proxy's clients, and the proxy's own credentials, built from the settings."""
+"""Authentication of the proxy's clients, its own credentials, and the greeting of brokers on behalf of clients.
+
+A proxy without authentication forwards the client's credentials if configured, and nothing otherwise. A proxy with
+authentication speaks for the client, with its own credentials.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Final
 
-from interpulse.authentication.authentication import Authentication
+import interpulse
+from interpulse.authentication.authentication import Authentication, Identity, PeerCertificate
+from interpulse.authentication.credential_watch import CredentialWatch, WatchedConnection
 from interpulse.authentication.providers import build_authentication
 from interpulse.client.credentials import Credentials
 from interpulse.client.tls import TlsOptions
 from interpulse.client.transport.issued_tokens import IssuedTokens, http_header_now, secret_now
 from interpulse.model.errors import AuthenticationError, ServiceNotReady
-from interpulse.proxy.config.proxy_config import ProxyConfig
+from interpulse.proxy.proxy_config import ProxyConfig
+from interpulse.wire import commands
+from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.commands import OriginalClient
+
+PROXY_VERSION: Final = f"interpulse-{interpulse.__version__}"
+
+_NOT_FORWARDED: Final = ("proxy_to_broker_url", "original_principal", "original_auth_data", "original_auth_method")
+"""Fields that clients may not set: the target is for the proxy, and the original client is set by the proxy alone."""
+_CREDENTIALS: Final = ("auth_method", "auth_method_name", "auth_data")
+_QUESTION_METHODS: Final = ("token", "basic")
 
 
 class OwnIdentity:
@@ -71,3 +88,121 @@ def build_access(config: ProxyConfig) -> ProxyAccess | None:
         refresh_check_seconds=config.authentication_refresh_check_seconds,
         metrics_authenticated=config.authenticate_metrics_endpoint,
     )
+
+
+def broker_connect(connect: pb.CommandConnect, *, credentials_forwarded: bool) -> bytes:
+    """Return the CONNECT for the broker of a data connection: the client's own, with its feature flags unchanged."""
+    greeting = _sent_on(connect, credentials=credentials_forwarded)
+    if not credentials_forwarded:
+        greeting.auth_method_name = "none"
+    greeting.proxy_version = PROXY_VERSION
+    return commands.encode(greeting)
+
+
+def broker_connect_for(
+    original: commands.OriginalClient, connect: pb.CommandConnect, auth_method: str, auth_data: bytes
+) -> bytes:
+    """Return the CONNECT of a proxy that speaks for the client. Method and credentials are the proxy's."""
+    greeting = _sent_on(connect, credentials=False)
+    greeting.auth_method_name = auth_method
+    if auth_data:
+        greeting.auth_data = auth_data
+    original.write(greeting)
+    return commands.encode(greeting)
+
+
+def _sent_on(connect: pb.CommandConnect, *, credentials: bool) -> pb.CommandConnect:
+    greeting = pb.CommandConnect()
+    greeting.CopyFrom(connect)
+    for name in _NOT_FORWARDED if credentials else (*_NOT_FORWARDED, *_CREDENTIALS):
+        greeting.ClearField(name)
+    return greeting
+
+
+def forwarded_credentials(connect: pb.CommandConnect) -> Credentials | None:
+    """Return the credentials for lookups of this client, None if it has none. Raise AuthenticationError."""
+    method = connect.auth_method_name
+    if method in ("", "none"):
+        return None
+    if method not in _QUESTION_METHODS:
+        raise AuthenticationError(
+            f"The proxy forwards credentials of the methods {' and '.join(_QUESTION_METHODS)}, not of {method[:100]!r}"
+        )
+    try:
+        secret = connect.auth_data.decode()
+    except UnicodeDecodeError:
+        raise AuthenticationError("Failed to authenticate") from None
+    if method == "token":
+        return Credentials.token(f"token:{secret}")
+    user, separator, password = secret.partition(":")
+    if not separator:
+        raise AuthenticationError("Failed to authenticate")
+    return Credentials.basic(user, password)
+
+
+class AuthenticatedClient:
+    """One client, and the credentials that it showed last."""
+
+    def __init__(
+        self,
+        access: ProxyAccess,
+        identity: Identity,
+        method: str,
+        credentials: bytes,
+        certificate: PeerCertificate | None,
+    ) -> None:
+        self._access = access
+        self._identity = identity
+        self._method = method
+        self._credentials = credentials if access.credentials_forwarded else b""
+        self._certificate = certificate
+        self._watch: CredentialWatch | None = None
+
+    @classmethod
+    async def of(
+        cls, access: ProxyAccess, connect: pb.CommandConnect, certificate: PeerCertificate | None
+    ) -> AuthenticatedClient:
+        """Authenticate the sender of this CONNECT. Raise BadCredentials."""
+        method, credentials = connect.auth_method_name or "none", connect.auth_data
+        identity = await access.authentication.authenticate(method, credentials, certificate=certificate)
+        return cls(access, identity, method, credentials, certificate)
+
+    @property
+    def role(self) -> str:
+        return self._identity.role
+
+    @property
+    def credentials_forwarded(self) -> bool:
+        """True if brokers check the client's credentials too."""
+        return self._access.credentials_forwarded
+
+    def watch(self, connection: WatchedConnection) -> None:
+        """Check the credentials until `close`, and ask for new ones when they expire."""
+        self._watch = CredentialWatch(
+            connection,
+            self._access.authentication,
+            self._method,
+            self._identity,
+            check_seconds=self._access.refresh_check_seconds,
+            certificate=self._certificate,
+        )
+
+    async def renew(self, method: str, credentials: bytes) -> None:
+        """Accept new credentials. Raise BadCredentials if they are bad or prove another role."""
+        assert self._watch is not None, "the client was not asked for credentials"
+        await self._watch.renew(method, credentials)
+        if self.credentials_forwarded:
+            self._method, self._credentials = method, credentials
+
+    async def original(self, *, ended: bool = False) -> OriginalClient:
+        """Return the client for brokers; ``ended`` if they ask for new credentials. Raise NotConnected if it left."""
+        if not self.credentials_forwarded:
+            return OriginalClient(self.role, PROXY_VERSION)
+        if ended and self._watch is not None:
+            await self._watch.wait_until_valid()
+        return OriginalClient(self.role, PROXY_VERSION, self._method, self._credentials.decode(errors="replace"))
+
+    def close(self) -> None:
+        """Stop, because the connection is closed."""
+        if self._watch is not None:
+            self._watch.close()

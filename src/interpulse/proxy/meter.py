@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
-from interpulse.authentication.access_meter import AccessMeter
+from interpulse.authentication.authentication import AccessMeter
 from interpulse.serving.address_events import DroppedConnections
 from interpulse.serving.exposition import Exposition
 from interpulse.wire import pulsar_api_pb2 as pb

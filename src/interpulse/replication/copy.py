@@ -18,7 +18,7 @@ from typing import Any, Final
 from interpulse.model.ids import Position
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.codec import codec
-from interpulse.wire.commands.encoding import varint
+from interpulse.wire.commands import varint
 from interpulse.wire.stamps import StampEncoder, schema_version_field, text_field
 
 SOURCE_POSITION = "__MSG_PROP_REPL_SOURCE_POSITION"

@@ -13,9 +13,8 @@ from typing import Any, Final
 
 from interpulse.model.names import TopicName
 from interpulse.model.policies.catalogue import OF_NAMESPACES
-from interpulse.model.policies.messaging_policies import BacklogQuota
 from interpulse.model.policies.namespace_policies import NamespacePolicies
-from interpulse.model.policies.retention_policies import PARTITIONED, AutoTopicCreation
+from interpulse.model.policies.policy_records import PARTITIONED, AutoTopicCreation, BacklogQuota
 from interpulse.model.policies.topic_policies import TopicPolicies, TopicPolicyRecord
 
 _NOTHING_SET: Final = TopicPolicies()
@@ -80,19 +79,15 @@ def effective_policies(topic: TopicPolicies, namespace: TopicPolicies, broker: T
 
 def _joined(levels: Sequence[TopicPolicies], *, other: Mapping[str, Any] | None = None) -> TopicPolicies:
     """Return each policy from the first level that sets it. An empty list of subscription types sets nothing."""
-    values = {field.name: _first(field.name, levels) for field in fields(TopicPolicies) if field.name != "other"}
-    return TopicPolicies(**values | {"backlog_quotas": _quotas(levels) or None}, other=other or {})
-
-
-def _first(name: str, levels: Sequence[TopicPolicies]) -> Any:
-    return next((value for level in levels if (value := getattr(level, name)) not in _NOT_SET), None)
-
-
-def _quotas(levels: Sequence[TopicPolicies]) -> Mapping[str, BacklogQuota]:
+    values = {
+        field.name: next((value for level in levels if (value := getattr(level, field.name)) not in _NOT_SET), None)
+        for field in fields(TopicPolicies)
+        if field.name != "other"
+    }
     quotas: dict[str, BacklogQuota] = {}
     for level in reversed(levels):
         quotas |= level.backlog_quotas or {}
-    return quotas
+    return TopicPolicies(**values | {"backlog_quotas": quotas or None}, other=other or {})
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Final, Literal
 from interpulse.model.inventory import PLAIN, ListedKind, TopicRow
 from interpulse.model.names import TopicName
 from interpulse.model.policies.namespace_policies import NamespacePolicies
-from interpulse.model.policies.retention_policies import NON_PARTITIONED, PARTITIONED, AutoTopicCreation
+from interpulse.model.policies.policy_records import NON_PARTITIONED, PARTITIONED, AutoTopicCreation
 from interpulse.rules.effective_policies import effective_schema_strategy
 
 SETTINGS: Final = (

@@ -8,10 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from interpulse.model.changes import SetTopicPolicies
+from interpulse.model.ids import Position
+from interpulse.model.names import TopicName
 from interpulse.model.policies.catalogue import PolicyAtLevel
-from interpulse.model.policies.messaging_policies import DESTINATION_STORAGE, BacklogQuota
 from interpulse.model.policies.namespace_policies import NamespacePolicies
-from interpulse.model.policies.topic_policies import TopicPolicies
+from interpulse.model.policies.policy_records import DESTINATION_STORAGE, BacklogQuota
+from interpulse.model.policies.topic_policies import TopicPolicies, TopicPolicyRecord
+from interpulse.rules.decision import Decision
 from interpulse.rules.effective_policies import effective_policies
 from interpulse.rules.policy_checks import check_quotas_fit
 
@@ -78,3 +82,27 @@ def _replaced(values: Mapping[str, Any], name: str, value: Any) -> dict[str, Any
 def _check_size_quota(policies: NamespacePolicies, refusal: str) -> None:
     quota = policies.backlog_quotas.get(DESTINATION_STORAGE)
     check_quotas_fit([quota] if quota else [], policies.retention, refusal)
+
+
+def decide_reported_policies(
+    name: TopicName,
+    record: TopicPolicyRecord | None,
+    policies: TopicPolicies | None,
+    position: Position,
+    *,
+    everywhere: bool,
+) -> Decision[None]:
+    """Store one level of a topic's policies, None = removed, unless the record has a later event of that level.
+
+    ``position`` is that of the event, ``record`` the stored one. Nothing is stored for a topic without policies.
+    """
+    old = record or TopicPolicyRecord()
+    seen = old.position(everywhere=everywhere)
+    if seen is not None and seen >= position:
+        return Decision(None)
+    changed = old.changed(policies or TopicPolicies(), everywhere=everywhere).reported_at(
+        position, everywhere=everywhere
+    )
+    if record is None and not changed.to_json():
+        return Decision(None)
+    return Decision(None, (SetTopicPolicies(name, changed),))

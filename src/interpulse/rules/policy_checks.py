@@ -1,39 +1,41 @@
-"""Checks of policies that operators send. A refusal names the value.
+"""Checks of policies that operators send, by the kind of the policy in the catalogue. A refusal names the value.
 
 Front ends have checked the types of the values. Some refusals are stricter than Pulsar, which stores unknown texts,
-negative times and empty periods without acting on them.
+negative times and empty periods without acting on them. Of a new namespace's policies Pulsar checks only retention and
+message TTL.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from interpulse.model.errors import (
-    InvalidRequest,
-    NotImplementedYet,
-    PartitionCountAboveMaximum,
-    PreconditionFailed,
-)
+from interpulse.model.errors import InvalidRequest, NotImplementedYet, PartitionCountAboveMaximum, PreconditionFailed
 from interpulse.model.names import NamespaceName
 from interpulse.model.numbers import INT_MAX
-from interpulse.model.policies.messaging_policies import (
+from interpulse.model.permissions import Permissions
+from interpulse.model.policies import catalogue as kinds
+from interpulse.model.policies.catalogue import OF_NAMESPACES, TOPIC_CREATION
+from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.policy_kinds import Kind
+from interpulse.model.policies.policy_records import (
     DESTINATION_STORAGE,
+    NON_PARTITIONED,
+    PARTITIONED,
     QUOTA_POLICIES,
     QUOTA_TYPES,
+    AutoTopicCreation,
     BacklogQuota,
     DelayedDelivery,
     DispatchRate,
     Persistence,
+    PublishRate,
+    RetentionPolicies,
     SubscribeRate,
 )
-from interpulse.model.policies.retention_policies import (
-    NON_PARTITIONED,
-    PARTITIONED,
-    AutoTopicCreation,
-    RetentionPolicies,
-)
+from interpulse.rules.inactivity import check_inactive_topics
+from interpulse.rules.permissions import check_actions, check_subscription_auth_mode
 
 SCHEMA_STRATEGIES: Final = (
     "ALWAYS_INCOMPATIBLE",
@@ -251,3 +253,90 @@ def check_schema_switch(allowed: bool, with_replicator: bool) -> None:
     """Raise InvalidRequest if all producers but not replicators may register schemas."""
     if allowed and not with_replicator:
         raise InvalidRequest("Can not enable for all producers but denies for replicators, which is meaningless")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The settings of the broker that limit policies."""
+
+    partitions_max: int = 0
+    """The partitions of a topic; 0 = no limit."""
+    message_size_max: int = INT_MAX
+    alone: bool = False
+    """The broker has no bookies, and keeps one copy of each entry."""
+
+
+def check_value(kind: Kind, name: str, value: Any, limits: Limits) -> Any:
+    """Return the policy in ``value``, JSON of the type that its kind needs.
+
+    Raise InvalidRequest, PreconditionFailed or another error of the kind's check, which calls the policy ``name``.
+    """
+    check = _CHECKS.get(kind)
+    return check(name, value, limits) if check else value
+
+
+def _check_number(name: str, value: int, limits: Limits) -> int:
+    return check_not_negative(name, value)
+
+
+def _topic_strategy(value: Any) -> str | None:
+    return None if value in (None, "", "UNDEFINED") else check_strategy(value, SCHEMA_STRATEGIES)
+
+
+def _check_granted(body: Mapping[str, Any]) -> None:
+    """Hold the permissions of a new namespace to the rule of grants."""
+    granted = Permissions.from_json(body)
+    for roles in (granted.namespace, *granted.topics.values()):
+        for actions in filter(None, roles.values()):
+            check_actions(actions)
+
+
+def _check_backlog_quotas(quotas: Mapping[str, Mapping[str, Any]]) -> None:
+    for kind, quota in quotas.items():
+        check_backlog_quota(check_quota_type(kind), quota)
+
+
+_CHECKS: Final[Mapping[Kind, Callable[[str, Any, Limits], Any]]] = {
+    **dict.fromkeys((kinds.COUNT, kinds.SECONDS, kinds.MINUTES, kinds.INTERVAL), _check_number),
+    kinds.BYTES: lambda name, value, limits: check_not_negative(name, value, most=kinds.BYTES.most),
+    kinds.MESSAGE_SIZE: lambda name, value, limits: check_max_message_size(value, broker_max=limits.message_size_max),
+    kinds.SUBSCRIPTION_CREATION: lambda name, body, limits: bool(body.get("allowAutoSubscriptionCreation")),
+    kinds.STRATEGY: lambda name, value, limits: check_strategy(value, ("UNDEFINED", *SCHEMA_STRATEGIES)),
+    kinds.TOPIC_STRATEGY: lambda name, value, limits: _topic_strategy(value),
+    kinds.TYPES: lambda name, value, limits: check_subscription_types(value),
+    kinds.RETENTION: lambda name, body, limits: check_retention(body),
+    kinds.INACTIVE_TOPICS: lambda name, body, limits: check_inactive_topics(body),
+    kinds.TOPIC_CREATION: lambda name, body, limits: check_auto_topic_creation(
+        body, partitions_max=limits.partitions_max
+    ),
+    kinds.PUBLISH_RATE: lambda name, body, limits: PublishRate.from_json(body),
+    kinds.DISPATCH_RATE: lambda name, body, limits: check_dispatch_rate(body),
+    kinds.SUBSCRIBE_RATE: lambda name, body, limits: check_subscribe_rate(body),
+    kinds.DELAYED_DELIVERY: lambda name, body, limits: check_delayed_delivery(body),
+    kinds.PERSISTENCE: lambda name, body, limits: check_persistence(body, alone=limits.alone),
+    kinds.BACKLOG_QUOTAS: lambda name, quotas, limits: _check_backlog_quotas(quotas),
+    kinds.PERMISSIONS: lambda name, body, limits: _check_granted(body),
+    kinds.AUTH_MODE: lambda name, value, limits: check_subscription_auth_mode(value),
+}
+
+
+def check_new_policies(body: Mapping[str, Any], limits: Limits) -> NamespacePolicies:
+    """Return the policies of a new namespace. The values in ``body`` have the types of Pulsar's fields.
+
+    Raise the error of the rule of the first invalid policy.
+    """
+    policies = NamespacePolicies.from_json(body)
+    for entry in OF_NAMESPACES:
+        key, kind = entry.level.key, entry.policy.kind
+        if key not in body:
+            continue
+        if entry.level.plural:
+            for value in body[key].values():
+                check_value(kind, key, value, limits)
+        else:
+            value = check_value(kind, key, body[key], limits)
+            if kind is TOPIC_CREATION:  # an empty override is one too
+                policies = policies.changed(auto_topic_creation=value)
+    if policies.allow_auto_update_schema is not None:
+        check_schema_switch(policies.allow_auto_update_schema, policies.allow_auto_update_schema_with_replicator)
+    return policies

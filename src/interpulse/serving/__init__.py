@@ -1,6 +1,6 @@
 """Shared code of programs that listen: the broker and the proxy.
 
-* `settings`: declarations of settings, and their values as text; `settings_sources`: files, environment and options
+* `settings`: declarations of settings, and their values from files, the environment and options
 * `listening`: addresses, and listening on them
 * `tls`: certificates of services, and listening with TLS
 * `admission`: limits of connections, lookups and requests

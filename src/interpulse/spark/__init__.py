@@ -9,6 +9,7 @@ clients of a Python worker.
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -19,17 +20,10 @@ if TYPE_CHECKING:
 __all__ = ["recommended_conf", "register", "register_functions"]
 
 
+_MODULES = {"recommended_conf": "session", "register": "data_source", "register_functions": "table_function"}
+
+
 def __getattr__(name: str) -> Any:
-    if name == "register":
-        from interpulse.spark.data_source import register
-
-        return register
-    if name == "recommended_conf":
-        from interpulse.spark.session import recommended_conf
-
-        return recommended_conf
-    if name == "register_functions":
-        from interpulse.spark.table_function import register_functions
-
-        return register_functions
-    raise AttributeError(name)
+    if name not in _MODULES:
+        raise AttributeError(name)
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

@@ -16,8 +16,7 @@ from pyspark.sql.datasource import (
     DataSourceWriter,
 )
 
-from interpulse.spark.processes.tracebacks import strip_traceback
-from interpulse.spark.processes.workers import configure_worker, settle_memory
+from interpulse.spark.processes.workers import configure_worker, settle_memory, strip_traceback
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,59 +38,37 @@ class PulsarDataSource(DataSource):
 
         See ``valueSchema`` and ``includeColumns``.
         """
-        from interpulse.spark.reading.read_columns import schema_of_query
-        from interpulse.spark.reading.read_options import parse_read_options
-        from interpulse.spark.reading.topic_selection import schemas_of_topics
+        from interpulse.spark.reading.reader import schema_of_read
 
-        options = parse_read_options(self.options)
-        schema = schema_of_query(options, schemas_of_topics(options))
+        schema = schema_of_read(self.options)
         settle_memory()  # one worker resolves the schemas of all queries
         return schema
 
     @strip_traceback
     def reader(self, schema: StructType) -> DataSourceReader:
-        from interpulse.spark.options.option import Purpose
-        from interpulse.spark.reading.read_columns import columns_of_query
-        from interpulse.spark.reading.read_options import parse_read_options
-        from interpulse.spark.reading.reader import NarrowingBatchReader, PulsarBatchReader
-        from interpulse.spark.reading.topic_selection import schemas_of_topics
+        from interpulse.spark.reading.reader import batch_reader
 
-        options = parse_read_options(self.options, Purpose.BATCH_READ)
-        kind = NarrowingBatchReader if options.filter_pushdown else PulsarBatchReader
-        return kind(options, columns_of_query(options, schema, schemas_of_topics(options)))
+        return batch_reader(self.options, schema)
 
     @strip_traceback
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        from interpulse.spark.options.option import Purpose
-        from interpulse.spark.reading.read_columns import columns_of_query
-        from interpulse.spark.reading.read_options import parse_read_options
-        from interpulse.spark.reading.reader import PulsarStreamReader
-        from interpulse.spark.reading.topic_selection import schemas_of_topics
+        from interpulse.spark.reading.reader import stream_reader
 
-        options = parse_read_options(self.options, Purpose.STREAM_READ)
-        return PulsarStreamReader(options, columns_of_query(options, schema, schemas_of_topics(options)))
+        return stream_reader(self.options, schema)
 
     @strip_traceback
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        from interpulse.spark.options.option import OptionError, Purpose
-        from interpulse.spark.writing.write_options import parse_write_options
-        from interpulse.spark.writing.writer import PulsarBatchWriter
+        from interpulse.spark.writing.writer import batch_writer
 
-        if overwrite:
-            raise OptionError('a topic cannot be overwritten; use mode("append")')
-        return PulsarBatchWriter(parse_write_options(self.options, Purpose.BATCH_WRITE), schema)
+        return batch_writer(self.options, schema, overwrite=overwrite)
 
     @strip_traceback
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
-        from interpulse.spark.options.option import OptionError, Purpose
-        from interpulse.spark.writing.write_options import parse_write_options
-        from interpulse.spark.writing.writer import PulsarStreamWriter
+        from interpulse.spark.writing.writer import stream_writer
 
-        if overwrite:
-            raise OptionError('a topic cannot be overwritten; use outputMode("append")')
-        options = parse_write_options(self.options, Purpose.STREAM_WRITE)
+        writer = stream_writer(self.options, schema, overwrite=overwrite)
         settle_memory()  # one worker calls this in every micro-batch, another one commits
-        return PulsarStreamWriter(options, schema, checkpoint=self.options.get("checkpointlocation"))
+        return writer
 
 
 class InterpulseDataSource(PulsarDataSource):

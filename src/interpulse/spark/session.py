@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -138,3 +138,31 @@ def _make_active(spark: SparkSession) -> None:
     jvm = spark.sparkContext._jvm
     assert jvm is not None, "a classic session, not a remote one"
     jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(spark._jsparkSession)
+
+
+OnProgress = Callable[[int, int], None]
+"""A callback that takes the finished number and the total."""
+
+_POLL_S: Final = 0.2
+
+
+@contextmanager
+def task_progress(spark: SparkSession, on_progress: OnProgress) -> Iterator[None]:
+    """Report the finished tasks of the stages that run in this context repeatedly, from another thread."""
+    ended = threading.Event()
+    tracker = spark.sparkContext.statusTracker()
+
+    def show() -> None:
+        while not ended.wait(_POLL_S):
+            stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+            tasks = sum(stage.numTasks for stage in stages if stage)
+            if tasks:
+                on_progress(sum(stage.numCompletedTasks for stage in stages if stage), tasks)
+
+    thread = threading.Thread(target=show, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()

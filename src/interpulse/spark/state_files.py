@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 import logging
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Set
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from interpulse.model.ids import Position
-from interpulse.spark.lanes import LaneState, dump_lanes, load_lanes
+from interpulse.spark.lanes import LaneState, dump_lanes, load_lanes, topic_of_key
 
 _log = logging.getLogger(__name__)
 
@@ -39,9 +39,7 @@ class HeldRange(NamedTuple):
 
 def load_held(path: Path) -> dict[str, HeldRange]:
     """Return the held ranges by topic-partition."""
-    if not path.exists():
-        return {}
-    body = json.loads(path.read_text(encoding="utf-8"))
+    body = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     return {topic: HeldRange(Position.parse(item.pop("after")), **item) for topic, item in body.items()}
 
 
@@ -51,10 +49,8 @@ def load_summaries(path: Path) -> dict[str, Any]:
     Return nothing if a crash of the machine left the file empty or truncated: it is not synced, because no position
     depends on it.
     """
-    if not path.exists():
-        return {}
     try:
-        body: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        body: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     except ValueError as error:
         _log.warning("summary of batches cannot be read, the next batch writes it again file=%s error=%s", path, error)
         return {}
@@ -137,7 +133,7 @@ class LaneFiles:
         It includes a few earlier batches, because the next batch may be over when Spark reports one. With many topics
         their details are left out.
         """
-        before = self._summaries()
+        before = load_summaries(self._root / LAST_COMMIT_FILE)
         earlier: dict[str, Any] = before.pop("earlier", {})
         if before:
             topics = before.get("topics", {})
@@ -146,22 +142,48 @@ class LaneFiles:
         newest = dict(list(earlier.items())[-_SUMMARIES_KEPT:])
         write_atomically(self._root / LAST_COMMIT_FILE, json.dumps({**summary, "earlier": newest}), durable=False)
 
-    def summary(self) -> dict[str, Any] | None:
-        """Return the summary of the newest batch."""
-        newest = self._summaries()
-        newest.pop("earlier", None)
-        return newest or None
-
     def summary_of(self, batch: int) -> dict[str, Any] | None:
         """Return the summary of a batch, if it is among the newest."""
-        newest = self._summaries()
+        newest = load_summaries(self._root / LAST_COMMIT_FILE)
         earlier: dict[str, dict[str, Any]] = newest.pop("earlier", {})
         return newest if newest.get("batchId") == batch else earlier.get(str(batch))
-
-    def _summaries(self) -> dict[str, Any]:
-        return load_summaries(self._root / LAST_COMMIT_FILE)
 
     def _batches(self) -> list[int]:
         if not self._lanes.is_dir():
             return []
         return [int(path.stem) for path in self._lanes.glob("*.json") if path.stem.isdigit()]
+
+
+class LaneStates(NamedTuple):
+    """The lanes after the two newest batches, by batch id, and their states before the first batch.
+
+    A replayed batch finds its own commit among them. Only the task, which receives the batch id from Spark, knows the
+    state that applies.
+    """
+
+    committed: Mapping[int, Mapping[str, LaneState]]
+    anchors: Mapping[str, LaneState]
+
+    def below(self, batch: int) -> Mapping[str, LaneState]:
+        """Return the lane states at the start of a batch, by the keys of lanes."""
+        below = [number for number in self.committed if number < batch]
+        return {**self.anchors, **(self.committed[max(below)] if below else {})}
+
+    def of(self, topics: Set[str]) -> LaneStates:
+        """Return the states of some topic-partitions."""
+        return LaneStates(
+            {batch: _only(lanes, topics) for batch, lanes in self.committed.items()}, _only(self.anchors, topics)
+        )
+
+
+def _only(lanes: Mapping[str, LaneState], topics: Set[str]) -> dict[str, LaneState]:
+    return {key: state for key, state in lanes.items() if topic_of_key(key) in topics}
+
+
+def read_lane_states(files: LaneFiles) -> LaneStates:
+    """Read the lane files of a sink."""
+    newest, lanes = files.newest()
+    if newest < 0:
+        return LaneStates({}, files.anchors())
+    older, lanes_before = files.newest(below=newest)
+    return LaneStates({newest: lanes, older: lanes_before}, files.anchors())

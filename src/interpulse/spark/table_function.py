@@ -7,15 +7,14 @@ into columns. Evaluation plans the read and returns Arrow batches as they arrive
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.udtf import AnalyzeArgument, AnalyzeResult, UserDefinedTableFunction
 from pyspark.util import PythonEvalType
 
-from interpulse.spark.options.option import OptionError, Purpose
-from interpulse.spark.processes.tracebacks import strip_traceback, strip_traceback_while_reading
-from interpulse.spark.processes.workers import configure_worker
+from interpulse.spark.options.option import OptionError, Purpose, options_of
+from interpulse.spark.processes.workers import configure_worker, strip_traceback, strip_traceback_while_reading
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -54,35 +53,21 @@ class ReadPulsar:
     @strip_traceback
     def analyze(*arguments: AnalyzeArgument, **named: AnalyzeArgument) -> AnalyzeResult:
         """Return the columns of the call. Raises OptionError and TopicNotFound."""
-        from interpulse.spark.reading.read_columns import schema_of_query
         from interpulse.spark.reading.read_options import parse_read_options
-        from interpulse.spark.reading.topic_selection import schemas_of_topics
+        from interpulse.spark.reading.reader import schema_of_read
 
         texts = options_of_arguments(arguments, named)
-        options = parse_read_options(texts, Purpose.BATCH_READ)
-        _check_one_task(options)
-        return _Call(schema_of_query(options, schemas_of_topics(options)), options=texts)
+        _check_one_task(parse_read_options(texts, Purpose.BATCH_READ))
+        return _Call(schema_of_read(texts), options=texts)
 
     @strip_traceback_while_reading
     def eval(self, *arguments: object, **named: object) -> Iterator[pa.RecordBatch]:
         """Yield the rows. The arguments are those of the analysis."""
-        from interpulse.spark.reading.batch_plan import plan_batch
-        from interpulse.spark.reading.fetch import fetch_batches
-        from interpulse.spark.reading.ranges.narrowing import Narrowing
-        from interpulse.spark.reading.read_columns import columns_of_query
-        from interpulse.spark.reading.read_options import parse_read_options
-        from interpulse.spark.reading.source_view import BrokerSourceView
-        from interpulse.spark.reading.topic_selection import schemas_of_topics
+        from interpulse.spark.reading.reader import batch_reader
 
-        options = parse_read_options(self._call.options, Purpose.BATCH_READ)
-        columns = columns_of_query(options, self._call.schema, schemas_of_topics(options))
-        view = BrokerSourceView(options)
-        try:
-            tasks = plan_batch(options, view, Narrowing())
-        finally:
-            view.close()
-        for ranges in tasks:
-            yield from fetch_batches(options, columns, ranges)
+        reader = batch_reader(self._call.options, self._call.schema)
+        for partition in reader.partitions():
+            yield from reader.read(partition)
 
 
 def options_of_arguments(arguments: tuple[AnalyzeArgument, ...], named: dict[str, AnalyzeArgument]) -> dict[str, str]:
@@ -112,12 +97,8 @@ def options_of_arguments(arguments: tuple[AnalyzeArgument, ...], named: dict[str
 
 def _check_one_task(options: ReadOptions) -> None:
     """Refuse options that split a read or concern filters. Raises OptionError."""
-    idle = [
-        option.name
-        for item in fields(options)
-        if item.name in _OF_MANY_TASKS and getattr(options, item.name) != item.default
-        for option in item.metadata["options"].values()
-    ]
+    declared = options_of(type(options))
+    idle = [declared[key].name for key in _OF_MANY_TASKS if getattr(options, key) != declared[key].default]
     if idle:
         raise OptionError(
             f"{FUNCTION_NAME} reads with one task, and Spark passes it no filters: {', '.join(idle)} "
@@ -141,7 +122,7 @@ def _is_elsewhere(text: str) -> bool:
     """Return True if the text names a file or a variable, itself or as the key of OAuth 2."""
     if text.removeprefix("token:").startswith(_FROM_ELSEWHERE):
         return True
-    from interpulse.client.client_grant import ClientGrant
+    from interpulse.client.credentials import ClientGrant
 
     try:
         return ClientGrant.parse(text).is_elsewhere

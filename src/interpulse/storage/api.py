@@ -15,20 +15,19 @@ from __future__ import annotations
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from interpulse.model.errors import MetadataError, PersistenceError
 from interpulse.model.ids import Position
-from interpulse.storage.meters.write_meter import WrittenEntries
+from interpulse.storage.meters import WrittenEntries
 from interpulse.storage.sessions import Session
 
 
+@dataclass(eq=False, repr=False)
 class CommitConflict(Exception):
     """An expectation of a commit did not hold; nothing was applied."""
 
-    def __init__(self, key: str) -> None:
-        super().__init__(key)
-        self.key = key
+    key: str
 
     def __str__(self) -> str:
         return f"metadata key {self.key} was changed meanwhile"
@@ -38,52 +37,45 @@ class MetadataUnavailable(MetadataError):
     """The metadata store cannot be read or written: disk full, not writable, damaged, or closed."""
 
 
-class MetadataFull(MetadataUnavailable):
+class MetadataFull(MetadataUnavailable, http=503):
     """The disk has no room for a commit."""
 
-    http_status = 503
 
-
-class CommitTooLarge(MetadataError):
+class CommitTooLarge(MetadataError, retriable=False):
     """A commit, or one of its values, is larger than the metadata store accepts."""
 
-    retriable = False
 
-
+@dataclass(eq=False, repr=False)
 class DataDirectoryUnusable(PersistenceError):
     """The data directory cannot be created, read or written."""
 
-    def __init__(self, directory: str, reason: str) -> None:
-        super().__init__(f"data directory {directory} cannot be used: {reason}")
-        self.directory = directory
-        self.reason = reason
+    directory: str
+    reason: str
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.directory, self.reason)
+    def __str__(self) -> str:
+        return f"data directory {self.directory} cannot be used: {self.reason}"
 
 
+@dataclass(eq=False, repr=False)
 class DataDirectoryInUse(PersistenceError):
     """Another process uses this data directory."""
 
-    def __init__(self, directory: str, owner: str = "") -> None:
-        by = f" (process {owner})" if owner else ""
-        super().__init__(f"data directory {directory} is in use by another process{by}")
-        self.directory = directory
-        self.owner = owner
+    directory: str
+    owner: str = ""
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.directory, self.owner)
+    def __str__(self) -> str:
+        by = f" (process {self.owner})" if self.owner else ""
+        return f"data directory {self.directory} is in use by another process{by}"
 
 
+@dataclass(eq=False, repr=False)
 class LogNotFound(PersistenceError):
     """No log has this name."""
 
-    def __init__(self, name: str) -> None:
-        super().__init__(f"log {name} does not exist")
-        self.name = name
+    name: str
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.name,)
+    def __str__(self) -> str:
+        return f"log {self.name} does not exist"
 
 
 class FenceCause(Enum):
@@ -98,55 +90,50 @@ class FenceCause(Enum):
     TERMINATED = "terminated"
 
 
+@dataclass(eq=False, repr=False)
 class LogFenced(PersistenceError):
     """The log takes no more entries. Open it again. ``cause`` is the kind of reason, ``reason`` describes it."""
 
-    def __init__(self, name: str, reason: str, cause: FenceCause = FenceCause.FAILED) -> None:
-        super().__init__(f"log {name} is fenced: {reason}")
-        self.name = name
-        self.reason = reason
-        self.cause = cause
+    name: str
+    reason: str
+    cause: FenceCause = FenceCause.FAILED
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.name, self.reason, self.cause)
+    def __str__(self) -> str:
+        return f"log {self.name} is fenced: {self.reason}"
 
 
+@dataclass(eq=False, repr=False)
 class LogTerminated(LogFenced):
     """The log was terminated and never takes entries again."""
 
-    def __init__(self, name: str, reason: str = "terminated", cause: FenceCause = FenceCause.TERMINATED) -> None:
-        super().__init__(name, reason, cause)
+    reason: str = "terminated"
+    cause: FenceCause = FenceCause.TERMINATED
 
 
-class LogDamaged(PersistenceError):
+@dataclass(eq=False, repr=False)
+class LogDamaged(PersistenceError, retriable=False):
     """A record of this log is not what was written. Other logs are not affected.
 
     ``segment`` is the file and ``offset`` the byte in it at which the damaged record starts (-1 = the record is
     missing). In BookKeeper ``segment`` is the ledger or the entry, and ``offset`` is -1.
     """
 
-    retriable = False
+    name: str
+    segment: str
+    offset: int
+    reason: str
 
-    def __init__(self, name: str, segment: str, offset: int, reason: str) -> None:
-        at = f" at byte {offset}" if offset >= 0 else ""
-        super().__init__(f"log {name} is damaged in {segment}{at}: {reason}")
-        self.name = name
-        self.segment = segment
-        self.offset = offset
-        self.reason = reason
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.name, self.segment, self.offset, self.reason)
+    def __str__(self) -> str:
+        at = f" at byte {self.offset}" if self.offset >= 0 else ""
+        return f"log {self.name} is damaged in {self.segment}{at}: {self.reason}"
 
 
 class NotReadableNow(PersistenceError):
     """No holder of the entries answers. Nothing is lost or damaged: read again a little later."""
 
 
-class StorageFull(PersistenceError):
+class StorageFull(PersistenceError, http=503):
     """The disk is full; the latest write is not stored."""
-
-    http_status = 503
 
 
 class Versioned(NamedTuple):

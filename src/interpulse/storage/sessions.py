@@ -1,10 +1,12 @@
-"""The session of a metadata store, which bounds the lifetime of ephemeral keys."""
+"""The session of a metadata store, which bounds the lifetime of ephemeral keys, and the watches of its keys."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import Enum
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
+
+E = TypeVar("E")
 
 
 class SessionState(Enum):
@@ -40,14 +42,14 @@ class Session(Protocol):
         """
 
 
-class SessionWatches:
-    """The callbacks for new states of a session."""
+class Callbacks(Generic[E]):
+    """Functions to call with each event."""
 
     def __init__(self) -> None:
-        self._callbacks: dict[object, Callable[[SessionState], None]] = {}
+        self._callbacks: dict[object, Callable[[E], None]] = {}
 
-    def add(self, callback: Callable[[SessionState], None]) -> Callable[[], None]:
-        """Add a callback and return the function that removes it."""
+    def add(self, callback: Callable[[E], None]) -> Callable[[], None]:
+        """Add a callback and return the function that removes it. Calling that function again does nothing."""
         token = object()
         self._callbacks[token] = callback
 
@@ -56,10 +58,10 @@ class SessionWatches:
 
         return cancel
 
-    def announce(self, state: SessionState) -> None:
-        """Call all callbacks with the state."""
+    def announce(self, event: E) -> None:
+        """Call all callbacks with the event, in the order in which they were added."""
         for callback in list(self._callbacks.values()):
-            callback(state)
+            callback(event)
 
 
 class LastingSession:
@@ -68,17 +70,13 @@ class LastingSession:
     def __init__(self, session_id: int = 1) -> None:
         self.id = session_id
         self.state = SessionState.CONNECTED
-        self._watches = SessionWatches()
+        self._watches = Callbacks[SessionState]()
 
     def holds(self) -> bool:
         return self.state is SessionState.CONNECTED
 
     def on_change(self, callback: Callable[[SessionState], None]) -> Callable[[], None]:
         return self._watches.add(callback)
-
-    def close(self) -> None:
-        """End the session with its store."""
-        self.lose()
 
     def lose(self) -> None:
         """Enter the state in which the ephemeral keys may be gone."""
@@ -93,3 +91,34 @@ class LastingSession:
         if state is not self.state:
             self.state = state
             self._watches.announce(state)
+
+
+class Watches:
+    """Callbacks by key prefix, called in the order in which they were added."""
+
+    def __init__(self) -> None:
+        self._watches: dict[object, tuple[str, Callable[[str], None]]] = {}
+
+    def add(self, prefix: str, callback: Callable[[str], None]) -> Callable[[], None]:
+        """Begin a watch and return the function that ends it. Calling that function again does nothing."""
+        token = object()
+        self._watches[token] = (prefix, callback)
+
+        def cancel() -> None:
+            self._watches.pop(token, None)
+
+        return cancel
+
+    def announce(self, keys: Iterable[str]) -> None:
+        """Call every watcher whose prefix matches, once per key."""
+        if not self._watches:
+            return
+        for key in keys:
+            for prefix, callback in list(self._watches.values()):
+                if key.startswith(prefix):
+                    callback(key)
+
+    def announce_all(self) -> None:
+        """Call every watcher with its own prefix, since any key below it may have changed."""
+        for prefix, callback in list(self._watches.values()):
+            callback(prefix)

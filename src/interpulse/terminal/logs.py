@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import click
 
 from interpulse.model.extras import pip_install
-from interpulse.terminal.option_groups import option_group
+from interpulse.terminal.option_groups import option, option_group
 
 if TYPE_CHECKING:
     import structlog
@@ -33,19 +33,12 @@ _FIELD: Final = re.compile(r" (\w+)=(%\S+)")
 
 
 log_options = option_group(
-    click.option(
-        "--log-level",
-        type=click.Choice(_LEVELS, case_sensitive=False),
-        default="INFO",
-        show_default=True,
-        help="Lowest level to show.",
-    ),
-    click.option(
+    option("--log-level", "Lowest level to show.", click.Choice(_LEVELS, case_sensitive=False), "INFO"),
+    option(
         "--log-format",
-        type=click.Choice(("console", "json")),
-        default="console",
-        show_default=True,
-        help="Plain lines, or one JSON object per line with a field for each value.",
+        "Plain lines, or one JSON object per line with a field for each value.",
+        click.Choice(("console", "json")),
+        "console",
     ),
 )
 """Options of programs that log, for `configure_logging`."""

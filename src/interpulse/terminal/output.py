@@ -13,6 +13,7 @@ from typing import Any, Final
 import click
 
 from interpulse.terminal.formats import FORMATS, to_rows
+from interpulse.terminal.option_groups import option
 
 _INDENT = "  "
 _WIDE: Final = "wide"
@@ -21,14 +22,13 @@ _CHOSEN: Final = "interpulse.terminal.output"  # in the dictionary that nested c
 
 def format_option(*, hidden: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Add ``-o``/``--output``, which the functions below use. The decorated function has no argument for it."""
-    return click.option(
-        "-o",
-        "--output",
-        type=click.Choice([*FORMATS, _WIDE]),
+    return option(
+        "-o --output",
+        "Print results in this form instead of pulsar-admin's; commands accept it too.",
+        click.Choice([*FORMATS, _WIDE]),
         expose_value=False,
         callback=_choose,
         hidden=hidden,
-        help="Print results in this form instead of pulsar-admin's; commands accept it too.",
     )
 
 

@@ -10,12 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from interpulse.serving.settings import ConfigError
-    from interpulse.testing.broker import InProcessBroker
-    from interpulse.testing.broker_factory import BrokerFactory
-    from interpulse.testing.cluster_pair import ClusterPair
+    from interpulse.testing.broker import BrokerFactory, ClusterPair, IgnoredSettingWarning, InProcessBroker, Setting
     from interpulse.testing.fault import Fault
     from interpulse.testing.faults import Faults
-    from interpulse.testing.settings import IgnoredSettingWarning, Setting
 
 __all__ = [
     "BrokerFactory",
@@ -29,14 +26,14 @@ __all__ = [
 ]
 
 _MODULES: Final = {
-    "BrokerFactory": "interpulse.testing.broker_factory",
-    "ClusterPair": "interpulse.testing.cluster_pair",
+    "BrokerFactory": "interpulse.testing.broker",
+    "ClusterPair": "interpulse.testing.broker",
     "ConfigError": "interpulse.serving.settings",
     "Fault": "interpulse.testing.fault",
     "Faults": "interpulse.testing.faults",
-    "IgnoredSettingWarning": "interpulse.testing.settings",
+    "IgnoredSettingWarning": "interpulse.testing.broker",
     "InProcessBroker": "interpulse.testing.broker",
-    "Setting": "interpulse.testing.settings",
+    "Setting": "interpulse.testing.broker",
 }
 
 

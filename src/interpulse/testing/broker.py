@@ -1,20 +1,57 @@
-"""A real broker inside a test: its own thread and event loop, free ports, its own data directory."""
+"""Real brokers inside a test, each with its own thread and event loop, free ports, and its own data directory."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
+import warnings
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Future
+from contextlib import ExitStack
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
-from types import TracebackType
-from typing import Self, TypeVar
+from typing import Final, Self, TypeAlias, TypeVar
 
 from interpulse.broker.app import BrokerApp
+from interpulse.broker.config.broker_config import BrokerConfig, settings_by_key
+from interpulse.broker.config.config_sources import load_config
 from interpulse.client.sync.admin_client import AdminClient
+from interpulse.model.clusters import ClusterData
+from interpulse.serving.settings import ConfigError, as_text
 from interpulse.testing.faults import Faults
-from interpulse.testing.settings import Setting, broker_config
+
+Setting: TypeAlias = bool | int | str
+
+
+class IgnoredSettingWarning(UserWarning):
+    """A Pulsar key that has no effect on this broker."""
+
+
+def broker_config(settings: Mapping[str, Setting], defaults: Mapping[str, str], *, stacklevel: int = 1) -> BrokerConfig:
+    """Return the configuration of a broker with these settings, and ``defaults`` for other keys.
+
+    Raises ConfigError that lists every unknown key with the nearest known one, and every invalid value. Warns with
+    IgnoredSettingWarning of each key without effect; ``stacklevel`` counts from the caller.
+    """
+    problems = [
+        f"{key}={value!r}: must be a bool, an int or a str, and is a {type(value).__name__}"
+        for key, value in settings.items()
+        if not isinstance(value, Setting)
+    ]
+    texts = {key: as_text(value) for key, value in settings.items() if isinstance(value, Setting)}
+    can_be_off = {key for key, setting in settings_by_key().items() if setting.can_be_off}
+    unset = {key: text for key, text in defaults.items() if not texts.get(key) and key not in texts.keys() & can_be_off}
+    try:
+        loaded = load_config(options=texts | unset)
+    except ConfigError as error:
+        raise ConfigError(*problems, *error.problems) from None
+    if problems:
+        raise ConfigError(*problems)
+    for warning in loaded.warnings:
+        warnings.warn(warning, IgnoredSettingWarning, stacklevel=stacklevel + 1)
+    return loaded.config
+
 
 T = TypeVar("T")
 
@@ -35,8 +72,10 @@ class InProcessBroker:
             "webServicePort": "0",
         }
         self._config = broker_config(settings or {}, defaults, stacklevel=2)
-        self._faults = Faults(self._in_loop)
-        self._app = self._faults.build(self._config)
+        self.faults = Faults(self._in_loop)
+        """Faults that this broker can show."""
+        self.app = self.faults.build(self._config)
+        """The broker itself. Use it only through :meth:`call`."""
         self._admin: AdminClient | None = None
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop
@@ -48,12 +87,12 @@ class InProcessBroker:
 
         It is ``pulsar+ssl://`` if the settings disable the plain port.
         """
-        return self._app.service_url
+        return self.app.service_url
 
     @property
     def web_url(self) -> str:
         """Address of the admin API: ``http://127.0.0.1:<port>``, or ``https://`` if the settings disable that port."""
-        return self._app.web_url
+        return self.app.web_url
 
     @property
     def service_url_tls(self) -> str:
@@ -61,17 +100,12 @@ class InProcessBroker:
 
         Empty without ``brokerServicePortTls``.
         """
-        return self._app.addresses.service_url_tls
+        return self.app.addresses.service_url_tls
 
     @property
     def web_url_tls(self) -> str:
         """Address of the admin API with TLS: ``https://127.0.0.1:<port>``. Empty without ``webServicePortTls``."""
-        return self._app.addresses.web_url_tls
-
-    @property
-    def app(self) -> BrokerApp:
-        """The broker itself. Use it only through :meth:`call`."""
-        return self._app
+        return self.app.addresses.web_url_tls
 
     @property
     def admin(self) -> AdminClient:
@@ -80,17 +114,12 @@ class InProcessBroker:
             self._admin = AdminClient(self.web_url)
         return self._admin
 
-    @property
-    def faults(self) -> Faults:
-        """Faults that this broker can show."""
-        return self._faults
-
     def start(self) -> Self:
         """Return when clients can publish. Raises the error that prevented the start."""
         assert self._thread is None, "the broker runs already"
         started: Future[None] = Future()
-        self._app = self._faults.build(self._config)
-        thread = threading.Thread(target=self._serve, args=(started,), name="broker", daemon=True)
+        self.app = self.faults.build(self._config)
+        thread = threading.Thread(target=lambda: asyncio.run(self._serve(started)), name="broker", daemon=True)
         thread.start()
         try:
             started.result()
@@ -118,7 +147,7 @@ class InProcessBroker:
 
         In a coroutine, use ``await asyncio.to_thread(broker.restart)``, so that clients of that event loop can go on.
         """
-        urls = self._app.addresses
+        urls = self.app.addresses
         self._stop_serving()
         self._config = replace(
             self._config,
@@ -133,7 +162,7 @@ class InProcessBroker:
         """Run ``await work(app)`` in the broker's event loop and return its result."""
 
         async def run() -> T:
-            return await work(self._app)
+            return await work(self.app)
 
         return asyncio.run_coroutine_threadsafe(run(), self._loop).result()
 
@@ -142,34 +171,103 @@ class InProcessBroker:
         if self._thread is None or threading.current_thread() is self._thread:
             return work()
 
-        async def run() -> T:
+        async def run(app: BrokerApp) -> T:
             return work()
 
-        return asyncio.run_coroutine_threadsafe(run(), self._loop).result()
+        return self.call(run)
 
     def __enter__(self) -> Self:
         return self.start()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def _serve(self, started: Future[None]) -> None:
-        asyncio.run(self._serve_until_stopped(started))
-
-    async def _serve_until_stopped(self, started: Future[None]) -> None:
+    async def _serve(self, started: Future[None]) -> None:
         self._loop = asyncio.get_running_loop()
         self._stopping = asyncio.Event()
         try:
-            await self._app.start()
+            await self.app.start()
         except BaseException as error:  # noqa: BLE001  # raised again where the broker is started
             started.set_exception(error)
             return
         started.set_result(None)
         await self._stopping.wait()
-        await self._app.stop()
+        await self.app.stop()
 
 
 def _port(url: str) -> int | None:
     return int(url.rpartition(":")[2]) if url else None
+
+
+class BrokerFactory:
+    """Starts a broker with every call, each with its own data below ``directory``. :meth:`close` stops all of them."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._numbers = count(1)
+        self._running = ExitStack()
+
+    def __call__(self, **settings: Setting) -> InProcessBroker:
+        """Start a broker. ``settings`` are keys of ``broker.conf``, as in ``factory(clusterName="east")``."""
+        broker = InProcessBroker(self._directory / f"pulsar-{next(self._numbers)}", settings)
+        return self._running.enter_context(broker)
+
+    def close(self) -> None:
+        """Stop every broker, the newest first."""
+        self._running.close()
+
+
+_NAMES: Final = ("east", "west")
+_TENANT: Final = "public"
+
+
+class ClusterPair:
+    """Two brokers, the clusters ``east`` and ``west``, each registered at the other.
+
+    The tenant ``public`` is allowed on both, so ``set-clusters`` works immediately for ``public/default``, with
+    comparison, preview, adjustment, and the creation of topics on the other side. **Messages are not copied**: the
+    Spark job that copies them is off (``replicationJob=external``).
+    """
+
+    def __init__(self, directory: Path, settings: Mapping[str, Setting] | None = None) -> None:
+        """Store data below ``directory`` and apply ``settings`` to both brokers.
+
+        Raises ConfigError for ``clusterName``.
+        """
+        given = settings or {}
+        if "clusterName" in given:
+            raise ConfigError(f"clusterName={given['clusterName']}: the clusters of a pair are {' and '.join(_NAMES)}")
+        self.east, self.west = (
+            InProcessBroker(directory / name, {"replicationJob": "external", **given, "clusterName": name})
+            for name in _NAMES
+        )
+        self._running = ExitStack()
+
+    def start(self) -> Self:
+        """Return when both brokers are ready and registered at each other."""
+        with ExitStack() as running:
+            for broker in (self.east, self.west):
+                running.enter_context(broker)
+            self._introduce()
+            self._running = running.pop_all()
+        return self
+
+    def stop(self) -> None:
+        """Stop both brokers."""
+        self._running.close()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def _introduce(self) -> None:
+        for broker, name, other in ((self.east, "west", self.west), (self.west, "east", self.east)):
+            address = ClusterData(service_url=other.web_url, broker_service_url=other.service_url)
+            if name in broker.admin.clusters.list():  # restarted, on other ports
+                broker.admin.clusters.update(name, address)
+            else:
+                broker.admin.clusters.create(name, address)
+            tenant = broker.admin.tenants.get(_TENANT)
+            broker.admin.tenants.update(_TENANT, replace(tenant, allowed_clusters=_NAMES))

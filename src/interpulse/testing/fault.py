@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from types import TracebackType
 from typing import Self
 
 
@@ -21,14 +20,11 @@ class Fault:
         self._name = name
         self._times = times
         self._on_end = on_end
-        self._count = 0
+        self.count = 0
+        """Number of times that the fault has acted."""
+
         self._ended = False
         self._changed = threading.Condition()
-
-    @property
-    def count(self) -> int:
-        """Number of times that the fault has acted."""
-        return self._count
 
     @property
     def active(self) -> bool:
@@ -49,16 +45,16 @@ class Fault:
         """
         wanted = self._times or 1
         with self._changed:
-            if not self._changed.wait_for(lambda: self._count >= wanted, seconds):
-                raise TimeoutError(f"{self._name} has acted {self._count} of {wanted} times after {seconds} s")
+            if not self._changed.wait_for(lambda: self.count >= wanted, seconds):
+                raise TimeoutError(f"{self._name} has acted {self.count} of {wanted} times after {seconds} s")
 
     def act(self) -> bool:
         """Return True if the broker is to fail now. The call counts."""
         with self._changed:
             if self._ended:
                 return False
-            self._count += 1
-            last = self._ended = self._count == self._times
+            self.count += 1
+            last = self._ended = self.count == self._times
             self._changed.notify_all()
         if last:
             self._on_end(False)
@@ -67,10 +63,8 @@ class Fault:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.end()
 
     def __repr__(self) -> str:
-        return f"<{self._name}, {'on' if self.active else 'over'}, acted {self._count} times>"
+        return f"<{self._name}, {'on' if self.active else 'over'}, acted {self.count} times>"

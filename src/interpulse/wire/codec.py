@@ -125,24 +125,7 @@ def python_codec() -> Codec:
     """Return the codec in Python, the reference."""
     from interpulse.wire import python_codec as module
 
-    return Codec(
-        "python",
-        module.take_sends,
-        module.take_acks,
-        module.take_questions,
-        module.take_messages,
-        module.take_receipts,
-        module.sticky_keys,
-        module.message_counts,
-        module.last_sequences,
-        module.receipt_encoder,
-        module.message_encoder,
-        module.send_encoder,
-        module.entry_stamper,
-        module.split_batch,
-        module.join_payloads,
-        module.encode_answers,
-    )
+    return _codec("python", vars(module))
 
 
 def native_codec() -> Codec:
@@ -161,36 +144,23 @@ def native_codec() -> Codec:
 
         return encode
 
-    def receipt_encoder(producer_id: int, partition: int) -> Callable[[Receipts], bytes]:
-        return partial(module.encode_receipts, producer_id, partition)
-
     def send_encoder(producer_id: int) -> Callable[[Sequence[int], Sequence[int], Sequence[bytes]], list[bytes]]:
         def encode(sequence_ids: Sequence[int], counts: Sequence[int], entries: Sequence[bytes]) -> list[bytes]:
             return module.encode_sends(producer_id, sequence_ids, counts, entries, _PIECE_BYTES_LARGE)
 
         return encode
 
-    def entry_stamper(constant: bytes, keys: tuple[bytes, bytes, bytes]) -> Stamper:
-        return partial(module.stamp_entries, constant, keys)
+    encoders = {
+        "receipt_encoder": partial(partial, module.encode_receipts),
+        "message_encoder": message_encoder,
+        "send_encoder": send_encoder,
+        "entry_stamper": partial(partial, module.stamp_entries),
+    }
+    return _codec("native", vars(module) | encoders)
 
-    return Codec(
-        "native",
-        module.take_sends,
-        module.take_acks,
-        module.take_questions,
-        module.take_messages,
-        module.take_receipts,
-        module.sticky_keys,
-        module.message_counts,
-        module.last_sequences,
-        receipt_encoder,
-        message_encoder,
-        send_encoder,
-        entry_stamper,
-        module.split_batch,
-        module.join_payloads,
-        module.encode_answers,
-    )
+
+def _codec(name: str, functions: Mapping[str, Any]) -> Codec:
+    return Codec(name, *(functions[field] for field in Codec._fields if field != "name"))
 
 
 def chosen_name(environment: Mapping[str, str]) -> str:

@@ -26,32 +26,18 @@ def _cramjam() -> Any:
     return cramjam
 
 
-def _compress_lz4(payload: bytes) -> bytes:
-    return bytes(_cramjam().lz4.compress_block(payload, store_size=False))
+_COMPRESS: Final[dict[int, Callable[[bytes], bytes]]] = {
+    pb.NONE: bytes,
+    pb.LZ4: lambda payload: bytes(_cramjam().lz4.compress_block(payload, store_size=False)),
+    pb.ZLIB: zlib.compress,
+    pb.ZSTD: lambda payload: bytes(_cramjam().zstd.compress(payload)),
+    pb.SNAPPY: lambda payload: bytes(_cramjam().snappy.compress_raw(payload)),
+}
 
 
-def _compress_zstd(payload: bytes) -> bytes:
-    return bytes(_cramjam().zstd.compress(payload))
-
-
-def _compress_snappy(payload: bytes) -> bytes:
-    return bytes(_cramjam().snappy.compress_raw(payload))
-
-
-def _decompress_lz4(payload: bytes, size: int) -> bytes:
+def _decompress_into(decompress: Callable[[bytes, bytearray], int], payload: bytes, size: int) -> bytes:
     target = bytearray(size)
-    count = _cramjam().lz4.decompress_block_into(payload, target)
-    return bytes(target[:count])
-
-
-def _decompress_zlib(payload: bytes, size: int) -> bytes:
-    stream = zlib.decompressobj()
-    return stream.decompress(payload, size + 1)
-
-
-def _decompress_zstd(payload: bytes, size: int) -> bytes:
-    target = bytearray(size)
-    count = _cramjam().zstd.decompress_into(payload, target)
+    count = decompress(payload, target)
     return bytes(target[:count])
 
 
@@ -61,17 +47,10 @@ def _decompress_snappy(payload: bytes, size: int) -> bytes:
     return bytes(_cramjam().snappy.decompress_raw(payload))
 
 
-_COMPRESS: Final[dict[int, Callable[[bytes], bytes]]] = {
-    pb.NONE: bytes,
-    pb.LZ4: _compress_lz4,
-    pb.ZLIB: zlib.compress,
-    pb.ZSTD: _compress_zstd,
-    pb.SNAPPY: _compress_snappy,
-}
 _DECOMPRESS: Final[dict[int, Callable[[bytes, int], bytes]]] = {
-    pb.LZ4: _decompress_lz4,
-    pb.ZLIB: _decompress_zlib,
-    pb.ZSTD: _decompress_zstd,
+    pb.LZ4: lambda payload, size: _decompress_into(_cramjam().lz4.decompress_block_into, payload, size),
+    pb.ZLIB: lambda payload, size: zlib.decompressobj().decompress(payload, size + 1),
+    pb.ZSTD: lambda payload, size: _decompress_into(_cramjam().zstd.decompress_into, payload, size),
     pb.SNAPPY: _decompress_snappy,
 }
 

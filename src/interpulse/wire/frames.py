@@ -6,21 +6,21 @@ A frame is ``total_size command_size command [entry]``; SEND and MESSAGE carry a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import repeat
 from struct import Struct
-from typing import Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import DecodeError
 
 from interpulse.model.ids import Position
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.codec import Codec, Questions, codec
 from interpulse.wire.errors import RemoteProtocolError
-from interpulse.wire.ids import unsigned
-from interpulse.wire.texts import check_texts
+from interpulse.wire.ids import message_id_to_wire
 
 MESSAGE_BYTES_MAX: Final = 5 * 1024 * 1024
 """The limit for metadata and payload of one message, unless a broker announces another."""
@@ -34,6 +34,7 @@ FRAME_BYTES_MAX: Final = MESSAGE_BYTES_MAX + FRAME_OVERHEAD
 PROTOCOL_VERSION: Final = 21
 """The newest supported version of the binary protocol."""
 
+_TYPES: Final = pb.BaseCommand
 _U32: Final = Struct(">I")
 _TWO_U32: Final = Struct(">II")
 _unpack_sizes = _TWO_U32.unpack_from
@@ -42,13 +43,14 @@ _parse_command = pb.BaseCommand.FromString
 _FIELD_BY_TYPE: Final[dict[int, str]] = {
     field.number: field.name for field in pb.BaseCommand.DESCRIPTOR.fields if field.message_type is not None
 }
-_SEND: Final = pb.BaseCommand.SEND
-_SEND_HEAD: Final = bytes((0x08, pb.BaseCommand.SEND))
-_ACK_HEAD: Final = bytes((0x08, pb.BaseCommand.ACK))
-_FLOW_HEAD: Final = bytes((0x08, pb.BaseCommand.FLOW))
-_MESSAGE_HEAD: Final = bytes((0x08, pb.BaseCommand.MESSAGE))
-_RECEIPT_HEAD: Final = bytes((0x08, pb.BaseCommand.SEND_RECEIPT))
-
+_SEND: Final = _TYPES.SEND
+_SEND_HEAD: Final = bytes((0x08, _TYPES.SEND))
+_ACK_HEAD: Final = bytes((0x08, _TYPES.ACK))
+_FLOW_HEAD: Final = bytes((0x08, _TYPES.FLOW))
+_PARTITIONS_HEAD: Final = bytes((0x08, _TYPES.PARTITIONED_METADATA))
+_LOOKUP_HEAD: Final = bytes((0x08, _TYPES.LOOKUP))
+_MESSAGE_HEAD: Final = bytes((0x08, _TYPES.MESSAGE))
+_RECEIPT_HEAD: Final = bytes((0x08, _TYPES.SEND_RECEIPT))
 _FLOW_BYTES_MAX: Final = 40
 """The size of the longest plain FLOW."""
 
@@ -81,8 +83,11 @@ class SendRun(NamedTuple):
 
     def frames(self) -> list[Frame]:
         """Return the SENDs as frames."""
-        pairs = zip(self.sequence_ids, self.entries, strict=True)
-        return [Frame(_send_command(self.producer_id, sequence_id), entry) for sequence_id, entry in pairs]
+        frames = []
+        for sequence_id, entry in zip(self.sequence_ids, self.entries, strict=True):
+            send = pb.CommandSend(producer_id=self.producer_id, sequence_id=sequence_id)
+            frames.append(Frame(pb.BaseCommand(type=_TYPES.SEND, send=send), entry))
+        return frames
 
 
 class AckRun(NamedTuple):
@@ -93,7 +98,11 @@ class AckRun(NamedTuple):
 
     def frames(self) -> list[Frame]:
         """Return the ACKs as frames, each of one position."""
-        return [Frame(_ack_command(self.consumer_id, position), None) for position in self.positions]
+        frames = []
+        for position in map(message_id_to_wire, self.positions):
+            ack = pb.CommandAck(consumer_id=self.consumer_id, ack_type=pb.CommandAck.Individual, message_id=[position])
+            frames.append(Frame(pb.BaseCommand(type=_TYPES.ACK, ack=ack), None))
+        return frames
 
 
 class FlowRun(NamedTuple):
@@ -119,7 +128,13 @@ class PartitionsRun(NamedTuple):
 
     def frames(self) -> list[Frame]:
         """Return the requests as frames."""
-        return [Frame(_partitions_command(*question, self.create), None) for question in _questions(self.topics)]
+        frames = []
+        for topic, request_id in _questions(self.topics):
+            question = pb.CommandPartitionedTopicMetadata(topic=topic, request_id=request_id)
+            question.metadata_auto_creation_enabled = self.create
+            command = pb.BaseCommand(type=_TYPES.PARTITIONED_METADATA, partitionMetadata=question)
+            frames.append(Frame(command, None))
+        return frames
 
 
 class LookupRun(NamedTuple):
@@ -135,7 +150,11 @@ class LookupRun(NamedTuple):
 
     def frames(self) -> list[Frame]:
         """Return the requests as frames."""
-        return [Frame(_lookup_command(*question, self.authoritative), None) for question in _questions(self.topics)]
+        frames = []
+        for topic, request_id in _questions(self.topics):
+            question = pb.CommandLookupTopic(topic=topic, request_id=request_id, authoritative=self.authoritative)
+            frames.append(Frame(pb.BaseCommand(type=_TYPES.LOOKUP, lookupTopic=question), None))
+        return frames
 
 
 class MessageRun(NamedTuple):
@@ -151,8 +170,11 @@ class MessageRun(NamedTuple):
 
     def frames(self) -> list[Frame]:
         """Return the MESSAGEs as frames."""
-        pairs = zip(self.positions, self.entries, strict=True)
-        return [Frame(_message_command(self.consumer_id, position), entry) for position, entry in pairs]
+        frames = []
+        for position, entry in zip(self.positions, self.entries, strict=True):
+            message = pb.CommandMessage(consumer_id=self.consumer_id, message_id=message_id_to_wire(position))
+            frames.append(Frame(pb.BaseCommand(type=_TYPES.MESSAGE, message=message), entry))
+        return frames
 
 
 class ReceiptRun(NamedTuple):
@@ -164,15 +186,19 @@ class ReceiptRun(NamedTuple):
 
     def frames(self) -> list[Frame]:
         """Return the receipts as frames."""
-        pairs = zip(self.sequence_ids, self.positions, strict=True)
-        return [Frame(_receipt_command(self.producer_id, *pair), None) for pair in pairs]
+        frames = []
+        for sequence_id, position in zip(self.sequence_ids, self.positions, strict=True):
+            receipt = pb.CommandSendReceipt(producer_id=self.producer_id, sequence_id=sequence_id)
+            receipt.message_id.CopyFrom(message_id_to_wire(position))
+            frames.append(Frame(pb.BaseCommand(type=_TYPES.SEND_RECEIPT, send_receipt=receipt), None))
+        return frames
 
 
 Run: TypeAlias = SendRun | AckRun | FlowRun | PartitionsRun | LookupRun | MessageRun | ReceiptRun
 Received: TypeAlias = Frame | Run
-_QUESTIONS: Final[dict[bytes, Callable[[bool, Questions], Run]]] = {
-    bytes((0x08, pb.BaseCommand.PARTITIONED_METADATA)): PartitionsRun,
-    bytes((0x08, pb.BaseCommand.LOOKUP)): LookupRun,
+_QUESTIONS: Final[dict[bytes, type[PartitionsRun | LookupRun]]] = {
+    _PARTITIONS_HEAD: PartitionsRun,
+    _LOOKUP_HEAD: LookupRun,
 }
 
 
@@ -187,21 +213,17 @@ class FrameDecoder:
     FLOWs and requests for a broker, MESSAGEs and receipts for a client.
     """
 
-    __slots__ = ("_bytes_needed", "_bytes_pending", "_codec", "_command_size", "_frame_bytes_max", "_pieces", "_take")
+    __slots__ = ("_bytes_needed", "_codec", "_command_size", "_frame_bytes_max", "_pieces", "_take", "bytes_pending")
 
     def __init__(self, frame_bytes_max: int = FRAME_BYTES_MAX) -> None:
         self._frame_bytes_max = frame_bytes_max
         self._pieces: list[memoryview | bytearray] = []
-        self._bytes_pending = 0
+        self.bytes_pending = 0
+        """The bytes of an incomplete frame."""
         self._bytes_needed = 4
         self._command_size = 0
         self._codec: Codec | None = None
         self._take = _taken_from_client
-
-    @property
-    def bytes_pending(self) -> int:
-        """The bytes of an incomplete frame."""
-        return self._bytes_pending
 
     def raise_limit(self, frame_bytes_max: int) -> None:
         """Accept larger frames from now on, after a broker announced its limit."""
@@ -224,7 +246,7 @@ class FrameDecoder:
         if not self._pieces:
             return self._cut(data, 0)
         view, start = memoryview(data), 0
-        while (missing := self._bytes_needed - self._bytes_pending) <= len(data) - start:
+        while (missing := self._bytes_needed - self.bytes_pending) <= len(data) - start:
             self._keep(view[start : start + missing])
             start += missing
             if self._bytes_needed > 8:
@@ -262,7 +284,7 @@ class FrameDecoder:
         return frames
 
     def _keep(self, piece: memoryview) -> None:
-        self._bytes_pending += len(piece)
+        self.bytes_pending += len(piece)
         if len(piece) >= _VIEW_BYTES_MIN:
             self._pieces.append(piece)
         elif self._pieces and isinstance(last := self._pieces[-1], bytearray):
@@ -272,7 +294,7 @@ class FrameDecoder:
 
     def _measure(self) -> None:
         """Compute how much of the incomplete frame is needed before the next look."""
-        if self._bytes_pending < 4:
+        if self.bytes_pending < 4:
             self._bytes_needed = 4
             return
         head = b"".join(piece[:8] for piece in self._pieces)  # several pieces have at most eight bytes in total
@@ -293,57 +315,20 @@ class FrameDecoder:
     def _joined(self) -> Frame:
         command, entry = _split(self._pieces, 8 + self._command_size)
         self._pieces.clear()
-        self._bytes_pending, self._bytes_needed = 0, 4
+        self.bytes_pending, self._bytes_needed = 0, 4
         return Frame(_parsed_command(command[8:]), entry or None)
-
-
-def _send_command(producer_id: int, sequence_id: int) -> pb.BaseCommand:
-    send = pb.CommandSend(producer_id=producer_id, sequence_id=sequence_id)
-    return pb.BaseCommand(type=pb.BaseCommand.SEND, send=send)
-
-
-def _ack_command(consumer_id: int, position: Position) -> pb.BaseCommand:
-    ack = pb.CommandAck(consumer_id=consumer_id, ack_type=pb.CommandAck.Individual, message_id=[_place(position)])
-    return pb.BaseCommand(type=pb.BaseCommand.ACK, ack=ack)
 
 
 def _flow_command(consumer_id: int, permits: int) -> pb.BaseCommand:
     flow = pb.CommandFlow(consumer_id=consumer_id, messagePermits=permits)
-    return pb.BaseCommand(type=pb.BaseCommand.FLOW, flow=flow)
-
-
-def _message_command(consumer_id: int, position: Position) -> pb.BaseCommand:
-    message = pb.CommandMessage(consumer_id=consumer_id, message_id=_place(position))
-    return pb.BaseCommand(type=pb.BaseCommand.MESSAGE, message=message)
-
-
-def _receipt_command(producer_id: int, sequence_id: int, position: Position) -> pb.BaseCommand:
-    receipt = pb.CommandSendReceipt(producer_id=producer_id, sequence_id=sequence_id, message_id=_place(position))
-    return pb.BaseCommand(type=pb.BaseCommand.SEND_RECEIPT, send_receipt=receipt)
-
-
-def _place(position: Position) -> pb.MessageIdData:
-    return pb.MessageIdData(ledgerId=unsigned(position.ledger), entryId=unsigned(position.entry))
+    return pb.BaseCommand(type=_TYPES.FLOW, flow=flow)
 
 
 def _questions(topics: Questions) -> Iterator[tuple[str, int]]:
     return ((topic, request_id) for topic, request_ids in topics for request_id in request_ids)
 
 
-def _partitions_command(topic: str, request_id: int, create: bool) -> pb.BaseCommand:
-    question = pb.CommandPartitionedTopicMetadata(
-        topic=topic, request_id=request_id, metadata_auto_creation_enabled=create
-    )
-    return pb.BaseCommand(type=pb.BaseCommand.PARTITIONED_METADATA, partitionMetadata=question)
-
-
-def _lookup_command(topic: str, request_id: int, authoritative: bool) -> pb.BaseCommand:
-    question = pb.CommandLookupTopic(topic=topic, request_id=request_id, authoritative=authoritative)
-    return pb.BaseCommand(type=pb.BaseCommand.LOOKUP, lookupTopic=question)
-
-
 def _taken_from_client(by: Codec, data: bytes, start: int, frame_bytes_max: int) -> tuple[Run, int] | None:
-    """Return the run for a broker at ``start`` and its end; None if there is no plain frame."""
     head = data[start + 8 : start + 10]
     if head == _SEND_HEAD:
         if (sends := by.take_sends(data, start, frame_bytes_max)) is not None:
@@ -384,7 +369,6 @@ def _flow_in(frame: bytes) -> tuple[int, int] | None:
 
 
 def _taken_from_broker(by: Codec, data: bytes, start: int, frame_bytes_max: int) -> tuple[Run, int] | None:
-    """Return the run for a client at ``start`` and its end; None if there is no plain frame."""
     head = data[start + 8 : start + 10]
     if head == _MESSAGE_HEAD:
         if (messages := by.take_messages(data, start, frame_bytes_max)) is not None:
@@ -441,12 +425,47 @@ def _check_complete(command: pb.BaseCommand) -> None:
     kind: int = command.type
     name = _FIELD_BY_TYPE[kind]
     content_present = command.HasField(name)  # type: ignore[arg-type]  # the name comes from the descriptor
-    if not content_present or (kind == pb.BaseCommand.CONNECT and not command.HasField("type")):
+    if not content_present or (kind == _TYPES.CONNECT and not command.HasField("type")):
         raise RemoteProtocolError(f"command of an unknown type, or {name} without its content")
     content = getattr(command, name)
     if not content.IsInitialized():
         raise RemoteProtocolError(f"{name} without a required field")
-    check_texts(kind, content)
+    if kind in _WITH_TEXTS:
+        _check_texts(content)
+
+
+def _holds_texts(descriptor: Descriptor, above: tuple[str, ...] = ()) -> bool:
+    """Return True if the message, or one inside it, has texts. ``above`` are the types around it."""
+    path = (*above, descriptor.full_name)
+    inner = [field.message_type for field in descriptor.fields if field.message_type is not None]
+    return any(field.type == FieldDescriptor.TYPE_STRING for field in descriptor.fields) or any(
+        _holds_texts(kind, path) for kind in inner if kind.full_name not in path
+    )
+
+
+_UNREAD: Final = frozenset({_TYPES.ACK})
+"""A command that is sent once per message, and whose strings are not read."""
+
+_WITH_TEXTS: Final[frozenset[int]] = frozenset(
+    field.number
+    for field in pb.BaseCommand.DESCRIPTOR.fields
+    if field.message_type is not None and field.number not in _UNREAD and _holds_texts(field.message_type)
+)
+_NO_TEXTS: Final = frozenset({str, int, bool})
+"""The values of most fields: strings in UTF-8, or none at all."""
+
+
+def _check_texts(message: Any) -> None:
+    """Refuse strings that are not UTF-8, among the fields that are set. Protobuf returns them as bytes."""
+    for field, value in message.ListFields():
+        if type(value) in _NO_TEXTS:
+            continue
+        if field.type == FieldDescriptor.TYPE_STRING:
+            if type(value) is bytes or bytes in map(type, value):
+                raise RemoteProtocolError(f"{field.name} that is not UTF-8")
+        elif field.message_type is not None:
+            for inner in value if field.is_repeated else (value,):
+                _check_texts(inner)
 
 
 def encode_command(command: pb.BaseCommand) -> bytes:
@@ -454,10 +473,3 @@ def encode_command(command: pb.BaseCommand) -> bytes:
     raw = command.SerializeToString()
     size = len(raw)
     return _TWO_U32.pack(size + 4, size) + raw
-
-
-def encode_with_entry(command: pb.BaseCommand, entry: bytes | memoryview) -> bytes:
-    """Encode a frame that ends with ``entry``, unchanged."""
-    raw = command.SerializeToString()
-    size = len(raw)
-    return b"".join((_TWO_U32.pack(size + 4 + len(entry), size), raw, entry))

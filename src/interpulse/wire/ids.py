@@ -1,4 +1,4 @@
-"""Positions on the wire: unsigned, so that -1 is sent as 2^64-1."""
+"""Positions on the wire, unsigned so that -1 is sent as 2^64-1, and the unacknowledged messages of a batch."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def message_id_from_wire(message_id: pb.MessageIdData) -> MessageId:
 def message_id_to_wire(position: Position | MessageId, ack_set: Sequence[int] = ()) -> pb.MessageIdData:
     """Return a message id for the wire, without partition or batch index where they are -1, as in Pulsar's clients.
 
-    For ``ack_set`` see :mod:`interpulse.wire.ack_sets`.
+    For ``ack_set`` see :mod:`interpulse.wire.ids`.
     """
     wire = pb.MessageIdData(ledgerId=unsigned(position.ledger), entryId=unsigned(position.entry), ack_set=ack_set)
     if isinstance(position, MessageId):
@@ -67,3 +67,29 @@ def deserialize_message_id(content: bytes) -> MessageId:
     if not wire.IsInitialized():
         raise ValueError(f"no serialized message id, ledger or entry is missing: {content!r}")
     return message_id_from_wire(wire)
+
+
+_WORD = (1 << 64) - 1
+
+
+def mask_of(ack_set: Sequence[int]) -> int:
+    """Return the words of an ``ack_set`` as one number: bit i is 1 while message i is not acknowledged."""
+    mask = 0
+    for index, word in enumerate(ack_set):
+        mask |= (word & _WORD) << (64 * index)
+    return mask
+
+
+def of_batch(mask: int, messages: int) -> int:
+    """Return the bits of ``mask`` that are messages of a batch of this size. An absurd size costs nothing."""
+    return mask & ((1 << min(max(messages, 0), mask.bit_length())) - 1)
+
+
+def words_of(mask: int) -> tuple[int, ...]:
+    """Return the words of a mask, signed as on the wire."""
+    words = []
+    while mask:
+        word = mask & _WORD
+        words.append(word - (1 << 64) if word >> 63 else word)
+        mask >>= 64
+    return tuple(words)

@@ -12,9 +12,7 @@ from typing import Any, Final
 from google.protobuf.message import DecodeError
 
 from interpulse.wire import pulsar_api_pb2 as pb
-from interpulse.wire.commands.consuming import MessageHeadEncoder, message_head
-from interpulse.wire.commands.encoding import AnswerTemplate
-from interpulse.wire.commands.producing import send_head, send_receipt
+from interpulse.wire.commands import AnswerTemplate, MessageHeadEncoder, message_head, send_head, send_receipt
 from interpulse.wire.entries import build_entry, checksum_fits, metadata_in
 from interpulse.wire.ids import signed
 from interpulse.wire.stamps import StampEncoder, schema_version_field

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from interpulse.wire import pulsar_api_pb2 as pb
-from interpulse.wire.commands.encoding import varint
+from interpulse.wire.commands import varint
 
 _SHORT: Final = 64
 _PRODUCERS_MAX: Final = 1000

@@ -11,8 +11,7 @@ from interpulse.broker.rest.http import bodies
 from interpulse.broker.rest.http.call import Call
 from interpulse.broker.rest.http.fields import Body
 from interpulse.model.errors import PulsarError
-from interpulse.rules.checks_by_kind import Limits
-from interpulse.rules.new_namespace import check_new_policies
+from interpulse.rules.policy_checks import Limits, check_new_policies
 
 BODIES: Final = [value for name, value in sorted(vars(bodies).items()) if isinstance(value, Body) and name[0] != "_"]
 NAMES: Final = sorted({name for body in vars(bodies).values() if isinstance(body, Body) for name in body.fields})

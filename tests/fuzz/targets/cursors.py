@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from interpulse.model.ids import Position
-from interpulse.storage.cursors.cursor_records import (
+from interpulse.storage.cursors import (
     DEDUPLICATION_CURSOR,
     JSON_CURSORS,
     UNREADABLE,

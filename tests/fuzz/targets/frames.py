@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.codec import Codec, native_codec, python_codec
 from interpulse.wire.entries import build_entry
 from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.frames import FrameDecoder
-from interpulse.wire.server import ServerProtocol
+from interpulse.wire.protocols import ServerProtocol
+from tests.support import commands
 from tests.support.codecs import NATIVE_INSTALLED, said
 
 FRAME_BYTES_MAX = 10_000

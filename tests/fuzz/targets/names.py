@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from interpulse.broker.topics.lookup.topic_patterns import TopicPattern
+from interpulse.broker.topics.lookup.topic_watches import TopicPattern
 from interpulse.model.errors import PulsarError
 from interpulse.model.names import NamespaceName, TopicName, decode_local_name, encode_local_name
 

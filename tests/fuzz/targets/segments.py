@@ -8,16 +8,19 @@ from struct import pack
 from crc32c import crc32c
 
 from interpulse.storage.logs.journal import Run
-from interpulse.storage.segments.index import Row, encode_chunk, pack_index_head, parse_index
 from interpulse.storage.segments.records import (
     RECORD_HEAD,
     DamagedRecord,
+    Row,
     check_body,
+    encode_chunk,
     encode_record,
     find_record,
     location,
+    pack_index_head,
     pack_segment_head,
     parse_entries,
+    parse_index,
     parse_record_head,
     segment_head_version,
 )

@@ -13,8 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from jwt.utils import base64url_encode
 
 from interpulse.authentication.authentication import Authentication, BadCredentials, Refused
-from interpulse.authentication.issuer_keys import IssuerKeys, IssuerUnavailable, _public_key
-from interpulse.authentication.openid import OpenIdProvider
+from interpulse.authentication.openid import IssuerKeys, IssuerUnavailable, OpenIdProvider, _public_key
 from interpulse.authentication.tokens import TokenProvider, TokenVerifier
 from interpulse.client.transport.json_documents import JsonDocuments
 from tests.support.fake_clock import FakeClock

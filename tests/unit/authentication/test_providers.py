@@ -15,7 +15,7 @@ from interpulse.authentication.providers import build_authentication
 from interpulse.authentication.tokens import create_token
 from interpulse.broker.config import config_sources
 from interpulse.model.errors import PreconditionFailed
-from interpulse.proxy.config import proxy_config
+from interpulse.proxy import proxy_config
 from interpulse.serving.settings import ConfigError
 from tests.support.tokens import SECRET
 

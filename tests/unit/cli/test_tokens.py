@@ -113,8 +113,7 @@ def test_token_when_shown_then_header_and_claims_are_printed_as_they_stand_there
 
 
 def test_key_set_when_made_of_keys_then_its_keys_verify_the_tokens_that_name_them(tmp_path: Path) -> None:
-    from interpulse.authentication.key_sets import KeySet
-    from interpulse.authentication.tokens import TokenVerifier
+    from interpulse.authentication.tokens import KeySet, TokenVerifier
 
     private, public, secret, made = (str(tmp_path / name) for name in ("private", "public", "secret", "keys.json"))
     printed("create-key-pair", "-a", "ES256", "--output-private-key", private, "--output-public-key", public)

@@ -7,8 +7,8 @@ import pytest
 from interpulse.client import Client
 from interpulse.model.errors import AlreadyClosed, InvalidTopicName, NotAllowed, NotSupported
 from interpulse.sync import Client as BlockingClient
-from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
+from tests.support import commands
 from tests.support.scripted_broker import ScriptedBroker
 from tests.support.stub_web import StubWeb
 

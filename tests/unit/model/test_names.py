@@ -1,5 +1,7 @@
 """Names: Pulsar's rules, and where ours are stricter."""
 
+from __future__ import annotations
+
 import gc
 import pickle
 from weakref import ref
@@ -8,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interpulse.model.errors import InvalidTopicName
-from interpulse.model.names import NamespaceName, TopicName, decode_local_name, encode_local_name
+from interpulse.model.errors import InvalidTopicName, PreconditionFailed
+from interpulse.model.names import NamespaceName, TopicName, check_entity_name, decode_local_name, encode_local_name
 from tests.scenarios.topic_names import ROWS, Row
 
 LOCAL_NAMES = st.text(st.characters(exclude_characters="/", exclude_categories=["Cs"]), min_size=1).filter(str.strip)
@@ -207,3 +209,23 @@ def test_any_name_when_made_then_its_other_forms_lead_back(local_name: str) -> N
     assert TopicName.parse(str(name)) == name
     assert TopicName.from_log_name(name.log_name) == name
     assert pickle.loads(pickle.dumps(name)) == name
+
+
+@pytest.mark.parametrize("name", ["a", "us-west_1", "A=b:c.d", "x" * 1000])
+def test_name_when_of_its_characters_then_may_be_taken(name: str) -> None:
+    check_entity_name("Tenant", name)
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("", "must be letters, digits and _-=:. only"),
+        ("a b", "'a b' must be letters"),
+        ("a/b", "'a/b' must be letters"),
+        ("ä", "'ä' must be letters"),
+        ("x" * 1001, "of 1001 characters: it may have 1000"),
+    ],
+)
+def test_name_when_it_may_not_be_taken_then_says_why(name: str, reason: str) -> None:
+    with pytest.raises(PreconditionFailed, match=f"Tenant name .*{reason}"):
+        check_entity_name("Tenant", name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from interpulse.model.names import TopicName
-from interpulse.model.policies.retention_policies import NON_PARTITIONED, PARTITIONED, AutoTopicCreation
+from interpulse.model.policies.policy_records import NON_PARTITIONED, PARTITIONED, AutoTopicCreation
 from interpulse.rules.inventory import as_override
 from tests.support.namespace_snapshots import NamespaceSnapshot, differences
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from interpulse.model.adjustments import AdjustmentPlan, ClusterPlan, Outcome
 from interpulse.model.names import NamespaceName, TopicName
-from interpulse.model.policies.retention_policies import NON_PARTITIONED, PARTITIONED, AutoTopicCreation
+from interpulse.model.policies.policy_records import NON_PARTITIONED, PARTITIONED, AutoTopicCreation
 from interpulse.replication.adjust import plan_document
 from interpulse.replication.change_forms import request_of
 from tests.support.namespace_snapshots import NamespaceSnapshot, differences, plan_of

@@ -15,7 +15,7 @@ from interpulse.model.errors import NamespaceNotFound, RemoteClusterUnavailable,
 from interpulse.model.inventory import ListedKind
 from interpulse.model.names import Domain, NamespaceName, TopicName
 from interpulse.model.policies.namespace_policies import NamespacePolicies
-from interpulse.model.policies.retention_policies import AutoTopicCreation
+from interpulse.model.policies.policy_records import AutoTopicCreation
 from interpulse.model.topics import PartitionedTopicMetadata
 from interpulse.replication.adjust import Enabling, preview
 from interpulse.replication.connect import connect as connect_to

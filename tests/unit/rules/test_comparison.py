@@ -12,9 +12,8 @@ from interpulse.model.adjustments import Difference, Severity
 from interpulse.model.inventory import ListedKind, TopicRow
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.permissions import NO_PERMISSIONS
-from interpulse.model.policies.messaging_policies import BacklogQuota
 from interpulse.model.policies.namespace_policies import NamespacePolicies
-from interpulse.model.policies.retention_policies import AutoTopicCreation, RetentionPolicies
+from interpulse.model.policies.policy_records import AutoTopicCreation, BacklogQuota, RetentionPolicies
 from interpulse.replication.change_forms import advice_of, request_of
 from interpulse.rules.comparison import namespace_differences, topic_differences
 from interpulse.rules.inventory import NamespaceState

@@ -8,21 +8,19 @@ from typing import Any
 import pytest
 
 from interpulse.model.names import TopicName
-from interpulse.model.policies.messaging_policies import (
-    BacklogQuota,
-    DelayedDelivery,
-    DispatchRate,
-    Persistence,
-    PublishRate,
-    SubscribeRate,
-)
 from interpulse.model.policies.namespace_policies import NamespacePolicies
-from interpulse.model.policies.retention_policies import (
+from interpulse.model.policies.policy_records import (
     NON_PARTITIONED,
     PARTITIONED,
     AutoTopicCreation,
+    BacklogQuota,
+    DelayedDelivery,
+    DispatchRate,
     InactiveTopicPolicies,
+    Persistence,
+    PublishRate,
     RetentionPolicies,
+    SubscribeRate,
 )
 from interpulse.model.policies.topic_policies import TopicPolicies, TopicPolicyRecord
 from interpulse.rules.effective_policies import (

@@ -10,7 +10,7 @@ import pytest
 from interpulse.model.changes import DeletePartitionedMetadata
 from interpulse.model.errors import InvalidRequest
 from interpulse.model.names import TopicName
-from interpulse.model.policies.retention_policies import (
+from interpulse.model.policies.policy_records import (
     DELETE_WHEN_CAUGHT_UP,
     DELETE_WHEN_NO_SUBSCRIPTIONS,
     InactiveTopicPolicies,

@@ -21,12 +21,11 @@ from interpulse.model.changes import (
 from interpulse.model.errors import TopicInconsistent
 from interpulse.model.names import TopicName
 from interpulse.model.topics import PartitionedTopicMetadata
-from interpulse.rules import topic_operations as operations
-from interpulse.rules.consistency import check_consistency
+from interpulse.rules import topics as operations
 from interpulse.rules.inventory import TopicLists, with_count
 from interpulse.rules.topic_diagnosis import PARTITIONS_CREATED_MAX, Disagreement, Finding
 from interpulse.rules.topic_diagnosis import diagnose as diagnose_row
-from interpulse.rules.topic_view import TopicView
+from interpulse.rules.topic_view import TopicView, check_consistency
 
 X = TopicName.parse("persistent://t/n/x")
 NP = TopicName.parse("non-persistent://t/n/x")

@@ -19,19 +19,16 @@ from interpulse.model.errors import (
     TopicNotFound,
 )
 from interpulse.model.topics import PartitionedTopicMetadata, Requester
-from interpulse.rules.consistency import check_consistency
 from interpulse.rules.decision import Decision
 from interpulse.rules.inactivity import decide_delete_orphaned_metadata
-from interpulse.rules.topic_operations import (
+from interpulse.rules.topic_view import NamespaceStanding, Part, TopicView, check_consistency, looked_at, metadata_names
+from interpulse.rules.topics import (
     decide_create_missed_partitions,
     decide_create_partitioned,
     decide_create_plain,
     decide_delete_partitioned,
     decide_delete_plain,
     decide_expand,
-)
-from interpulse.rules.topic_view import NamespaceStanding, Part, TopicView, looked_at, metadata_names
-from interpulse.rules.topics import (
     decide_lookup,
     decide_open,
     decide_partitions,

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from interpulse.model.ids import Position
-from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.batches import pack_one
 from interpulse.wire.codec import Codec, chosen_codec, chosen_name, native_codec
@@ -29,9 +28,10 @@ from interpulse.wire.frames import (
     ReceiptRun,
     SendRun,
     encode_command,
-    encode_with_entry,
 )
+from tests.support import commands
 from tests.support.codecs import CODECS, NATIVE_INSTALLED, said
+from tests.support.commands import encode_with_entry
 
 LIMIT = 100_000
 METADATA = pb.MessageMetadata(producer_name="p", sequence_id=7, publish_time=1).SerializeToString()

@@ -1,20 +1,51 @@
-"""LOOKUP and BATCH_LOOKUP."""
+"""LOOKUP and BATCH_LOOKUP, and runs of questions that are answered from memory where possible."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import chain, groupby
+from operator import itemgetter
+from typing import TypeVar
 
-from interpulse.broker.binary.answer_cache import answer_from_cache
-from interpulse.broker.binary.transport.command_connection import CommandConnection
+from interpulse.broker.binary.transport.context import CommandConnection
 from interpulse.broker.ownership.ownership import NO_OPTIONS, LookupOptions
 from interpulse.broker.topics.lookup.lookup import BatchLookup
-from interpulse.model.errors import PulsarError
 from interpulse.model.names import TopicName
 from interpulse.rules.lookup import LookupFailure, LookupTarget
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
-from interpulse.wire.frames import Frame, LookupRun
+from interpulse.wire.codec import codec
+from interpulse.wire.commands import AnswerTemplate
+from interpulse.wire.frames import Frame, LookupRun, PartitionsRun
+
+A = TypeVar("A")
+
+
+def answer_from_cache(
+    connection: CommandConnection,
+    run: PartitionsRun | LookupRun,
+    cached: Callable[[str], A | None],
+    template: Callable[[A], AnswerTemplate],
+) -> Sequence[Frame]:
+    """Answer requests whose topic has a cached answer. Return the others as frames, for their handlers.
+
+    Runs in one step of the event loop, in which no state of the broker changes: one topic has one answer, and no permit
+    is taken. Answers nothing while authorization is on, since its filter may wait and comes first.
+    """
+    session = connection.session
+    if not connection.context.permits.left or (session is not None and session.authorization is not None):
+        return run.frames()
+    encode = codec().encode_answers
+    uncached: list[tuple[str, Sequence[int]]] = []
+    for answer, same in groupby([(cached(topic[0]), topic) for topic in run.topics], key=itemgetter(0)):
+        topics = [topic for _, topic in same]
+        if answer is None:
+            uncached += topics
+        else:
+            request_ids = list(chain.from_iterable(map(itemgetter(1), topics)))
+            connection.output.send(encode(*template(answer), request_ids))
+    return run._replace(topics=uncached).frames() if uncached else ()
 
 
 def on_lookup_run(connection: CommandConnection, run: LookupRun) -> Sequence[Frame]:
@@ -45,13 +76,15 @@ def _answer(target: LookupTarget) -> commands.AnswerTemplate:
 
 
 async def on_batch_lookup(connection: CommandConnection, request: pb.CommandBatchLookupTopic) -> None:
-    """Answer a batch of lookups (PIP-35). Failures of single topics are part of the answer."""
+    session, refused = connection.session, None
+    if session is not None and session.authorization is not None:
+        refused = partial(session.authorization.refused_lookups, session.principal)
     batch = BatchLookup(
         request.topics,
         _options(request),
         create_if_missing=request.create_if_missing,
         expand_partitions=request.expand_partitions,
-        refused=_refused(connection),
+        refused=refused,
     )
     answer = await connection.context.lookups.find_many(batch)
     connection.output.send(
@@ -62,15 +95,6 @@ async def on_batch_lookup(connection: CommandConnection, request: pb.CommandBatc
             partitions=answer.partitions,
         )
     )
-
-
-def _refused(
-    connection: CommandConnection,
-) -> Callable[[Mapping[str, TopicName]], Awaitable[Mapping[str, PulsarError]]] | None:
-    session = connection.session
-    if session is None or session.authorization is None:
-        return None
-    return partial(session.authorization.refused_lookups, session.principal)
 
 
 def _options(request: pb.CommandLookupTopic | pb.CommandBatchLookupTopic) -> LookupOptions:

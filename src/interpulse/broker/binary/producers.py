@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from interpulse.broker.binary.schemas import requested_schema
-from interpulse.broker.binary.transport.command_connection import CommandConnection
+from interpulse.broker.binary.transport.context import CommandConnection, being_opened
 from interpulse.broker.binary.transport.sinks import BinaryProducerSink, OpenProducer
-from interpulse.broker.live.requests import AccessMode, InitialPosition, ProducerRequest
-from interpulse.model.errors import AlreadyExists, ChecksumError, NoRoomLeft, NotAllowed, ServiceNotReady
+from interpulse.broker.live.api import AccessMode, InitialPosition, ProducerRequest
+from interpulse.broker.live.registry.topic_tasks import AnyTopic
+from interpulse.model.errors import AlreadyExists, ChecksumError, NoRoomLeft, NotAllowed
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import version_to_bytes
 from interpulse.model.topics import Requester
@@ -21,11 +21,6 @@ from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.entries import accept_entry
 from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.frames import Frame, SendRun
-
-if TYPE_CHECKING:
-    from interpulse.broker.binary.transport.context import BinaryContext
-    from interpulse.broker.live.api import LiveProducer
-    from interpulse.broker.live.registry.topic_tasks import AnyTopic
 
 
 def on_sends(connection: CommandConnection, run: SendRun) -> Sequence[SendRun]:
@@ -78,13 +73,8 @@ async def on_producer(connection: CommandConnection, request: pb.CommandProducer
     producer_id = request.producer_id
     opened = connection.producers.get(producer_id)
     if opened is None:
-        if producer_id in connection.opening_producers:
-            raise ServiceNotReady("Producer is already being created on this connection")
-        connection.opening_producers[producer_id] = _this_task()
-        try:
+        with being_opened(connection.opening_producers, producer_id, "Producer"):
             opened = await _open(connection, request)
-        finally:
-            del connection.opening_producers[producer_id]
     connection.output.send(opened.success(request.request_id))
 
 
@@ -117,7 +107,11 @@ async def _open(connection: CommandConnection, request: pb.CommandProducer) -> O
     producer = await live.add_producer(_live_request(connection, request, replicator), sink)
     schema_version = b"" if version is None else version_to_bytes(version)
     if topic.is_persistent:
-        _check_disk_space_again(context, producer)
+        try:
+            context.check_disk_space()
+        except NoRoomLeft:  # the disk became full meanwhile, after the others were closed
+            producer.close()
+            raise
     opened = OpenProducer(producer, live, sink, sink.publishes, schema_version)
     if connection.lost:
         producer.close()
@@ -126,17 +120,7 @@ async def _open(connection: CommandConnection, request: pb.CommandProducer) -> O
     return opened
 
 
-def _check_disk_space_again(context: BinaryContext, producer: LiveProducer) -> None:
-    """Close the producer if the disk became full while it was being opened, after the others were closed."""
-    try:
-        context.check_disk_space()
-    except NoRoomLeft:
-        producer.close()
-        raise
-
-
 async def _create_initial_subscription(topic: AnyTopic, subscription: str) -> None:
-    """Create a subscription that retains the messages of this producer until its first consumer connects."""
     if subscription in topic.subscription_names():
         return
     if not topic.settings.auto_subscription_creation_allowed:
@@ -158,7 +142,7 @@ def _live_request(connection: CommandConnection, request: pb.CommandProducer, re
         encrypted=request.encrypted,
         metadata={pair.key: pair.value for pair in request.metadata},
         address=connection.address,
-        client_version=connection.client_version,
+        client_version=connection.protocol.connect.client_version,
         remote=replicator,
         by_source_position=_is_known_by_source_position(connection, request),
         remote_cluster=(
@@ -174,10 +158,5 @@ def _is_known_by_source_position(connection: CommandConnection, request: pb.Comm
     announce it, so the entries distinguish replicators from other clients with such a name.
     """
     is_named_so = request.producer_name.startswith(connection.context.replicator_prefix)
-    return is_named_so and connection.knows_source_positions and TopicName.parse(request.topic).is_persistent
-
-
-def _this_task() -> asyncio.Task[None]:
-    task = asyncio.current_task()
-    assert task is not None
-    return task
+    understood = connection.protocol.peer_flags.supports_repl_dedup_by_lid_and_eid
+    return is_named_so and understood and TopicName.parse(request.topic).is_persistent

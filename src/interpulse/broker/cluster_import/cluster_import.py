@@ -7,26 +7,54 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from interpulse.broker import metadata_paths as keys
-from interpulse.broker.cluster_import.renaming import renamed
 from interpulse.broker.cluster_import.source import DataDirectory
 from interpulse.broker.cluster_import.topic_copy import Copied, TopicCopies
-from interpulse.broker.metadata.layout import ALONE, IN_CLUSTER
+from interpulse.broker.committer import ALONE, IN_CLUSTER
 from interpulse.broker.stores import Stores
-from interpulse.broker.topics.schema_store import SchemaStore
+from interpulse.broker.topics.schemas import SchemaStore
 from interpulse.model.errors import MetadataError, PersistenceError
 from interpulse.model.names import PERSISTENT, SYSTEM_NAMESPACE, TopicName, decode_local_name
 from interpulse.rules.schemas import SchemaVersion
 from interpulse.storage.api import Put
-from interpulse.wire.commands.cursor_promise import REPLICATION_CURSORS
+from interpulse.wire.cursor_promise import REPLICATION_CURSORS
+
+_LISTS: Final = ("allowedClusters", "allowed_clusters", "replication_clusters", "replicationClusters")
+_RATES: Final = (
+    "clusterDispatchRate",
+    "clusterSubscribeRate",
+    "publishMaxMessageRate",
+    "replicatorDispatchRate",
+    "subscriptionDispatchRate",
+    "topicDispatchRate",
+)
+"""Policies keyed by the name of a cluster, or of two: `east->west`."""
 
 _NAMED_MAX: Final = 10
 _TOPICS_AT_ONCE: Final = 4
 _GLOBAL_CLUSTER: Final = "global"
+
+
+def renamed(body: Mapping[str, Any], old: str, new: str) -> dict[str, Any]:
+    """Return a document of a tenant, namespace or topic with one cluster name replaced by another."""
+
+    def name_of(cluster: str) -> str:
+        return new if cluster == old else cluster
+
+    changed = dict(body)
+    for name in _LISTS:
+        if isinstance(body.get(name), list):
+            changed[name] = list(dict.fromkeys(map(name_of, body[name])))
+    for name in _RATES:
+        if isinstance(body.get(name), dict):
+            changed[name] = {"->".join(map(name_of, key.split("->"))): rate for key, rate in body[name].items()}
+    if isinstance(body.get("global"), dict):
+        changed["global"] = renamed(body["global"], old, new)
+    return changed
 
 
 class ImportRefused(Exception):
@@ -206,7 +234,8 @@ class ClusterImport:
         """Store a tenant. One that the cluster has is merged: it allows what either allows."""
         stored = await self._metadata.get(key)
         old = json.loads(stored.value) if stored is not None and stored.value else {}
-        both = {name: _united(old.get(name), body.get(name)) for name in ("allowedClusters", "adminRoles")}
+        names = ("allowedClusters", "adminRoles")
+        both = {name: list(dict.fromkeys([*(old.get(name) or ()), *(body.get(name) or ())])) for name in names}
         await self._put(key, json.dumps({**old, **body, **both}).encode(), f"tenant {key.rpartition('/')[2]}")
 
     async def _put(self, key: str, value: bytes, what: str, *, keep: bool = False) -> None:
@@ -270,7 +299,3 @@ def _unnamed(versions: Sequence[SchemaVersion]) -> list[SchemaVersion]:
     return [
         replace(version, schema=replace(version.schema, name="") if version.schema else None) for version in versions
     ]
-
-
-def _united(first: Iterable[str] | None, second: Iterable[str] | None) -> list[str]:
-    return list(dict.fromkeys([*(first or ()), *(second or ())]))

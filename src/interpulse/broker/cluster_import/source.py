@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from interpulse.broker import metadata_paths as keys
-from interpulse.broker.topics.schema_store import RecordedSchemas
+from interpulse.broker.topics.schemas import RecordedSchemas
 from interpulse.model.names import TopicName
 from interpulse.storage.api import (
     CompactedLedger,
@@ -25,15 +25,14 @@ from interpulse.storage.api import (
     MetadataStore,
     scan_pages,
 )
-from interpulse.storage.cursors.cursor_records import CursorRecord
-from interpulse.storage.cursors.cursor_store import RecordedCursors
+from interpulse.storage.cursors import CursorRecord, RecordedCursors
 from interpulse.storage.directory_lock import DirectoryLock
 from interpulse.storage.logs.compacted import POSITIONS_IN_FRONT
 from interpulse.storage.logs.topic_log_store import TopicLogStore
 from interpulse.storage.logs.topic_records import TopicRecord
 from interpulse.storage.metadata.sqlite import SqliteMetadataStore
 from interpulse.storage.segments.files import ReadOnlyFiles
-from interpulse.storage.segments.open import open_log_store
+from interpulse.storage.segments.journal import open_log_store
 
 _METADATA: Final = "metadata.sqlite"
 _KEYS_PER_PAGE: Final = 500

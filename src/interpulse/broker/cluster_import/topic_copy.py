@@ -9,29 +9,69 @@ interrupted one left.
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
 from interpulse.broker import metadata_paths as keys
-from interpulse.broker.cluster_import.positions import CopiedLedger, moved_cursor, moved_end
 from interpulse.broker.cluster_import.source import DataDirectory
-from interpulse.broker.metadata.layout import IN_CLUSTER
+from interpulse.broker.committer import IN_CLUSTER
 from interpulse.model.errors import PersistenceError
+from interpulse.model.ids import EARLIEST, Position
 from interpulse.model.names import TopicName
 from interpulse.storage.api import Change, CompactedLedger, Delete, LedgerRecord, LogEntry, MetadataStore, Put
-from interpulse.storage.cursors.cursor_records import COMPACTED_LEDGER, COMPACTION_CURSOR, CursorRecord
-from interpulse.storage.cursors.cursor_store import RecordedCursors, cursor_key
+from interpulse.storage.cursors import COMPACTED_LEDGER, COMPACTION_CURSOR, CursorRecord, RecordedCursors, cursor_key
 from interpulse.storage.logs.journal import TOPIC_LEDGER, Journal, LedgerPurpose, LedgerUse, LedgerWriter, Sealed
 from interpulse.storage.logs.topic_records import TopicRecord, TopicRecords
-from interpulse.storage.managed_ledger.compacted_codec import PulsarCompacted
+from interpulse.storage.managed_ledger.topic_codec import PulsarCompacted
 
 _TOPICS_PER_QUESTION: Final = 200
 _COMMIT_BYTES_MAX: Final = 500_000  # ZooKeeper takes 1 MiB
 _READ_ENTRIES_MAX: Final = 2_000
 _READ_BYTES_MAX: Final = 2 << 20
 _NONE: Final = CursorRecord()
+
+
+class CopiedLedger(NamedTuple):
+    """A ledger with entries: its source id, its id in the cluster, and the number of its entries."""
+
+    old_id: int
+    new_id: int
+    entries: int
+
+
+def moved_end(position: Position, ledgers: Sequence[CopiedLedger]) -> Position:
+    """Translate an end position: the same entries are before it or at it.
+
+    ``ledgers`` are all that hold entries, oldest first. A position in another ledger, trimmed or empty, becomes the end
+    of the ledger before it, or a position before every entry.
+    """
+    at = bisect_right(ledgers, position.ledger, key=lambda ledger: ledger.old_id) - 1
+    if at < 0:
+        return Position(ledgers[0].new_id, -1) if ledgers else EARLIEST
+    ledger = ledgers[at]
+    last = ledger.entries - 1
+    return Position(ledger.new_id, min(position.entry, last) if ledger.old_id == position.ledger else last)
+
+
+def moved_cursor(record: CursorRecord, ledgers: Sequence[CopiedLedger]) -> CursorRecord:
+    """Translate a cursor. Acknowledgements of trimmed entries are left out."""
+    there = {ledger.old_id: ledger for ledger in ledgers}
+    ranges = [
+        (there[ledger].new_id, first, min(last, there[ledger].entries - 1))
+        for ledger, first, last in record.ranges
+        if ledger in there and first < there[ledger].entries
+    ]
+    batches = [
+        (Position(there[position.ledger].new_id, position.entry), words)
+        for position, words in record.batches
+        if position.ledger in there and position.entry < there[position.ledger].entries
+    ]
+    return replace(
+        record, mark_delete=moved_end(record.mark_delete, ledgers), ranges=tuple(ranges), batches=tuple(batches)
+    )
 
 
 class CopyDiffers(PersistenceError):

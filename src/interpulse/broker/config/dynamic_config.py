@@ -10,14 +10,14 @@ import asyncio
 import json
 import logging
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
 from interpulse.broker import metadata_paths as keys
-from interpulse.broker.config.broker_config import BrokerConfig, dynamic_keys
-from interpulse.broker.config.pulsar_dynamic_keys import READ_AT_START, reason_without_effect
-from interpulse.broker.config.pulsar_keys import PULSAR_KEYS
-from interpulse.broker.metadata.committer import Committer, Records
+from interpulse.broker.committer import Committer, Records
+from interpulse.broker.config.broker_config import BrokerConfig, dynamic_keys, settings_by_key
+from interpulse.broker.config.pulsar_keys import PULSAR_KEYS, READ_AT_START, reason_without_effect
 from interpulse.model.changes import SetDynamicConfiguration
 from interpulse.model.errors import MetadataError, PreconditionFailed
 from interpulse.rules.decision import Decision
@@ -121,7 +121,8 @@ class DynamicConfig:
         config = self._startup
         for key, value in values.items():
             if key in allowed:
-                config = _with(config, key, value)
+                with suppress(ConfigError):
+                    config = config.changed({key: value})
         config = _clamped(config, values)
         if config == self.config:  # as after a change by this broker, which its own watch reports
             return
@@ -139,7 +140,7 @@ class DynamicConfig:
                 f"Can't {verb} configuration {key} at run time: it is read when the broker starts. "
                 "Set it in the file or the environment, and restart the broker"
             )
-        if key in PULSAR_KEYS:
+        if key in PULSAR_KEYS or key in settings_by_key():
             raise PreconditionFailed(f"Can't {verb} non-dynamic configuration {key}; dynamic are: {dynamic}")
         if near := nearest(key, allowed):
             raise PreconditionFailed(f"Can't {verb} unknown configuration {key}; the nearest dynamic one is {near}")
@@ -148,13 +149,6 @@ class DynamicConfig:
 
 def _warn_without_effect(key: str, value: str, reason: str) -> None:
     logger.warning("dynamic setting without effect key=%s value=%s reason=%s", key, value, reason)
-
-
-def _with(config: BrokerConfig, key: str, value: str) -> BrokerConfig:
-    try:
-        return config.changed({key: value})
-    except ConfigError:
-        return config
 
 
 def _clamped(config: BrokerConfig, values: Mapping[str, str]) -> BrokerConfig:

@@ -1,20 +1,193 @@
-"""The interface between the front ends and the live objects.
+"""The interface of the live objects: requests, settings, deliveries and sinks of front ends, and the host of topics.
 
-The front ends call :class:`LiveTopic`, :class:`LiveProducer` and :class:`LiveConsumer`; the live objects answer through
-the two sinks that a front end passes when it opens a producer or a consumer. Everything happens in the event loop.
-Calls into a sink are plain calls: a sink collects output and never blocks, never raises and never calls back into the
-topic.
+Front ends have checked the permissions of their requests. The live objects answer through the two sinks that a front
+end passes when it opens a producer or a consumer. Everything happens in the event loop. Calls into a sink are plain
+calls: a sink collects output and never blocks, never raises and never calls back into the topic.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import Any, NamedTuple, Protocol
 
-from interpulse.broker.live.requests import InitialPosition, ProducerRequest, SubscribeRequest
+from interpulse.broker.committer import Layout
+from interpulse.broker.live.shared_reads import ReadBufferLimiter
+from interpulse.model.broker_entry_metadata import BrokerEntryFields
 from interpulse.model.errors import PulsarError
 from interpulse.model.ids import MessageId, Position
 from interpulse.model.names import TopicName
+from interpulse.model.policies.policy_records import (
+    BacklogQuota,
+    DelayedDelivery,
+    DispatchRate,
+    InactiveTopicPolicies,
+    PublishRate,
+    RetentionPolicies,
+    SubscribeRate,
+)
+from interpulse.storage.api import MetadataStore
+from interpulse.storage.cursors import CursorStore
+
+
+class SubType(IntEnum):
+    """The type of a subscription, with the numbers of the binary protocol."""
+
+    EXCLUSIVE = 0
+    SHARED = 1
+    FAILOVER = 2
+    KEY_SHARED = 3
+
+    @property
+    def label(self) -> str:
+        """Pulsar's spelling in statistics and messages."""
+        return _SUB_TYPE_LABELS[self]
+
+
+_SUB_TYPE_LABELS = ("Exclusive", "Shared", "Failover", "Key_Shared")
+
+
+class AccessMode(IntEnum):
+    """The access mode of a producer; the numbers of the binary protocol."""
+
+    SHARED = 0
+    EXCLUSIVE = 1
+    WAIT_FOR_EXCLUSIVE = 2
+    EXCLUSIVE_WITH_FENCING = 3
+
+
+class InitialPosition(IntEnum):
+    """The start of a new durable subscription; the numbers of the binary protocol."""
+
+    LATEST = 0
+    EARLIEST = 1
+
+
+class KeyRange(NamedTuple):
+    """A range of sticky key slots, both ends included."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class KeySharing:
+    """The keys of a Key_Shared consumer: its own ranges (sticky), or a share of all without ranges."""
+
+    sticky_ranges: tuple[KeyRange, ...] = ()
+    out_of_order_allowed: bool = False
+
+    @property
+    def mode(self) -> str:
+        """Pulsar's spelling in statistics and messages."""
+        return "STICKY" if self.sticky_ranges else "AUTO_SPLIT"
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerRequest:
+    """A PRODUCER command, already checked for access and schema.
+
+    ``name`` None or "" asks for a generated one. A client that reconnects sends the generated name back with
+    ``user_provided_name`` False and a higher ``epoch``.
+    """
+
+    producer_id: int
+    name: str | None = None
+    user_provided_name: bool = True
+    epoch: int = 0
+    access_mode: AccessMode = AccessMode.SHARED
+    topic_epoch: int | None = None
+    encrypted: bool = False
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    address: str = ""
+    client_version: str = ""
+    remote: bool = False
+    """True for the replicator of another cluster."""
+    by_source_position: bool = False
+    """True if the client expects source positions in the receipts of entries that name one (feature flag 6)."""
+    remote_cluster: str | None = None
+    """The cluster in a replicator's name: such a producer counts for no limit, and is listed separately."""
+
+
+@dataclass(frozen=True, slots=True)
+class SubscribeRequest:
+    """A SUBSCRIBE command, already checked for access and schema.
+
+    ``start_message_id`` is what the client sent, with negative numbers as such (``MessageId(-1, -1)`` = earliest,
+    both 2^63-1 = latest); it counts for non-durable subscriptions only.
+    """
+
+    consumer_id: int
+    subscription: str
+    sub_type: SubType = SubType.EXCLUSIVE
+    consumer_name: str = ""
+    priority_level: int = 0
+    durable: bool = True
+    start_message_id: MessageId | None = None
+    start_rollback_seconds: int = 0
+    initial_position: InitialPosition = InitialPosition.LATEST
+    read_compacted: bool = False
+    replicate_state: bool = False
+    properties: Mapping[str, str] = field(default_factory=dict)
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    key_sharing: KeySharing = field(default_factory=KeySharing)
+    epoch: int = 0
+    address: str = ""
+    client_version: str = ""
+    auto_consume: bool = False
+    """True for the schema AUTO_CONSUME: the consumer reads messages by the topic's schemas."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSettings:
+    """The effective policies of one topic; replaced as a whole when a policy changes.
+
+    A rate without limit is None and a count without limit 0, so that a topic can skip the work.
+    """
+
+    deduplication_enabled: bool = False
+    deduplication_entries_interval: int = 1000
+    deduplication_snapshot_seconds: int = 0
+    """Seconds that an entry may wait for a snapshot; 0 = until enough entries wait."""
+    retention: RetentionPolicies = field(default_factory=RetentionPolicies)
+    message_ttl_seconds: int = 0
+    subscription_expiration_minutes: int = 0
+    """Time without a consumer after which a durable subscription is deleted; 0 = never."""
+    auto_subscription_creation_allowed: bool = True
+    deduplication_inactivity_minutes: int = 360
+    remote_clusters: tuple[str, ...] = ()
+    replication_cursors_opened: bool = True
+    """True to retain everything for remote clusters from the start; else from the job's first request on."""
+    inactive_topics: InactiveTopicPolicies = field(default_factory=InactiveTopicPolicies)
+    publish_rate: PublishRate | None = None
+    dispatch_rate: DispatchRate | None = None
+    """The rate of the whole topic."""
+    subscription_dispatch_rate: DispatchRate | None = None
+    """The rate of each subscription."""
+    subscribe_rate: SubscribeRate | None = None
+    backlog_quotas: Mapping[str, BacklogQuota] = field(default_factory=dict)
+    """Quotas in force, by type: `DESTINATION_STORAGE` or `MESSAGE_AGE`."""
+    backlog_ages_shown: bool = False
+    """True to look up the age of each subscription's backlog together with the quotas."""
+    max_producers: int = 0
+    max_consumers: int = 0
+    max_consumers_per_subscription: int = 0
+    max_subscriptions: int = 0
+    max_unacked_per_consumer: int = 0
+    max_unacked_per_subscription: int = 0
+    delayed_delivery: DelayedDelivery | None = None
+    """The delays that messages may ask for. None: messages are delivered immediately."""
+    compaction_threshold_bytes: int = 0
+    """New bytes that start a compaction automatically; 0 = never."""
+    compaction_keeps_keyless: bool = False
+    """True if messages without a key survive compaction."""
+    encryption_required: bool = False
+    subscription_types_enabled: frozenset[str] | None = None
+    """Enabled labels of `SubType`; None = all."""
+    max_message_size: int = 0
+    """Bytes, below the broker's own maximum; 0 = only that one applies."""
 
 
 class Delivery(NamedTuple):
@@ -89,161 +262,40 @@ class ConsumerSink(Protocol):
         """Return True if the peer still answers; asked when another one wants the exclusive subscription."""
 
 
-class LiveProducer(Protocol):
-    """An open producer."""
-
-    producer_id: int
-    name: str
-    ready: bool
-    """False while the producer waits for exclusivity; then :meth:`ProducerSink.producer_ready` follows."""
-
-    @property
-    def topic_epoch(self) -> int | None:
-        """The topic's epoch of exclusive producers; None before the first one, and while this one waits."""
-
-    @property
-    def last_sequence_id(self) -> int:
-        """The highest sequence id stored under this name according to de-duplication, else -1."""
-
-    def takes_run(self, sequence_ids: Sequence[int], entries: Sequence[bytes]) -> bool:
-        """Return True if these entries, each one whole message, can be published by one call.
-
-        Entries that need a check or an answer of their own cannot.
-        """
-
-    def publish(
-        self,
-        sequence_ids: Sequence[int],
-        entries: Sequence[bytes],
-        *,
-        highest_sequence_id: int = -1,
-        num_messages: int = 1,
-        is_chunk: bool = False,
-        marker: bool = False,
-    ) -> None:
-        """Append one stored entry (checksum part first), or several that `takes_run` accepts.
-
-        The sink gets a receipt or a failure for each, in call order. ``highest_sequence_id`` is -1 if the client sent
-        none. A copy by a replicator that names its source position is identified by it, if the producer was opened so:
-        its receipt has the ledger as sequence id and the entry as the highest one; that of a replication marker has
-        2^63, which the wire reads as -2^63.
-        """
-
-    def close(self) -> None:
-        """Close the producer after its client left. Pending entries are still stored, without a receipt."""
-
-    def close_by_broker(self) -> None:
-        """Close the producer, and have the client open it again."""
-
-
-class LiveConsumer(Protocol):
-    """An open consumer. All calls after :meth:`close` are ignored."""
-
-    consumer_id: int
-    name: str
-    epoch: int
-    """The epoch in MESSAGE commands, by which the client drops messages sent before a full redelivery."""
-
-    @property
-    def read_compacted(self) -> bool:
-        """True for a consumer of the compacted topic."""
-
-    @property
-    def subscription_name(self) -> str:
-        """The name of the subscription."""
-
-    @property
-    def metadata(self) -> Mapping[str, str]:
-        """The properties set by its client."""
-
-    def flow(self, permits: int) -> None:
-        """Grant ``permits`` more messages."""
-
-    def resume(self) -> None:
-        """Continue deliveries: the sink is writable again."""
-
-    def acknowledge(self, *positions: Position, ack_set: Sequence[int] = ()) -> None:
-        """Acknowledge entries, or those messages of a single batch whose bit is 0 in ``ack_set``."""
-
-    def acknowledge_cumulative(self, position: Position, ack_set: Sequence[int] = ()) -> None:
-        """Acknowledge everything up to this entry; raises NotAllowed on Shared and Key_Shared."""
-
-    def redeliver(self, positions: Sequence[Position] = (), epoch: int | None = None) -> None:
-        """Send these entries again. Without entries, or for an unshared type, send everything unacknowledged."""
-
-    async def seek(self, position: MessageId, ack_set: Sequence[int] = ()) -> None:
-        """Close all consumers of the subscription, then move it so that ``position`` comes next."""
-
-    async def seek_to_time(self, publish_time_ms: int) -> None:
-        """Close all consumers of the subscription, then move it to the first entry published at or after this."""
-
-    async def unsubscribe(self, force: bool = False) -> None:
-        """Delete the subscription; raises MetadataError if others are connected and it is not forced."""
-
-    def close(self) -> None:
-        """Close the consumer after its client left. Others get the entries that it has not acknowledged."""
-
-    def close_by_broker(self) -> None:
-        """Close the consumer, and have the client subscribe again."""
-
-    def stats(self) -> dict[str, Any]:
-        """Return Pulsar's ConsumerStats as JSON; also the source of CONSUMER_STATS_RESPONSE."""
-
-
-class LiveTopic(Protocol):
-    """A loaded topic, persistent or not."""
+class HostedTopic(Protocol):
+    """The interface of a topic for its host."""
 
     name: TopicName
 
-    @property
-    def broker_entry_metadata_possible(self) -> bool:
-        """True if entries may begin with broker entry metadata, which not every client understands."""
+    async def flush(self) -> None: ...
+    async def close(self) -> None: ...
 
-    @property
-    def has_consumers_without_auto_consume(self) -> bool:
-        """True if a connected consumer has a schema of its own, or none, instead of AUTO_CONSUME."""
 
-    async def add_producer(self, request: ProducerRequest, sink: ProducerSink) -> LiveProducer:
-        """Open a producer; raises ProducerBusy, ProducerFenced, TopicTerminated, ServiceNotReady."""
+class TopicHost(Protocol):
+    """The interface of the registry for topics."""
 
-    async def subscribe(self, request: SubscribeRequest, sink: ConsumerSink) -> LiveConsumer:
-        """Open a consumer; raises ConsumerBusy, SubscriptionNotFound, NotAllowed, ServiceNotReady."""
+    now_ms: Callable[[], int]
+    metadata: MetadataStore
+    cursor_store: CursorStore
+    layout: Layout
+    cluster: str
+    replicator_prefix: str
+    compaction_permits: asyncio.Semaphore
+    """The semaphore of compaction: every run holds one permit."""
 
-    async def create_subscription(
-        self,
-        subscription: str,
-        *,
-        position: MessageId | None = None,
-        initial: InitialPosition = InitialPosition.LATEST,
-        properties: Mapping[str, str] | None = None,
-        replicate_state: bool = False,
-    ) -> None:
-        """Create a durable subscription without a consumer; raises AlreadyExists."""
+    read_buffer_limiter: ReadBufferLimiter
+    broker_entry_fields: BrokerEntryFields | None
+    """The broker entry metadata in front of the entries of persistent topics."""
 
-    async def delete_subscription(self, subscription: str, *, force: bool = False) -> None:
-        """Delete a subscription.
+    serving: Callable[[], bool] | None
+    """Return True while topics without a log may take entries. None: always; the broker is standalone."""
 
-        Raises SubscriptionNotFound, or PreconditionFailed if consumers are connected and it is not forced.
-        """
+    def generate_producer_name(self) -> str: ...
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None: ...
+    def call_later(self, wait_ms: int, call: Callable[[], None]) -> None: ...
 
-    def subscription_names(self) -> list[str]:
-        """Return all names but those of replication cursors, sorted."""
+    def cursors_changed(self, topic: HostedTopic) -> None:
+        """Schedule the topic's `flush`."""
 
-    async def last_message(self, *, read_compacted: bool = False) -> LastMessage:
-        """Return the last durable message, or the last compacted one."""
-
-    def mark_delete_position(self, subscription: str) -> Position:
-        """Return the position up to which everything is acknowledged; raises SubscriptionNotFound."""
-
-    def promised_position(self, cursor: str) -> Position | None:
-        """Return the mark-delete position for a task that copies from this replication cursor.
-
-        It comes with the promise of `wire/commands/cursor_promise.py`. None if it is no replication cursor; raises
-        SubscriptionNotFound.
-        """
-
-    def stats(self) -> dict[str, Any]:
-        """Return Pulsar's TopicStats as JSON."""
-
-    def internal_stats(self) -> dict[str, Any]:
-        """Return Pulsar's PersistentTopicInternalStats as JSON."""
+    def topic_failed(self, topic: HostedTopic) -> None:
+        """Unload the topic."""

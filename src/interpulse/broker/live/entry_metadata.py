@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
@@ -16,12 +17,11 @@ from interpulse.model.errors import PersistenceError
 from interpulse.model.ids import Position
 from interpulse.storage.api import LogEntry
 from interpulse.wire import pulsar_api_pb2 as pb
-from interpulse.wire.ack_sets import of_batch
 from interpulse.wire.codec import codec
 from interpulse.wire.entries import metadata_in, parse_entry
 from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.hashing import sticky_slot, sticky_slots
-from interpulse.wire.ids import signed
+from interpulse.wire.ids import of_batch, signed
 
 _CACHED_MAX = 50_000
 _BROKER_METADATA_MARK = b"\x0e\x02"
@@ -139,12 +139,9 @@ def sticky_slots_of(entries: Sequence[bytes]) -> list[int]:
 def _partition_key(metadata: pb.MessageMetadata) -> bytes:
     text: str | bytes = metadata.partition_key  # bytes if its producer wrote no UTF-8
     key = text if isinstance(text, bytes) else text.encode()
-    if not metadata.partition_key_b64_encoded:
-        return key
-    try:
-        return base64.b64decode(key, validate=True)
-    except binascii.Error:
-        return key
+    with suppress(binascii.Error):
+        return base64.b64decode(key, validate=True) if metadata.partition_key_b64_encoded else key
+    return key
 
 
 class EntryMetadataCache:

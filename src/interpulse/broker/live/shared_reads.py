@@ -1,4 +1,4 @@
-"""Reads of a topic's log, shared by its subscriptions.
+"""Reads of a topic's log, shared by its subscriptions, and the bound on entries that were read and not yet delivered.
 
 Subscriptions at close positions read a backlog from disk once: a read of entries that are already being read waits for
 that read, and the last pieces are cached for subscriptions a little behind, as long as the read buffer limiter allows.
@@ -9,13 +9,55 @@ from __future__ import annotations
 
 import asyncio
 from bisect import bisect_left
-from collections.abc import Sized
+from collections.abc import Callable, Sized
+from itertools import count
 from operator import itemgetter
 from typing import NamedTuple
+from weakref import WeakMethod
 
-from interpulse.broker.live.read_buffer_limiter import ReadBufferLimiter
 from interpulse.model.ids import Position
 from interpulse.storage.api import Log, LogEntry
+
+
+class ReadBufferLimiter:
+    """The bound on entries that were read and not delivered."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self._bytes_max = bytes_max
+        self._numbers = count()
+        self._held: dict[int, tuple[int, WeakMethod[Callable[[int], None]]]] = {}
+        """Size and callback of each registration, oldest first."""
+        self.bytes_held = 0
+
+    def hold(self, size: int, let_go: Callable[[int], None]) -> int:
+        """Register ``size`` bytes, and return their number. The method ``let_go(number)`` is called to free them.
+
+        The owner is not kept alive: the bytes of a deleted one count until their turn comes.
+        """
+        number = next(self._numbers)
+        self._held[number] = size, WeakMethod(let_go)
+        self.bytes_held += size
+        while self.bytes_held > self._bytes_max and len(self._held) > 1:
+            oldest = next(iter(self._held))
+            _, owners_method = self._held[oldest]
+            self.free(oldest)
+            if (forget := owners_method()) is not None:
+                forget(oldest)
+        return number
+
+    def shrink(self, number: int, size: int) -> None:
+        """Reduce a registration to ``size`` bytes; does nothing if it was freed."""
+        held = self._held.get(number)
+        if held is not None:
+            self._held[number] = size, held[1]
+            self.bytes_held += size - held[0]
+
+    def free(self, number: int) -> None:
+        """End a registration; does nothing if it was freed."""
+        held = self._held.pop(number, None)
+        if held is not None:
+            self.bytes_held -= held[0]
+
 
 KEPT_BYTES_MAX = 10 * 1024 * 1024
 """Bytes of all pieces of a topic; the newest one stays, at any size."""
@@ -94,7 +136,6 @@ class SharedReads:
         self._used = False
 
     def _shared(self) -> bool:
-        """Return True if another subscription may want the entries."""
         return len(self._readers) > 1
 
     async def _read(self, start: Position, entries_max: int, bytes_max: int) -> list[LogEntry]:
@@ -109,7 +150,6 @@ class SharedReads:
         return list(entries)
 
     def _keep(self, piece: _Piece) -> int:
-        """Cache a piece, and return its number."""
         self._used = True
         number = self.limiter.hold(piece.size, self._let_go)
         self._pieces[number] = piece
@@ -119,7 +159,6 @@ class SharedReads:
         return number
 
     def _drop(self, number: int) -> int:
-        """Drop a piece, and return its size."""
         self.limiter.free(number)
         piece = self._pieces.pop(number, None)
         return piece.size if piece is not None else 0

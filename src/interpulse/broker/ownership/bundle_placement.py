@@ -13,8 +13,7 @@ from functools import partial
 from typing import Any, Final
 
 from interpulse.broker import metadata_paths as keys
-from interpulse.broker.ownership.bundle_locks import BundleLocks, lock_key, parsed_lock
-from interpulse.broker.ownership.held_bundles import HeldBundles
+from interpulse.broker.ownership.bundle_locks import BundleLocks, HeldBundles, lock_key, parsed_lock
 from interpulse.broker.ownership.ownership import NO_OPTIONS, Bundle, LookupOptions
 from interpulse.broker.ownership.registered_brokers import RegisteredBrokers
 from interpulse.model.brokers import BundleLock

@@ -19,9 +19,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, Protocol
 
 from interpulse.broker import metadata_paths as keys
-from interpulse.broker.ownership.bundle_locks import BundleLocks, HeldBundle
+from interpulse.broker.ownership.bundle_locks import BundleLocks, HeldBundle, HeldBundles
 from interpulse.broker.ownership.bundle_placement import TAKEN_AT_ONCE
-from interpulse.broker.ownership.held_bundles import HeldBundles
 from interpulse.broker.ownership.registered_brokers import RegisteredBrokers
 from interpulse.model.errors import MetadataError, PulsarError
 from interpulse.model.names import NamespaceName, TopicName
@@ -136,14 +135,11 @@ class LockSettlement:
             if session_id == self._session.id:
                 self._held.settled_id = session_id
                 self.on_resumed()
-                self._give_excluded()
+                if self._taken_again and (self._giving is None or self._giving.done()):
+                    self._giving = asyncio.get_running_loop().create_task(self._give_excluded())
 
-    def _give_excluded(self) -> None:
+    async def _give_excluded(self) -> None:
         """Release bundles that were taken again against isolation policies, so that their topics end in order."""
-        if self._taken_again and (self._giving is None or self._giving.done()):
-            self._giving = asyncio.get_running_loop().create_task(self._give())
-
-    async def _give(self) -> None:
         while self._taken_again:
             namespace = self._taken_again.pop()
             try:

@@ -1,7 +1,7 @@
 """The bundles of one broker among several of a cluster: taken, released and divided.
 
 A broker owns a bundle while the lock of the bundle, an ephemeral key, is its own. Each part states its invariants:
-`bundle_locks` (writes of locks), `held_bundles` (the bundles that count as owned), `bundle_placement` (answers to
+`bundle_locks` (writes of locks, the bundles that count as owned), `bundle_placement` (answers to
 lookups), `lock_settlement` (lost sessions and changed locks). This module keeps two more:
 
 * Requests for one bundle share one attempt to take it.
@@ -17,9 +17,8 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from itertools import pairwise
 from typing import Final
 
-from interpulse.broker.ownership.bundle_locks import BundleLocks, HeldBundle, lock_key
+from interpulse.broker.ownership.bundle_locks import BundleLocks, HeldBundle, HeldBundles, lock_key
 from interpulse.broker.ownership.bundle_placement import BundlePlacement
-from interpulse.broker.ownership.held_bundles import HeldBundles
 from interpulse.broker.ownership.lock_settlement import HeldTopics, LockSettlement
 from interpulse.broker.ownership.ownership import Bundle, LookupOptions
 from interpulse.broker.ownership.registered_brokers import RegisteredBrokers

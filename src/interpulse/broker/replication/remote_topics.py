@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from interpulse.broker import metadata_paths as keys
 from interpulse.broker.tenancy.cluster_links import ClusterLinks
 from interpulse.broker.tenancy.namespaces import Namespaces
-from interpulse.broker.throttled_log import ThrottledLog
 from interpulse.broker.topics.lifecycle import TopicLifecycle
 from interpulse.broker.topics.partition_records import stored_partitions
 from interpulse.broker.topics.topic_policies import TopicPolicyRecords
@@ -32,8 +31,9 @@ from interpulse.in_turns import Turn, in_turns, sorted_in_turns
 from interpulse.model.errors import MetadataError, PulsarError
 from interpulse.model.names import PERSISTENT, NamespaceName, TopicName
 from interpulse.model.topics import TopicKind
-from interpulse.replication.provision import Provisioned, TopicProvisioner, describe_problem
+from interpulse.replication.provision import Provisioned, ReplicationProblem, TopicProvisioner, describe_problem
 from interpulse.rules.replication import effective_replication_clusters, remote_clusters
+from interpulse.serving.address_events import Timer, later
 from interpulse.storage.api import MetadataStore
 
 if TYPE_CHECKING:
@@ -41,7 +41,53 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_GATHER_SECONDS: Final = 1.0
+"""The delay before a line: when a cluster fails, its topics notice one after another."""
+_PAUSE_SECONDS: Final = 60.0
+
 _STORE_RETRY_SECONDS: Final = 1.0
+
+
+class ThrottledLog:
+    """A log of replication failures: one line per cluster and kind, for any number of topics.
+
+    The status of a topic has its own failure; the log gives the number of topics, the first of them, and the remedy.
+    `close` drops the lines that still wait.
+    """
+
+    def __init__(self, *, later: Callable[[float, Callable[[], None]], Timer] = later) -> None:
+        self._later = later
+        self._unreported: dict[tuple[str, str], dict[TopicName, ReplicationProblem]] = {}
+        self._timers: dict[tuple[str, str], Timer] = {}
+
+    def note(self, cluster: str, topic: TopicName, problem: ReplicationProblem) -> None:
+        """Report a new failure of a topic; the line follows a little later, and includes failures until then."""
+        kind = (cluster, problem.state)
+        self._unreported.setdefault(kind, {})[topic] = problem
+        if kind not in self._timers:
+            self._timers[kind] = self._later(_GATHER_SECONDS, lambda: self._log_failures(kind))
+
+    def _log_failures(self, kind: tuple[str, str]) -> None:
+        """Log the failures of a kind, and count later ones for a while."""
+        unreported = self._unreported.pop(kind, None)
+        if not unreported:
+            del self._timers[kind]
+            return
+        first, problem = next(iter(unreported.items()))
+        log.warning(
+            "topics cannot be replicated cluster=%s state=%s topics=%d first=%s reason=%s remedy=%s",
+            *kind,
+            len(unreported),
+            first,
+            problem.reason,
+            problem.remedy,
+        )
+        self._timers[kind] = self._later(_PAUSE_SECONDS, lambda: self._log_failures(kind))
+
+    def close(self) -> None:
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
 
 
 class RemoteState(NamedTuple):
@@ -233,7 +279,8 @@ class RemoteTopics:
                     await self._follow_topic(topic)
                     await turn.give_way()
             except Exception as error:  # store errors, and bugs, must not end the loop
-                log.error("replicated topics not read, will retry error=%s", error, exc_info=_unless_expected(error))
+                bug = None if isinstance(error, PulsarError) else error
+                log.error("replicated topics not read, will retry error=%s", error, exc_info=bug)
                 self._changed_namespaces |= namespaces
                 self._changed_topics |= topics
                 self._changed.set()
@@ -342,8 +389,3 @@ class RemoteTopics:
             self._away[pair.cluster] = pair
         else:
             self._away.pop(pair.cluster, None)
-
-
-def _unless_expected(problem: Exception) -> Exception | None:
-    """Return the problem if its traceback belongs in the log."""
-    return None if isinstance(problem, PulsarError) else problem

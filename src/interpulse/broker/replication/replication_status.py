@@ -10,12 +10,15 @@ cluster since the job started, and the newest of it.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from interpulse.broker import metadata_paths as keys
-from interpulse.broker.replication.remote_topics import RemoteState
+from interpulse.broker.replication.remote_topics import RemoteState, RemoteTopics
+from interpulse.broker.replication.replication_supervisor import ReplicationJobView
 from interpulse.broker.tenancy.namespaces import Namespaces
 from interpulse.broker.topics.lifecycle import TopicLifecycle
 from interpulse.broker.topics.topic_policies import TopicPolicyRecords
@@ -65,13 +68,6 @@ _FIELDS_OF_THE_PAST: Final = ("since", "remedy", "nextRetryAt", *_LAG, *_RATES)
 _IN_STATS: Final = ("state", "since", "reason", "remedy", "nextRetryAt")
 
 
-class RemoteStates(Protocol):
-    """The states of topics on other clusters."""
-
-    def state(self, topic: TopicName, cluster: str) -> RemoteState | None:
-        """Return the state of a topic on a cluster, None if it is unknown."""
-
-
 class ReplicationStatus:
     """Stores the job's reports by namespace, and completes them with the policies and the state of remote topics."""
 
@@ -82,7 +78,7 @@ class ReplicationStatus:
         lifecycle: TopicLifecycle,
         topic_policies: TopicPolicyRecords,
         *,
-        remote_topics: RemoteStates,
+        remote_topics: RemoteTopics,
         without_job: Callable[[Sequence[str]], list[Record]] = lambda topics: [],
     ) -> None:
         """Create the status; ``without_job`` returns records for topics while the job is down, else none."""
@@ -208,7 +204,7 @@ class ReplicationStatus:
         if topic.is_system and not known:
             return [_record(topic, cluster, "NOT_APPLICABLE", reason=_SYSTEM_TOPIC, provisioned=change)]
         if stopped is not None:
-            return [_record(topic, cluster, **_without_identity(stopped), provisioned=change)]
+            return [dict.fromkeys(_FIELDS) | stopped | {"provisioned": change}]
         if known:
             return [{**record, "provisioned": record["provisioned"] or change} for record in known]
         there = "the topic exists there" if remote is not None and remote.ready else "the topic is being checked there"
@@ -281,13 +277,8 @@ def _identity(record: Record) -> tuple[str, str]:
     return record["topic"], record["cluster"]
 
 
-def _without_identity(record: Record) -> Record:
-    return {field: value for field, value in record.items() if field not in ("topic", "cluster")}
-
-
 def _record(topic: TopicName, cluster: str, state: str, **values: Any) -> Record:
-    found = {"topic": str(topic), "cluster": cluster, "state": state, **values}
-    return {field: found.get(field) for field in _FIELDS}
+    return dict.fromkeys(_FIELDS) | {"topic": str(topic), "cluster": cluster, "state": state} | values
 
 
 def _checked(namespace: NamespaceName, record: Any) -> Record:
@@ -298,10 +289,90 @@ def _checked(namespace: NamespaceName, record: Any) -> Record:
         raise InvalidRequest(f"{topic} is not in namespace {namespace}")
     if not isinstance(record.get("cluster"), str) or record.get("state") not in STATES:
         raise InvalidRequest(f"a status record names its cluster, and its state is one of {', '.join(STATES)}")
-    for field in _NUMBERS:
-        if not isinstance(record.get(field), int | float | None) or isinstance(record.get(field), bool):
-            raise InvalidRequest(f"{field} of a status record must be a number or null, not {record[field]!r}"[:200])
-    for field in _TEXTS:
-        if not isinstance(record.get(field), str | None):
-            raise InvalidRequest(f"{field} of a status record must be a string or null, not {record[field]!r}"[:200])
+    for name in _NUMBERS:
+        if not isinstance(record.get(name), int | float | None) or isinstance(record.get(name), bool):
+            raise InvalidRequest(f"{name} of a status record must be a number or null, not {record[name]!r}"[:200])
+    for name in _TEXTS:
+        if not isinstance(record.get(name), str | None):
+            raise InvalidRequest(f"{name} of a status record must be a string or null, not {record[name]!r}"[:200])
     return {field: record.get(field) for field in _FIELDS} | {"topic": str(topic)}
+
+
+@dataclass(slots=True)
+class Survey:
+    """Totals of one look at replication; empty without replication."""
+
+    remotes: set[str] = field(default_factory=set)
+    """The clusters that some topic is replicated to."""
+    states: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Topics and partitions by cluster and state."""
+    lag_entries: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Entries in the backlog, by cluster and namespace."""
+    lag_messages: Counter[tuple[str, str]] = field(default_factory=Counter)
+    lag_seconds: defaultdict[tuple[str, str], float] = field(default_factory=lambda: defaultdict(float))
+    """The age of the oldest message in the backlog, by cluster and namespace."""
+    delays: dict[tuple[str, str], float] = field(default_factory=dict)
+    """The age of the oldest message in the backlog, by topic and cluster."""
+    replicating: set[tuple[str, str]] = field(default_factory=set)
+    """Topics and partitions that are being copied, with the cluster."""
+
+    def add(self, namespace: str, record: Record) -> None:
+        """Add the record of one topic or partition and one cluster."""
+        cluster, which = record["cluster"], (record["cluster"], namespace)
+        self.states[cluster, record["state"]] += 1
+        if record["state"] == REPLICATING:
+            self.replicating.add((record["topic"], cluster))
+        self.lag_entries[which] += int(record["lagEntries"] or 0)
+        self.lag_messages[which] += int(record["lagMessages"] or 0)
+        seconds = float(record["lagSeconds"] or 0)
+        self.lag_seconds[which] = max(self.lag_seconds[which], seconds)
+        if seconds:
+            self.delays[record["topic"], cluster] = seconds
+
+
+class ReplicationSurvey:
+    """Surveys of all replicated topics."""
+
+    def __init__(
+        self, status: ReplicationStatus, remote_topics: RemoteTopics, job: Callable[[], ReplicationJobView]
+    ) -> None:
+        self._status = status
+        self._remote_topics = remote_topics
+        self._job = job
+
+    @property
+    def job(self) -> ReplicationJobView:
+        """The state of the replication job."""
+        return self._job()
+
+    @property
+    def provisioned(self) -> Mapping[tuple[str, str], int]:
+        """Outcomes of provisioning; see `RemoteTopics.results`."""
+        return self._remote_topics.results
+
+    async def look(self) -> Survey:
+        """Survey every replicated topic. Yields to other work between topics."""
+        survey = Survey()
+        for namespace, topics in (await self._topics()).items():
+            async for some in in_turns(topics):
+                survey.remotes.update(*map(self._remote_topics.clusters_of, some))
+            async for record in self._status.of_pairs(namespace, self._pairs(topics)):
+                survey.add(str(namespace), record)
+        return survey
+
+    async def records(self, allowed: Callable[[NamespaceName], Awaitable[bool]]) -> AsyncIterator[Record]:
+        """Yield the status records of replicated topics in allowed namespaces. Yields to other work between topics."""
+        for namespace, topics in (await self._topics()).items():
+            if await allowed(namespace):
+                async for record in self._status.of_pairs(namespace, self._pairs(topics)):
+                    yield record
+
+    async def _topics(self) -> dict[NamespaceName, list[TopicName]]:
+        topics: defaultdict[NamespaceName, list[TopicName]] = defaultdict(list)
+        async for some in in_turns(self._remote_topics.topics()):
+            for topic in some:
+                topics[topic.namespace_name].append(topic)
+        return topics
+
+    def _pairs(self, topics: Iterable[TopicName]) -> Iterator[tuple[TopicName, tuple[str, ...]]]:
+        return ((topic, self._remote_topics.clusters_of(topic)) for topic in topics)

@@ -10,20 +10,16 @@ from typing import Any, Final
 from interpulse import __version__
 from interpulse.broker.config.broker_config import dynamic_keys
 from interpulse.broker.rest.http.at_owner import redirect_to
-from interpulse.broker.rest.http.call import DONE, Answer, Call, Route, answer_json, answer_text
-from interpulse.broker.rest.http.required_permissions import any_role, open_to_all, super_user
+from interpulse.broker.rest.http.call import Answer, Call, Route, answer_json, answer_text
 from interpulse.model.errors import ClusterNotFound, NamespaceNotFound, NotFound, ServiceNotReady
 from interpulse.model.isolation import IsolationPolicies
 from interpulse.model.names import NamespaceName
+from interpulse.model.operations import Brokers
 from interpulse.rules.isolation import assignment
 from interpulse.rules.placement import sent_to
 
 VERSION: Final = f"5.0.0+interpulse-{__version__}"
 """The line of Apache Pulsar whose REST API this is, and our own version."""
-
-
-async def list_brokers(call: Call) -> Answer:
-    return answer_json(await registered_brokers(call))
 
 
 async def registered_brokers(call: Call) -> list[str]:
@@ -36,7 +32,7 @@ async def registered_brokers(call: Call) -> list[str]:
 
 async def list_brokers_of_cluster(call: Call) -> Answer:
     _check_cluster(call)
-    return await list_brokers(call)
+    return answer_json(await registered_brokers(call))
 
 
 def _check_cluster(call: Call) -> None:
@@ -79,10 +75,9 @@ def _ownership(isolation: IsolationPolicies, namespace: str, broker: str) -> dic
     return {"broker_assignment": kind, "is_controlled": controlled, "is_active": True}
 
 
-async def check_backlog_quotas(call: Call) -> Answer:
+async def check_backlog_quotas(call: Call) -> None:
     """Check the backlog quotas now, as is done every backlogQuotaCheckIntervalInSeconds."""
     await call.context.registry.topic_tasks.check_backlogs()
-    return DONE
 
 
 async def check_health(call: Call) -> Answer:
@@ -117,43 +112,26 @@ async def list_dynamic(call: Call) -> Answer:
     return answer_json(dynamic_keys())
 
 
-async def get_dynamic(call: Call) -> Answer:
-    return answer_json(await call.context.dynamic.values())
-
-
 async def get_runtime(call: Call) -> Answer:
     """Return every setting in force. Values are strings, as in Pulsar."""
     return answer_json(call.context.dynamic.config.as_text())
 
 
-async def set_dynamic(call: Call) -> Answer:
-    await call.context.dynamic.set(call.param("key"), call.param("value"))
-    return DONE
-
-
-async def delete_dynamic(call: Call) -> Answer:
-    await call.context.dynamic.delete(call.param("key"))
-    return DONE
-
-
-_BROKERS: Final = "/admin/v2/brokers"
-_CONFIGURATION: Final = f"{_BROKERS}/configuration"
-
 ROUTES: Final = (
-    Route("GET", _BROKERS, list_brokers, super_user),
-    Route("GET", f"{_BROKERS}/{{cluster}}", list_brokers_of_cluster, super_user),
-    Route("GET", f"{_BROKERS}/{{cluster}}/{{broker}}/ownedNamespaces", get_owned, super_user),
-    Route("GET", f"{_BROKERS}/backlog-quota-check", check_backlog_quotas, super_user),
-    Route("GET", f"{_BROKERS}/leaderBroker", get_leader, super_user),
-    Route("GET", f"{_BROKERS}/health", check_health, super_user),
-    Route("GET", f"{_BROKERS}/ready", check_health, any_role),
-    Route("GET", f"{_BROKERS}/version", get_version, any_role),
-    Route("GET", _CONFIGURATION, list_dynamic, super_user),
-    Route("GET", f"{_CONFIGURATION}/values", get_dynamic, super_user),
-    Route("GET", f"{_CONFIGURATION}/runtime", get_runtime, super_user),
-    Route("POST", f"{_CONFIGURATION}/{{key}}/{{value}}", set_dynamic, super_user),
-    Route("DELETE", f"{_CONFIGURATION}/{{key}}", delete_dynamic, super_user),
-    Route("GET", "/livez", check_alive, open_to_all),
-    Route("GET", "/readyz", check_health, open_to_all),
-    Route("GET", "/status.html", check_status_file, open_to_all),
+    Route(Brokers.LIST, lambda call: registered_brokers(call)),
+    Route(Brokers.LIST_OF_CLUSTER, list_brokers_of_cluster),
+    Route(Brokers.GET_OWNED, get_owned),
+    Route(Brokers.CHECK_BACKLOG_QUOTAS, check_backlog_quotas),
+    Route(Brokers.GET_LEADER, get_leader),
+    Route(Brokers.CHECK_HEALTH, check_health),
+    Route(Brokers.CHECK_READY, check_health),
+    Route(Brokers.GET_VERSION, get_version),
+    Route(Brokers.LIST_DYNAMIC, list_dynamic),
+    Route(Brokers.GET_DYNAMIC, lambda call: call.context.dynamic.values()),
+    Route(Brokers.GET_RUNTIME, get_runtime),
+    Route(Brokers.SET_DYNAMIC, lambda call: call.context.dynamic.set(call.param("key"), call.param("value"))),
+    Route(Brokers.DELETE_DYNAMIC, lambda call: call.context.dynamic.delete(call.param("key"))),
+    Route(Brokers.IS_ALIVE, check_alive),
+    Route(Brokers.IS_READY, check_health),
+    Route(Brokers.HAS_STATUS_FILE, check_status_file),
 )

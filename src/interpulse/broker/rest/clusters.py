@@ -5,34 +5,22 @@ from __future__ import annotations
 from typing import Final
 
 from interpulse.broker.rest.http.bodies import CLUSTER, FAILURE_DOMAIN
-from interpulse.broker.rest.http.call import DONE, Answer, Call, Route, answer_changes, answer_json
-from interpulse.broker.rest.http.required_permissions import any_role, super_user
+from interpulse.broker.rest.http.call import Answer, Call, Route, answer_changes, answer_json
 from interpulse.model.clusters import ClusterData, FailureDomain
 from interpulse.model.errors import InvalidRequest
-
-
-async def list_clusters(call: Call) -> Answer:
-    return answer_json(await call.context.clusters.list())
-
-
-async def get_cluster(call: Call) -> Answer:
-    return answer_json((await call.context.clusters.get(call.param("cluster"))).to_json())
+from interpulse.model.operations import Clusters
 
 
 async def create_cluster(call: Call) -> Answer:
     """Register a cluster. With ``preview=true`` the answer lists the changes without making them."""
-    cluster = _cluster(call)
-    return answer_changes(
-        call, await call.context.clusters.create(call.param("cluster"), cluster, previewed=call.previewed)
-    )
+    name, cluster = call.param("cluster"), _cluster(call)
+    return answer_changes(call, await call.context.clusters.create(name, cluster, previewed=call.previewed))
 
 
 async def update_cluster(call: Call) -> Answer:
     """Replace the record of a cluster. With ``preview=true`` the answer lists the changes without making them."""
-    cluster = _cluster(call)
-    return answer_changes(
-        call, await call.context.clusters.update(call.param("cluster"), cluster, previewed=call.previewed)
-    )
+    name, cluster = call.param("cluster"), _cluster(call)
+    return answer_changes(call, await call.context.clusters.update(name, cluster, previewed=call.previewed))
 
 
 async def delete_cluster(call: Call) -> Answer:
@@ -45,10 +33,9 @@ async def get_peers(call: Call) -> Answer:
     return answer_json(None if peers is None else list(peers))
 
 
-async def set_peers(call: Call) -> Answer:
+async def set_peers(call: Call) -> None:
     peers = None if call.json_or_none() is None else call.strings()
     await call.context.clusters.set_peers(call.param("cluster"), peers)
-    return DONE
 
 
 async def list_failure_domains(call: Call) -> Answer:
@@ -56,21 +43,17 @@ async def list_failure_domains(call: Call) -> Answer:
     return answer_json({name: domain.to_json() for name, domain in found.items()})
 
 
-async def get_failure_domain(call: Call) -> Answer:
-    return answer_json(
-        (await call.context.failure_domains.get(call.param("cluster"), call.param("failure_domain"))).to_json()
-    )
+async def get_failure_domain(call: Call) -> FailureDomain:
+    return await call.context.failure_domains.get(call.param("cluster"), call.param("failure_domain"))
 
 
-async def set_failure_domain(call: Call) -> Answer:
+async def set_failure_domain(call: Call) -> None:
     domain = FailureDomain.from_json(call.object(FAILURE_DOMAIN))
     await call.context.failure_domains.put(call.param("cluster"), call.param("failure_domain"), domain)
-    return DONE
 
 
-async def delete_failure_domain(call: Call) -> Answer:
+async def delete_failure_domain(call: Call) -> None:
     await call.context.failure_domains.delete(call.param("cluster"), call.param("failure_domain"))
-    return DONE
 
 
 def _cluster(call: Call) -> ClusterData:
@@ -79,19 +62,16 @@ def _cluster(call: Call) -> ClusterData:
     return ClusterData.from_json(call.object(CLUSTER))
 
 
-_CLUSTER: Final = "/admin/v2/clusters/{cluster}"
-_DOMAIN: Final = f"{_CLUSTER}/failureDomains/{{failure_domain}}"
-
 ROUTES: Final = (
-    Route("GET", "/admin/v2/clusters", list_clusters, any_role),
-    Route("GET", _CLUSTER, get_cluster, super_user),
-    Route("PUT", _CLUSTER, create_cluster, super_user),
-    Route("POST", _CLUSTER, update_cluster, super_user),
-    Route("DELETE", _CLUSTER, delete_cluster, super_user),
-    Route("GET", f"{_CLUSTER}/peers", get_peers, super_user),
-    Route("POST", f"{_CLUSTER}/peers", set_peers, super_user),
-    Route("GET", f"{_CLUSTER}/failureDomains", list_failure_domains, super_user),
-    Route("GET", _DOMAIN, get_failure_domain, super_user),
-    Route("POST", _DOMAIN, set_failure_domain, super_user),
-    Route("DELETE", _DOMAIN, delete_failure_domain, super_user),
+    Route(Clusters.LIST, lambda call: call.context.clusters.list()),
+    Route(Clusters.GET, lambda call: call.context.clusters.get(call.param("cluster"))),
+    Route(Clusters.CREATE, create_cluster),
+    Route(Clusters.UPDATE, update_cluster),
+    Route(Clusters.DELETE, delete_cluster),
+    Route(Clusters.GET_PEERS, get_peers),
+    Route(Clusters.SET_PEERS, set_peers),
+    Route(Clusters.LIST_DOMAINS, list_failure_domains),
+    Route(Clusters.GET_DOMAIN, get_failure_domain),
+    Route(Clusters.SET_DOMAIN, set_failure_domain),
+    Route(Clusters.DELETE_DOMAIN, delete_failure_domain),
 )

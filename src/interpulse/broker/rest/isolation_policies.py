@@ -8,11 +8,11 @@ from typing import Final
 
 from interpulse.broker.rest.brokers import registered_brokers
 from interpulse.broker.rest.http.bodies import ISOLATION_POLICY
-from interpulse.broker.rest.http.call import DONE, Answer, Call, Route, answer_json
-from interpulse.broker.rest.http.required_permissions import super_user
+from interpulse.broker.rest.http.call import Answer, Call, Route, answer_json
 from interpulse.model.errors import InvalidRequest, NamespaceNotFound
 from interpulse.model.isolation import IsolationPolicy
 from interpulse.model.names import NamespaceName
+from interpulse.model.operations import IsolationPolicies
 from interpulse.rules.isolation import broker_isolation, namespaces_to_unload
 
 
@@ -21,13 +21,7 @@ async def list_policies(call: Call) -> Answer:
     return answer_json({name: policy.to_json() for name, policy in found.items()})
 
 
-async def get_policy(call: Call) -> Answer:
-    return answer_json(
-        (await call.context.isolation_policies.get(call.param("cluster"), call.param("policy"))).to_json()
-    )
-
-
-async def set_policy(call: Call) -> Answer:
+async def set_policy(call: Call) -> None:
     """Store a policy, then unload local namespaces according to its ``unload_scope``."""
     if call.json_or_none() is None:
         raise InvalidRequest("a namespace isolation policy is required")
@@ -39,13 +33,11 @@ async def set_policy(call: Call) -> Answer:
     if cluster == call.context.namespaces.local_cluster:
         names = namespaces_to_unload(name, old, policy, await _namespaces(call))
         await asyncio.gather(*(_unload(call, NamespaceName.parse(name)) for name in names))
-    return DONE
 
 
-async def delete_policy(call: Call) -> Answer:
+async def delete_policy(call: Call) -> None:
     """Delete a policy. Bundles that it placed stay until they are unloaded, as in Pulsar."""
     await call.context.isolation_policies.delete(call.param("cluster"), call.param("policy"))
-    return DONE
 
 
 async def list_brokers(call: Call) -> Answer:
@@ -68,14 +60,14 @@ async def _unload(call: Call, namespace: NamespaceName) -> None:
         await call.context.bundles.unload(namespace)
 
 
-_POLICIES: Final = "/admin/v2/clusters/{cluster}/namespaceIsolationPolicies"
-_POLICY: Final = f"{_POLICIES}/{{policy}}"
-
 ROUTES: Final = (
-    Route("GET", _POLICIES, list_policies, super_user),
-    Route("GET", f"{_POLICIES}/brokers", list_brokers, super_user),
-    Route("GET", f"{_POLICIES}/brokers/{{broker}}", get_broker, super_user),
-    Route("GET", _POLICY, get_policy, super_user),
-    Route("POST", _POLICY, set_policy, super_user),
-    Route("DELETE", _POLICY, delete_policy, super_user),
+    Route(IsolationPolicies.LIST, list_policies),
+    Route(IsolationPolicies.LIST_BROKERS, list_brokers),
+    Route(IsolationPolicies.GET_BROKER, get_broker),
+    Route(
+        IsolationPolicies.GET,
+        lambda call: call.context.isolation_policies.get(call.param("cluster"), call.param("policy")),
+    ),
+    Route(IsolationPolicies.SET, set_policy),
+    Route(IsolationPolicies.DELETE, delete_policy),
 )

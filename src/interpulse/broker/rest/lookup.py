@@ -8,11 +8,9 @@ from urllib.parse import urlencode
 from interpulse.broker.ownership.ownership import LookupOptions
 from interpulse.broker.rest.http.bodies import BATCH_LOOKUP
 from interpulse.broker.rest.http.call import Answer, Call, Route, answer_json, answer_text
-from interpulse.broker.rest.http.required_permissions import any_role, on_namespace, on_topic
 from interpulse.broker.topics.lookup.lookup import BatchLookup
 from interpulse.model.errors import InvalidRequest, InvalidTopicName, NotFound, UnsupportedVersion
-from interpulse.model.permissions import NamespaceOperation, TopicOperation
-from interpulse.model.strings import are_strings
+from interpulse.model.operations import Access, Lookups, Operation
 from interpulse.rules.lookup import LookupFailure, LookupTarget
 
 _LISTENER_HEADER: Final = "X-Pulsar-ListenerName"
@@ -51,27 +49,15 @@ async def get_bundle(call: Call) -> Answer:
 
 def _batch(call: Call) -> BatchLookup:
     body = call.object(BATCH_LOOKUP)
-    topics = body.get("topics")
-    if not are_strings(topics):
+    if "topics" not in body:
         raise InvalidRequest("topics must be an array of topic names")
-    listener_name = body.get("listenerName")
-    if not isinstance(listener_name, str | None):
-        raise InvalidRequest(f"listenerName must be a string or null, not {listener_name!r}")
-    options = LookupOptions(_flag(body, "authoritative", False), listener_name or _listener_name(call))
     return BatchLookup(
-        topics,
-        options,
-        create_if_missing=_flag(body, "createIfMissing", True),
-        expand_partitions=_flag(body, "expandPartitions", False),
+        body["topics"],
+        LookupOptions(body.get("authoritative", False), body.get("listenerName") or _listener_name(call)),
+        create_if_missing=body.get("createIfMissing", True),
+        expand_partitions=body.get("expandPartitions", False),
         refused=call.refused_lookups,
     )
-
-
-def _flag(body: dict[str, Any], name: str, default: bool) -> bool:
-    value = body.get(name, default)
-    if not isinstance(value, bool):
-        raise InvalidRequest(f"{name} must be true or false, not {value!r}")
-    return value
 
 
 def _listener_name(call: Call) -> str:
@@ -120,16 +106,14 @@ def _failure(failure: LookupFailure) -> dict[str, Any]:
     }
 
 
-_TOPIC: Final = "/lookup/v2/topic/{domain}/{tenant}/{namespace}/{topic}"
-
 _OLDER: Final = "/lookup/v2/topic/{any_domain}/{tenant}/{cluster}/{namespace}/{any_topic}"
 _OTHER_DOMAIN: Final = "/lookup/v2/topic/{any_domain}/{tenant}/{namespace}/{any_topic}"
 
 ROUTES: Final = (
-    Route("GET", _TOPIC, look_up, on_topic(TopicOperation.LOOKUP)),
-    Route("GET", _OLDER, refuse_older_name, any_role),
-    Route("GET", f"{_OLDER}/bundle", refuse_older_name, any_role),
-    Route("GET", _OTHER_DOMAIN, refuse_older_name, any_role),
-    Route("GET", f"{_TOPIC}/bundle", get_bundle, on_namespace(NamespaceOperation.GET_BUNDLE)),
-    Route("POST", "/lookup/v2/topics", look_up_many, any_role),
+    Route(Lookups.FIND, look_up),
+    Route(Operation("GET", _OLDER, Access.ANY_ROLE), refuse_older_name),
+    Route(Operation("GET", f"{_OLDER}/bundle", Access.ANY_ROLE), refuse_older_name),
+    Route(Operation("GET", _OTHER_DOMAIN, Access.ANY_ROLE), refuse_older_name),
+    Route(Lookups.GET_BUNDLE, get_bundle),
+    Route(Lookups.FIND_MANY, look_up_many),
 )

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import chain
 from typing import Final
 
-from interpulse.broker.rest.http.at_owner import redirect_to
+from interpulse.broker.rest.http.at_owner import listed_topics, redirect_to
 from interpulse.broker.rest.http.bodies import NAMESPACE_POLICIES
 from interpulse.broker.rest.http.call import (
     DONE,
-    NAMESPACE_PATH,
     Answer,
     Call,
     Route,
@@ -18,18 +16,17 @@ from interpulse.broker.rest.http.call import (
     answer_json,
     answer_many,
 )
-from interpulse.broker.rest.http.opening import listed_topics
-from interpulse.broker.rest.http.required_permissions import on_namespace, on_policy, super_user, tenant_admin
 from interpulse.broker.rest.policies.policy_values import policy_limits
 from interpulse.in_turns import dumped_in_turns
 from interpulse.model.adjustments import PLAN_LEVELS
 from interpulse.model.errors import Conflict, InvalidRequest, NotFound, PulsarError
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain
-from interpulse.model.permissions import NO_PERMISSIONS, SUBSCRIPTION_AUTH_NONE, NamespaceOperation
+from interpulse.model.operations import Namespaces
+from interpulse.model.permissions import NO_PERMISSIONS, SUBSCRIPTION_AUTH_NONE
 from interpulse.replication.adjust import plan_document
 from interpulse.rules.bundles import RANGE_EQUALLY_DIVIDE
-from interpulse.rules.new_namespace import check_new_policies
 from interpulse.rules.placement import sent_to
+from interpulse.rules.policy_checks import check_new_policies
 
 _ALWAYS_SHOWN: Final = {
     "auth_policies": NO_PERMISSIONS.to_json(),
@@ -65,19 +62,16 @@ async def get_policies(call: Call) -> Answer:
 
 async def create_namespace(call: Call) -> Answer:
     """Create a namespace. With ``preview=true`` the answer lists the changes without making them."""
-    body = call.object_or_empty(NAMESPACE_POLICIES)
-    policies = check_new_policies(body, policy_limits(call))
-    return answer_changes(
-        call, await call.context.namespaces.create_of_tenant(call.namespace, policies, previewed=call.previewed)
-    )
+    policies = check_new_policies(call.object_or_empty(NAMESPACE_POLICIES), policy_limits(call))
+    changes = await call.context.namespaces.create_of_tenant(call.namespace, policies, previewed=call.previewed)
+    return answer_changes(call, changes)
 
 
 async def delete_namespace(call: Call) -> Answer:
     """Delete a namespace. With ``preview=true`` the answer lists the changes without making them."""
     force = call.flag("force")
-    return answer_changes(
-        call, await call.context.deletion.namespace(call.namespace, force=force, previewed=call.previewed)
-    )
+    changes = await call.context.deletion.namespace(call.namespace, force=force, previewed=call.previewed)
+    return answer_changes(call, changes)
 
 
 async def list_topics(call: Call) -> Answer:
@@ -96,7 +90,7 @@ async def get_bundles(call: Call) -> Answer:
     return answer_json({"boundaries": list(boundaries), "numBundles": len(boundaries) - 1})
 
 
-async def unload(call: Call) -> Answer:
+async def unload(call: Call) -> None:
     """Close topics and release the bundles. As in Pulsar, a destination requires a bundle."""
     bundle, destination = call.param_or_none("bundle"), call.query.get("destinationBroker")
     broker = call.context.this_broker.broker_id
@@ -105,17 +99,16 @@ async def unload(call: Call) -> Answer:
             f"Not allowed unload namespace bundle to inactive destination broker {destination}: there is {broker}"
         )
     await call.context.bundles.unload(call.namespace, bundle, destination=destination)
-    return DONE
 
 
 def _at_owner(route: Route) -> Route:
     """Return the route, answered by the owner of its bundle; any broker answers for a bundle without owner."""
 
-    async def answer(call: Call) -> Answer:
+    async def answer(call: Call) -> object:
         owner = await call.context.bundles.elsewhere(call.namespace, call.param("bundle"))
         return await route.handler(call) if owner is None else redirect_to(call, sent_to(owner.broker, ""))
 
-    return replace(route, handler=answer)
+    return Route(route.operation, answer)
 
 
 def _everywhere(route: Route) -> Route:
@@ -124,7 +117,7 @@ def _everywhere(route: Route) -> Route:
     Every owner is asked, then the first failure is raised; NotFound only if it holds for all of them.
     """
 
-    async def answer(call: Call) -> Answer:
+    async def answer(call: Call) -> object:
         others = call.context.others
         if others is None:
             return await route.handler(call)
@@ -134,7 +127,7 @@ def _everywhere(route: Route) -> Route:
             at, _, operation = call.path.partition(f"/namespaces/{bundle.namespace}/")
             path = f"{at}/namespaces/{bundle.namespace}/{bundle.range}/{operation}"
             try:
-                await others.ask(lock.broker.addresses, route.method, path, kind="namespace")
+                await others.ask(lock.broker.addresses, route.operation.method, path, kind="namespace")
                 found = True
             except NotFound:  # no topic of this bundle has it
                 continue
@@ -149,12 +142,12 @@ def _everywhere(route: Route) -> Route:
             failures.append(error)
         if failures:
             raise failures[0]
-        return DONE
+        return None
 
-    return replace(route, handler=answer)
+    return Route(route.operation, answer)
 
 
-async def split_bundle(call: Call) -> Answer:
+async def split_bundle(call: Call) -> None:
     """Divide a bundle. The body has the positions for algorithms that need them."""
     await call.context.bundles.split(
         call.namespace,
@@ -163,18 +156,15 @@ async def split_bundle(call: Call) -> Answer:
         positions=call.integers(),
         unload=call.flag("unload"),
     )
-    return DONE
 
 
-async def clear_backlog(call: Call) -> Answer:
+async def clear_backlog(call: Call) -> None:
     subscription = _subscription(call) if "subscription" in call.params else None
     await call.context.bundles.clear_backlog(call.namespace, call.param_or_none("bundle"), subscription)
-    return DONE
 
 
-async def unsubscribe(call: Call) -> Answer:
+async def unsubscribe(call: Call) -> None:
     await call.context.bundles.unsubscribe(call.namespace, _subscription(call), call.param_or_none("bundle"))
-    return DONE
 
 
 def _subscription(call: Call) -> str:
@@ -210,34 +200,27 @@ async def get_allowed_clusters(call: Call) -> Answer:
     return answer_json(list((await call.context.namespaces.get_policies(call.namespace)).allowed_clusters))
 
 
-async def set_allowed_clusters(call: Call) -> Answer:
-    await call.context.replication_clusters.set_allowed(call.namespace, call.strings())
-    return DONE
-
-
-_CLEAR_BACKLOG: Final = on_namespace(NamespaceOperation.CLEAR_BACKLOG)
-_UNSUBSCRIBE: Final = on_namespace(NamespaceOperation.UNSUBSCRIBE)
-
 ROUTES: Final = (
-    Route("GET", "/admin/v2/namespaces/{tenant}", list_namespaces, tenant_admin),
-    Route("GET", NAMESPACE_PATH, get_policies, on_policy),
-    Route("PUT", NAMESPACE_PATH, create_namespace, tenant_admin),
-    Route("DELETE", NAMESPACE_PATH, delete_namespace, tenant_admin),
-    Route("GET", f"{NAMESPACE_PATH}/topics", list_topics, on_namespace(NamespaceOperation.GET_TOPICS)),
-    Route("GET", f"{NAMESPACE_PATH}/bundles", get_bundles, on_namespace(NamespaceOperation.GET_BUNDLE)),
-    Route("PUT", f"{NAMESPACE_PATH}/unload", unload, super_user),
-    _at_owner(Route("PUT", f"{NAMESPACE_PATH}/{{bundle}}/unload", unload, super_user)),
-    _at_owner(Route("PUT", f"{NAMESPACE_PATH}/{{bundle}}/split", split_bundle, super_user)),
-    _everywhere(Route("POST", f"{NAMESPACE_PATH}/clearBacklog", clear_backlog, _CLEAR_BACKLOG)),
-    _everywhere(Route("POST", f"{NAMESPACE_PATH}/clearBacklog/{{subscription}}", clear_backlog, _CLEAR_BACKLOG)),
-    _at_owner(Route("POST", f"{NAMESPACE_PATH}/{{bundle}}/clearBacklog", clear_backlog, _CLEAR_BACKLOG)),
-    _at_owner(
-        Route("POST", f"{NAMESPACE_PATH}/{{bundle}}/clearBacklog/{{subscription}}", clear_backlog, _CLEAR_BACKLOG)
+    Route(Namespaces.LIST, list_namespaces),
+    Route(Namespaces.GET_POLICIES, get_policies),
+    Route(Namespaces.CREATE, create_namespace),
+    Route(Namespaces.DELETE, delete_namespace),
+    Route(Namespaces.LIST_TOPICS, list_topics),
+    Route(Namespaces.GET_BUNDLES, get_bundles),
+    Route(Namespaces.UNLOAD, unload),
+    _at_owner(Route(Namespaces.UNLOAD_BUNDLE, unload)),
+    _at_owner(Route(Namespaces.SPLIT_BUNDLE, split_bundle)),
+    _everywhere(Route(Namespaces.CLEAR, clear_backlog)),
+    _everywhere(Route(Namespaces.CLEAR_ONE, clear_backlog)),
+    _at_owner(Route(Namespaces.CLEAR_BUNDLE, clear_backlog)),
+    _at_owner(Route(Namespaces.CLEAR_BUNDLE_ONE, clear_backlog)),
+    _everywhere(Route(Namespaces.UNSUBSCRIBE, unsubscribe)),
+    _at_owner(Route(Namespaces.UNSUBSCRIBE_BUNDLE, unsubscribe)),
+    Route(Namespaces.GET_CLUSTERS, get_replication_clusters),
+    Route(Namespaces.SET_CLUSTERS, set_replication_clusters),
+    Route(Namespaces.GET_ALLOWED_CLUSTERS, get_allowed_clusters),
+    Route(
+        Namespaces.SET_ALLOWED_CLUSTERS,
+        lambda call: call.context.replication_clusters.set_allowed(call.namespace, call.strings()),
     ),
-    _everywhere(Route("POST", f"{NAMESPACE_PATH}/unsubscribe/{{subscription}}", unsubscribe, _UNSUBSCRIBE)),
-    _at_owner(Route("POST", f"{NAMESPACE_PATH}/{{bundle}}/unsubscribe/{{subscription}}", unsubscribe, _UNSUBSCRIBE)),
-    Route("GET", f"{NAMESPACE_PATH}/replication", get_replication_clusters, on_policy),
-    Route("POST", f"{NAMESPACE_PATH}/replication", set_replication_clusters, on_policy),
-    Route("GET", f"{NAMESPACE_PATH}/allowedClusters", get_allowed_clusters, on_policy),
-    Route("POST", f"{NAMESPACE_PATH}/allowedClusters", set_allowed_clusters, on_policy),
 )

@@ -14,10 +14,10 @@ from typing import Any, Final
 
 from interpulse import __version__
 from interpulse.broker.rest.http.call import Answer, Call, Route
-from interpulse.broker.rest.http.required_permissions import any_role, open_to_all
 from interpulse.broker.rest.http.routing import spelled_out
+from interpulse.model.operations import Access, Operation
 
-_PATH: Final = "/openapi.json"
+_SELF: Final = Operation("GET", "/openapi.json", Access.ANY_ROLE)
 _VERBS: Final = {"GET": "Read", "POST": "Change", "PUT": "Create", "DELETE": "Remove"}
 _VARYING: Final = re.compile(r"{(\w+)}")
 _WITH_BODY: Final = ("POST", "PUT")
@@ -54,7 +54,7 @@ def described(routes: Iterable[Route], *, not_offered: Iterable[Route] = ()) -> 
         """Return this document."""
         return Answer(200, body())
 
-    itself = Route("GET", _PATH, get_openapi, any_role)
+    itself = Route(_SELF, get_openapi)
     return (*offered, itself, *refused)
 
 
@@ -64,9 +64,9 @@ def document(routes: Iterable[Route], *, not_offered: Iterable[Route] = ()) -> d
     spellings: dict[str, str] = {}  # paths that differ in the names of their parts only are one path
     for routes_of, tag in ((routes, None), (not_offered, _NOT_OFFERED)):
         for route in routes_of:
-            for spelled, _ in spelled_out(route):
+            for spelled, _ in spelled_out(route.operation.path):
                 path = spellings.setdefault(_VARYING.sub("{}", spelled), spelled)
-                paths.setdefault(path, {})[route.method.lower()] = _operation(route, path, tag)
+                paths.setdefault(path, {})[route.operation.method.lower()] = _operation(route, path, tag)
     return {
         "openapi": "3.0.3",
         "info": {
@@ -81,18 +81,19 @@ def document(routes: Iterable[Route], *, not_offered: Iterable[Route] = ()) -> d
 
 
 def _operation(route: Route, path: str, tag: str | None) -> dict[str, Any]:
+    method = route.operation.method
     operation: dict[str, Any] = {
-        "operationId": "_".join([route.method.lower(), *re.findall(r"[A-Za-z0-9]+", path)]),
+        "operationId": "_".join([method.lower(), *re.findall(r"[A-Za-z0-9]+", path)]),
         "tags": [tag or _tag(path)],
-        "summary": f"{_VERBS[route.method]} {_subject(path)}",
+        "summary": f"{_VERBS[method]} {_subject(path)}",
         "parameters": list(_parameters(path)),
         "responses": _ANSWERS,
-        "security": [] if route.required is open_to_all else _CREDENTIALS,
+        "security": [] if route.operation.permission is Access.OPEN else _CREDENTIALS,
     }
     description = getdoc(route.handler)
     if description:
         operation["description"] = description
-    if route.method in _WITH_BODY:
+    if method in _WITH_BODY:
         operation["requestBody"] = {"content": {"application/json": {"schema": {}}}}
     return operation
 

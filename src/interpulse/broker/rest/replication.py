@@ -5,28 +5,21 @@ from __future__ import annotations
 from typing import Final
 
 from interpulse.broker.rest.http.call import (
-    DONE,
-    NAMESPACE_PATH,
-    TOPIC_PATH,
     Answer,
     Call,
     Route,
     answer_json,
     answer_pages,
 )
-from interpulse.broker.rest.http.required_permissions import on_policy
 from interpulse.broker.topics.topic_settings import policies_in_force
 from interpulse.model.errors import InvalidRequest
+from interpulse.model.operations import Replication
 from interpulse.model.policies.topic_policies import TopicPolicies
 
 
 async def get_namespace_status(call: Call) -> Answer:
     """Return the replication status, generated while it is sent: some 40 MB for 100,000 topics."""
     return await answer_pages(call.context.replication_status.in_pages(call.namespace))
-
-
-async def get_topic_status(call: Call) -> Answer:
-    return answer_json(await call.context.replication_status.of_topic(call.topic))
 
 
 async def get_topics_with_clusters(call: Call) -> Answer:
@@ -53,24 +46,19 @@ async def get_dispatch_rates(call: Call) -> Answer:
     return answer_json({"default": in_force.to_json(), "topics": topics})
 
 
-async def report_status(call: Call) -> Answer:
+async def report_status(call: Call) -> None:
     records = call.json()
     if not isinstance(records, list):
         raise InvalidRequest("The body must be an array of status records")
     await call.context.replication_status.report(call.namespace, records)
-    return DONE
 
-
-_REPLICATION: Final = f"{NAMESPACE_PATH}/replication"
-_NAMESPACE: Final = f"{_REPLICATION}/status"
-_TOPIC: Final = f"{TOPIC_PATH}/replication/status"
 
 ROUTES: Final = (
-    Route("GET", _NAMESPACE, get_namespace_status, on_policy),
-    Route("GET", f"{_REPLICATION}/topics", get_topics_with_clusters, on_policy),
-    Route("GET", f"{_REPLICATION}/globalTopicPolicies", get_global_policies, on_policy),
-    Route("GET", f"{_REPLICATION}/dispatchRates", get_dispatch_rates, on_policy),
-    Route("POST", _NAMESPACE, report_status, on_policy),
-    Route("GET", _TOPIC, get_topic_status, on_policy),
-    Route("POST", _TOPIC, report_status, on_policy),
+    Route(Replication.GET_STATUS, get_namespace_status),
+    Route(Replication.LIST_TOPICS, get_topics_with_clusters),
+    Route(Replication.GET_GLOBAL_POLICIES, get_global_policies),
+    Route(Replication.GET_DISPATCH_RATES, get_dispatch_rates),
+    Route(Replication.REPORT_STATUS, report_status),
+    Route(Replication.GET_STATUS_OF_TOPIC, lambda call: call.context.replication_status.of_topic(call.topic)),
+    Route(Replication.REPORT_STATUS_OF_TOPIC, report_status),
 )

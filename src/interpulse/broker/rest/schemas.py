@@ -6,14 +6,13 @@ from typing import Any, Final
 
 from interpulse.broker.rest.http.bodies import SCHEMA
 from interpulse.broker.rest.http.call import Answer, Call, Route, answer_json
-from interpulse.broker.rest.http.required_permissions import on_topic, tenant_admin
 from interpulse.model.errors import (
     IncompatibleSchema,
     InvalidSchemaDefinition,
     SchemaNotFound,
     Unprocessable,
 )
-from interpulse.model.permissions import TopicOperation
+from interpulse.model.operations import Schemas
 from interpulse.model.schemas import SchemaInfo, SchemaType, definition_from_text, definition_to_text
 from interpulse.model.topics import Requester
 from interpulse.rules.schemas import SchemaVersion, live_versions
@@ -99,14 +98,12 @@ def _show(version: SchemaVersion) -> dict[str, Any]:
     }
 
 
-_TOPIC: Final = "/admin/v2/schemas/{tenant}/{namespace}/{topic}"
-
 ROUTES: Final = (
-    Route("GET", f"{_TOPIC}/schema", get_schema, on_topic(TopicOperation.GET_METADATA)),
-    Route("GET", f"{_TOPIC}/schema/{{version}}", get_schema, on_topic(TopicOperation.GET_METADATA)),
-    Route("GET", f"{_TOPIC}/schemas", get_history, on_topic(TopicOperation.GET_METADATA)),
-    Route("POST", f"{_TOPIC}/schema", post_schema, on_topic(TopicOperation.PRODUCE)),
-    Route("DELETE", f"{_TOPIC}/schema", delete_schema, tenant_admin),
-    Route("POST", f"{_TOPIC}/version", find_version, on_topic(TopicOperation.GET_METADATA)),
-    Route("POST", f"{_TOPIC}/compatibility", test_compatibility, tenant_admin),
+    Route(Schemas.GET, get_schema),
+    Route(Schemas.GET_VERSION, get_schema),
+    Route(Schemas.GET_HISTORY, get_history),
+    Route(Schemas.UPLOAD, post_schema),
+    Route(Schemas.DELETE, delete_schema),
+    Route(Schemas.FIND_VERSION, find_version),
+    Route(Schemas.TEST_COMPATIBILITY, test_compatibility),
 )

@@ -8,23 +8,25 @@ from functools import partial
 from typing import Any, Final
 
 from interpulse.broker.live.registry import backlog_operations
-from interpulse.broker.live.registry.expiry import expire_everywhere, expire_older, expire_upto
+from interpulse.broker.live.registry.backlog_operations import expire_everywhere, expire_older, expire_upto
 from interpulse.broker.live.topic.topic import Topic
 from interpulse.broker.rest.http.at_owner import (
     answers_of_partitions,
     at_owner,
     by_partition,
+    each_name,
     joined_lists,
     joined_objects,
+    open_each,
+    open_persistent,
+    open_single,
 )
 from interpulse.broker.rest.http.bodies import MESSAGE_POSITION, NEW_SUBSCRIPTION, RESET_POSITION
-from interpulse.broker.rest.http.call import DONE, TOPIC_PATH, Answer, Call, Route, answer_json
-from interpulse.broker.rest.http.opening import each_name, open_each, open_persistent, open_single
-from interpulse.broker.rest.http.required_permissions import on_topic
+from interpulse.broker.rest.http.call import Answer, Call, Route, answer_json
 from interpulse.model.errors import AlreadyExists, InvalidRequest, SubscriptionNotFound
 from interpulse.model.ids import LATEST, MessageId
 from interpulse.model.names import TopicName
-from interpulse.model.permissions import TopicOperation
+from interpulse.model.operations import Subscriptions
 from interpulse.model.topics import Requester
 
 
@@ -35,7 +37,7 @@ async def list_subscriptions(call: Call) -> Answer:
     return answer_json(sorted(names))
 
 
-async def create_subscription(call: Call) -> Answer:
+async def create_subscription(call: Call) -> None:
     """Create a subscription. Creates the topic if a client could; each partition at its own broker."""
     name = call.topic
     if not name.is_persistent:
@@ -47,7 +49,7 @@ async def create_subscription(call: Call) -> Answer:
 
     async def create(names: Sequence[TopicName]) -> None:
         if call.context.others is not None and name not in names:
-            await answers_of_partitions(call, "PUT", _SUBSCRIPTION, names, _CREATE)
+            await answers_of_partitions(call, names, _CREATE)
             return
         for topic_name in names:
             topic = await call.context.registry.open(topic_name, by=Requester.ADMIN, create=True)
@@ -62,73 +64,68 @@ async def create_subscription(call: Call) -> Answer:
             with suppress(AlreadyExists):  # a concurrent expansion created it
                 await create([name.partition(index)])
         count = grown
-    return DONE
 
 
-async def delete_subscription(call: Call) -> Answer:
+async def delete_subscription(call: Call) -> None:
     force = call.flag("force")
     count = await call.context.lifecycle.partitions(call.topic, create=False)
     async for topic in open_each(call):
         came_meanwhile = 0 < count <= topic.name.partition_index  # created with or without the subscription
         with suppress(SubscriptionNotFound) if came_meanwhile else nullcontext():
             await topic.delete_subscription(call.subscription, force=force)
-    return DONE
 
 
-async def reset_to_time(call: Call) -> Answer:
+async def reset_to_time(call: Call) -> None:
     time_ms = call.number("time")
-    return await _move_each(call, lambda topic: topic.subscription(call.subscription).seek_to_time(time_ms))
+    await _move_each(call, lambda topic: topic.subscription(call.subscription).seek_to_time(time_ms))
 
 
-async def reset_to_message(call: Call) -> Answer:
+async def reset_to_message(call: Call) -> None:
     """Continue with a message or, in a batch, with the message of the index; with ``excluded`` after it."""
     body = call.object(RESET_POSITION)
     target, excluded = _message(body), body.get("excluded", False)
-    return await _move_each(
-        call, lambda topic: backlog_operations.reset(topic, call.subscription, target, excluded=excluded)
-    )
+    await _move_each(call, lambda topic: backlog_operations.reset(topic, call.subscription, target, excluded=excluded))
 
 
-async def skip_all(call: Call) -> Answer:
+async def skip_all(call: Call) -> None:
     async def clear(topic: Topic) -> None:
         backlog_operations.clear(topic, call.subscription)
 
-    return await _move_each(call, clear)
+    await _move_each(call, clear)
 
 
-async def skip(call: Call) -> Answer:
+async def skip(call: Call) -> None:
     """Skip messages of one unpartitioned topic: for partitions the count would be ambiguous."""
     count = call.number("count")
     topic = await open_single(call, "Skip messages")
     backlog_operations.skip(topic, call.subscription, count)
-    return await _when_settled(call, [topic])
+    await _when_settled(call, [topic])
 
 
-async def expire_by_time(call: Call) -> Answer:
+async def expire_by_time(call: Call) -> None:
     seconds, subscription = call.number("seconds"), call.subscription
     topics = [await open_persistent(call, topic.name) async for topic in open_each(call)]
     await expire_everywhere(partial(expire_older, topic, subscription, seconds) for topic in topics)
-    return await _when_settled(call, topics)
+    await _when_settled(call, topics)
 
 
-async def expire_by_position(call: Call) -> Answer:
+async def expire_by_position(call: Call) -> None:
     """Expire messages up to and including an entry; with ``excluded`` even the one after it, as in Pulsar."""
     body = call.object(RESET_POSITION)
     target, excluded = _message(body), body.get("excluded", False)
     topic = await open_single(call, "Expire message at position")
     last = await backlog_operations.behind(topic, target) if excluded else target
     expire_upto(topic, call.subscription, last.position)
-    return await _when_settled(call, [topic])
+    await _when_settled(call, [topic])
 
 
-async def expire_all_by_time(call: Call) -> Answer:
+async def expire_all_by_time(call: Call) -> None:
     """Expire messages of all subscriptions. Replication cursors stay, because their backlog is needed."""
     seconds = call.number("seconds")
     topics = [await open_persistent(call, topic.name) async for topic in open_each(call)]
     await expire_everywhere(
         partial(expire_older, topic, name, seconds) for topic in topics for name in topic.backlog_names()
     )
-    return DONE
 
 
 async def analyze_backlog(call: Call) -> Answer:
@@ -165,38 +162,29 @@ async def get_properties(call: Call) -> Answer:
     return answer_json(properties)
 
 
-async def set_properties(call: Call) -> Answer:
+async def set_properties(call: Call) -> None:
     properties = call.properties()
-
-    async def replace(topic: Topic) -> None:
+    async for opened in open_each(call):
+        topic = await open_persistent(call, opened.name)
         subscription = topic.subscription(call.subscription)
         subscription.properties_changed(properties)
         await topic.store_cursor(subscription)
 
-    return await _on_each(call, replace)
 
-
-async def _on_each(call: Call, act: Callable[[Topic], Awaitable[None]]) -> Answer:
-    async for topic in open_each(call):
-        await act(await open_persistent(call, topic.name))
-    return DONE
-
-
-async def _move_each(call: Call, move: Callable[[Topic], Awaitable[None]]) -> Answer:
+async def _move_each(call: Call, move: Callable[[Topic], Awaitable[None]]) -> None:
     """Move the cursor in every partition, and answer once the move is in force."""
     moved: list[Topic] = []
     async for topic in open_each(call):
         moved.append(await open_persistent(call, topic.name))
         await move(moved[-1])
-    return await _when_settled(call, moved)
+    await _when_settled(call, moved)
 
 
-async def _when_settled(call: Call, topics: Iterable[Topic]) -> Answer:
+async def _when_settled(call: Call, topics: Iterable[Topic]) -> None:
     """Answer once no skipped message is being replicated any more."""
     for topic in topics:
         if (found := topic.subscriptions.get(call.subscription)) is not None:
             await found.settled()
-    return DONE
 
 
 def _position(body: dict[str, Any]) -> MessageId:
@@ -210,43 +198,22 @@ def _message(body: dict[str, Any]) -> MessageId:
     return MessageId(body["ledgerId"], body["entryId"], body.get("partitionIndex", -1), body.get("batchIndex", -1))
 
 
-_SUBSCRIPTION: Final = f"{TOPIC_PATH}/subscription/{{subscription}}"
-
-_EXPIRE_MESSAGES: Final = on_topic(TopicOperation.EXPIRE_MESSAGES)
-_GET_REPLICATED: Final = on_topic(TopicOperation.GET_REPLICATED_SUBSCRIPTION_STATUS)
-
-_CREATE: Final = Route("PUT", _SUBSCRIPTION, create_subscription, on_topic(TopicOperation.SUBSCRIBE))
-
-_LIST: Final = Route(
-    "GET", f"{TOPIC_PATH}/subscriptions", list_subscriptions, on_topic(TopicOperation.GET_SUBSCRIPTIONS)
-)
-
-_OF_ONE_LOG: Final = (
-    Route("POST", f"{_SUBSCRIPTION}/skip/{{count}}", skip, on_topic(TopicOperation.SKIP)),
-    Route("POST", f"{_SUBSCRIPTION}/expireMessages", expire_by_position, _EXPIRE_MESSAGES),
-    Route("POST", f"{_SUBSCRIPTION}/analyzeBacklog", analyze_backlog, on_topic(TopicOperation.CONSUME)),
-    Route("PUT", f"{TOPIC_PATH}/backlogSize", get_backlog_size, on_topic(TopicOperation.GET_BACKLOG_SIZE)),
-)
-
-_OF_PARTITIONS_TOO: Final = (
-    Route("DELETE", _SUBSCRIPTION, delete_subscription, on_topic(TopicOperation.UNSUBSCRIBE)),
-    Route("POST", f"{_SUBSCRIPTION}/resetcursor/{{time}}", reset_to_time, on_topic(TopicOperation.RESET_CURSOR)),
-    Route("POST", f"{_SUBSCRIPTION}/resetcursor", reset_to_message, on_topic(TopicOperation.RESET_CURSOR)),
-    Route("POST", f"{_SUBSCRIPTION}/skip_all", skip_all, on_topic(TopicOperation.SKIP)),
-    Route("POST", f"{_SUBSCRIPTION}/expireMessages/{{seconds}}", expire_by_time, _EXPIRE_MESSAGES),
-    Route("POST", f"{TOPIC_PATH}/all_subscription/expireMessages/{{seconds}}", expire_all_by_time, _EXPIRE_MESSAGES),
-    Route("PUT", f"{_SUBSCRIPTION}/properties", set_properties, on_topic(TopicOperation.SUBSCRIBE)),
-)
-
-_OBJECTS: Final = (
-    Route("GET", f"{_SUBSCRIPTION}/replicatedSubscriptionStatus", get_replicated_status, _GET_REPLICATED),
-    Route("GET", f"{_SUBSCRIPTION}/properties", get_properties, on_topic(TopicOperation.CONSUME)),
-)
+_CREATE: Final = Route(Subscriptions.CREATE, create_subscription)
 
 ROUTES: Final = (
     at_owner(_CREATE),
-    *map(at_owner, _OF_ONE_LOG),
-    *(at_owner(route, by_partition) for route in _OF_PARTITIONS_TOO),
-    at_owner(_LIST, joined_lists),
-    *(at_owner(route, joined_objects) for route in _OBJECTS),
+    at_owner(Route(Subscriptions.SKIP, skip)),
+    at_owner(Route(Subscriptions.EXPIRE_UPTO, expire_by_position)),
+    at_owner(Route(Subscriptions.ANALYZE_BACKLOG, analyze_backlog)),
+    at_owner(Route(Subscriptions.GET_BACKLOG_SIZE, get_backlog_size)),
+    at_owner(Route(Subscriptions.DELETE, delete_subscription), by_partition),
+    at_owner(Route(Subscriptions.RESET_TO_TIME, reset_to_time), by_partition),
+    at_owner(Route(Subscriptions.RESET_TO_MESSAGE, reset_to_message), by_partition),
+    at_owner(Route(Subscriptions.SKIP_ALL, skip_all), by_partition),
+    at_owner(Route(Subscriptions.EXPIRE, expire_by_time), by_partition),
+    at_owner(Route(Subscriptions.EXPIRE_ALL, expire_all_by_time), by_partition),
+    at_owner(Route(Subscriptions.SET_PROPERTIES, set_properties), by_partition),
+    at_owner(Route(Subscriptions.LIST, list_subscriptions), joined_lists),
+    at_owner(Route(Subscriptions.IS_REPLICATED, get_replicated_status), joined_objects),
+    at_owner(Route(Subscriptions.GET_PROPERTIES, get_properties), joined_objects),
 )

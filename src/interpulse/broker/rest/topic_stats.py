@@ -10,14 +10,18 @@ from interpulse.broker.live.registry.topic_tasks import AnyTopic
 from interpulse.broker.live.topic.topic import Topic
 from interpulse.broker.live.topic.topic_stats import NO_REPLICATION, add_earliest_times
 from interpulse.broker.replication.replication_status import REPLICATING
-from interpulse.broker.rest.http.at_owner import answers_of_partitions, at_owner
-from interpulse.broker.rest.http.call import TOPIC_PATH, Answer, Call, Route, answer_json
-from interpulse.broker.rest.http.opening import existing_partitions, open_persistent, open_topic
-from interpulse.broker.rest.http.required_permissions import on_topic
+from interpulse.broker.rest.http.at_owner import (
+    answers_of_partitions,
+    at_owner,
+    existing_partitions,
+    open_persistent,
+    open_topic,
+)
+from interpulse.broker.rest.http.call import Answer, Call, Route, answer_json
 from interpulse.model.errors import OperationNotAllowed, PartitionedTopicNotFound
 from interpulse.model.ids import Position
 from interpulse.model.names import TopicName
-from interpulse.model.permissions import TopicOperation
+from interpulse.model.operations import Messages, Topics
 from interpulse.model.topics import PartitionedTopicMetadata
 from interpulse.rules.topic_stats import summed
 
@@ -131,7 +135,7 @@ async def _of_partitions(
     names = await existing_partitions(call, call.topic)
     if call.context.others is None:
         return {name: await local(await open_topic(call, name)) for name in names}
-    return await answers_of_partitions(call, route.method, route.path, names, route)
+    return await answers_of_partitions(call, names, route)
 
 
 def _message_id(name: TopicName, ledger: int, entry: int, batch_index: int) -> dict[str, int]:
@@ -144,19 +148,17 @@ def _message_id(name: TopicName, ledger: int, entry: int, batch_index: int) -> d
     }
 
 
-_GET_STATS: Final = on_topic(TopicOperation.GET_STATS)
-
-_STATS: Final = Route("GET", f"{TOPIC_PATH}/stats", get_stats, _GET_STATS)
-_INTERNAL_STATS: Final = Route("GET", f"{TOPIC_PATH}/internalStats", get_internal_stats, _GET_STATS)
-_TERMINATE: Final = Route("POST", f"{TOPIC_PATH}/terminate", terminate, on_topic(TopicOperation.TERMINATE))
+_STATS: Final = Route(Topics.GET_STATS, get_stats)
+_INTERNAL_STATS: Final = Route(Topics.GET_INTERNAL_STATS, get_internal_stats)
+_TERMINATE: Final = Route(Topics.TERMINATE, terminate)
 
 ROUTES: Final = (
     at_owner(_STATS),
     at_owner(_INTERNAL_STATS),
-    Route("GET", f"{TOPIC_PATH}/internal-info", get_internal_info, _GET_STATS),
-    Route("GET", f"{TOPIC_PATH}/partitioned-stats", get_partitioned_stats, _GET_STATS),
-    Route("GET", f"{TOPIC_PATH}/partitioned-internalStats", get_partitioned_internal_stats, _GET_STATS),
-    at_owner(Route("GET", f"{TOPIC_PATH}/lastMessageId", get_last_message_id, on_topic(TopicOperation.PEEK_MESSAGES))),
+    Route(Topics.GET_INTERNAL_INFO, get_internal_info),
+    Route(Topics.GET_PARTITIONED_STATS, get_partitioned_stats),
+    Route(Topics.GET_PARTITIONED_INTERNAL_STATS, get_partitioned_internal_stats),
+    at_owner(Route(Messages.GET_LAST_ID, get_last_message_id)),
     at_owner(_TERMINATE),
-    Route("POST", f"{TOPIC_PATH}/terminate/partitions", terminate_partitioned, on_topic(TopicOperation.TERMINATE)),
+    Route(Topics.TERMINATE_PARTITIONED, terminate_partitioned),
 )

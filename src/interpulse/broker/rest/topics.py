@@ -1,4 +1,4 @@
-"""REST calls about the existence of topics: create, expand, list, delete, properties, unload, terminate."""
+"""REST calls about the existence of topics: create, expand, list, delete, properties, unload, compact."""
 
 from __future__ import annotations
 
@@ -6,16 +6,23 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import unquote_plus
 
-from interpulse.broker.live.registry import backlog_operations, upkeep
-from interpulse.broker.rest.http.at_owner import answers_of_partitions, at_owner, by_partition, or_at_peer
+from interpulse.broker.live.registry import backlog_operations
+from interpulse.broker.rest.http.at_owner import (
+    answers_of_partitions,
+    at_owner,
+    by_partition,
+    existing_partitions,
+    listed_topics,
+    open_each,
+    open_persistent,
+    or_at_peer,
+)
 from interpulse.broker.rest.http.bodies import PARTITIONED_TOPIC
-from interpulse.broker.rest.http.call import DONE, TOPIC_PATH, Answer, Call, Route, answer_json, answer_many
-from interpulse.broker.rest.http.opening import existing_partitions, listed_topics, open_each, open_persistent
-from interpulse.broker.rest.http.required_permissions import on_namespace, on_policy, on_topic, tenant_admin
+from interpulse.broker.rest.http.call import Answer, Call, Route, answer_json, answer_many
 from interpulse.in_turns import in_turns
-from interpulse.model.errors import InvalidRequest, OperationNotAllowed, PreconditionFailed
+from interpulse.model.errors import Conflict, InvalidRequest, OperationNotAllowed, PreconditionFailed, TopicNotFound
 from interpulse.model.names import Domain, TopicName
-from interpulse.model.permissions import NamespaceOperation, TopicOperation
+from interpulse.model.operations import Topics
 from interpulse.model.topics import Requester
 from interpulse.rules.bundles import bundle_of, checked_bundle
 from interpulse.serving.web_pages import check_source_of_creation
@@ -63,19 +70,13 @@ async def list_partitioned(call: Call) -> Answer:
     return await answer_many(map(str, names))
 
 
-async def create_topic(call: Call) -> Answer:
+async def create_topic(call: Call) -> None:
     topic, properties = call.topic, call.properties()
     await call.context.lifecycle.create_plain(topic, properties=properties)
     if topic.is_persistent:
         call.context.inactive_topics.note_created(topic)
     else:
         await call.context.registry.open(topic, by=Requester.ADMIN, create=True)
-    return DONE
-
-
-async def delete_topic(call: Call) -> Answer:
-    await call.context.deletion.topic(call.topic, force=call.flag("force"))
-    return DONE
 
 
 async def get_partitions(call: Call) -> Answer:
@@ -87,12 +88,11 @@ async def get_partitions(call: Call) -> Answer:
     return answer_json(metadata.to_json())
 
 
-async def create_partitioned(call: Call) -> Answer:
+async def create_partitioned(call: Call) -> None:
     partitions, properties = _partitions(call)
     local_only = call.flag("createLocalTopicOnly")
     topic = call.topic
     await call.context.lifecycle.create_partitioned(topic, partitions, properties=properties, local_only=local_only)
-    return DONE
 
 
 def _partitions(call: Call) -> tuple[int, dict[str, str]]:
@@ -104,30 +104,23 @@ def _partitions(call: Call) -> tuple[int, dict[str, str]]:
     return given["partitions"], given.get("properties", {})
 
 
-async def expand(call: Call) -> Answer:
+async def expand(call: Call) -> None:
     """Expand a topic, first on other clusters of its namespace unless ``updateLocalTopicOnly`` is true."""
     partitions, force, local_only = call.integer(), call.flag("force"), call.flag("updateLocalTopicOnly")
     await call.context.expansion.expand(call.topic, partitions, force=force, local_only=local_only)
-    return DONE
 
 
-async def create_missed_partitions(call: Call) -> Answer:
-    await call.context.lifecycle.create_missed_partitions(call.topic)
-    return DONE
-
-
-async def delete_partitioned(call: Call) -> Answer:
+async def delete_partitioned(call: Call) -> None:
     """Delete a partitioned topic: each partition at its broker, the partition metadata last."""
     topic, force = call.topic, call.flag("force")
 
     async def delete_partitions() -> None:
-        await answers_of_partitions(call, "DELETE", TOPIC_PATH, await existing_partitions(call, topic), _DELETE)
+        await answers_of_partitions(call, await existing_partitions(call, topic), _DELETE)
 
     if call.context.others is None:
         await call.context.deletion.partitioned_topic(topic, force=force)
     else:
         await call.context.deletion.spread_topic(topic, delete_partitions, force=force)
-    return DONE
 
 
 async def get_properties(call: Call) -> Answer:
@@ -136,14 +129,13 @@ async def get_properties(call: Call) -> Answer:
     return answer_json(await call.context.lifecycle.properties(call.topic))
 
 
-async def update_properties(call: Call) -> Answer:
+async def update_properties(call: Call) -> None:
     properties = call.properties()
     _check_stored(call)
     await call.context.lifecycle.set_properties(call.topic, lambda old: old | properties)
-    return DONE
 
 
-async def delete_property(call: Call) -> Answer:
+async def delete_property(call: Call) -> None:
     key = call.query.get("key", "")
     if not key:
         raise InvalidRequest("The query parameter key has to name the property")
@@ -151,7 +143,6 @@ async def delete_property(call: Call) -> Answer:
     await call.context.lifecycle.set_properties(
         call.topic, lambda old: {name: value for name, value in old.items() if name != key}
     )
-    return DONE
 
 
 def _check_stored(call: Call) -> None:
@@ -159,13 +150,12 @@ def _check_stored(call: Call) -> None:
         raise OperationNotAllowed("Need to provide a persistent topic name: no other topic has properties")
 
 
-async def truncate(call: Call) -> Answer:
+async def truncate(call: Call) -> None:
     """Delete every entry of the topic or its partitions."""
     if not call.topic.is_persistent:
         raise PreconditionFailed("A non-persistent topic cannot be truncated: it keeps no messages")
     async for topic in open_each(call):
         await backlog_operations.truncate(await open_persistent(call, topic.name))
-    return DONE
 
 
 async def trim(call: Call) -> Answer:
@@ -173,16 +163,49 @@ async def trim(call: Call) -> Answer:
     if not call.topic.is_persistent:
         raise OperationNotAllowed(f"{call.topic} is not persistent: it keeps no messages")
     async for topic in open_each(call):
-        await upkeep.trim(await open_persistent(call, topic.name))
+        await backlog_operations.trim(await open_persistent(call, topic.name))
     return Answer(200)
 
 
-async def unload(call: Call) -> Answer:
+async def compact(call: Call) -> None:
+    """Start compacting the topic or all its partitions. Raise Conflict if one is being compacted already.
+
+    A compacted copy needs space beside the original, so compaction is refused while the disk is full.
+    """
+    _check_compactable(call)
+    disk_space = call.context.instruments.disk_space
+    if disk_space is not None:
+        disk_space.check()
+    conflicts: list[Conflict] = []
+    async for opened in open_each(call):
+        topic = await open_persistent(call, opened.name)
+        try:
+            topic.compaction.begin()
+        except Conflict as conflict:
+            conflicts.append(conflict)
+    if conflicts:
+        raise conflicts[0]
+
+
+async def get_compaction(call: Call) -> Answer:
+    """Return the status of the compaction. As in Pulsar, a partitioned topic has none of its own."""
+    _check_compactable(call)
+    topic = call.topic
+    if await call.context.lifecycle.partitions(topic, create=False):
+        raise TopicNotFound(f"Topic {topic} not found: it is partitioned, ask for the status of its partitions")
+    return answer_json((await open_persistent(call, topic)).compaction.shown())
+
+
+def _check_compactable(call: Call) -> None:
+    if not call.topic.is_persistent:
+        raise OperationNotAllowed("A non-persistent topic cannot be compacted: it keeps no messages")
+
+
+async def unload(call: Call) -> None:
     topic = call.topic
     partitions = await call.context.lifecycle.partitions(topic, create=False)
     for name in [topic.partition(index) for index in range(partitions)] or [topic]:
         await call.context.registry.unload(name)
-    return DONE
 
 
 def _domain(call: Call) -> Domain:
@@ -194,25 +217,24 @@ def _trimmed(partitions: Mapping[TopicName, Any]) -> Answer:
     return Answer(200)
 
 
-_DELETE: Final = Route("DELETE", TOPIC_PATH, delete_topic, on_namespace(NamespaceOperation.DELETE_TOPIC))
-_TOPICS: Final = "/admin/v2/{domain}/{tenant}/{namespace}"
+_DELETE: Final = Route(Topics.DELETE, lambda call: call.context.deletion.topic(call.topic, force=call.flag("force")))
 
 ROUTES: Final = (
-    Route("GET", _TOPICS, list_topics, on_namespace(NamespaceOperation.GET_TOPICS)),
-    Route("GET", f"{_TOPICS}/partitioned", list_partitioned, on_namespace(NamespaceOperation.GET_TOPICS)),
-    at_owner(Route("PUT", TOPIC_PATH, or_at_peer(create_topic), on_namespace(NamespaceOperation.CREATE_TOPIC))),
+    Route(Topics.LIST, list_topics),
+    Route(Topics.LIST_PARTITIONED, list_partitioned),
+    at_owner(or_at_peer(Route(Topics.CREATE, create_topic))),
     at_owner(_DELETE),
-    Route(
-        "GET", f"{TOPIC_PATH}/partitions", or_at_peer(get_partitions, "/partitions"), on_topic(TopicOperation.LOOKUP)
-    ),
-    Route("PUT", f"{TOPIC_PATH}/partitions", or_at_peer(create_partitioned, "/partitions"), on_policy),
-    Route("POST", f"{TOPIC_PATH}/partitions", expand, on_policy),
-    Route("DELETE", f"{TOPIC_PATH}/partitions", delete_partitioned, on_namespace(NamespaceOperation.DELETE_TOPIC)),
-    Route("POST", f"{TOPIC_PATH}/createMissedPartitions", create_missed_partitions, on_topic(TopicOperation.LOOKUP)),
-    Route("GET", f"{TOPIC_PATH}/properties", get_properties, on_topic(TopicOperation.GET_METADATA)),
-    Route("PUT", f"{TOPIC_PATH}/properties", update_properties, on_topic(TopicOperation.UPDATE_METADATA)),
-    Route("DELETE", f"{TOPIC_PATH}/properties", delete_property, on_topic(TopicOperation.DELETE_METADATA)),
-    at_owner(Route("DELETE", f"{TOPIC_PATH}/truncate", truncate, tenant_admin), by_partition),
-    at_owner(Route("POST", f"{TOPIC_PATH}/trim", trim, on_topic(TopicOperation.TRIM_TOPIC)), _trimmed),
-    at_owner(Route("PUT", f"{TOPIC_PATH}/unload", unload, on_topic(TopicOperation.UNLOAD)), by_partition),
+    or_at_peer(Route(Topics.GET_PARTITIONS, get_partitions)),
+    or_at_peer(Route(Topics.CREATE_PARTITIONED, create_partitioned)),
+    Route(Topics.EXPAND, expand),
+    Route(Topics.DELETE_PARTITIONED, delete_partitioned),
+    Route(Topics.CREATE_MISSED_PARTITIONS, lambda call: call.context.lifecycle.create_missed_partitions(call.topic)),
+    Route(Topics.GET_PROPERTIES, get_properties),
+    Route(Topics.UPDATE_PROPERTIES, update_properties),
+    Route(Topics.REMOVE_PROPERTY, delete_property),
+    at_owner(Route(Topics.TRUNCATE, truncate), by_partition),
+    at_owner(Route(Topics.TRIM, trim), _trimmed),
+    at_owner(Route(Topics.UNLOAD, unload), by_partition),
+    at_owner(Route(Topics.COMPACT, compact), by_partition),
+    at_owner(Route(Topics.GET_COMPACTION, get_compaction)),
 )

@@ -11,26 +11,16 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from interpulse.broker.rest.http.call import (
-    DONE,
-    NAMESPACE_PATH,
-    TOPIC_PATH,
     UNSET,
     Answer,
     Call,
     Handler,
-    RequiredPermission,
     Route,
     answer_json,
 )
-from interpulse.broker.rest.http.required_permissions import (
-    on_namespace,
-    on_policy,
-    on_topic,
-    super_user,
-    tenant_admin,
-)
 from interpulse.model.errors import NotImplementedYet
 from interpulse.model.not_offered import NotOffered
+from interpulse.model.operations import NAMESPACE_PATH, TOPIC_PATH, Access, Operation, Permission
 from interpulse.model.permissions import NamespaceOperation, TopicOperation
 from interpulse.rules.bundles import checked_bundle
 
@@ -60,7 +50,7 @@ class _Policy:
     set_path: str | None = None
     remove_path: str | None = None
     removable: bool = True
-    required: RequiredPermission = on_policy
+    required: Permission = Access.POLICY
 
 
 _OF_NAMESPACES: Final = (
@@ -85,7 +75,7 @@ _OF_TOPICS: Final = (
         shown=_OFFLOAD_STATUS,
         method="PUT",
         removable=False,
-        required=on_topic(TopicOperation.OFFLOAD),
+        required=TopicOperation.OFFLOAD,
     ),
     _Policy("offloadPolicies", NotOffered.OFFLOADING),
     _Policy("shadowTopics", NotOffered.SHADOW_TOPICS, method="PUT"),
@@ -99,26 +89,30 @@ _PUBLISHING: Final = "/topics/{domain}/{tenant}/{namespace}/{topic}"
 
 _BUNDLE_TOPICS: Final = f"{_ADMIN}/non-persistent/{{tenant}}/{{namespace}}/{{bundle}}"
 
-_PRODUCE: Final = on_topic(TopicOperation.PRODUCE)
-_PEEK_MESSAGES: Final = on_topic(TopicOperation.PEEK_MESSAGES)
-_GET_METADATA: Final = on_topic(TopicOperation.GET_METADATA)
-_SET_REPLICATED: Final = on_topic(TopicOperation.SET_REPLICATED_SUBSCRIPTION_STATUS)
-_GET_BUNDLE: Final = on_namespace(NamespaceOperation.GET_BUNDLE)
-
-_REFUSED: Final[tuple[tuple[str, str, RequiredPermission, NotOffered], ...]] = (
-    ("POST", f"{NAMESPACE_PATH}/migration", on_policy, NotOffered.CLUSTER_MIGRATION),
-    ("GET", f"{TOPIC_PATH}/backlog", on_policy, NotOffered.OFFLINE_BACKLOG),
-    ("GET", f"{TOPIC_PATH}/getMessageIdByIndex", _PEEK_MESSAGES, NotOffered.MESSAGE_INDEXES),
-    ("GET", f"{NAMESPACE_PATH}/{{bundle}}/topicHashPositions", _GET_BUNDLE, NotOffered.TOPIC_HASHES),
-    ("GET", f"{_ADMIN}/schemas/{{tenant}}/{{namespace}}/{{topic}}/metadata", _GET_METADATA, NotOffered.SCHEMA_PLACES),
-    ("POST", _REPLICATED_STATUS, _SET_REPLICATED, NotOffered.REPLICATED_SUBSCRIPTIONS),
+_REFUSED: Final[tuple[tuple[str, str, Permission, NotOffered], ...]] = (
+    ("POST", f"{NAMESPACE_PATH}/migration", Access.POLICY, NotOffered.CLUSTER_MIGRATION),
+    ("GET", f"{TOPIC_PATH}/backlog", Access.POLICY, NotOffered.OFFLINE_BACKLOG),
+    ("GET", f"{TOPIC_PATH}/getMessageIdByIndex", TopicOperation.PEEK_MESSAGES, NotOffered.MESSAGE_INDEXES),
+    ("GET", f"{NAMESPACE_PATH}/{{bundle}}/topicHashPositions", NamespaceOperation.GET_BUNDLE, NotOffered.TOPIC_HASHES),
+    (
+        "GET",
+        f"{_ADMIN}/schemas/{{tenant}}/{{namespace}}/{{topic}}/metadata",
+        TopicOperation.GET_METADATA,
+        NotOffered.SCHEMA_PLACES,
+    ),
+    (
+        "POST",
+        _REPLICATED_STATUS,
+        TopicOperation.SET_REPLICATED_SUBSCRIPTION_STATUS,
+        NotOffered.REPLICATED_SUBSCRIPTIONS,
+    ),
     *(
-        ("POST", f"{topic}{part}", _PRODUCE, NotOffered.PUBLISHING_OVER_HTTP)
+        ("POST", f"{topic}{part}", TopicOperation.PRODUCE, NotOffered.PUBLISHING_OVER_HTTP)
         for topic in (_PUBLISHING, TOPIC_PATH)
         for part in ("", "/partitions/{partition}")
     ),
-    ("GET", _BUNDLE_TOPICS, _GET_BUNDLE, NotOffered.BUNDLE_TOPICS),
-    ("GET", f"{NAMESPACE_PATH}/scanOffloadedLedgers", on_policy, NotOffered.OFFLOADING),
+    ("GET", _BUNDLE_TOPICS, NamespaceOperation.GET_BUNDLE, NotOffered.BUNDLE_TOPICS),
+    ("GET", f"{NAMESPACE_PATH}/scanOffloadedLedgers", Access.POLICY, NotOffered.OFFLOADING),
 )
 """Method, path, required permission and reason."""
 
@@ -191,9 +185,8 @@ def _showing(shown: Any) -> Handler:
     return show
 
 
-async def _remove_nothing(call: Call) -> Answer:
+async def _remove_nothing(call: Call) -> None:
     await _check_existing(call)
-    return DONE
 
 
 async def _check_existing(call: Call) -> None:
@@ -211,10 +204,11 @@ async def _delete_bundle(call: Call) -> Answer:
 
 
 def _policy_routes(root: str, policy: _Policy) -> Iterator[Route]:
-    yield Route("GET", f"{root}/{policy.path}", _showing(policy.shown), policy.required)
-    yield Route(policy.method, f"{root}/{policy.set_path or policy.path}", _refusing(policy.reason), policy.required)
+    setter, remover = f"{root}/{policy.set_path or policy.path}", f"{root}/{policy.remove_path or policy.path}"
+    yield Route(Operation("GET", f"{root}/{policy.path}", policy.required), _showing(policy.shown))
+    yield Route(Operation(policy.method, setter, policy.required), _refusing(policy.reason))
     if policy.removable:
-        yield Route("DELETE", f"{root}/{policy.remove_path or policy.path}", _remove_nothing, policy.required)
+        yield Route(Operation("DELETE", remover, policy.required), _remove_nothing)
 
 
 def _routes() -> Iterator[Route]:
@@ -223,13 +217,13 @@ def _routes() -> Iterator[Route]:
     for policy in _OF_TOPICS:
         yield from _policy_routes(TOPIC_PATH, policy)
     for method, path, required, reason in _REFUSED:
-        yield Route(method, path, _refusing(reason), required)
+        yield Route(Operation(method, path, required), _refusing(reason))
     for reason, calls in _REFUSED_TO_SUPER_USERS.items():
         for call in calls:
             *methods, path = call.split()
             for method in methods:
-                yield Route(method, path, _refusing(reason), super_user)
-    yield Route("DELETE", f"{NAMESPACE_PATH}/{{bundle}}", _delete_bundle, tenant_admin)
+                yield Route(Operation(method, path, Access.SUPER_USER), _refusing(reason))
+    yield Route(Operation("DELETE", f"{NAMESPACE_PATH}/{{bundle}}", Access.TENANT_ADMIN), _delete_bundle)
 
 
 ROUTES: Final = tuple(_routes())

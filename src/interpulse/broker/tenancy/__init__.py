@@ -1,6 +1,6 @@
 """Tenants, namespaces and clusters: their records, and how remote clusters are reached.
 
-* `tenants`, `namespaces`, `clusters` and `failure_domains` are the records.
+* `tenants`, `namespaces` and `clusters` are the records.
 * `cluster_setup` makes the records of a new cluster in ZooKeeper.
-* `cluster_links` keeps the connections to remote clusters, `remote_partitions` asks them for partition metadata.
+* `cluster_links` keeps the connections to remote clusters, and asks them for partition metadata.
 """

@@ -1,7 +1,8 @@
-"""The clusters that are registered here, the local one included."""
+"""The clusters that are registered here, the local one included, with their failure domains and isolation policies."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -9,24 +10,27 @@ from functools import partial
 from typing import Final
 
 from interpulse.broker import metadata_paths as keys
-from interpulse.broker.metadata.committer import Committer, Records
-from interpulse.broker.metadata.layout import ALONE, Layout
+from interpulse.broker.committer import ALONE, Committer, Layout, Records
 from interpulse.model.changes import Change, ClaimMetadata, SetCluster
-from interpulse.model.clusters import ClusterData
-from interpulse.model.errors import ClusterNotFound
-from interpulse.model.names import decode_local_name
+from interpulse.model.clusters import ClusterData, FailureDomain
+from interpulse.model.errors import ClusterNotFound, InvalidRequest, MetadataError, NotFound, PreconditionFailed
+from interpulse.model.isolation import IsolationPolicy, load_policies
+from interpulse.model.names import check_entity_name, decode_local_name
 from interpulse.model.policies.namespace_policies import NamespacePolicies
 from interpulse.model.policies.topic_policies import TopicPolicyRecord
 from interpulse.rules.clusters import (
     ClusterView,
+    DomainsView,
     decide_create_cluster,
     decide_delete_cluster,
+    decide_delete_failure_domain,
+    decide_set_failure_domain,
     decide_set_peers,
     decide_update_cluster,
 )
 from interpulse.rules.decision import Decision
-from interpulse.rules.entity_names import check_entity_name
-from interpulse.storage.api import MetadataStore, scan_pages
+from interpulse.rules.isolation import IsolationView, decide_delete_isolation_policy, decide_set_isolation_policy
+from interpulse.storage.api import MetadataStore, Versioned, scan_pages
 
 _HALF_PAIRS: Final = re.compile("[\ud800-\udfff]")  # valid in JSON, invalid in a key
 _KEYS_PER_PAGE: Final = 500
@@ -137,3 +141,120 @@ class Clusters:
                 if any(name in (clusters or ()) for clusters in levels):
                     return f"topic {topic}"
         return None
+
+
+class FailureDomains:
+    """Reads and changes failure domains: the brokers of a cluster that fail together. No rule here places by them."""
+
+    def __init__(self, store: MetadataStore, clusters: Clusters, layout: Layout = ALONE) -> None:
+        self._store = store
+        self._clusters = clusters
+        self._above = layout.failure_domains
+        self._committer = Committer(store, layout)
+
+    async def list(self, cluster: str) -> dict[str, FailureDomain]:
+        """Return all domains of a cluster by name; empty if the cluster is not registered."""
+        return await self._read(Records(self._store), cluster)
+
+    async def get(self, cluster: str, name: str) -> FailureDomain:
+        """Return a domain. Raises NotFound, and PreconditionFailed if the cluster is not registered."""
+        try:
+            await self._clusters.get(cluster)
+        except ClusterNotFound:
+            raise PreconditionFailed(f"Cluster {cluster} does not exist.") from None
+        stored = await self._store.get(keys.failure_domain(self._above(cluster), name))
+        if stored is None:
+            raise NotFound(f"Domain {name} for cluster {cluster} does not exist")
+        return FailureDomain.load(stored.value)
+
+    async def put(self, cluster: str, name: str, domain: FailureDomain) -> None:
+        """Create or replace a domain. Raise InvalidRequest without a name, or as `decide_set_failure_domain` does."""
+        if not name:
+            raise InvalidRequest("A failure domain needs a name")
+        await self._decide(cluster, name, lambda view: decide_set_failure_domain(view, name, domain))
+
+    async def delete(self, cluster: str, name: str) -> None:
+        """Delete a domain. Raises the errors of `decide_delete_failure_domain`."""
+        await self._decide(cluster, name, lambda view: decide_delete_failure_domain(view, name))
+
+    async def _decide(self, cluster: str, name: str, rule: Callable[[DomainsView], Decision[None]]) -> None:
+        async def propose(records: Records) -> Decision[None]:
+            registered = await records.get(keys.cluster(cluster)) is not None
+            await records.get(keys.failure_domain(self._above(cluster), name))
+            return rule(DomainsView(cluster, registered, await self._read(records, cluster)))
+
+        await self._committer.decide(propose)
+
+    async def _read(self, records: Records, cluster: str) -> dict[str, FailureDomain]:
+        above = self._above(cluster)
+        stored = await records.get_many([f"{above}/{name}" for name in await self._store.children(above)])
+        return {decode_local_name(key.rpartition("/")[2]): FailureDomain.load(at.value) for key, at in stored.items()}
+
+
+class IsolationPolicyRecords:
+    """Reads and changes isolation policies."""
+
+    def __init__(self, store: MetadataStore, clusters: Clusters) -> None:
+        self._store = store
+        self._clusters = clusters
+        self._committer = Committer(store)
+        self._parsed: dict[str, tuple[bytes, dict[str, IsolationPolicy]]] = {}
+
+    async def in_force(self, cluster: str) -> dict[str, IsolationPolicy]:
+        """Return the policies of a cluster; none if there never were any. Raises MetadataError for an unknown form."""
+        stored = await self._store.get(keys.isolation_policies(cluster))
+        return {} if stored is None else self._read(cluster, stored)
+
+    async def list(self, cluster: str) -> dict[str, IsolationPolicy]:
+        """Return the policies for operators. Raises ClusterNotFound, and NotFound if there never were any."""
+        await self._clusters.get(cluster)
+        stored = await self._store.get(keys.isolation_policies(cluster))
+        if stored is None:
+            raise NotFound(f"NamespaceIsolationPolicies for cluster {cluster} does not exist")
+        return self._read(cluster, stored)
+
+    async def of_registered(self, cluster: str) -> dict[str, IsolationPolicy]:
+        """Return the policies for operators. Raise PreconditionFailed if the cluster is not registered."""
+        try:
+            return await self.list(cluster)
+        except ClusterNotFound:
+            raise PreconditionFailed(f"Cluster {cluster} does not exist.") from None
+
+    async def get(self, cluster: str, name: str) -> IsolationPolicy:
+        """Return a policy. Raises NotFound, and PreconditionFailed if the cluster is not registered."""
+        policies = await self.of_registered(cluster)
+        if name not in policies:
+            raise NotFound(f"Cannot find NamespaceIsolationPolicy {name} for cluster {cluster}")
+        return policies[name]
+
+    async def put(self, cluster: str, name: str, policy: IsolationPolicy) -> IsolationPolicy | None:
+        """Create or replace a policy and return the earlier one. Raises the errors of `decide_set_isolation_policy`."""
+        return await self._decide(cluster, lambda view: decide_set_isolation_policy(view, name, policy))
+
+    async def delete(self, cluster: str, name: str) -> None:
+        """Delete a policy if it exists. Raises the errors of `decide_delete_isolation_policy`."""
+        await self._decide(cluster, lambda view: decide_delete_isolation_policy(view, name))
+
+    async def _decide(
+        self, cluster: str, rule: Callable[[IsolationView], Decision[IsolationPolicy | None]]
+    ) -> IsolationPolicy | None:
+        async def propose(records: Records) -> Decision[IsolationPolicy | None]:
+            registered = await records.get(keys.cluster(cluster)) is not None
+            stored = await records.get(keys.isolation_policies(cluster))
+            if stored is None:
+                return rule(IsolationView(cluster, registered, None, {}))
+            policies = self._read(cluster, stored)
+            return rule(IsolationView(cluster, registered, json.loads(stored.value or b"{}"), policies))
+
+        return (await self._committer.decide(propose)).answer
+
+    def _read(self, cluster: str, stored: Versioned) -> dict[str, IsolationPolicy]:
+        value, policies = self._parsed.get(cluster, (None, {}))
+        if value != stored.value:
+            try:
+                policies = load_policies(stored.value)
+            except ValueError as error:
+                key = keys.isolation_policies(cluster)
+                raise MetadataError(f"The isolation policies {key} are invalid: {error}") from error
+            self._parsed[cluster] = (stored.value, policies)
+        return policies

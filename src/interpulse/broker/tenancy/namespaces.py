@@ -8,8 +8,7 @@ from dataclasses import replace
 from typing import Final, TypeVar
 
 from interpulse.broker import metadata_paths as keys
-from interpulse.broker.metadata.committer import Committer, Records
-from interpulse.broker.metadata.layout import ALONE, Layout
+from interpulse.broker.committer import ALONE, Committer, Layout, Records
 from interpulse.broker.tenancy.clusters import Clusters
 from interpulse.broker.tenancy.tenants import Tenants
 from interpulse.model.changes import Change, DeleteNamespace, SetBundles, SetNamespacePolicies

@@ -48,7 +48,9 @@ class InactiveTopics:
 
     def start(self) -> None:
         """Check the topics periodically."""
-        check = run_periodically("inactive topics", self._pause_seconds, self.check)
+        check = run_periodically(
+            "inactive topics", lambda: self._config().broker_delete_inactive_topics_frequency_seconds, self.check
+        )
         self._task = asyncio.get_running_loop().create_task(check)
 
     async def stop(self) -> None:
@@ -56,9 +58,6 @@ class InactiveTopics:
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
-
-    def _pause_seconds(self) -> float:
-        return self._config().broker_delete_inactive_topics_frequency_seconds
 
     async def check(self) -> None:
         """Delete topics that were inactive for long enough, and partitioned topics that have no partition left."""
@@ -138,7 +137,8 @@ def _unwanted(topic: AnyTopic) -> str:
     if not entries:
         return ""
     if entries == topic.entries_added:
-        return "1 message" if topic.published.messages == 1 else f"{topic.published.messages:,} messages"
+        published = topic.producers.published.messages
+        return "1 message" if published == 1 else f"{published:,} messages"
     return "1 entry" if entries == 1 else f"{entries:,} entries"
 
 

@@ -13,16 +13,15 @@ from dataclasses import dataclass
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from interpulse.broker import metadata_paths as keys
-from interpulse.broker.metadata.committer import Committer, Records
-from interpulse.broker.metadata.layout import ALONE, Layout
+from interpulse.broker.committer import ALONE, Committer, Layout, Records
+from interpulse.broker.config.broker_config import BrokerConfig
+from interpulse.broker.tenancy.cluster_links import RemotePartitions
 from interpulse.broker.tenancy.namespaces import Namespaces
-from interpulse.broker.tenancy.remote_partitions import RemotePartitions
-from interpulse.broker.topics.answer_cache import AnswerBasis, AnswerCache
-from interpulse.broker.topics.partition_records import new_cursors
+from interpulse.broker.topics.partition_records import internal_info, new_cursors
 from interpulse.broker.topics.topic_counts import TopicCounts
-from interpulse.broker.topics.topic_info import internal_info
 from interpulse.broker.topics.topic_reading import (
-    LifecycleSettings,
+    AnswerBasis,
+    AnswerCache,
     Reading,
     TopicReader,
     count_if_clear,
@@ -33,7 +32,7 @@ from interpulse.model.changes import Change, CreateTopicRecord, DeleteSchema, De
 from interpulse.model.errors import MetadataError, PreconditionFailed
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, NamespaceName, TopicName, decode_local_name
 from interpulse.model.topics import Existence, PartitionedTopicMetadata, Requester, TopicKind
-from interpulse.rules import topic_operations, topics
+from interpulse.rules import topics
 from interpulse.rules.decision import AskRemotes, Decision
 from interpulse.rules.inactivity import decide_delete_orphaned_metadata
 from interpulse.rules.topic_view import Part, TopicView, existence, looked_at, metadata_names
@@ -75,7 +74,7 @@ class TopicLifecycle:
         self,
         store: MetadataStore,
         namespaces: Namespaces,
-        settings: Callable[[], LifecycleSettings],
+        settings: Callable[[], BrokerConfig],
         *,
         loaded: Collection[TopicName] = (),
         remote_partitions: RemotePartitions | None = None,
@@ -252,21 +251,21 @@ class TopicLifecycle:
         local_only: bool = False,
     ) -> None:
         """Create a partitioned topic and all its partitions in one commit."""
-        rule = topic_operations.decide_create_partitioned
+        rule = topics.decide_create_partitioned
         await self._decide(name, rule, partitions, properties=properties, local_only=local_only)
 
     async def create_plain(self, name: TopicName, *, properties: Mapping[str, str] = _NO_PROPERTIES) -> None:
         """Create a topic that is not partitioned, or restore one partition."""
-        await self._decide(name, topic_operations.decide_create_plain, properties=properties)
+        await self._decide(name, topics.decide_create_plain, properties=properties)
 
     async def create_missed_partitions(self, name: TopicName) -> None:
         """Restore the partitions that have no record."""
-        await self._decide(name, topic_operations.decide_create_missed_partitions)
+        await self._decide(name, topics.decide_create_missed_partitions)
 
     async def check_expand(self, name: TopicName, partitions: int, *, force: bool = False) -> None:
         """Refuse unless `expand` would do it."""
-        reading = await self._reader.read(name, *looked_at(topic_operations.decide_expand))
-        topic_operations.decide_expand(reading.view, partitions, force=force)
+        reading = await self._reader.read(name, *looked_at(topics.decide_expand))
+        topics.decide_expand(reading.view, partitions, force=force)
 
     async def expand(self, name: TopicName, partitions: int, *, force: bool = False) -> None:
         """Expand a partitioned topic. New partitions, their subscriptions and the new count are one commit.
@@ -275,9 +274,9 @@ class TopicLifecycle:
         """
 
         async def propose(records: Records) -> Decision[None]:
-            reading = await self._read(records, name, topic_operations.decide_expand)
+            reading = await self._read(records, name, topics.decide_expand)
             stored = reading.stored
-            decision = topic_operations.decide_expand(reading.view, partitions, force=force)
+            decision = topics.decide_expand(reading.view, partitions, force=force)
             if decision.changes:
                 covered = range(reading.view.partitions)
                 joined = [*(index for index in covered if index not in stored), *range(len(covered), partitions)]
@@ -294,9 +293,9 @@ class TopicLifecycle:
         """Replace the properties of a topic, in the metadata if it is partitioned. Raise TopicNotFound."""
 
         async def propose(records: Records) -> Decision[None]:
-            reading = await self._read(records, name, topic_operations.decide_set_properties)
+            reading = await self._read(records, name, topics.decide_set_properties)
             old = await self.properties(name)
-            return topic_operations.decide_set_properties(reading.view, old, change(dict(old)))
+            return topics.decide_set_properties(reading.view, old, change(dict(old)))
 
         await self._committer.decide(propose)
 
@@ -304,7 +303,7 @@ class TopicLifecycle:
 
     async def check_delete_plain(self, name: TopicName, *, force: bool) -> None:
         """Refuse unless this one topic or partition may be deleted."""
-        await self._decide(name, topic_operations.decide_delete_plain, force=force)
+        await self._decide(name, topics.decide_delete_plain, force=force)
 
     async def plan_delete_partitioned(self, name: TopicName) -> PartitionedDeletion:
         """Plan the removal of a partitioned topic with its schemas and policies, without changing anything.
@@ -336,7 +335,7 @@ class TopicLifecycle:
     ) -> tuple[Decision[tuple[TopicName, ...]], dict[str, int | None]]:
         """Return the decision, whose answer is the partitions, its associated metadata, and the versions."""
         reading = await self._reader.read(name)
-        decision = topic_operations.decide_delete_partitioned(reading.view)
+        decision = topics.decide_delete_partitioned(reading.view)
         partitions = tuple(name.partition(index) for index in range(decision.answer))
         expect = {key: reading.versions[key] for key in (keys.partitioned_topic(name), keys.topic_record(name))}
         if reading.view.recorded:
@@ -350,7 +349,7 @@ class TopicLifecycle:
         async def propose(records: Records) -> Decision[bool]:
             key = keys.partitioned_topic(name)
             stored = await records.get(key)
-            return topic_operations.decide_mark_deleted(
+            return topics.decide_mark_deleted(
                 name, None if stored is None else parsed_metadata(key, stored.value), deleted=deleted
             )
 

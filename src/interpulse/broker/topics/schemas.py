@@ -1,24 +1,27 @@
-"""The schemas of topics: registered by decisions, checked and handed out. See `schema_store` for their store."""
+"""The schemas of topics: registered by decisions, checked and handed out; and the store of a standalone broker."""
 
 from __future__ import annotations
 
+import base64
+import json
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
 
+from interpulse.broker import metadata_paths as keys
+from interpulse.broker.committer import Committer, Records
+from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.instruments import SchemaMeter
-from interpulse.broker.metadata.committer import Committer, Records
-from interpulse.broker.topics.schema_store import History, RecordedSchemas, SchemaStore
+from interpulse.broker.tenancy.namespaces import Namespaces
 from interpulse.broker.topics.topic_policies import stored_policies
 from interpulse.clock import Clock
 from interpulse.model.changes import AppendSchema, Change
 from interpulse.model.errors import IncompatibleSchema, SchemaNotFound
-from interpulse.model.names import NamespaceName, TopicName
+from interpulse.model.names import TopicName
 from interpulse.model.policies.namespace_policies import NamespacePolicies
 from interpulse.model.policies.topic_policies import TopicPolicies
-from interpulse.model.schemas import SchemaInfo
+from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.model.topics import Requester
 from interpulse.rules.decision import Decision
 from interpulse.rules.effective_policies import effective_policies, namespace_level
@@ -31,29 +34,80 @@ from interpulse.rules.schemas import (
     find_equal,
     live_versions,
 )
-from interpulse.storage.api import MetadataStore
+from interpulse.storage.api import Delete, MetadataStore, Put
 
 
-class PolicySource(Protocol):
-    """The source of a namespace's policies."""
+class History(NamedTuple):
+    """The versions of a topic's schema, oldest first, and the version of the record that says so; None = no record."""
 
-    async def get_policies(self, namespace: NamespaceName) -> NamespacePolicies:
-        """Return the policies; raises NamespaceNotFound."""
-        ...
-
-    async def expected_versions(self, namespace: NamespaceName) -> dict[str, int]:
-        """Return the versions for a commit whose records must not outlive the namespace; raises NamespaceNotFound."""
-        ...
+    versions: Sequence[SchemaVersion] = ()
+    record_version: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SchemaSettings:
-    """The broker's settings, for topics and namespaces without policies of their own."""
+class SchemaStore(Protocol):
+    """The seam to a store of schemas. All methods raise MetadataError or PersistenceError on failure."""
 
-    auto_update_allowed: bool = True
-    validation_enforced: bool = False
-    strategy: str = "FULL"
-    system_topic_strategy: str = "ALWAYS_COMPATIBLE"
+    async def read(self, topic: TopicName) -> History:
+        """Return the stored history."""
+
+    async def append(
+        self, topic: TopicName, history: History, added: SchemaVersion, expect: Mapping[str, int | None]
+    ) -> None:
+        """Store one more version. Raise CommitConflict if the history or a record of ``expect`` has changed."""
+
+    async def forget(self, topic: TopicName) -> None:
+        """Erase the history."""
+
+
+class RecordedSchemas:
+    """A store with one record for all versions of a topic. See `SchemaStore`.
+
+    One record per base topic, shared by its partitions and by both domains, is JSON at
+    ``/schemas/<tenant>/<namespace>/<topic>``::
+
+        {"versions": [{"version": 0, "type": "AVRO", "name": "", "schema": "<base64>", "properties": {..},
+                       "timestamp": <ms>, "deleted": false}, ..]}
+    """
+
+    def __init__(self, store: MetadataStore) -> None:
+        self._store = store
+
+    async def read(self, topic: TopicName) -> History:
+        stored = await self._store.get(keys.schema(topic))
+        if stored is None:
+            return History()
+        return History([_version_from_json(body) for body in json.loads(stored.value)["versions"]], stored.version)
+
+    async def append(
+        self, topic: TopicName, history: History, added: SchemaVersion, expect: Mapping[str, int | None]
+    ) -> None:
+        versions = [_version_to_json(version) for version in (*history.versions, added)]
+        put = Put(keys.schema(topic), json.dumps({"versions": versions}).encode())
+        await self._store.commit([put], {keys.schema(topic): history.record_version, **expect})
+
+    async def forget(self, topic: TopicName) -> None:
+        await self._store.commit([Delete(keys.schema(topic))])
+
+
+def _version_to_json(entry: SchemaVersion) -> dict[str, Any]:
+    schema = entry.schema or SchemaInfo(SchemaType.NONE)
+    return {
+        "version": entry.version,
+        "type": schema.type.name,
+        "name": schema.name,
+        "schema": base64.b64encode(schema.definition).decode("ascii"),
+        "properties": dict(schema.properties),
+        "timestamp": entry.created_ms,
+        "deleted": entry.schema is None,
+    }
+
+
+def _version_from_json(body: dict[str, Any]) -> SchemaVersion:
+    schema = None
+    if not body["deleted"]:
+        definition = base64.b64decode(body["schema"])
+        schema = SchemaInfo(SchemaType[body["type"]], definition, body["properties"], body["name"])
+    return SchemaVersion(body["version"], schema, body["timestamp"])
 
 
 class Schemas:
@@ -62,8 +116,8 @@ class Schemas:
     def __init__(
         self,
         store: MetadataStore,
-        policies: PolicySource,
-        settings: Callable[[], SchemaSettings],
+        policies: Namespaces,
+        settings: Callable[[], BrokerConfig],
         clock: Clock,
         schema_store: SchemaStore | None = None,
     ) -> None:
@@ -114,7 +168,7 @@ class Schemas:
     async def strategy(self, topic: TopicName) -> str:
         """Return the rule by which a new schema must fit the earlier ones; raises NamespaceNotFound."""
         if topic.is_system:
-            return self._settings().system_topic_strategy
+            return self._settings().system_topic_schema_compatibility_strategy
         return str((await self._in_force(topic)).schema_compatibility_strategy)
 
     async def admit_producer(self, topic: TopicName, schema: SchemaInfo | None, *, by: Requester) -> int | None:
@@ -187,7 +241,8 @@ class Schemas:
         """Return the effective policies about schemas: the topic's over its namespace's over the broker's."""
         settings = self._settings()
         broker = TopicPolicies(
-            schema_compatibility_strategy=settings.strategy, schema_validation_enforced=settings.validation_enforced
+            schema_compatibility_strategy=settings.schema_compatibility_strategy,
+            schema_validation_enforced=settings.is_schema_validation_enforced,
         )
         namespace = await self._policies.get_policies(topic.namespace_name)
         own = await stored_policies(self._store, topic)
@@ -197,7 +252,7 @@ class Schemas:
         if topic.is_system:
             return True
         allowed = policies.allow_auto_update_schema
-        if self._settings().auto_update_allowed if allowed is None else allowed:
+        if self._settings().is_allow_auto_update_schema_enabled if allowed is None else allowed:
             return True
         return by is Requester.REPLICATOR and policies.allow_auto_update_schema_with_replicator
 

@@ -4,38 +4,131 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
-from typing import Final, Protocol
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from interpulse.broker.config.broker_config import BrokerConfig
+from interpulse.broker.live.registry.topic_registry import TopicRegistry
+from interpulse.broker.tenancy.cluster_links import ClusterLinks
 from interpulse.broker.tenancy.clusters import Clusters
 from interpulse.broker.tenancy.namespaces import Namespaces
 from interpulse.broker.tenancy.tenants import Tenants
-from interpulse.broker.topics.expansion import Remotes
 from interpulse.broker.topics.lifecycle import TopicLifecycle
 from interpulse.broker.topics.topic_policies import TopicPolicyRecords
 from interpulse.model.changes import CreatePartitionedMetadata
-from interpulse.model.errors import PreconditionFailed, RemoteClusterUnavailable, Unprocessable
+from interpulse.model.errors import (
+    NamespaceNotFound,
+    PreconditionFailed,
+    PulsarError,
+    RemoteClusterUnavailable,
+    TenantNotFound,
+    Unprocessable,
+)
 from interpulse.model.names import TopicName
 from interpulse.model.topics import Existence, TopicKind
-from interpulse.rules.provisioning import ProvisioningStep, plan_topic
+from interpulse.replication.change_forms import request_of
+from interpulse.replication.provision import partition_metadata
+from interpulse.rules.provisioning import ProvisioningStep, RemoteExpansion, plan_remote_expansion, plan_topic
 from interpulse.rules.replication import (
     check_global_topic_clusters,
     check_topic_replication_clusters,
+    effective_replication_clusters,
     remote_clusters,
 )
 
-log = logging.getLogger(__name__)
+if TYPE_CHECKING:
+    from interpulse.client.admin.admin_client import AdminClient
 
+T = TypeVar("T")
+_NOT_LET_IN: Final = (401, 403)
 _ATTEMPTS_MAX: Final = 3
+"""Attempts per cluster. Another caller may create or expand the remote topic in between; it exists afterwards."""
+
+log = logging.getLogger(__name__)
 """Attempts per cluster. Another caller may create the remote topic in between; it exists afterwards."""
 
 
-class TopicCursors(Protocol):
-    """The replication cursors of a topic."""
+class Expansion:
+    """Expands partitioned topics here and on other clusters."""
 
-    async def follow_topic(self, name: TopicName) -> None:
-        """Put the policies in force. When this returns, every partition keeps all later messages."""
+    def __init__(
+        self,
+        lifecycle: TopicLifecycle,
+        namespaces: Namespaces,
+        topic_policies: TopicPolicyRecords,
+        remotes: AdminRemotes,
+        config: Callable[[], BrokerConfig],
+    ) -> None:
+        self._lifecycle = lifecycle
+        self._namespaces = namespaces
+        self._topic_policies = topic_policies
+        self._remotes = remotes
+        self._config = config
+
+    async def expand(self, name: TopicName, partitions: int, *, force: bool = False, local_only: bool = False) -> None:
+        """Expand the topic to ``partitions``; ``local_only`` leaves the other clusters unchanged."""
+        await self._lifecycle.check_expand(name, partitions, force=force)
+        if not local_only:
+            await self._expand_remotes(name, partitions)
+        await self._lifecycle.expand(name, partitions, force=force)
+
+    async def _expand_remotes(self, name: TopicName, partitions: int) -> None:
+        for attempt in range(1, _ATTEMPTS_MAX + 1):
+            steps = await self._steps(name, partitions)
+            try:
+                for cluster, change in steps.items():
+                    await self._remotes.expand(cluster, change)
+            except Unprocessable:  # another caller may have been faster
+                if attempt == _ATTEMPTS_MAX:
+                    raise
+            else:
+                return
+
+    async def _steps(self, name: TopicName, partitions: int) -> dict[str, RemoteExpansion]:
+        policies = await self._namespaces.find_policies(name.namespace_name)
+        effective = effective_replication_clusters(await self._topic_policies.find(name), policies)
+        clusters = remote_clusters(self._namespaces.local_cluster, effective)
+        existences = await asyncio.gather(*(self._remotes.find(cluster, name) for cluster in clusters))
+        creation_allowed = self._config().create_topic_to_remote_cluster_for_replication
+        remotes = dict(zip(clusters, existences, strict=True))
+        return plan_remote_expansion(name, partitions, remotes, creation_allowed=creation_allowed)
+
+
+class AdminRemotes:
+    """Access to other clusters. Both methods raise RemoteClusterUnavailable, or Unprocessable for refusals."""
+
+    def __init__(self, links: ClusterLinks) -> None:
+        self._links = links
+
+    async def find(self, cluster: str, name: TopicName) -> Existence:
+        """Return the existence of the name on the cluster without creating it. Refused if the namespace is missing."""
+
+        async def ask(admin: AdminClient) -> Existence:
+            try:
+                return await partition_metadata(admin, name)
+            except (NamespaceNotFound, TenantNotFound) as error:
+                raise Unprocessable(f"{error}; create namespace {name.namespace_name} there first") from error
+
+        return await self._call(cluster, ask)
+
+    async def expand(self, cluster: str, change: RemoteExpansion) -> None:
+        """Create or expand the topic on that cluster only."""
+
+        async def apply(admin: AdminClient) -> None:
+            await admin.send(request_of(change, local_only=True))
+
+        await self._call(cluster, apply)
+
+    async def _call(self, cluster: str, call: Callable[[AdminClient], Awaitable[T]]) -> T:
+        async def named(admin: AdminClient) -> T:
+            try:
+                return await call(admin)
+            except PulsarError as error:
+                away = error.http_status >= 500 or error.http_status in _NOT_LET_IN
+                kind = RemoteClusterUnavailable if away else Unprocessable
+                raise kind(f"Cluster {cluster} at {admin.web_url}: {error}") from error
+
+        return await self._links.use(cluster, named)
 
 
 class TopicClusters:
@@ -48,8 +141,8 @@ class TopicClusters:
         namespaces: Namespaces,
         records: TopicPolicyRecords,
         lifecycle: TopicLifecycle,
-        remotes: Remotes,
-        cursors: TopicCursors,
+        remotes: AdminRemotes,
+        registry: TopicRegistry,
         config: Callable[[], BrokerConfig],
     ) -> None:
         self._clusters = clusters
@@ -58,7 +151,7 @@ class TopicClusters:
         self._records = records
         self._lifecycle = lifecycle
         self._remotes = remotes
-        self._cursors = cursors
+        self._registry = registry
         self._config = config
 
     async def set(self, name: TopicName, requested: Iterable[str], *, everywhere: bool = False) -> None:
@@ -85,7 +178,7 @@ class TopicClusters:
         await self._records.update(
             name, lambda policies: policies.changed(replication_clusters=wanted), everywhere=everywhere
         )
-        await self._cursors.follow_topic(name)
+        await self._registry.policies_changed(name.namespace_name, name.base)
 
     async def clear(self, name: TopicName, *, everywhere: bool = False) -> None:
         """Remove the setting, so that the one for all clusters, or the namespace, decides again."""
@@ -93,12 +186,12 @@ class TopicClusters:
         await self._records.update(
             name, lambda policies: policies.changed(replication_clusters=None), everywhere=everywhere
         )
-        await self._cursors.follow_topic(name)
+        await self._registry.policies_changed(name.namespace_name, name.base)
 
     async def clear_with_all_policies(self, name: TopicName) -> None:
         """Remove all policies of the topic in one step. Cursors that the namespace still needs stay."""
         await self._records.clear(name)
-        await self._cursors.follow_topic(name)
+        await self._registry.policies_changed(name.namespace_name, name.base)
 
     async def _bring(self, name: TopicName, cluster: str) -> None:
         """Ensure that a partitioned topic exists there with this many partitions. Replication creates other topics."""
@@ -113,7 +206,10 @@ class TopicClusters:
             if plan_topic(name, local, remote, may_create=True).step is ProvisioningStep.CONNECT:
                 return
             if remote.kind is not TopicKind.ABSENT:
-                raise PreconditionFailed(_different(name, cluster, local, remote))
+                raise PreconditionFailed(
+                    f"Topic {name} exists on cluster {cluster} with different partitions: {remote.partitions} there, "
+                    f"{local.partitions} here; make the counts equal first. Nothing was changed"
+                )
             if attempt > _ATTEMPTS_MAX:
                 break
             try:
@@ -134,10 +230,3 @@ class TopicClusters:
                 raise
             log.warning("partition counts not compared topic=%s cluster=%s error=%s", name, cluster, error)
             return None
-
-
-def _different(name: TopicName, cluster: str, local: Existence, remote: Existence) -> str:
-    return (
-        f"Topic {name} exists on cluster {cluster} with different partitions: {remote.partitions} there, "
-        f"{local.partitions} here; make the counts equal first. Nothing was changed"
-    )

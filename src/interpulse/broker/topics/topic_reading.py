@@ -1,70 +1,29 @@
-"""Views of topics for rules, with the versions of all records that they rest on."""
+"""Views of topics for rules, with the versions of all records that they rest on, and a cache of the rules' answers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from typing import Final, Generic, NamedTuple, TypeVar
 
 from interpulse.broker import metadata_paths as keys
 from interpulse.broker.config.broker_config import BrokerConfig
+from interpulse.broker.tenancy.cluster_links import RemotePartitions
 from interpulse.broker.tenancy.namespaces import Namespaces
-from interpulse.broker.tenancy.remote_partitions import RemotePartitions
 from interpulse.broker.topics.partition_records import StoredPartition, stored_partitions
 from interpulse.broker.topics.topic_counts import TopicCount, TopicCounts
 from interpulse.model.errors import MetadataError
 from interpulse.model.names import TopicName
-from interpulse.model.policies.namespace_policies import NamespacePolicies
-from interpulse.model.policies.retention_policies import NON_PARTITIONED, AutoTopicCreation
 from interpulse.model.topics import PartitionedTopicMetadata
+from interpulse.rules.decision import Decision
 from interpulse.rules.effective_policies import effective_auto_creation, effective_topics_max
 from interpulse.rules.topic_view import Part, TopicView, metadata_names
 from interpulse.storage.api import MetadataStore
 
-_DEFAULT_AUTO_CREATION = AutoTopicCreation(allowed=True, topic_type=NON_PARTITIONED, default_partitions=1)
-
-
-@dataclass(frozen=True, slots=True)
-class LifecycleSettings:
-    """Settings of the broker for topics whose namespace sets none."""
-
-    auto_creation: AutoTopicCreation = _DEFAULT_AUTO_CREATION
-    partitions_max: int = 0
-    topics_max: int = 0
-    persistent_enabled: bool = True
-    non_persistent_enabled: bool = True
-    system_topics_enabled: bool = True
-    remote_partitions_taken: bool = True
-    replicator_prefix: str = "pulsar.repl"
-
-    @classmethod
-    def of(cls, config: BrokerConfig) -> LifecycleSettings:
-        """Return the settings that rules of topics depend on."""
-        return cls(
-            config.auto_topic_creation,
-            partitions_max=config.partitions_max,
-            topics_max=config.max_topics_per_namespace,
-            persistent_enabled=config.enable_persistent_topics,
-            non_persistent_enabled=config.enable_non_persistent_topics,
-            system_topics_enabled=config.system_topic_enabled,
-            remote_partitions_taken=config.create_topic_to_remote_cluster_for_replication,
-            replicator_prefix=config.replicator_prefix,
-        )
-
-    @classmethod
-    def following(cls, config: Callable[[], BrokerConfig]) -> Callable[[], LifecycleSettings]:
-        """Return a function for the current settings. They are read again only after a change."""
-        latest = config()
-        settings = cls.of(latest)
-
-        def current() -> LifecycleSettings:
-            nonlocal latest, settings
-            if config() is not latest:
-                latest = config()
-                settings = cls.of(latest)
-            return settings
-
-        return current
+A = TypeVar("A")
+_NAMES_MAX: Final = 20_000
+"""Some 500 bytes each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +35,7 @@ class Reading:
 
     view: TopicView
     versions: Mapping[str, int | None]
-    settings: LifecycleSettings
+    settings: BrokerConfig
     stored: Mapping[int, StoredPartition] = field(default_factory=dict)
     count: TopicCount | None = None
 
@@ -88,7 +47,7 @@ class TopicReader:
         self,
         store: MetadataStore,
         namespaces: Namespaces,
-        settings: Callable[[], LifecycleSettings],
+        settings: Callable[[], BrokerConfig],
         loaded: Collection[TopicName],
         remote_partitions: RemotePartitions | None,
         counts: TopicCounts,
@@ -110,7 +69,8 @@ class TopicReader:
         records = await self._store.get_many(wanted)
         policies = self._namespaces.parsed(name.namespace_name, records.get(policies_key))
         settings = self._settings()
-        topics_max = effective_topics_max(policies, settings.topics_max)
+        topics_max = effective_topics_max(policies, settings.max_topics_per_namespace)
+        asking = self._remote_partitions is not None and settings.create_topic_to_remote_cluster_for_replication
         count = await self._counts.of(name.namespace_name) if topics_max > 0 else None
         view = TopicView(
             name,
@@ -120,20 +80,17 @@ class TopicReader:
             },
             recorded=record_key in records if name.is_persistent else name in self._loaded,
             partition_records=frozenset(stored),
-            auto_creation=effective_auto_creation(name, policies, settings.auto_creation),
+            auto_creation=effective_auto_creation(name, policies, settings.auto_topic_creation),
             partitions_max=settings.partitions_max,
             topics_left=None if count is None else max(0, topics_max - (count.topics if name.is_persistent else 0)),
-            remotes_to_ask=self._remotes_to_ask(policies, settings),
-            domain_enabled=settings.persistent_enabled if name.is_persistent else settings.non_persistent_enabled,
-            system_topics_enabled=settings.system_topics_enabled,
+            remotes_to_ask=self._namespaces.remotes(policies) if asking else (),
+            domain_enabled=settings.enable_persistent_topics
+            if name.is_persistent
+            else settings.enable_non_persistent_topics,
+            system_topics_enabled=settings.system_topic_enabled,
         )
         versions = {key: records[key].version if key in records else None for key in wanted}
         return Reading(view, versions, settings, stored, count)
-
-    def _remotes_to_ask(self, policies: NamespacePolicies | None, settings: LifecycleSettings) -> tuple[str, ...]:
-        if self._remote_partitions is None or not settings.remote_partitions_taken:
-            return ()
-        return self._namespaces.remotes(policies)
 
     async def ask_remotes(self, view: TopicView) -> TopicView:
         """Return the view with the partition count that remote clusters of the namespace have."""
@@ -166,3 +123,65 @@ def count_if_clear(key: str, stored: bytes) -> int | None:
 def _loaded_metadata(stored: bytes) -> PartitionedTopicMetadata:
     """Parse partition metadata, cached because partitions are opened one after another."""
     return PartitionedTopicMetadata.load(stored)
+
+
+class AnswerBasis(NamedTuple):
+    """The versions and settings that an answer rests on; see `AnswerCache`."""
+
+    store: MetadataStore
+    settings: Callable[[], BrokerConfig]
+    loaded: Collection[TopicName]
+
+
+class _CachedAnswer(NamedTuple, Generic[A]):
+    decision: Decision[A]
+    name: TopicName
+    versions: Mapping[str, int | None]
+    settings: BrokerConfig
+    loaded: bool | None  # None: it does not matter
+
+
+class AnswerCache(Generic[A]):
+    """The answers of one rule about topics, by complete names. With too many names all are dropped.
+
+    A rule is pure: it gives the same answer for the same view. So a cached answer holds while the view is unchanged.
+    Each lookup verifies that by comparing everything the view rests on:
+
+    * the policies of the namespace (its standing, its creation policy, its clusters), the partition metadata under the
+      base name, and the record of the topic, by their current versions in the metadata store;
+    * the settings of the broker;
+    * for a non-persistent topic, which has no record: whether it is loaded.
+
+    Any broker may change these without notice. Some answers rest on more and are not cached: refusals, answers of
+    remote clusters, and answers with changes, the only ones that depend on the topic limit of a namespace. The front
+    ends check permissions before they ask here.
+    """
+
+    def __init__(self, basis: AnswerBasis, *, names_max: int = _NAMES_MAX) -> None:
+        self._basis = basis
+        self._names_max = names_max
+        self._answers: dict[str, _CachedAnswer[A]] = {}
+
+    def add(self, reading: Reading, decision: Decision[A]) -> None:
+        """Cache a decision that the rule made from this view and nothing else."""
+        if decision.changes:
+            return
+        if len(self._answers) >= self._names_max:
+            self._answers.clear()
+        name, view = reading.view.name, reading.view
+        loaded = None if name.is_persistent else view.recorded
+        self._answers[str(name)] = _CachedAnswer(decision, name, reading.versions, reading.settings, loaded)
+
+    def find(self, name: str) -> Decision[A] | None:
+        """Return the cached decision if the rule would still make it; it has no changes."""
+        cached = self._answers.get(name)
+        if cached is None:
+            return None
+        decision, topic, versions, settings, loaded = cached
+        store, current_settings, loaded_topics = self._basis
+        holds = (
+            store.unchanged(versions)
+            and current_settings() is settings
+            and (loaded is None or (topic in loaded_topics) is loaded)
+        )
+        return decision if holds else None

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Final, TypeVar
 
 from interpulse.broker.config.broker_config import BrokerConfig
-from interpulse.broker.live.requests import SubType
-from interpulse.broker.live.settings import TopicSettings
+from interpulse.broker.live.api import SubType, TopicSettings
 from interpulse.model.names import CHANGE_EVENTS, TopicName
-from interpulse.model.policies.messaging_policies import (
+from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.policy_records import (
     DESTINATION_STORAGE,
     MESSAGE_AGE,
     BacklogQuota,
@@ -17,7 +17,6 @@ from interpulse.model.policies.messaging_policies import (
     PublishRate,
     SubscribeRate,
 )
-from interpulse.model.policies.namespace_policies import NamespacePolicies
 from interpulse.model.policies.topic_policies import TopicPolicies
 from interpulse.rules.effective_policies import effective_policies, namespace_level
 from interpulse.rules.replication import is_copied_by_default, remote_clusters

@@ -9,27 +9,15 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from interpulse.cli.messaging import SUBSCRIPTION_TYPES, open_client
-from interpulse.cli.perf import options
-from interpulse.cli.perf.asking import ask_by_schedule
-from interpulse.cli.perf.command_options import (
-    ACCESS_MODES,
-    asking_options,
-    consuming_options,
-    reading_options,
-    sending_options,
-)
+from interpulse.cli.perf import loads, options
 from interpulse.cli.perf.driver import LATENCY_MAX_US, Load
-from interpulse.cli.perf.latencies import Latencies
-from interpulse.cli.perf.measured_run import MeasuredRun
-from interpulse.cli.perf.producing import Messages, contents_of, open_producers, send_by_schedule
-from interpulse.cli.perf.receiving import LATENCY_MAX_MS, Receiver, receive_all
-from interpulse.cli.perf.report import LOOKUP, PRODUCED, READ, RECEIVED
+from interpulse.cli.perf.latencies import HistogramFile, Latencies
+from interpulse.cli.perf.loads import Messages, Receiver
+from interpulse.cli.perf.measured_run import LOOKUP, PRODUCED, READ, RECEIVED, MeasuredRun, Wording
 from interpulse.cli.support.command_groups import CommandGroup
 from interpulse.cli.support.connection.settings import ConnectionSettings
 from interpulse.cli.support.running import FAILED, CommandFailed, failure, open_admin
 from interpulse.model.errors import PulsarError, TopicNotFound
-from interpulse.model.ids import MessageId
-from interpulse.model.names import TopicName
 
 if TYPE_CHECKING:
     from interpulse.client.client import Client
@@ -48,64 +36,59 @@ def perf() -> None:
 
 @perf.command()
 @options.common_options(options.PRODUCING)
-@sending_options
-def produce(topics: tuple[TopicName, ...], topic_count: int, **flags: Any) -> None:
+@options.sending_options
+def produce(**flags: Any) -> None:
     """Send messages to TOPICS by a schedule.
 
     Latency counts from the time a message is due, not from the time it could be sent. If a cluster stops for a second,
     every message due in that second is late. The system's timer has a resolution of about one millisecond, so up to one
     millisecond is the generator's own.
     """
-    names = options.topics_of(topics, topic_count)
-    load = Load(
-        flags.pop("rate"),
-        max(0, flags.pop("count_max")),
-        max(0.0, flags.pop("duration_s")),
-        flags.pop("warmup_time"),
-        flags["max_outstanding"],
-        flags.pop("exit_on_failure"),
-    )
-    messages = _messages(flags)
-    per_topic, name, partitions = flags.pop("per_topic"), flags.pop("producer_name"), flags.pop("partitions")
+    topics, load, messages = options.topics_of(flags), _load(flags), _messages(flags)
     producer = _producer_settings(flags)
-    run = _measured(flags, PRODUCED, LATENCY_MAX_US, 1000, command="produce", topics=names, rate=load.rate)
-    listener_name, settings = flags.pop("listener_name"), options.settings_of(flags)
 
-    async def send(client: Client) -> None:
-        if partitions:
-            await _create(settings, names, partitions)
-        producers = await open_producers(client, names, per_topic, name, producer)
-        await run.follow(send_by_schedule(run, load, producers, messages))
+    async def send(client: Client, run: MeasuredRun) -> None:
+        if flags["partitions"]:
+            await _create(options.connection_of(flags), topics, flags["partitions"])
+        producers = await loads.open_producers(client, topics, flags["per_topic"], flags["producer_name"], producer)
+        await run.follow(loads.send_by_schedule(run, load, producers, messages))
 
-    _run(settings, listener_name, send)
+    _run(flags, PRODUCED, send, command="produce", topics=topics, rate=load.rate)
+
+
+def _load(flags: dict[str, Any]) -> Load:
+    return Load(
+        rate=flags["rate"],
+        count_max=max(0, flags["count_max"]),
+        duration_s=max(0.0, flags["duration_s"]),
+        warmup_s=flags["warmup_time"],
+        outstanding_max=flags["max_outstanding"],
+        ends_on_failure=flags.get("exit_on_failure", False),
+    )
 
 
 def _messages(flags: dict[str, Any]) -> Messages:
-    contents = contents_of(flags.pop("size"), flags.pop("payload_file"), flags.pop("payload_delimiter"))
-    delay, delays = flags.pop("delay"), flags.pop("delay_range")
-    if flags.pop("separator") != "-":
+    contents = loads.contents_of(flags["size"], flags["payload_file"], flags["payload_delimiter"])
+    if flags["separator"] != "-":
         raise click.UsageError("--separator has no effect in pulsar-perf either: topics are numbered with a -")
-    if delays is not None:
-        span: tuple[int, int] | None = (delays[0] * 1000, delays[1] * 1000)
-    else:
-        span = (delay * 1000, delay * 1000) if delay else None
-    return Messages(contents, flags.pop("key_mode"), span, flags.pop("event_time_set"))
+    first, end = flags["delay_range"] or (flags["delay"], flags["delay"])
+    delays = (first * 1000, end * 1000) if flags["delay_range"] or flags["delay"] else None
+    return Messages(contents, flags["key_mode"], delays, flags["event_time_set"])
 
 
 def _producer_settings(flags: dict[str, Any]) -> dict[str, Any]:
-    chunking, batching = flags.pop("chunking"), not flags.pop("disable_batching")
-    if chunking and batching:
+    if flags["chunking"] and not flags["disable_batching"]:
         raise click.UsageError("--chunking needs --disable-batching")
     return {
-        "access_mode": ACCESS_MODES[flags.pop("access_mode")],
-        "batch_bytes_max": flags.pop("batch_max_bytes"),
-        "batch_delay_ms": round(flags.pop("batch_delay_ms")),
-        "batch_messages_max": flags.pop("batch_max_messages"),
-        "batching_enabled": batching,
-        "chunking_enabled": chunking,
-        "compression": flags.pop("compression").lower(),
-        "pending_messages_max": flags.pop("max_outstanding"),
-        "send_timeout_ms": flags.pop("send_timeout"),
+        "access_mode": options.ACCESS_MODES[flags["access_mode"]],
+        "batch_bytes_max": flags["batch_max_bytes"],
+        "batch_delay_ms": round(flags["batch_delay_ms"]),
+        "batch_messages_max": flags["batch_max_messages"],
+        "batching_enabled": not flags["disable_batching"],
+        "chunking_enabled": flags["chunking"],
+        "compression": flags["compression"].lower(),
+        "pending_messages_max": flags["max_outstanding"],
+        "send_timeout_ms": flags["send_timeout"],
     }
 
 
@@ -125,113 +108,100 @@ async def _create(settings: ConnectionSettings, topics: list[str], partitions: i
 
 @perf.command()
 @options.common_options(options.CONSUMING)
-@consuming_options
-def consume(topics: tuple[TopicName, ...], topic_count: int, **flags: Any) -> None:
+@options.consuming_options
+def consume(**flags: Any) -> None:
     """Receive and acknowledge messages of TOPICS. Latency counts from publishing, by the clocks of both machines."""
-    names = options.topics_of(topics, topic_count)
-    per_subscription, kind = flags.pop("per_subscription"), flags.pop("subscription_type")
-    if kind == "Exclusive" and per_subscription > 1:
+    topics, kind = options.topics_of(flags), flags["subscription_type"]
+    if kind == "Exclusive" and flags["per_subscription"] > 1:
         raise click.UsageError("Only one consumer is allowed when subscriptionType is Exclusive")
-    subscriptions = _subscriptions(
-        flags.pop("subscriptions"), flags.pop("subscriber_name"), flags.pop("subscription_count")
-    )
+    subscriptions = options.subscriptions_of(flags)
     consumer = {
         "subscription_type": SUBSCRIPTION_TYPES[kind],
-        "initial_position": flags.pop("position").lower(),
-        "receiver_queue_size": flags.pop("receiver_queue_size"),
-        "replicate_subscription_state": flags.pop("replicated"),
-        "chunked_messages_max": flags.pop("chunked_max") or 10,
-        "oldest_chunks_acknowledged": flags.pop("oldest_chunks_acknowledged"),
-        "batch_index_ack_enabled": flags.pop("batch_index_ack"),
+        "initial_position": flags["position"].lower(),
+        "receiver_queue_size": flags["receiver_queue_size"],
+        "replicate_subscription_state": flags["replicated"],
+        "chunked_messages_max": flags["chunked_max"] or 10,
+        "oldest_chunks_acknowledged": flags["oldest_chunks_acknowledged"],
+        "batch_index_ack_enabled": flags["batch_index_ack"],
     }
 
     async def open_all(client: Client) -> list[Receiver]:
         consumers = [
             await client.subscribe(topic, subscription, **consumer)
-            for topic in names
+            for topic in topics
             for subscription in subscriptions
-            for _ in range(per_subscription)
+            for _ in range(flags["per_subscription"])
         ]
         return [Receiver(consumer.receive, consumer.acknowledge) for consumer in consumers]
 
-    _receive(flags, _measured(flags, RECEIVED, LATENCY_MAX_MS, 1, command="consume", topics=names), open_all)
-
-
-def _subscriptions(names: list[str], prefix: str | None, count: int) -> list[str]:
-    """Return the subscription names that pulsar-perf derives from one name."""
-    if len(names) == count:
-        return names
-    if len(names) != 1:
-        raise click.UsageError("The size of subscriptions list should be equal to --num-subscriptions")
-    return [f"{prefix or names[0]}-{index}" for index in range(count)]
+    _receive(flags, RECEIVED, open_all, command="consume", topics=topics)
 
 
 @perf.command()
 @options.common_options(options.READING)
-@reading_options
-def read(topics: tuple[TopicName, ...], topic_count: int, start: MessageId, **flags: Any) -> None:
+@options.reading_options
+def read(**flags: Any) -> None:
     """Read messages of TOPICS without a subscription. Latency counts from publishing."""
-    names, queue_size = options.topics_of(topics, topic_count), flags.pop("receiver_queue_size")
+    topics = options.topics_of(flags)
 
     async def open_all(client: Client) -> list[Receiver]:
-        readers = [await client.create_reader(topic, start, receiver_queue_size=queue_size) for topic in names]
+        size = flags["receiver_queue_size"]
+        readers = [await client.create_reader(topic, flags["start"], receiver_queue_size=size) for topic in topics]
         return [Receiver(reader.read_next, lambda message: None) for reader in readers]
 
-    _receive(flags, _measured(flags, READ, LATENCY_MAX_MS, 1, command="read", topics=names), open_all)
+    _receive(flags, READ, open_all, command="read", topics=topics)
 
 
 def _receive(
-    flags: dict[str, Any], run: MeasuredRun, open_all: Callable[[Client], Coroutine[Any, Any, list[Receiver]]]
+    flags: dict[str, Any],
+    wording: Wording,
+    open_all: Callable[[Client], Coroutine[Any, Any, list[Receiver]]],
+    **notes: Any,
 ) -> None:
-    rate, count_max, duration_s = flags.pop("rate"), max(0, flags.pop("count_max")), max(0.0, flags.pop("duration_s"))
-    listener_name, settings = flags.pop("listener_name"), options.settings_of(flags)
+    limits = {"count_max": max(0, flags["count_max"]), "duration_s": max(0.0, flags["duration_s"])}
 
-    async def receive(client: Client) -> None:
-        receivers = await open_all(client)
-        await run.follow(receive_all(run, receivers, rate=rate, count_max=count_max, duration_s=duration_s))
+    async def receive(client: Client, run: MeasuredRun) -> None:
+        await run.follow(loads.receive_all(run, await open_all(client), rate=flags["rate"], **limits))
 
-    _run(settings, listener_name, receive)
+    _run(flags, wording, receive, **notes)
 
 
 @perf.command()
 @options.common_options({})
-@asking_options
-def lookup(topics: tuple[TopicName, ...], topic_count: int, kind: str, batch_size: int, **flags: Any) -> None:
+@options.asking_options
+def lookup(**flags: Any) -> None:
     """Ask about TOPICS by a schedule. Nothing is created.
 
     With --kind lookup, the client asks as it does for producers and consumers: questions that arrive while one is in
     flight are combined, if the broker answers many in one request.
     """
-    names = options.topics_of(topics, topic_count)
-    load = Load(
-        flags.pop("rate"),
-        max(0, flags.pop("count_max")),
-        max(0.0, flags.pop("duration_s")),
-        flags.pop("warmup_time"),
-        flags.pop("max_outstanding"),
-        False,
-    )
-    run = _measured(flags, LOOKUP, LATENCY_MAX_US, 1000, command="lookup", kind=kind, topics=names, rate=load.rate)
-    listener_name, settings = flags.pop("listener_name"), options.settings_of(flags)
-    _run(
-        settings, listener_name, lambda client: run.follow(ask_by_schedule(run, load, client, kind, names, batch_size))
-    )
+    topics, load, kind = options.topics_of(flags), _load(flags), flags["kind"]
 
+    async def ask(client: Client, run: MeasuredRun) -> None:
+        await run.follow(loads.ask_by_schedule(run, load, client, kind, topics, flags["batch_size"]))
 
-def _measured(flags: dict[str, Any], wording: Any, value_max: int, units_per_ms: int, **notes: Any) -> MeasuredRun:
-    latencies = Latencies(value_max=value_max, units_per_ms=units_per_ms)
-    run = MeasuredRun(wording, options.run_options(flags), latencies)
-    run.note(**notes)
-    return run
+    _run(flags, LOOKUP, ask, command="lookup", kind=kind, topics=topics, rate=load.rate)
 
 
 def _run(
-    settings: ConnectionSettings, listener_name: str | None, call: Callable[[Client], Coroutine[Any, Any, None]]
+    flags: dict[str, Any],
+    wording: Wording,
+    work: Callable[[Client, MeasuredRun], Coroutine[Any, Any, None]],
+    **notes: Any,
 ) -> None:
+    """Run ``work`` with an open client and its measurements. ``notes`` are members of the summary."""
+    path = flags["histogram_file"]
+    value_max, units_per_ms = (LATENCY_MAX_US, 1000) if wording.sends else (loads.LATENCY_MAX_MS, 1)
+    file = None if path is None else HistogramFile(path)
+    latencies = Latencies(value_max=value_max, units_per_ms=units_per_ms, file=file)
+    interval_s, as_json = flags["report_interval_s"], flags["output"] == "json"
+    run = MeasuredRun(wording, latencies, report_interval_s=interval_s, as_json=as_json, **notes)
+    settings = options.connection_of(flags)
+
     async def opened() -> None:
-        client = open_client(settings, _OPERATION_MS, listener_name)
+        client = open_client(settings, _OPERATION_MS, flags["listener_name"])
         try:
-            await call(client)
+            await work(client, run)
         finally:
             try:
                 async with asyncio.timeout(_CLOSING_S):

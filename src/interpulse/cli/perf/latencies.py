@@ -38,10 +38,11 @@ class Percentiles:
 class Latencies:
     """Recorder of latencies in whole units. Values above ``value_max`` count as ``value_max``."""
 
-    def __init__(self, *, value_max: int, units_per_ms: int) -> None:
-        """Raise CommandFailed if hdrhistogram is not installed."""
+    def __init__(self, *, value_max: int, units_per_ms: int, file: HistogramFile | None = None) -> None:
+        """Raise CommandFailed if hdrhistogram is not installed. The histograms also go to ``file``."""
         self._value_max = value_max
         self._units_per_ms = units_per_ms
+        self._file = file
         self._interval = _histogram(value_max)
         self._whole = _histogram(value_max)
 
@@ -49,11 +50,11 @@ class Latencies:
         """Record a latency. Negative values count as 0."""
         self._interval.record_value(min(max(value, 0), self._value_max))
 
-    def take(self, file: HistogramFile | None, start_s: float, end_s: float) -> Percentiles:
-        """Return the percentiles since the last call, and add the interval to the whole run and to the file."""
+    def take(self, start_s: float, end_s: float) -> Percentiles:
+        """Return the percentiles since the last call, and add the interval to the whole run."""
         taken = self._percentiles(self._interval)
-        if file is not None:
-            file.add(self._interval, start_s, end_s, self._units_per_ms)
+        if self._file is not None:
+            self._file.add(self._interval, start_s, end_s, self._units_per_ms)
         self._whole.add(self._interval)
         self._interval.reset()
         return taken
@@ -62,9 +63,9 @@ class Latencies:
         """Return the percentiles of the whole run so far."""
         return self._percentiles(self._whole)
 
-    def close(self, file: HistogramFile | None) -> None:
-        if file is not None:
-            file.close(self._whole, self._units_per_ms)
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close(self._whole, self._units_per_ms)
 
     def _percentiles(self, histogram: Any) -> Percentiles:
         scale = self._units_per_ms

@@ -1,4 +1,4 @@
-"""One measured run: counters, output lines, and a summary however the run ends."""
+"""One measured run: counters, output lines in the words of pulsar-perf, and a summary however the run ends."""
 
 from __future__ import annotations
 
@@ -8,54 +8,119 @@ import json
 import signal
 import time
 from collections.abc import Coroutine
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 import click
 
 from interpulse.cli.perf.generator import Generator
-from interpulse.cli.perf.latencies import HistogramFile, Latencies
-from interpulse.cli.perf.report import Amounts, Wording, interval_line, summary_lines
+from interpulse.cli.perf.latencies import Latencies, Percentiles
 from interpulse.cli.support.running import CommandFailed
 
+_MBIT: Final = 1024 * 1024 / 8
 _PRINTED_MAX: Final = 5
 """Failures printed in full; further ones are only counted."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunOptions:
-    """Options that all commands of perf share."""
-
-    report_interval_s: float
-    histogram_file: HistogramFile | None
-    as_json: bool
-
-
 @dataclass(slots=True)
-class _Counts:
+class Amounts:
+    """Messages and bytes of a period."""
+
+    seconds: float = 0.0
     messages: int = 0
     bytes: int = 0
     failures: int = 0
-    unanswered: int = 0
+
+    @property
+    def rate(self) -> float:
+        return self._per_second(self.messages)
+
+    @property
+    def mbits(self) -> float:
+        return self._per_second(self.bytes / _MBIT)
+
+    @property
+    def failure_rate(self) -> float:
+        return self._per_second(self.failures)
+
+    def _per_second(self, amount: float) -> float:
+        return amount / self.seconds if self.seconds > 0 else 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "messagesPerSecond": self.rate, "mbitPerSecond": self.mbits}
 
 
-@dataclass(slots=True)
-class _Outcome:
-    notes: dict[str, Any] = field(default_factory=dict)
-    warnings: list[str] = field(default_factory=list)
-    limits: list[str] = field(default_factory=list)
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """Words and number formats of one command's lines."""
+
+    title: str
+    done: str
+    unit: str = "msg"
+    sends: bool = False
+    """True for a command that sends: messages can fail, and latencies have fractions of a millisecond."""
+
+
+PRODUCED: Final = Wording("Throughput produced", "records sent", sends=True)
+RECEIVED: Final = Wording("Throughput received", "records received")
+READ: Final = Wording("Read throughput", "records received")
+LOOKUP: Final = Wording("Questions answered", "questions answered", unit="question", sends=True)
+
+
+def interval_line(wording: Wording, total: int, amounts: Amounts, latency: Percentiles) -> str:
+    """Return the line that pulsar-perf prints every ten seconds."""
+    unit = wording.unit
+    if wording.sends:
+        rates = f"{amounts.rate:8.1f} {unit}/s --- {amounts.mbits:8.1f} Mbit/s"
+        rates += f" --- failure {amounts.failure_rate:8.1f} {unit}/s"
+    else:
+        rates = f"{amounts.rate:.3f} {unit}/s --- {amounts.mbits:.3f} Mbit/s"
+    return f"{wording.title}: {total:7d} {unit} --- {rates} --- {_latency(wording, latency, whole=False)}"
+
+
+def summary_lines(wording: Wording, amounts: Amounts, latency: Percentiles, unanswered: int = 0) -> list[str]:
+    """Return the lines that pulsar-perf prints at the end, plus the number of unanswered events if there are any."""
+    rates = f"{amounts.rate:.3f} {wording.unit}/s --- {amounts.mbits:.3f} Mbit/s"
+    failed = f" --- {amounts.failures} failed" if wording.sends else ""
+    left = f" --- {unanswered} without an answer" if unanswered else ""
+    return [
+        f"Aggregated throughput stats --- {amounts.messages} {wording.done} --- {rates}{failed}{left}",
+        f"Aggregated latency stats --- {_latency(wording, latency, whole=True)}",
+    ]
+
+
+def _latency(wording: Wording, latency: Percentiles, *, whole: bool) -> str:
+    form = "7.3f" if wording.sends else ".0f"
+    values = {
+        "med": latency.p50,
+        "95pct": latency.p95,
+        "99pct": latency.p99,
+        "99.9pct": latency.p999,
+        "99.99pct": latency.p9999,
+        **({"99.999pct": latency.p99999} if whole else {}),
+        "Max": latency.max,
+    }
+    mean = format(latency.mean, "7.3f" if wording.sends else ".3f")
+    return f"Latency: mean: {mean} ms - " + " - ".join(f"{name}: {value:{form}}" for name, value in values.items())
 
 
 class MeasuredRun:
     """Counters and latencies of one run. Memory use does not grow with its length."""
 
-    def __init__(self, wording: Wording, options: RunOptions, latencies: Latencies) -> None:
+    def __init__(
+        self, wording: Wording, latencies: Latencies, *, report_interval_s: float, as_json: bool, **notes: Any
+    ) -> None:
+        """Create a run. ``notes`` are the first members of its summary."""
         self._wording = wording
-        self._options = options
         self._latencies = latencies
-        self._total, self._interval = _Counts(), _Counts()
+        self._report_interval_s = report_interval_s
+        self._as_json = as_json
+        self._total, self._interval = Amounts(), Amounts()
+        self._unanswered = 0
         self._since = self._interval_since = time.monotonic()
-        self._outcome = _Outcome()
+        self._notes = notes
+        self._warnings: list[str] = []
+        self._limits: list[str] = []
         self.generator = Generator()
         self._cpu_max = self._lag_max = self._late_max = 0.0
 
@@ -81,17 +146,17 @@ class MeasuredRun:
 
     def left(self, unanswered: int) -> None:
         """Record the number of events without an answer at the end."""
-        self._total.unanswered = unanswered
+        self._unanswered = unanswered
         self.note(unanswered=unanswered)
 
     def note(self, **values: Any) -> None:
         """Add members to the summary."""
-        self._outcome.notes.update(values)
+        self._notes.update(values)
 
     def warn(self, sentence: str) -> None:
         """Print a warning once and add it to the summary."""
-        if sentence not in self._outcome.warnings:
-            self._outcome.warnings.append(sentence)
+        if sentence not in self._warnings:
+            self._warnings.append(sentence)
             click.echo(f"Warning: {sentence}", err=True)
 
     async def follow(self, work: Coroutine[Any, Any, None]) -> None:
@@ -120,25 +185,25 @@ class MeasuredRun:
             reports.cancel()
             await asyncio.gather(reports, return_exceptions=True)
             self._end(interrupted)
-        failures, unanswered = self._total.failures, self._total.unanswered
-        if (failures or unanswered) and not interrupted:
-            raise CommandFailed(f"Not all of it succeeded: {failures} failed, {unanswered} had no answer")
+        if (self._total.failures or self._unanswered) and not interrupted:
+            counts = f"{self._total.failures} failed, {self._unanswered} had no answer"
+            raise CommandFailed(f"Not all of it succeeded: {counts}")
 
     async def _report(self) -> None:
         while True:
-            await asyncio.sleep(self._options.report_interval_s)
+            await asyncio.sleep(self._report_interval_s)
             self._take(printed=True)
 
     def _take(self, *, printed: bool) -> None:
         now = time.monotonic()
         wall = time.time()
-        counts, self._interval = self._interval, _Counts()
-        amounts = Amounts(now - self._interval_since, counts.messages, counts.bytes, counts.failures)
-        latency = self._latencies.take(self._options.histogram_file, wall - amounts.seconds, wall)
+        amounts, self._interval = self._interval, Amounts()
+        amounts.seconds = now - self._interval_since
+        latency = self._latencies.take(wall - amounts.seconds, wall)
         self._interval_since = now
         if printed:
             line = interval_line(self._wording, self._total.messages, amounts, latency)
-            click.echo(line, err=self._options.as_json)
+            click.echo(line, err=self._as_json)
         self._look_at_generator(printed)
 
     def _look_at_generator(self, printed: bool) -> None:
@@ -147,44 +212,44 @@ class MeasuredRun:
         self._lag_max = max(self._lag_max, figures.loop_lag_max_s)
         self._late_max = max(self._late_max, figures.late_max_s)
         if limits := figures.limits():
-            self._outcome.limits = list(dict.fromkeys([*self._outcome.limits, *limits]))[-_PRINTED_MAX:]
+            self._limits = list(dict.fromkeys([*self._limits, *limits]))[-_PRINTED_MAX:]
             if printed:
-                self._tell_limits(limits)
+                self._report_limits(limits)
         if figures.held_back:
             self.warn(
                 "the schedule waits for answers, as many are outstanding as may be: the cluster is slower than the"
                 " rate, or --max-outstanding is too low"
             )
 
-    def _tell_limits(self, limits: list[str]) -> None:
+    def _report_limits(self, limits: list[str]) -> None:
         why = "; ".join(limits)
         remedy = "lower the rate, or start several processes"
         click.echo(f"Warning: the generator is the limit, not the cluster: {why}; {remedy}", err=True)
 
     def _end(self, interrupted: bool) -> None:
-        told_before = bool(self._outcome.limits)
+        reported = bool(self._limits)
         self._take(printed=False)
-        if self._outcome.limits and not told_before:
-            self._tell_limits(self._outcome.limits)
-        amounts = Amounts(time.monotonic() - self._since, self._total.messages, self._total.bytes, self._total.failures)
+        if self._limits and not reported:
+            self._report_limits(self._limits)
+        self._total.seconds = time.monotonic() - self._since
         whole = self._latencies.whole()
-        self._latencies.close(self._options.histogram_file)
-        for line in summary_lines(self._wording, amounts, whole, self._total.unanswered):
-            click.echo(line, err=self._options.as_json)
-        if self._options.as_json:
-            click.echo(json.dumps(self._summary(amounts, whole.to_json(), interrupted)))
+        self._latencies.close()
+        for line in summary_lines(self._wording, self._total, whole, self._unanswered):
+            click.echo(line, err=self._as_json)
+        if self._as_json:
+            click.echo(json.dumps(self._summary(whole.to_json(), interrupted)))
 
-    def _summary(self, amounts: Amounts, latency: dict[str, float], interrupted: bool) -> dict[str, Any]:
+    def _summary(self, latency: dict[str, float], interrupted: bool) -> dict[str, Any]:
         return {
-            **self._outcome.notes,
-            **amounts.to_json(),
+            **self._notes,
+            **self._total.to_json(),
             "interrupted": interrupted,
             "latencyMs": latency,
             "generator": {
                 "cpuMax": self._cpu_max,
                 "loopLagMaxMs": self._lag_max * 1000,
                 "lateMaxMs": self._late_max * 1000,
-                "limits": self._outcome.limits,
+                "limits": self._limits,
             },
-            "warnings": self._outcome.warnings,
+            "warnings": self._warnings,
         }

@@ -1,24 +1,22 @@
-"""Options shared by the commands of perf, with pulsar-perf's names, and the refusals of those not offered."""
+"""Options of perf, with pulsar-perf's names, and the refusals of those not offered."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import click
 
 from interpulse.cli.admin.admin import connection_options
-from interpulse.cli.perf.latencies import HistogramFile
-from interpulse.cli.perf.measured_run import RunOptions
+from interpulse.cli.messaging import chunk_options, replicated_option, start_option, type_option
+from interpulse.cli.perf.loads import KINDS
 from interpulse.cli.support.connection.client_conf import VARIABLE
 from interpulse.cli.support.connection.settings import ConnectionSettings
-from interpulse.cli.support.params import TOPIC
+from interpulse.cli.support.params import AMOUNT, COUNT, MESSAGE_ID, POSITIVE, STRINGS, TOPIC, Parsed
 from interpulse.cli.support.running import NOT_OFFERED, CommandFailed
 from interpulse.model.names import TopicName
-from interpulse.terminal.option_groups import option_group
-
-Command = TypeVar("Command", bound=Callable[..., Any])
+from interpulse.terminal.option_groups import Command, Decorator, flag, option, option_group
 
 _ONE_LOOP: Final = "one event loop does all the work; start several processes for more"
 _ONE_CONNECTION: Final = "a client has one connection to each broker"
@@ -73,77 +71,192 @@ READING: Final = {**_OF_ALL, ("--use-tls",): "the address says it: pulsar+ssl://
 _FLAGS: Final = frozenset({"-bw", "-txn", "-abort", "-fp", "-aq", "--use-tls"})
 
 
-def not_offered(options: Mapping[tuple[str, ...], str]) -> Callable[[Command], Command]:
+def _not_offered(options: Mapping[tuple[str, ...], str]) -> Callable[[Command], Command]:
     """Return hidden options that refuse their use with a reason and exit code 6."""
 
-    def refuse(reason: str) -> Callable[[click.Context, click.Parameter, Any], None]:
-        def check(context: click.Context, option: click.Parameter, value: Any) -> None:
+    def refused(names: tuple[str, ...], reason: str) -> Decorator:
+        def check(context: click.Context, parameter: click.Parameter, value: Any) -> None:
             if value:
-                raise CommandFailed(
-                    f"pulsar-perf has {option.opts[-1]}, Interpulse does not offer it: {reason}", NOT_OFFERED
-                )
+                sentence = f"pulsar-perf has {parameter.opts[-1]}, Interpulse does not offer it: {reason}"
+                raise CommandFailed(sentence, NOT_OFFERED)
 
-        return check
+        return click.option(*names, hidden=True, expose_value=False, is_flag=names[0] in _FLAGS, callback=check)
 
-    return option_group(
-        *(
-            click.option(*names, hidden=True, expose_value=False, is_flag=names[0] in _FLAGS, callback=refuse(reason))
-            for names, reason in options.items()
-        )
-    )
+    return option_group(*(refused(names, reason) for names, reason in options.items()))
 
 
 _common = option_group(
-    click.option(
-        "-t",
-        "--num-topics",
-        "--num-topic",
-        "topic_count",
-        type=click.IntRange(min=1),
-        default=1,
-        help="Number of topics: of one name TOPIC-0, TOPIC-1, ... are made.",
+    option(
+        "-t --num-topics --num-topic topic_count",
+        "Number of topics: of one name TOPIC-0, TOPIC-1, ... are made.",
+        POSITIVE,
+        1,
+        shown=False,
     ),
-    click.option("-time", "--test-duration", "duration_s", type=float, default=0, help="Seconds; 0 = until Ctrl-C."),
-    click.option(
+    option("-time --test-duration duration_s", "Seconds; 0 = until Ctrl-C.", float, 0),
+    option(
         "--histogram-file",
-        help="Write a log of HDR histograms there; with a name that ends in .hgrm, the distribution of the whole run.",
+        "Write a log of HDR histograms there; with a name that ends in .hgrm, the distribution of the whole run.",
     ),
-    click.option(
-        "--report-interval",
-        "report_interval_s",
-        type=click.FloatRange(min=0.1),
-        default=10,
-        show_default=True,
-        help="Seconds between two lines.",
-    ),
-    click.option(
+    option("--report-interval report_interval_s", "Seconds between two lines.", click.FloatRange(min=0.1), 10),
+    option(
         "--output",
-        type=click.Choice(["text", "json"]),
-        default="text",
-        show_default=True,
-        help="json: the summary as one line of JSON; the other lines go to standard error.",
+        "json: the summary as one line of JSON; the other lines go to standard error.",
+        click.Choice(["text", "json"]),
+        "text",
     ),
-    click.option(
-        "-u",
-        "--service-url",
-        "--url",
-        "brokerServiceUrl",
-        help="Service URL, pulsar://localhost:6650 unless configured.",
-    ),
-    click.option("-cf", "--conf-file", help="Read this client.conf instead of the one that PULSAR_CLIENT_CONF names."),
-    click.option("--trust-cert-file", help="As --tls-trust-cert-path."),
-    click.option("--listener-name", help="Name of the advertised listener of the brokers."),
+    option("-u --service-url --url brokerServiceUrl", "Service URL, pulsar://localhost:6650 unless configured."),
+    option("-cf --conf-file", "Read this client.conf instead of the one that PULSAR_CLIENT_CONF names."),
+    option("--trust-cert-file", "As --tls-trust-cert-path."),
+    option("--listener-name", "Name of the advertised listener of the brokers."),
     connection_options,
 )
 
 
 def common_options(refused: Mapping[tuple[str, ...], str]) -> Callable[[Command], Command]:
     """Return the options for topics, time, output and connection. ``refused`` are options that are not offered."""
-    return option_group(click.argument("topics", type=TOPIC, nargs=-1, required=True), _common, not_offered(refused))
+    return option_group(click.argument("topics", type=TOPIC, nargs=-1, required=True), _common, _not_offered(refused))
 
 
-def topics_of(topics: Sequence[TopicName], count: int) -> list[str]:
+_COMPRESSIONS: Final = ("NONE", "LZ4", "ZLIB", "ZSTD", "SNAPPY")
+ACCESS_MODES: Final = {
+    "Shared": "shared",
+    "Exclusive": "exclusive",
+    "ExclusiveWithFencing": "exclusive-with-fencing",
+    "WaitForExclusive": "wait-for-exclusive",
+}
+"""Access modes of the client by their names in pulsar-perf."""
+
+
+def _range(text: str) -> tuple[int, int]:
+    first, _, end = text.partition(",")
+    if not (first.strip().isdecimal() and end.strip().isdecimal() and int(first) < int(end)):
+        raise ValueError(f"{text!r} is not a range of seconds such as 1,300")
+    return int(first), int(end)
+
+
+_queue_size = option(
+    "-q --receiver-queue-size", "Messages that the broker may send ahead, per partition.", POSITIVE, 1000
+)
+_pace = option("-r --rate", "Be slow: messages per second; 0 = as they come.", AMOUNT, 0)
+_warm_up = option("--warmup-time", "Seconds at the start whose latencies do not count.", AMOUNT, 1.0)
+
+
+def _count(short: str) -> Decorator:
+    return option(f"{short} --num-messages count_max", "Messages in total; 0 = no limit.", int, 0)
+
+
+def _schedule(what: str) -> Decorator:
+    return option("-r --rate", f"{what}; 0 = the next one as soon as there is room.", AMOUNT, 100)
+
+
+def _outstanding(meaning: str) -> Decorator:
+    return option("-o --max-outstanding", meaning, POSITIVE, 1000)
+
+
+sending_options = option_group(
+    _schedule("Messages per second, of all topics together"),
+    option("-s --size", "Bytes of a message.", COUNT, 1024),
+    option("-n --num-producers per_topic", "Producers per topic.", POSITIVE, 1, shown=False),
+    _count("-m"),
+    _outstanding("Messages that may be without receipt; more have to wait, and their latency grows."),
+    option("-f --payload-file", "Contents, one of which is chosen for each message."),
+    option(
+        "-e --payload-delimiter",
+        "What stands between contents of -f; a new line by default.",
+        default="\\n",
+        shown=False,
+    ),
+    option("-b --batch-time-window batch_delay_ms", "Milliseconds that a batch waits for more messages.", AMOUNT, 1.0),
+    flag("-db --disable-batching", "Send every message by itself."),
+    option("-bm --batch-max-messages", "Messages in a batch.", POSITIVE, 1000),
+    option("-bb --batch-max-bytes", "Bytes of a batch; 4 MiB by default.", POSITIVE, 4 * 1024 * 1024, shown=False),
+    option("-z --compression", "Compression.", click.Choice(_COMPRESSIONS, case_sensitive=False), "NONE", shown=False),
+    flag("-ch --chunking", "Send a message that is too large in chunks; needs -db."),
+    option(
+        "-am --access-mode",
+        "Whether other producers may write to the topic.",
+        click.Choice(list(ACCESS_MODES), case_sensitive=False),
+        "Shared",
+        shown=False,
+    ),
+    option("-pn --producer-name", "Name of the producer; several get a number behind it."),
+    option(
+        "-mk --message-key-generation-mode key_mode",
+        "Keys of the messages; none by default.",
+        click.Choice(["autoIncrement", "random"]),
+    ),
+    option("-d --delay", "Seconds until a message is delivered.", COUNT, 0),
+    option("-dr --delay-range", "The same by chance, from the first up to the second.", Parsed("1,300", _range)),
+    flag("-set --set-event-time event_time_set", "Give messages the time they were due as event time."),
+    flag("-ef --exit-on-failure", "End when a message fails."),
+    option("--send-timeout", "Milliseconds to wait for a receipt; 0 = no limit.", COUNT, 0),
+    _warm_up,
+    option("--separator", None, default="-", shown=False, hidden=True),
+    option("-np --partitions", "Create topics with so many partitions first.", COUNT),
+    option("-au --admin-url webServiceUrl", "Web service URL, for -np."),
+)
+
+consuming_options = option_group(
+    option("-n --num-consumers per_subscription", "Consumers per subscription.", POSITIVE, 1, shown=False),
+    option(
+        "-ns --num-subscriptions subscription_count",
+        "Subscriptions per topic: of one name NAME-0, NAME-1, ... are made.",
+        POSITIVE,
+        1,
+        shown=False,
+    ),
+    option("-ss --subscriptions", "Names of the subscriptions: a,b,...", STRINGS, "sub"),
+    option("-s --subscriber-name", None, hidden=True),
+    type_option("-st"),
+    start_option("-sp"),
+    _pace,
+    _queue_size,
+    replicated_option,
+    _count("-m"),
+    chunk_options,
+    flag("--batch-index-ack", "Acknowledge messages of a batch one by one."),
+)
+
+reading_options = option_group(
+    _pace,
+    _queue_size,
+    option(
+        "-m --start-message-id start",
+        "Where reading begins: latest, earliest, or ledgerId:entryId.",
+        MESSAGE_ID,
+        "earliest",
+    ),
+    _count("-n"),
+)
+
+asking_options = option_group(
+    option(
+        "-k --kind",
+        "What is asked: the count of partitions, the broker of a topic, or the brokers of many.",
+        click.Choice(KINDS),
+        "lookup",
+    ),
+    _schedule("Questions per second"),
+    option("-bs --batch-size", "Topics in a question of kind batch.", POSITIVE, 100),
+    option("-m --num-messages --num-questions count_max", "Questions in total; 0 = no limit.", int, 0),
+    _outstanding("Questions that may be without answer."),
+    _warm_up,
+)
+
+
+def connection_of(flags: dict[str, Any]) -> ConnectionSettings:
+    """Return the connection settings. Raise click.UsageError for invalid ones."""
+    conf, trusted = flags["conf_file"], flags["trust_cert_file"]
+    environment = os.environ if conf is None else {**os.environ, VARIABLE: conf}
+    of_flags = flags if trusted is None else {**flags, "tlsTrustCertsFilePath": trusted}
+    return ConnectionSettings.resolve(of_flags, environment)
+
+
+def topics_of(flags: dict[str, Any]) -> list[str]:
     """Return the topic names that pulsar-perf derives from one name. Raise click.UsageError for an invalid name."""
+    topics: Sequence[TopicName] = flags["topics"]
+    count = flags["topic_count"]
     if len(topics) == count:
         return [str(topic) for topic in topics]
     if len(topics) == 1:
@@ -153,23 +266,12 @@ def topics_of(topics: Sequence[TopicName], count: int) -> list[str]:
     )
 
 
-def run_options(flags: dict[str, Any]) -> RunOptions:
-    """Remove the shared options from ``flags`` and open the histogram file.
-
-    Raise click.UsageError if it cannot be written.
-    """
-    path = flags.pop("histogram_file")
-    return RunOptions(
-        report_interval_s=flags.pop("report_interval_s"),
-        histogram_file=None if path is None else HistogramFile(path),
-        as_json=flags.pop("output") == "json",
-    )
-
-
-def settings_of(flags: dict[str, Any]) -> ConnectionSettings:
-    """Return the connection settings. Raise click.UsageError for invalid ones."""
-    conf, trusted = flags.pop("conf_file"), flags.pop("trust_cert_file")
-    environment = os.environ if conf is None else {**os.environ, VARIABLE: conf}
-    if trusted is not None:
-        flags["tlsTrustCertsFilePath"] = trusted
-    return ConnectionSettings.resolve(flags, environment)
+def subscriptions_of(flags: dict[str, Any]) -> list[str]:
+    """Return the subscription names that pulsar-perf derives from one name."""
+    names: list[str] = flags["subscriptions"]
+    count = flags["subscription_count"]
+    if len(names) == count:
+        return names
+    if len(names) != 1:
+        raise click.UsageError("The size of subscriptions list should be equal to --num-subscriptions")
+    return [f"{flags['subscriber_name'] or names[0]}-{index}" for index in range(count)]

@@ -15,7 +15,7 @@ import click
 from interpulse.cli.support.running import UNUSABLE
 
 if TYPE_CHECKING:
-    from interpulse.serving.settings_sources import LoadedConfig
+    from interpulse.serving.settings import LoadedConfig
 
 Config = TypeVar("Config")
 
@@ -53,7 +53,6 @@ def load_settings(
 
 
 def _config_text(file_name: str | None) -> str:
-    """Return the content of a configuration file, or an empty string if there is none. Raise CannotStart."""
     if file_name is None:
         return ""
     try:

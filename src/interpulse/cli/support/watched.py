@@ -10,14 +10,13 @@ from typing import Final, TypeVar
 import click
 
 from interpulse.model.errors import PulsarError
+from interpulse.terminal.option_groups import flag
 
 T = TypeVar("T")
 
 _PAUSE_S: Final = 2.0
 
-watch_option = click.option(
-    "-w", "--watch", "watched", is_flag=True, help="Print it again every two seconds, until Ctrl-C."
-)
+watch_option = flag("-w --watch watched", "Print it again every two seconds, until Ctrl-C.")
 
 
 async def show_watched(

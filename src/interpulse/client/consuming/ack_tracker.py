@@ -8,8 +8,7 @@ from interpulse.client.messages import Message
 from interpulse.model.ids import MessageId, Position
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
-from interpulse.wire.ack_sets import words_of
-from interpulse.wire.ids import message_id_to_wire
+from interpulse.wire.ids import message_id_to_wire, words_of
 
 
 class AckTracker:

@@ -13,8 +13,7 @@ from interpulse.client.consuming.consumer_config import ConsumerConfig
 from interpulse.client.consuming.dead_letters import DeadLetterProducer
 from interpulse.client.consuming.partition_consumer import PartitionConsumer
 from interpulse.client.consuming.partition_consumers import PartitionConsumers, SeekTarget
-from interpulse.client.consuming.topic_discovery import TopicDiscovery
-from interpulse.client.consuming.topics_pattern import TopicsPattern
+from interpulse.client.consuming.topic_discovery import TopicDiscovery, TopicsPattern
 from interpulse.client.consuming.unpacker import Start
 from interpulse.client.messages import Message
 from interpulse.client.session import Session
@@ -33,11 +32,7 @@ class Consumer(AsyncCloses):
     """
 
     def __init__(
-        self,
-        session: Session,
-        topics: Sequence[TopicName] | TopicsPattern,
-        subscription: str,
-        config: ConsumerConfig,
+        self, session: Session, topics: Sequence[TopicName] | TopicsPattern, subscription: str, config: ConsumerConfig
     ) -> None:
         self.subscription = subscription
         self._session = session
@@ -48,51 +43,32 @@ class Consumer(AsyncCloses):
             raise InvalidRequest(
                 "retry_enabled needs topics by name: a retry letter topic serves all topics of a consumer"
             )
-        self._dead_letter_producer = self._new_dead_letter_producer()
+        self._dead_letter_producer: DeadLetterProducer | None = None
+        if (policy := config.effective_dead_letter_policy) is not None:
+            shared_origin = self._topics[0] if config.retry_enabled else None
+            schema, key_reader = config.schema, config.crypto_key_reader
+            self._dead_letter_producer = DeadLetterProducer(
+                session, subscription, policy, schema=schema, shared_origin=shared_origin, key_reader=key_reader
+            )
         self._consumers = PartitionConsumers(session, self._new_consumer, config, what=f"subscription={subscription}")
         self._inbox = self._consumers.inbox
         self._discovery: TopicDiscovery | None = None
-        self._closed = False
-
-    def _new_dead_letter_producer(self) -> DeadLetterProducer | None:
-        config = self._config
-        policy = config.effective_dead_letter_policy
-        if policy is None:
-            return None
-        shared_origin = self._topics[0] if config.retry_enabled else None
-        return DeadLetterProducer(
-            self._session,
-            self.subscription,
-            policy,
-            schema=config.schema,
-            shared_origin=shared_origin,
-            key_reader=config.crypto_key_reader,
-        )
+        self.is_closed = False
 
     async def open(self) -> None:
         """Find the partitions of all topics and subscribe to them. Raise the broker's refusal."""
-        config = self._config
         try:
             if self._pattern is not None:
-                self._discovery = TopicDiscovery(
-                    self._session,
-                    self._pattern,
-                    self._consumers,
-                    mode=config.topics_mode,
-                    interval_ms=config.pattern_discovery_interval_ms,
-                    properties=config.properties,
-                )
+                self._discovery = TopicDiscovery(self._session, self._pattern, self._consumers, self._config)
                 await self._discovery.open()
             else:
-                await self._consumers.add([*self._topics, *self._retry_topics()])
+                retry_topics = []
+                if self._dead_letter_producer is not None and self._config.retry_enabled:
+                    retry_topics = [self._dead_letter_producer.retry_letter_topic(self._topics[0])]
+                await self._consumers.add([*self._topics, *retry_topics])
         except BaseException:
             await self._consumers.close()
             raise
-
-    def _retry_topics(self) -> list[TopicName]:
-        if self._dead_letter_producer is None or not self._config.retry_enabled:
-            return []
-        return [self._dead_letter_producer.retry_letter_topic(self._topics[0])]
 
     def _new_consumer(self, topic: TopicName, late: bool) -> PartitionConsumer:
         config, telemetry = self._config, self._session.telemetry
@@ -100,13 +76,14 @@ class Consumer(AsyncCloses):
             config = replace(config, initial_position="earliest")
         if self._pattern is not None:
             config = replace(config, force_topic_creation=False)
+        start = MessageId.of(EARLIEST if config.initial_position == "earliest" else LATEST)
         return PartitionConsumer(
             self._session,
             topic,
             self.subscription,
             config,
             self._inbox,
-            start=None if config.durable else _begin(config),
+            start=None if config.durable else Start(start),
             dead_letter_producer=self._dead_letter_producer,
             on_failed=partial(self._on_failed, str(topic)),
             telemetry=telemetry.processing(str(topic), self.subscription) if telemetry is not None else None,
@@ -140,7 +117,7 @@ class Consumer(AsyncCloses):
         self._topics = [topic for topic in self._topics if topic not in names]
 
     def _check_by_name(self) -> None:
-        if self._closed:
+        if self.is_closed:
             raise AlreadyClosed("the consumer is closed")
         if self._pattern is not None:
             raise InvalidRequest(
@@ -156,10 +133,6 @@ class Consumer(AsyncCloses):
     def parts(self) -> list[PartitionConsumer]:
         """Consumers of the single topics and partitions."""
         return list(self._consumers)
-
-    @property
-    def is_closed(self) -> bool:
-        return self._closed
 
     @property
     def is_connected(self) -> bool:
@@ -248,7 +221,7 @@ class Consumer(AsyncCloses):
 
     def _consumer_of(self, message: Message) -> PartitionConsumer | None:
         """Return the partition consumer of a message; None if its topic matched a pattern and was deleted."""
-        if self._closed:
+        if self.is_closed:
             raise AlreadyClosed("the consumer is closed")
         check_type("message", message, Message)
         consumer = self._consumers.get(message.topic)
@@ -273,9 +246,9 @@ class Consumer(AsyncCloses):
 
     async def close(self) -> None:
         """Send pending acknowledgements and close the consumer. The subscription remains."""
-        if self._closed:
+        if self.is_closed:
             return
-        self._closed = True
+        self.is_closed = True
         await self._stop_discovery()
         await self._consumers.close()
         if self._dead_letter_producer is not None:
@@ -286,7 +259,3 @@ class Consumer(AsyncCloses):
         discovery, self._discovery = self._discovery, None
         if discovery is not None:
             await discovery.stop()
-
-
-def _begin(config: ConsumerConfig) -> Start:
-    return Start(MessageId.of(EARLIEST if config.initial_position == "earliest" else LATEST))

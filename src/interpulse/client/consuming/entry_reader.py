@@ -18,23 +18,16 @@ from interpulse.client.closing import AsyncCloses
 from interpulse.client.connection_handler import ConnectionHandler
 from interpulse.client.session import Session
 from interpulse.client.transport.connection import Connection
-from interpulse.model.errors import (
-    AlreadyClosed,
-    ChecksumError,
-    DataLoss,
-    NotConnected,
-    OperationTimeout,
-    PulsarError,
-)
+from interpulse.model.errors import AlreadyClosed, ChecksumError, DataLoss, NotConnected, OperationTimeout, PulsarError
 from interpulse.model.ids import MessageId, Position
 from interpulse.model.names import TopicName
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
-from interpulse.wire.commands.cursor_promise import CURSOR_PROPERTY
+from interpulse.wire.cursor_promise import CURSOR_PROPERTY
 from interpulse.wire.entries import ParsedEntry, parse_entry, verify_checksum
 from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.frames import MessageRun
-from interpulse.wire.ids import message_id_from_wire, position_from_wire
+from interpulse.wire.ids import message_id_from_wire, message_id_to_wire, position_from_wire
 
 _log = logging.getLogger(__name__)
 _FIRST_PERMITS: Final = 32
@@ -217,15 +210,14 @@ class EntryReader(AsyncCloses):
         return message_id_from_wire((await self._ends()).last_message_id)
 
     async def promised_position(self) -> Position:
-        """Return the mark-delete position of the replication cursor; see ``wire.commands.cursor_promise``."""
+        """Return the mark-delete position of the replication cursor; see ``wire.cursor_promise``."""
         return position_from_wire((await self._ends()).consumer_mark_delete_position)
 
     async def _ends(self) -> pb.CommandGetLastMessageIdResponse:
         connection = self._handler.connection
         if connection is None:
             raise NotConnected(f"the reader of {self.topic} has no connection at the moment")
-        consumer_id = self._id
-        answer = await connection.request(lambda request_id: commands.get_last_message_id(request_id, consumer_id))
+        answer = await connection.request(pb.CommandGetLastMessageId(consumer_id=self._id))
         return answer.getLastMessageIdResponse
 
     async def close(self) -> None:
@@ -245,27 +237,27 @@ class EntryReader(AsyncCloses):
         if self._handler.is_reconnecting:
             self.resubscribed_count += 1
         self._id = self._session.next_id()
-        await connection.consumers.open(self._id, self, self._subscribe_frame)
+        await connection.consumers.open(self._id, self, self._subscribe_command())
         self._handler.on_connected(connection)
         self._permits = 0
         self._echo_due = self._entry_count > 0 and not self._read_compacted  # compaction may remove that entry
         self._grant()
 
-    def _subscribe_frame(self, request_id: int) -> bytes:
-        return commands.subscribe(
-            request_id,
-            self._id,
-            str(self.topic),
-            f"{self._subscription_prefix}-{secrets.token_hex(5)}",
+    def _subscribe_command(self) -> pb.CommandSubscribe:
+        return pb.CommandSubscribe(
+            topic=str(self.topic),
+            subscription=f"{self._subscription_prefix}-{secrets.token_hex(5)}",
+            subType=pb.CommandSubscribe.Exclusive,
+            consumer_id=self._id,
             durable=False,
-            start=self.reached,
+            start_message_id=message_id_to_wire(self.reached),
+            initialPosition=pb.CommandSubscribe.Latest,
             force_topic_creation=False,
-            read_compacted=self._read_compacted,
-            properties=self._properties,
+            read_compacted=self._read_compacted or None,
+            metadata=commands.pairs(self._properties),
         )
 
     def _restart(self) -> None:
-        """Replace this subscription by a fresh one."""
         connection = self._handler.connection
         if connection is not None:
             self._session.spawn(connection.consumers.close(self._id))
@@ -325,7 +317,8 @@ class EntryReader(AsyncCloses):
             if position <= self.reached:
                 self._echo_due = False
                 self.start_is_there = self.start_is_there or position == self._after
-                self._pass_over(entry)
+                self._permits -= parse_entry(bytes(entry)).message_count  # the entry at which the reader starts
+                self._grant()
             else:
                 self._accept(position, entry)
         except (ChecksumError, RemoteProtocolError) as error:
@@ -333,11 +326,6 @@ class EntryReader(AsyncCloses):
             return
         if position == self._upto:
             self._finish()
-
-    def _pass_over(self, entry: memoryview) -> None:
-        """Skip the entry at which the reader starts. It costs as many permits as it has messages."""
-        self._permits -= parse_entry(bytes(entry)).message_count
-        self._grant()
 
     def _accept(self, position: Position, entry: memoryview) -> None:
         if self._checksum_verified and not verify_checksum(entry):

@@ -1,24 +1,24 @@
-"""Consumer of one topic or one partition."""
+"""Consumer of one topic or one partition, and the queue of received messages."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from interpulse.client.connection_handler import ConnectionHandler
 from interpulse.client.consuming.acknowledgements import Acknowledgements
 from interpulse.client.consuming.consumer_config import ConsumerConfig, KeySharedPolicy
 from interpulse.client.consuming.dead_letters import DeadLetterProducer
-from interpulse.client.consuming.inbox import Inbox
 from interpulse.client.consuming.unpacker import Start, Unpacker, permits_for
 from interpulse.client.messages import Message
 from interpulse.client.session import Session
 from interpulse.client.transport.connection import Connection
-from interpulse.model.errors import AlreadyClosed, CryptoError, NotConnected, PulsarError
+from interpulse.model.errors import AlreadyClosed, CryptoError, NotConnected, OperationTimeout, PulsarError
 from interpulse.model.ids import LATEST, MessageId, Position
 from interpulse.model.names import TopicName
 from interpulse.wire import commands
@@ -26,10 +26,82 @@ from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.entries import verify_checksum
 from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.frames import MessageRun
-from interpulse.wire.ids import message_id_from_wire, position_from_wire
+from interpulse.wire.ids import message_id_from_wire, message_id_to_wire, position_from_wire
+from interpulse.wire.schemas import schema_to_wire
 
 if TYPE_CHECKING:
-    from interpulse.client.telemetry.processing import Processing
+    from interpulse.client.telemetry import Processing
+
+
+class Source(Protocol):
+    """Consumer that put a message in."""
+
+    def on_taken(self, message: Message) -> None:
+        """Handle that the application has taken the message."""
+
+
+class Inbox:
+    """Queue of received messages, first in, first out. The permits that its sources grant bound its size."""
+
+    def __init__(self) -> None:
+        self._items: deque[tuple[Message, Source]] = deque()
+        self._filled = asyncio.Event()
+        self._failure: PulsarError | None = None
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def put(self, message: Message, source: Source) -> None:
+        self._items.append((message, source))
+        self._filled.set()
+
+    def fail(self, failure: PulsarError) -> None:
+        """End the inbox. Once it is empty, callers get the failure."""
+        self._failure = failure
+        self._filled.set()
+
+    def discard(self, source: Source, unwanted: Callable[[Message], bool] = lambda message: True) -> int:
+        """Drop the queued messages of one source. Return their number."""
+        before = len(self._items)
+        self._items = deque(
+            (message, owner) for message, owner in self._items if owner is not source or not unwanted(message)
+        )
+        return before - len(self._items)
+
+    async def take(self, timeout_ms: int | None) -> Message:
+        """Return the next message. Raise OperationTimeout, or the failure that ended the inbox."""
+        while not self._items:
+            if self._failure is not None:
+                raise self._failure
+            self._filled.clear()
+            try:
+                async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
+                    await self._filled.wait()
+            except TimeoutError:
+                raise OperationTimeout(f"no message within {timeout_ms} ms") from None
+        message, source = self._items.popleft()
+        source.on_taken(message)
+        return message
+
+    async def take_batch(self, *, messages_max: int | None, bytes_max: int, timeout_ms: int) -> list[Message]:
+        """Return messages up to a limit or the timeout; possibly none. Raise the failure that ended the inbox."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_ms / 1000
+        batch: list[Message] = []
+        size = 0
+        while size < bytes_max and (messages_max is None or len(batch) < messages_max):
+            try:
+                message = await self.take(max(int((deadline - loop.time()) * 1000), 0))
+            except OperationTimeout:
+                break
+            except PulsarError:
+                if not batch:
+                    raise
+                break
+            batch.append(message)
+            size += len(message.content or b"")
+        return batch
+
 
 _log = logging.getLogger(__name__)
 _KINDS: Final[dict[str, pb.CommandSubscribe.SubType.ValueType]] = {
@@ -83,7 +155,8 @@ class PartitionConsumer:
         self._telemetry = telemetry
         self._durable = start is None
         self._key_shared = KeySharedPolicy(key_hash_ranges) if key_hash_ranges else config.key_shared
-        self._start = start
+        self.start = start
+        """Position from which a reader continues."""
         self._id = session.next_id()
         self._handler = ConnectionHandler(session, topic, self, what="consumer")
         self._failure: PulsarError | None = None
@@ -98,14 +171,7 @@ class PartitionConsumer:
             dead_letter_producer=dead_letter_producer,
             telemetry=telemetry,
         )
-        self._unpacker = Unpacker(
-            str(topic),
-            topic.partition_index,
-            self.acks.tracker,
-            key_reader=config.crypto_key_reader,
-            chunked_messages_max=config.chunked_messages_max,
-            oldest_chunks_acknowledged=config.oldest_chunks_acknowledged,
-        )
+        self._unpacker = Unpacker(topic, self.acks.tracker, config)
         self._loop = asyncio.get_running_loop()
 
     # ---- Opening and reconnecting
@@ -118,41 +184,36 @@ class PartitionConsumer:
     def is_connected(self) -> bool:
         return self._handler.connection is not None
 
-    @property
-    def start(self) -> Start | None:
-        """Position from which a reader continues."""
-        return self._start
-
     async def register(self, connection: Connection) -> None:
         """Subscribe and grant permits; called by the connection handler."""
         holds = (self.topic, self.subscription) if self._config.subscription_type == "exclusive" else None
-        await connection.consumers.open(self._id, self, self._subscribe_frame, holds=holds)
+        await connection.consumers.open(self._id, self, self._subscribe_command(), holds=holds)
         self._handler.on_connected(connection)
         self._taken = 0
         self.acks.flush()
         connection.write(commands.flow(self._id, self._config.receiver_queue_size))
 
-    def _subscribe_frame(self, request_id: int) -> bytes:
+    def _subscribe_command(self) -> pb.CommandSubscribe:
         config = self._config
         earliest = config.initial_position == "earliest"
-        return commands.subscribe(
-            request_id,
-            self._id,
-            str(self.topic),
-            self.subscription,
-            kind=_KINDS[config.subscription_type],
-            name=config.name,
+        start = None if self._durable or self.start is None else self.start.subscribe_from
+        return pb.CommandSubscribe(
+            topic=str(self.topic),
+            subscription=self.subscription,
+            subType=_KINDS[config.subscription_type],
+            consumer_id=self._id,
+            consumer_name=config.name,
             durable=self._durable,
-            start=None if self._durable or self._start is None else self._start.subscribe_from,
-            initial_position=pb.CommandSubscribe.Earliest if earliest else pb.CommandSubscribe.Latest,
+            start_message_id=None if start is None else message_id_to_wire(start),
+            initialPosition=pb.CommandSubscribe.Earliest if earliest else pb.CommandSubscribe.Latest,
             force_topic_creation=config.force_topic_creation,
-            read_compacted=config.read_compacted,
-            priority_level=config.priority_level,
-            schema=config.schema,
-            properties=config.properties,
-            subscription_properties=config.subscription_properties,
-            key_shared=_key_shared(self._key_shared),
-            replicate_state=config.replicate_subscription_state,
+            read_compacted=config.read_compacted or None,
+            priority_level=config.priority_level or None,
+            schema=None if config.schema is None else schema_to_wire(config.schema),
+            keySharedMeta=_key_shared(self._key_shared),
+            metadata=commands.pairs(config.properties),
+            subscription_properties=commands.pairs(config.subscription_properties),
+            replicate_subscription_state=config.replicate_subscription_state or None,
         )
 
     def on_failed(self, failure: PulsarError) -> None:
@@ -164,28 +225,30 @@ class PartitionConsumer:
     # ---- Called by the connection
 
     def on_messages(self, run: MessageRun) -> None:
-        for frame in run.frames():
-            self._take(frame.command.message, memoryview(frame.entry or b""), is_verified=True)
+        for position, entry in zip(run.positions, run.entries, strict=True):
+            self._take(position, memoryview(entry))
 
     def on_message(self, message: pb.CommandMessage, entry: memoryview) -> None:
-        self._take(message, entry, is_verified=False)
+        position = position_from_wire(message.message_id)
+        if self._failure is None and not verify_checksum(entry):
+            self._refuse(position, pb.CommandAck.ChecksumMismatch, 1)  # its metadata cannot be trusted
+        else:
+            self._take(position, entry, message.redelivery_count, message.ack_set)
 
-    def _take(self, message: pb.CommandMessage, entry: memoryview, *, is_verified: bool) -> None:
+    def _take(
+        self, position: Position, entry: memoryview, redelivery_count: int = 0, ack_set: Sequence[int] = ()
+    ) -> None:
         if self._failure is not None:
             return  # messages behind the failed one must not be delivered
-        position = position_from_wire(message.message_id)
         start = self._start_at(position)
         try:
-            if not is_verified and not verify_checksum(entry):
-                self._refuse(message, pb.CommandAck.ChecksumMismatch, 1)  # its metadata cannot be trusted
-                return
-            messages, permits, problem = self._unpacker.unpack(message, entry, position, start)
+            messages, permits, problem = self._unpacker.unpack(position, entry, redelivery_count, ack_set, start)
         except RemoteProtocolError as error:
             _log.warning("message cannot be read topic=%s position=%s error=%s", self.topic, position, error)
-            self._refuse(message, pb.CommandAck.DecompressionError, permits_for(message, entry))
+            self._refuse(position, pb.CommandAck.DecompressionError, permits_for(entry, ack_set))
             return
         if messages and problem is not None and self._config.crypto_failure_action != "consume":
-            self._on_encrypted(message, messages[0], permits, problem)
+            self._on_encrypted(messages[0], permits, problem)
             return
         self._keep_start(position)
         if self.acks.divert(messages):
@@ -200,11 +263,11 @@ class PartitionConsumer:
 
         Once the start of a subscription was reached or missed it is dropped: another client has moved the cursor.
         """
-        start = self._start if self._config.durable else None  # delivered messages may be redelivered
+        start = self.start if self._config.durable else None  # delivered messages may be redelivered
         if start is None or not self._durable or self._seeking is not None:
             return start
         if not start.first_position <= position < start.id.position:
-            self._start = None
+            self.start = None
         return start if start.first_position <= position else None
 
     def _keep_start(self, position: Position) -> None:
@@ -214,13 +277,13 @@ class PartitionConsumer:
         """
         if self._durable or self._seeking is not None:
             return
-        if self._start is None or self._start.id.position == LATEST:
-            self._start = Start(MessageId.of(position), included=True)
+        if self.start is None or self.start.id.position == LATEST:
+            self.start = Start(MessageId.of(position), included=True)
 
-    def _on_encrypted(self, command: pb.CommandMessage, message: Message, permits: int, problem: CryptoError) -> None:
+    def _on_encrypted(self, message: Message, permits: int, problem: CryptoError) -> None:
         if self._config.crypto_failure_action == "discard":
             _log.warning("encrypted message discarded topic=%s id=%s error=%s", self.topic, message.id, problem)
-            self._refuse(command, pb.CommandAck.DecryptionError, permits)
+            self._refuse(message.id.position, pb.CommandAck.DecryptionError, permits)
             return
         self.acks.flush()
         self.on_failed(
@@ -230,11 +293,9 @@ class PartitionConsumer:
             )
         )
 
-    def _refuse(
-        self, command: pb.CommandMessage, reason: pb.CommandAck.ValidationError.ValueType, permits: int
-    ) -> None:
+    def _refuse(self, position: Position, reason: pb.CommandAck.ValidationError.ValueType, permits: int) -> None:
         """Acknowledge an unreadable entry with the reason, because it would be redelivered forever."""
-        self.acks.refuse(position_from_wire(command.message_id), reason)
+        self.acks.refuse(position, reason)
         self._release(permits)
 
     def on_disconnected(self, assigned_url: str | None) -> None:
@@ -256,7 +317,7 @@ class PartitionConsumer:
 
     def on_taken(self, message: Message) -> None:
         if not self._durable:
-            self._start = Start(message.id)
+            self.start = Start(message.id)
         self.acks.begin(message)
         self._release(1)
 
@@ -283,7 +344,9 @@ class PartitionConsumer:
         self.acks.forget_deadlines()
         dropped = self._inbox.discard(self)
         if self._handler.connection is not None:
-            self._handler.connection.write(commands.redeliver_unacknowledged(self._id))
+            self._handler.connection.write(
+                commands.encode(pb.CommandRedeliverUnacknowledgedMessages(consumer_id=self._id))
+            )
             self._release(dropped)
 
     # ---- Positions
@@ -295,16 +358,21 @@ class PartitionConsumer:
         """
         await self._handler.reconnected()
         connection = self._required_connection()
-        before, self._start = self._start, None if isinstance(target, int) else Start(target, included)
+        before, self.start = self.start, None if isinstance(target, int) else Start(target, included)
         self._seeking = self._loop.create_future()
         try:
-            to = self._start.first_position if self._start is not None else target
-            await connection.request(lambda request_id: commands.seek(request_id, self._id, to))
+            command = pb.CommandSeek(consumer_id=self._id)
+            if self.start is not None:
+                command.message_id.CopyFrom(message_id_to_wire(self.start.first_position))
+            else:
+                assert isinstance(target, int)
+                command.message_publish_time = target
+            await connection.request(command)
             self.acks.forget()
             if self._handler.connection is not None:
                 self._release(self._inbox.discard(self))
         except BaseException:
-            self._start = before
+            self.start = before
             raise
         finally:
             self._seeking.set_result(None)
@@ -315,9 +383,7 @@ class PartitionConsumer:
         """Return the last message of the topic (-1:-1 if it is empty) and the acknowledged end of the subscription."""
         await self._handler.reconnected()
         connection = self._required_connection()
-        answer = (
-            await connection.request(lambda request_id: commands.get_last_message_id(request_id, self._id))
-        ).getLastMessageIdResponse
+        answer = (await connection.request(pb.CommandGetLastMessageId(consumer_id=self._id))).getLastMessageIdResponse
         last = message_id_from_wire(answer.last_message_id)
         return LastMessage(last, position_from_wire(answer.consumer_mark_delete_position))
 
@@ -325,7 +391,7 @@ class PartitionConsumer:
         """Delete the subscription with its position, and close. Raise the broker's refusal."""
         await self._handler.reconnected()
         connection = self._required_connection()
-        await connection.request(lambda request_id: commands.unsubscribe(request_id, self._id, force=force))
+        await connection.request(pb.CommandUnsubscribe(consumer_id=self._id, force=force))
         connection.consumers.forget(self._id)
         self._handler.on_lost()
         self.on_failed(AlreadyClosed(f"the subscription {self.subscription} was deleted"))

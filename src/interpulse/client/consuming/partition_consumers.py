@@ -7,8 +7,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 
 from interpulse.client.checks import check_type
 from interpulse.client.consuming.consumer_config import ConsumerConfig
-from interpulse.client.consuming.inbox import Inbox
-from interpulse.client.consuming.partition_consumer import PartitionConsumer
+from interpulse.client.consuming.partition_consumer import Inbox, PartitionConsumer
 from interpulse.client.partitions import PartitionWatch, open_all, partition_names
 from interpulse.client.session import Session
 from interpulse.model.errors import AlreadyClosed, InvalidRequest, PulsarError

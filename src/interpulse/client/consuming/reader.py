@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from interpulse.client.checks import check_interval, check_type
 from interpulse.client.closing import AsyncCloses
@@ -66,18 +66,8 @@ class ReaderConfig:
 
     def of_consumer(self) -> ConsumerConfig:
         """Return the settings of the reader's partition consumers."""
-        return ConsumerConfig(
-            name=self.name,
-            schema=self.schema,
-            receiver_queue_size=self.receiver_queue_size,
-            read_compacted=self.read_compacted,
-            force_topic_creation=self.force_topic_creation,
-            chunked_messages_max=self.chunked_messages_max,
-            crypto_failure_action=self.crypto_failure_action,
-            crypto_key_reader=self.crypto_key_reader,
-            auto_update_partitions=self.auto_update_partitions,
-            auto_update_partitions_interval_ms=self.auto_update_partitions_interval_ms,
-        )
+        shared = {setting.name for setting in fields(ConsumerConfig)} & {setting.name for setting in fields(self)}
+        return ConsumerConfig(**{name: getattr(self, name) for name in shared})
 
 
 class Reader(AsyncCloses):
@@ -91,7 +81,7 @@ class Reader(AsyncCloses):
             session, self._new_consumer, config.of_consumer(), what=f"reader topics={','.join(map(str, topics))}"
         )
         self._inbox = self._consumers.inbox
-        self._closed = False
+        self.is_closed = False
 
     async def open(self) -> None:
         """Find the partitions and start reading. Raise the broker's refusal."""
@@ -115,7 +105,7 @@ class Reader(AsyncCloses):
 
         Raise TopicNotFound if a topic was deleted.
         """
-        if self._closed:
+        if self.is_closed:
             raise AlreadyClosed("the reader is closed")
         await self._consumers.update_partitions()
 
@@ -141,10 +131,6 @@ class Reader(AsyncCloses):
     def topics(self) -> list[str]:
         """Names of the topics as they were requested."""
         return [str(topic) for topic in self._topics]
-
-    @property
-    def is_closed(self) -> bool:
-        return self._closed
 
     @property
     def is_connected(self) -> bool:
@@ -187,9 +173,9 @@ class Reader(AsyncCloses):
 
     async def close(self) -> None:
         """Stop reading. The broker keeps nothing of the reader."""
-        if self._closed:
+        if self.is_closed:
             return
-        self._closed = True
+        self.is_closed = True
         await self._consumers.close()
         self._inbox.fail(AlreadyClosed("the reader is closed"))
 

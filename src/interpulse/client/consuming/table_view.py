@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, ItemsView, Iterator, KeysView, ValuesView
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Final, Generic, TypeVar, overload
 
 from interpulse.client.checks import check_interval
@@ -55,15 +55,8 @@ class TableViewConfig:
 
     def of_reader(self) -> ReaderConfig:
         """Return the settings of the reader, which starts at the beginning and reads the compacted topic."""
-        return ReaderConfig(
-            schema=self.schema,
-            receiver_queue_size=self.receiver_queue_size,
-            subscription_prefix=self.subscription_prefix,
-            auto_update_partitions=self.auto_update_partitions,
-            auto_update_partitions_interval_ms=self.auto_update_partitions_interval_ms,
-            read_compacted=True,
-            crypto_key_reader=self.crypto_key_reader,
-        )
+        settings = {setting.name: getattr(self, setting.name) for setting in fields(self) if setting.name != "decode"}
+        return ReaderConfig(read_compacted=True, **settings)
 
 
 class TableView(AsyncCloses, Generic[V]):
@@ -191,7 +184,10 @@ class TableView(AsyncCloses, Generic[V]):
                 self._take(await self._reader.read_next())
                 self._came.set()
         except Exception as failure:  # noqa: BLE001  # also what decode raised; the next question to the view raises it
-            self._fail(failure)
+            if self._failure is None:
+                _log.warning("table view ended topic=%s error=%s", self._topic, failure)
+                self._failure = failure
+            self._came.set()
 
     def _take(self, message: Message) -> None:
         key, content = message.key, message.content
@@ -208,12 +204,6 @@ class TableView(AsyncCloses, Generic[V]):
                 listener(key, value)
             except Exception:  # noqa: BLE001  # the application's: one listener must not end the view of the others
                 _log.exception("listener of a table view failed topic=%s", self._topic)
-
-    def _fail(self, failure: Exception) -> None:
-        if self._failure is None:
-            _log.warning("table view ended topic=%s error=%s", self._topic, failure)
-            self._failure = failure
-        self._came.set()
 
     # ---- Closing
 

@@ -4,18 +4,59 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
 
+from interpulse.client.consuming.consumer_config import ConsumerConfig
 from interpulse.client.consuming.partition_consumers import PartitionConsumers
-from interpulse.client.consuming.topics_pattern import TopicsPattern
-from interpulse.client.lookup.lookup import TopicMode
 from interpulse.client.session import Session
 from interpulse.client.transport.connection import Connection
 from interpulse.model.errors import InvalidTopicName, NotAllowed, PulsarError, TopicNotFound
-from interpulse.model.names import TopicName
-from interpulse.wire import commands
+from interpulse.model.names import NamespaceName, TopicName
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.hashing import topics_hash
+
+
+@dataclass(frozen=True, slots=True)
+class TopicsPattern:
+    """Pattern for whole topic names. Partitions match by the name of their topic; the domain is ignored."""
+
+    namespace: NamespaceName
+    text: str
+    """Pattern in the form for brokers: ``persistent://tenant/namespace/expression``."""
+
+    expression: re.Pattern[str]
+    """Expression for ``tenant/namespace/topic``."""
+
+    @classmethod
+    def of(cls, pattern: re.Pattern[str]) -> TopicsPattern:
+        """Parse an expression in the form of a topic name, short or full. Only its last part may vary.
+
+        Raise InvalidTopicName if it names no namespace.
+        """
+        text = pattern.pattern.removeprefix("^")
+        _, separator, complete = text.partition("://")
+        parts = (complete if separator else text).split("/", 2)
+        if len(parts) == 1 and not separator:
+            parts = ["public", "default", *parts]
+        if len(parts) != 3:
+            raise InvalidTopicName(
+                f"Invalid topic name: {pattern.pattern}: a pattern is either an expression for topics of "
+                f"public/default, or tenant/namespace/expression with persistent:// or without it"
+            )
+        tenant, namespace, local = parts
+        checked = TopicName.of("persistent", tenant, namespace, "x").namespace_name
+        return cls(
+            checked,
+            f"persistent://{tenant}/{namespace}/{local}",
+            re.compile(f"{re.escape(f'{tenant}/{namespace}')}/(?:{local})", pattern.flags),
+        )
+
+    def matches(self, topic: TopicName) -> bool:
+        name = f"{topic.tenant}/{topic.namespace}/{topic.base.local_name}"
+        return self.expression.fullmatch(name) is not None
+
 
 _log = logging.getLogger(__name__)
 
@@ -23,27 +64,19 @@ _log = logging.getLogger(__name__)
 class TopicDiscovery:
     """Subscribes a consumer to all topics that match, and to no others.
 
-    A broker with topic watchers announces changes. The list is still requested every ``interval_ms``, and sooner if a
-    topic could not be opened.
+    A broker with topic watchers announces changes. The list is still requested in every
+    ``pattern_discovery_interval_ms``, and sooner if a topic could not be opened.
     """
 
     def __init__(
-        self,
-        session: Session,
-        pattern: TopicsPattern,
-        consumers: PartitionConsumers,
-        *,
-        mode: TopicMode,
-        interval_ms: int,
-        properties: Mapping[str, str],
+        self, session: Session, pattern: TopicsPattern, consumers: PartitionConsumers, config: ConsumerConfig
     ) -> None:
-        """Create the discovery of one consumer; ``properties`` are the consumer's."""
         self._session = session
         self._pattern = pattern
         self._consumers = consumers
-        self._mode = mode
-        self._properties = properties
-        self._interval_s = self._pause_s = interval_ms / 1000
+        self._mode = config.topics_mode
+        self._properties = config.properties
+        self._interval_s = self._pause_s = config.pattern_discovery_interval_ms / 1000
         self._retries = session.backoff()
         self._wanted: set[str] = set()
         self._watch: _Watch | None = None
@@ -100,7 +133,6 @@ class TopicDiscovery:
         return connection if connection is not None and connection.peer_flags.supports_topic_watchers else None
 
     async def _follow_watch(self, connection: Connection) -> None:
-        """Apply announced changes until the connection is lost."""
         watch = self._watch = _Watch(self._session.next_id(), connection, self._pattern)
         await self._reconcile(await watch.open(topics_hash(self._wanted)))
         while True:
@@ -148,17 +180,19 @@ class _Watch:
 
     async def open(self, known_hash: str) -> pb.CommandWatchTopicListSuccess:
         """Start watching. Return the list, without names if the hash shows that ours is equal."""
-        answer = await self._connection.topic_watchers.open(self._id, self, self._frame(known_hash))
+        answer = await self._connection.topic_watchers.open(self._id, self, self._command(known_hash))
         return answer.watchTopicListSuccess
 
     async def ask_again(self, known_hash: str) -> pb.CommandWatchTopicListSuccess:
         """Return the current list."""
-        return (await self._connection.request(self._frame(known_hash))).watchTopicListSuccess
+        return (await self._connection.request(self._command(known_hash))).watchTopicListSuccess
 
-    def _frame(self, known_hash: str) -> Callable[[int], bytes]:
-        namespace = str(self._pattern.namespace)
-        return lambda request_id: commands.watch_topic_list(
-            request_id, self._id, namespace, self._pattern.text, topics_hash=known_hash
+    def _command(self, known_hash: str) -> pb.CommandWatchTopicList:
+        return pb.CommandWatchTopicList(
+            watcher_id=self._id,
+            namespace=str(self._pattern.namespace),
+            topics_pattern=self._pattern.text,
+            topics_hash=known_hash,
         )
 
     async def next_update(self, timeout_s: float) -> pb.CommandWatchTopicUpdate | None:

@@ -2,19 +2,83 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from interpulse.client.consuming.ack_tracker import AckTracker
-from interpulse.client.consuming.chunk_assembler import ChunkAssembler
-from interpulse.client.encryption.decryptor import Decryptor
-from interpulse.client.encryption.key_reader import CryptoKeyReader
+from interpulse.client.consuming.consumer_config import ConsumerConfig
+from interpulse.client.encryption.entries import Decryptor
 from interpulse.client.messages import Message, messages_of
 from interpulse.model.errors import CryptoError
 from interpulse.model.ids import EARLIEST, LATEST, MessageId, Position
-from interpulse.wire import pulsar_api_pb2 as pb
-from interpulse.wire.ack_sets import mask_of, of_batch
+from interpulse.model.names import TopicName
 from interpulse.wire.entries import ParsedEntry, parse_entry
 from interpulse.wire.errors import RemoteProtocolError
+from interpulse.wire.ids import mask_of, of_batch
+
+_log = logging.getLogger(__name__)
+
+
+class Assembled(NamedTuple):
+    """Complete message and the entries it came in."""
+
+    entry: ParsedEntry
+    positions: list[Position]
+    problem: CryptoError | None = None
+    """Reason why a chunk is still encrypted."""
+
+
+@dataclass(slots=True)
+class _Partial:
+    pieces: list[memoryview] = field(default_factory=list)
+    positions: list[Position] = field(default_factory=list)
+    problem: CryptoError | None = None
+
+
+class ChunkAssembler:
+    """Assembles chunks into messages.
+
+    At most ``messages_max`` messages may be incomplete. When another one begins, the oldest is dropped and
+    ``on_given_up`` receives the positions of its chunks.
+    """
+
+    def __init__(
+        self, messages_max: int = 10, on_given_up: Callable[[list[Position]], None] = lambda positions: None
+    ) -> None:
+        self._messages_max = messages_max
+        self._on_given_up = on_given_up
+        self._partial: dict[str, _Partial] = {}
+
+    def add(self, entry: ParsedEntry, position: Position, problem: CryptoError | None = None) -> Assembled | None:
+        """Add a chunk. Return the whole message with its last chunk, otherwise None.
+
+        A chunk that does not continue its message is dropped.
+        """
+        metadata = entry.metadata
+        if metadata.chunk_id == 0:
+            self._partial.pop(metadata.uuid, None)
+            if len(self._partial) >= self._messages_max:
+                self._on_given_up(self._partial.pop(next(iter(self._partial))).positions)
+            self._partial[metadata.uuid] = _Partial()
+        partial = self._partial.get(metadata.uuid)
+        if partial is None or len(partial.pieces) != metadata.chunk_id:
+            self._partial.pop(metadata.uuid, None)
+            _log.warning("chunk dropped, earlier chunks are missing uuid=%s chunk=%d", metadata.uuid, metadata.chunk_id)
+            return None
+        partial.pieces.append(entry.payload)
+        partial.positions.append(position)
+        partial.problem = partial.problem or problem
+        if metadata.chunk_id < metadata.num_chunks_from_msg - 1:
+            return None
+        del self._partial[metadata.uuid]
+        whole = memoryview(b"".join(partial.pieces))
+        joined = ParsedEntry(metadata, entry.metadata_bytes, whole, entry.broker_metadata, entry.was_encrypted)
+        return Assembled(joined, partial.positions, partial.problem)
+
+    def clear(self) -> None:
+        self._partial.clear()
 
 
 class Start(NamedTuple):
@@ -60,29 +124,25 @@ class Unpacked(NamedTuple):
 class Unpacker:
     """Unpacks the entries of one topic or partition, and assembles chunks."""
 
-    def __init__(
-        self,
-        topic: str,
-        partition: int,
-        acks: AckTracker,
-        *,
-        key_reader: CryptoKeyReader | None = None,
-        chunked_messages_max: int = 10,
-        oldest_chunks_acknowledged: bool = False,
-    ) -> None:
-        self._topic = topic
-        self._partition = partition
+    def __init__(self, topic: TopicName, acks: AckTracker, config: ConsumerConfig) -> None:
+        self._topic = str(topic)
+        self._partition = topic.partition_index
         self._acks = acks
-        self._decryptor = Decryptor(topic, key_reader)
-        on_given_up = self._acknowledge_all if oldest_chunks_acknowledged else lambda positions: None
-        self._chunks = ChunkAssembler(chunked_messages_max, on_given_up)
+        self._decryptor = Decryptor(self._topic, config.crypto_key_reader)
+        on_given_up = self._acknowledge_all if config.oldest_chunks_acknowledged else lambda positions: None
+        self._chunks = ChunkAssembler(config.chunked_messages_max, on_given_up)
 
     def _acknowledge_all(self, positions: list[Position]) -> None:
         for position in positions:
             self._acks.finish(position)
 
     def unpack(
-        self, command: pb.CommandMessage, entry: memoryview, position: Position, start: Start | None
+        self,
+        position: Position,
+        entry: memoryview,
+        redelivery_count: int = 0,
+        ack_set: Sequence[int] = (),
+        start: Start | None = None,
     ) -> Unpacked:
         """Return the wanted messages of an entry; none for a chunk that is not the last. Raise RemoteProtocolError.
 
@@ -90,7 +150,7 @@ class Unpacker:
         acknowledged.
         """
         parsed = parse_entry(entry)
-        permits = _permits(command, parsed)
+        permits = _permits(parsed, ack_set)
         problem = self._decryptor.open(parsed) if parsed.metadata.encryption_keys else None
         first_chunk = None
         if parsed.metadata.num_chunks_from_msg > 1:
@@ -99,14 +159,14 @@ class Unpacker:
                 return Unpacked([], permits)
             parsed, first_chunk, problem = assembled.entry, assembled.positions[0], assembled.problem
             self._acks.remember_chunks(position, assembled.positions)
-        sent = mask_of(command.ack_set) if command.ack_set else -1
+        sent = mask_of(ack_set) if ack_set else -1
         messages = messages_of(
             parsed,
             topic=self._topic,
             ledger=position.ledger,
             entry_id=position.entry,
             partition=self._partition,
-            redelivery_count=command.redelivery_count,
+            redelivery_count=redelivery_count,
             first_chunk=first_chunk,
             is_encrypted=problem is not None,
         )
@@ -134,14 +194,14 @@ class Unpacker:
         self._chunks.clear()
 
 
-def permits_for(command: pb.CommandMessage, entry: memoryview) -> int:
+def permits_for(entry: memoryview, ack_set: Sequence[int]) -> int:
     """Return the number of permits that the broker used for an entry that cannot be unpacked."""
     try:
-        return _permits(command, parse_entry(entry))
+        return _permits(parse_entry(entry), ack_set)
     except RemoteProtocolError:
         return 1
 
 
-def _permits(command: pb.CommandMessage, parsed: ParsedEntry) -> int:
+def _permits(parsed: ParsedEntry, ack_set: Sequence[int]) -> int:
     count = parsed.message_count
-    return of_batch(mask_of(command.ack_set), count).bit_count() if command.ack_set else count
+    return of_batch(mask_of(ack_set), count).bit_count() if ack_set else count

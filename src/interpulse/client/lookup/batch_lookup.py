@@ -10,10 +10,8 @@ from typing import Final, TypeVar
 from interpulse.client.config import BrokerAddress, ClientConfig
 from interpulse.client.transport.backoff import Backoff, retry
 from interpulse.client.transport.connection import Connection
-from interpulse.model.errors import NotAllowed, PulsarError, UnknownError, UnsupportedVersion
+from interpulse.model.errors import NotAllowed, PulsarError, UnknownError, UnsupportedVersion, error_for_wire_code
 from interpulse.model.names import TopicName
-from interpulse.model.received_errors import error_for_wire_code
-from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 
 Found = TypeVar("Found")
@@ -129,12 +127,15 @@ class BatchLookups:
     ) -> _Redirects:
         """Send one request. If it is too long for the broker, send two halves, and shorter requests from then on."""
         names = {str(topic): topic for topic in topics}
+        question = pb.CommandBatchLookupTopic(
+            topics=names,
+            authoritative=authoritative,
+            advertised_listener_name=self._config.listener_name,
+            create_if_missing=True,
+            expand_partitions=False,
+        )
         try:
-            answer = await connection.request(
-                lambda request_id: commands.batch_lookup(
-                    request_id, names, authoritative=authoritative, listener_name=self._config.listener_name
-                )
-            )
+            answer = await connection.request(question)
         except UnsupportedVersion:  # switched off after the connection was made
             answers.update(await self._singly(topics))
         except NotAllowed as error:
@@ -153,7 +154,6 @@ class BatchLookups:
     def _sort(
         self, response: pb.CommandBatchLookupTopicResponse, names: dict[str, TopicName], answers: Answers
     ) -> _Redirects:
-        """Store addresses and failures. Return the redirects."""
         redirects: _Redirects = defaultdict(list)
         left = dict(names)
         for group in response.groups:

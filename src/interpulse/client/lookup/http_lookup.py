@@ -1,21 +1,94 @@
-"""Lookups over HTTP."""
+"""Lookups over HTTP: of many topics with one request (PIP-35), or one by one if a broker has no batch lookup."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from interpulse.client.config import BrokerAddress, ClientConfig
 from interpulse.client.json_readers import UnexpectedJson, made_by, names, record
 from interpulse.client.lookup.batch_lookup import lookup_singly
-from interpulse.client.lookup.http_batch_lookup import Addresses, lookup_over_http
-from interpulse.client.lookup.lookup import TopicList, TopicMode
-from interpulse.client.lookup.topic_schemas import VersionedSchema, fetch_schema
+from interpulse.client.lookup.lookup import TopicList, TopicMode, VersionedSchema, fetch_schema
 from interpulse.client.transport.backoff import Backoff, retry
 from interpulse.client.transport.connection_pool import ConnectionPool
-from interpulse.model.errors import NotFound, PulsarError, TopicNotFound, UnknownError
+from interpulse.model.errors import (
+    NotAllowed,
+    NotFound,
+    NotImplementedYet,
+    NotSupported,
+    PulsarError,
+    RequestTooLarge,
+    TopicNotFound,
+    UnknownError,
+    error_for_wire_code,
+)
 from interpulse.model.names import NamespaceName, TopicName
+from interpulse.model.operations import Lookups, Namespaces, Topics
 from interpulse.model.topics import PartitionedTopicMetadata
+
+if TYPE_CHECKING:
+    from interpulse.client.transport.http_session import HttpSession
+
+
+Addresses = dict[str, Any]
+"""``brokerUrl``, ``httpUrl`` and the other addresses of one broker."""
+
+Answers = dict[TopicName, Addresses | PulsarError]
+
+_TOPICS_AT_ONCE: Final = 500
+_CONCURRENT_MAX: Final = 50
+
+
+async def lookup_over_http(
+    http: HttpSession,
+    topics: Sequence[TopicName],
+    single: Callable[[TopicName], Awaitable[Addresses]],
+    *,
+    listener_name: str | None = None,
+    topics_max: int = _TOPICS_AT_ONCE,
+) -> Answers:
+    """Return the addresses of each topic, or its own failure.
+
+    One request contains at most ``topics_max`` topics; ``single`` looks up one topic. Raise the failure of the whole
+    request: NotConnected, OperationTimeout, ServiceNotReady and others.
+    """
+    topics = list(dict.fromkeys(topics))
+    answers: Answers = {}
+    try:
+        for start in range(0, len(topics), topics_max):
+            answers |= await _ask(http, topics[start : start + topics_max], listener_name)
+    except (NotFound, NotSupported, NotAllowed, NotImplementedYet):  # any of them may come from an older broker
+        pass
+    left = [topic for topic in topics if topic not in answers]
+    answers |= await lookup_singly(left, single, _CONCURRENT_MAX)
+    return {topic: answers[topic] for topic in topics}
+
+
+async def _ask(http: HttpSession, topics: Sequence[TopicName], listener_name: str | None) -> Answers:
+    """Send one request, or its two halves. Topics that belong to another broker are omitted."""
+    names = {str(topic): topic for topic in topics}
+    body = {"topics": list(names), "listenerName": listener_name}
+    read = made_by(lambda answer: _answers(answer, names))
+    try:
+        operation = Lookups.FIND_MANY
+        return await http.request(operation.method, operation.path, kind=operation.subject, read=read, body=body)
+    except RequestTooLarge:
+        if len(topics) < 2:
+            raise
+        half = len(topics) // 2
+        return await _ask(http, topics[:half], listener_name) | await _ask(http, topics[half:], listener_name)
+
+
+def _answers(answer: Mapping[str, Any], names: Mapping[str, TopicName]) -> Answers:
+    answers: Answers = {}
+    for group in answer["groups"]:
+        if group["response"] == "Connect":
+            answers |= {names[name]: dict(group) for name in group["topics"] if name in names}
+    for failure in answer["failures"]:
+        error = error_for_wire_code(failure["code"], failure["reason"])
+        answers |= {names[name]: error for name in failure["topics"] if name in names}
+    return answers
+
 
 Answer = TypeVar("Answer")
 
@@ -44,7 +117,7 @@ class HttpLookup:
 
         Every release supports ``create=False``, so ``fallback_on_old_broker`` has no effect.
         """
-        path = f"/admin/v2/{topic.rest_path}/partitions"
+        path = Topics.GET_PARTITIONS.path_of(topic)
         query = {"checkAllowAutoCreation": create}
         try:
             metadata = await self._retried(lambda: self._http.get(path, kind="topic", read=_METADATA, query=query))
@@ -75,7 +148,7 @@ class HttpLookup:
 
     async def _addresses(self, topic: TopicName) -> Addresses:
         query = {"listenerName": self._config.listener_name}
-        path = f"/lookup/v2/topic/{topic.rest_path}"
+        path = Lookups.FIND.path_of(topic)
         return await self._retried(lambda: self._http.get(path, kind="topic", read=record, query=query))
 
     def _address_or_failure(self, answer: Addresses | PulsarError) -> BrokerAddress | PulsarError:
@@ -99,7 +172,7 @@ class HttpLookup:
         properties: Mapping[str, str] = {},
     ) -> TopicList:
         """Return the topics of a namespace. The web service filters neither by pattern nor by properties."""
-        path = f"/admin/v2/namespaces/{namespace}/topics"
+        path = Namespaces.LIST_TOPICS.path_of(namespace)
         query = {"mode": mode}
         topics = await self._retried(lambda: self._http.get(path, kind="namespace", read=names, query=query))
         return TopicList(topics)

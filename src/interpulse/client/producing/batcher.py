@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Sequence
 
-from interpulse.client.encryption.encryptor import Encryptor
+from interpulse.client.encryption.entries import Encryptor
 from interpulse.client.messages import OutgoingMessage
 from interpulse.client.producing.unconfirmed import Outgoing
 from interpulse.wire import pulsar_api_pb2 as pb
@@ -105,7 +105,6 @@ class EntryBuilder:
         return metadata
 
     def _compressed(self, metadata: pb.MessageMetadata, payload: bytes) -> bytes:
-        """Return the compressed payload, and note in the metadata how to decompress it."""
         if self._codec == pb.NONE:
             return payload
         metadata.compression = self._codec

@@ -16,11 +16,11 @@ from interpulse.client.checks import (
     check_pairs,
     check_type,
 )
-from interpulse.client.encryption.encryptor import Encryptor, ProducerCryptoFailureAction
+from interpulse.client.closing import AsyncCloses
+from interpulse.client.encryption.entries import Encryptor, ProducerCryptoFailureAction
 from interpulse.client.encryption.key_reader import CryptoKeyReader
 from interpulse.client.messages import OutgoingMessage
 from interpulse.client.producing.batcher import Batcher, EntryBuilder
-from interpulse.client.producing.router import HashingScheme, RoutingMode
 from interpulse.client.producing.send_queue import ProducerRequest, SendQueue
 from interpulse.client.producing.unconfirmed import Outgoing, Receipt
 from interpulse.client.session import Session
@@ -32,6 +32,8 @@ from interpulse.model.schemas import SchemaInfo
 from interpulse.wire import pulsar_api_pb2 as pb
 
 AccessMode = Literal["shared", "exclusive", "wait-for-exclusive", "exclusive-with-fencing"]
+HashingScheme = Literal["java-string", "murmur3"]
+RoutingMode = Literal["round-robin", "single"]
 Compression = Literal["none", "lz4", "zlib", "zstd", "snappy"]
 
 _ACCESS_MODES: Final[dict[str, pb.ProducerAccessMode.ValueType]] = {
@@ -94,14 +96,8 @@ class ProducerConfig:
         check_choice("compression", self.compression, Compression)
         check_choice("routing", self.routing, RoutingMode)
         check_choice("hashing", self.hashing, HashingScheme)
-        check_least(
-            1,
-            batch_messages_max=self.batch_messages_max,
-            batch_bytes_max=self.batch_bytes_max,
-            pending_messages_max=self.pending_messages_max,
-            pending_bytes_max=self.pending_bytes_max,
-        )
-        check_least(0, send_timeout_ms=self.send_timeout_ms, batch_delay_ms=self.batch_delay_ms)
+        check_least(self, 1, "batch_messages_max", "batch_bytes_max", "pending_messages_max", "pending_bytes_max")
+        check_least(self, 0, "send_timeout_ms", "batch_delay_ms")
         check_type("schema", self.schema, SchemaInfo, type(None))
         check_pairs("properties", self.properties)
         check_choice("crypto_failure_action", self.crypto_failure_action, ProducerCryptoFailureAction)
@@ -115,7 +111,7 @@ class ProducerConfig:
             raise ValueError("chunking_enabled needs batching_enabled=False")
 
 
-class PartitionProducer:
+class PartitionProducer(AsyncCloses):
     """Producer of one topic or partition.
 
     Made by the client. Use it as an async context manager, or :meth:`close` it.
@@ -134,7 +130,10 @@ class PartitionProducer:
             initial_subscription_name=config.initial_subscription_name,
         )
         self._send_queue = SendQueue(session, topic, request, send_timeout_ms=config.send_timeout_ms)
-        self._encryptor = _encryptor(str(topic), config)
+        self._encryptor = None
+        if (key_reader := config.crypto_key_reader) is not None:
+            names = tuple(config.encryption_keys)
+            self._encryptor = Encryptor(str(topic), names, key_reader, config.crypto_failure_action)
         codec = pb.CompressionType.Value(config.compression.upper())
         self._builder = EntryBuilder(codec=codec, encryptor=self._encryptor)
         self._batcher = Batcher(self._builder, messages_max=config.batch_messages_max, bytes_max=config.batch_bytes_max)
@@ -187,7 +186,7 @@ class PartitionProducer:
         if message.replication_clusters:
             check_names("replication_clusters", message.replication_clusters)
         await self._send_queue.room(entries_max=config.pending_messages_max, bytes_max=config.pending_bytes_max)
-        sequence_id = self._next_sequence_id(message)
+        sequence_id = self._sequence_id + 1 if message.sequence_id is None else message.sequence_id
         future: asyncio.Future[MessageId] = self._loop.create_future()
         if not config.batching_enabled or message.deliver_at_ms is not None:
             self._flush_batch()
@@ -199,11 +198,6 @@ class PartitionProducer:
         if entry_gone:
             await asyncio.sleep(0)  # let receipts, timers and Ctrl-C run even if sending never waits for room
         return future
-
-    def _next_sequence_id(self, message: OutgoingMessage) -> int:
-        if message.sequence_id is None:
-            return self._sequence_id + 1
-        return message.sequence_id
 
     def _send_single(self, message: OutgoingMessage, sequence_id: int, future: asyncio.Future[MessageId]) -> None:
         self._refresh_builder()
@@ -311,18 +305,6 @@ class PartitionProducer:
             await self.flush()
         finally:
             await self._send_queue.close()
-
-    async def __aenter__(self) -> PartitionProducer:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
-
-
-def _encryptor(topic: str, config: ProducerConfig) -> Encryptor | None:
-    if config.crypto_key_reader is None:
-        return None
-    return Encryptor(topic, tuple(config.encryption_keys), config.crypto_key_reader, config.crypto_failure_action)
 
 
 def _pass_failure_on(done: asyncio.Future[Receipt], future: asyncio.Future[MessageId]) -> None:

@@ -3,17 +3,51 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
+import random
+from collections.abc import Callable
+from typing import Final
 
 from interpulse.client.closing import AsyncCloses
 from interpulse.client.messages import OutgoingMessage
 from interpulse.client.partitions import PartitionWatch, open_all, partition_names
 from interpulse.client.producing.batcher import key_text
-from interpulse.client.producing.partition_producer import PartitionProducer, ProducerConfig
-from interpulse.client.producing.router import Router
+from interpulse.client.producing.partition_producer import HashingScheme, PartitionProducer, ProducerConfig, RoutingMode
 from interpulse.client.session import Session
 from interpulse.model.errors import AlreadyClosed
 from interpulse.model.ids import MessageId
 from interpulse.model.names import TopicName
+from interpulse.wire.hashing import java_string_hash, murmur3_hash
+
+_HASHES: Final[dict[HashingScheme, Callable[[str], int]]] = {
+    "java-string": java_string_hash,
+    "murmur3": lambda key: murmur3_hash(key.encode()),
+}
+
+
+class Router:
+    """Routes messages with a key by its hash, as Pulsar's Java client does, and others round-robin or to one partition.
+
+    The single partition is chosen at random. Round-robin changes the partition every ``stride`` messages, so that
+    consecutive messages can share a batch.
+    """
+
+    def __init__(
+        self, *, mode: RoutingMode = "round-robin", hashing: HashingScheme = "java-string", stride: int = 1
+    ) -> None:
+        self._hash = _HASHES[hashing]
+        self._mode = mode
+        self._stride = stride
+        self._start = random.randrange(2**31)
+        self._counter = itertools.count()
+
+    def choose(self, key: str | None, partitions: int) -> int:
+        """Return the partition index for a message with this key (base64 text for binary keys)."""
+        if key is not None:
+            return self._hash(key) % partitions
+        if self._mode == "single":
+            return self._start % partitions
+        return (self._start + next(self._counter) // self._stride) % partitions
 
 
 class Producer(AsyncCloses):
@@ -35,7 +69,7 @@ class Producer(AsyncCloses):
         self._is_partitioned = False
         self._updating = asyncio.Lock()
         self._watch: PartitionWatch | None = None
-        self._closed = False
+        self.is_closed = False
         self._telemetry = session.telemetry.sending() if session.telemetry is not None else None
 
     async def open(self) -> None:
@@ -55,14 +89,14 @@ class Producer(AsyncCloses):
             await self._session.look_ahead(topics)
         added = [PartitionProducer(self._session, topic, self._config) for topic in topics]
         await open_all(added)
-        if self._closed:
+        if self.is_closed:
             await asyncio.gather(*(producer.close() for producer in added), return_exceptions=True)
             raise self._already_closed()
         self._partitions += added
 
     async def update_partitions(self) -> None:
         """Look for new partitions now. No topic is created. Raise TopicNotFound if the topic was deleted."""
-        if self._closed:
+        if self.is_closed:
             raise self._already_closed()
         async with self._updating:
             if not self._is_partitioned:
@@ -93,12 +127,8 @@ class Producer(AsyncCloses):
         return max(partition.last_sequence_id for partition in self._partitions)
 
     @property
-    def is_closed(self) -> bool:
-        return self._closed
-
-    @property
     def is_connected(self) -> bool:
-        return not self._closed and all(partition.is_connected for partition in self._partitions)
+        return not self.is_closed and all(partition.is_connected for partition in self._partitions)
 
     async def send(
         self, content: bytes | str | OutgoingMessage | None, *, key: str | bytes | None = None, **fields: object
@@ -126,7 +156,7 @@ class Producer(AsyncCloses):
         return await self._choose(message).enqueue(message)
 
     def _choose(self, message: OutgoingMessage) -> PartitionProducer:
-        if self._closed:
+        if self.is_closed:
             raise self._already_closed()
         if len(self._partitions) == 1:
             return self._partitions[0]
@@ -138,9 +168,9 @@ class Producer(AsyncCloses):
 
     async def close(self) -> None:
         """Flush and close the producer. Raise the first failure of a message."""
-        if self._closed:
+        if self.is_closed:
             return
-        self._closed = True
+        self.is_closed = True
         if self._watch is not None:
             await self._watch.stop()
         closings = (partition.close() for partition in self._partitions)

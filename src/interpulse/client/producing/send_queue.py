@@ -10,10 +10,9 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 
 from interpulse.client.connection_handler import ConnectionHandler
-from interpulse.client.lookup.topic_schemas import fetch_schema
+from interpulse.client.lookup.lookup import fetch_schema
 from interpulse.client.producing.unconfirmed import Outgoing, Receipt, UnconfirmedEntries
 from interpulse.client.session import Session
 from interpulse.client.transport.connection import Connection
@@ -27,16 +26,17 @@ from interpulse.model.errors import (
     PulsarError,
     QuotaExceededException,
     TopicTerminated,
+    error_for_wire_code,
 )
 from interpulse.model.ids import Position
 from interpulse.model.names import TopicName
-from interpulse.model.received_errors import error_for_wire_code
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.codec import codec
 from interpulse.wire.frames import ReceiptRun
 from interpulse.wire.ids import position_from_wire
+from interpulse.wire.schemas import schema_to_wire
 
 _log = logging.getLogger(__name__)
 
@@ -116,7 +116,8 @@ class SendQueue:
         self._unconfirmed = UnconfirmedEntries()
         self._encode = codec().send_encoder(self._id)
         self._room = asyncio.Event()
-        self._failure: PulsarError | None = None
+        self.failure: PulsarError | None = None
+        """Reason why the producer accepts no more entries; None while it works."""
         self._timer: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
 
@@ -126,17 +127,8 @@ class SendQueue:
         return self._unconfirmed.count
 
     @property
-    def pending_bytes(self) -> int:
-        return self._unconfirmed.bytes
-
-    @property
     def is_connected(self) -> bool:
         return self._handler.connection is not None
-
-    @property
-    def failure(self) -> PulsarError | None:
-        """Reason why the producer accepts no more entries; None while it works."""
-        return self._failure
 
     async def open(self) -> None:
         """Find the broker and register there. Raise its refusal."""
@@ -157,11 +149,12 @@ class SendQueue:
         if self._handler.is_reconnecting:
             self._epoch += 1
         schema = await self._schema_at(connection)
-        frame = partial(self._producer_frame, schema=schema)
         name = self._request.name
         holds = None if name is None else (self.topic, name)
         try:
-            answer = (await connection.producers.open(self._id, self, frame, holds=holds)).producer_success
+            answer = (
+                await connection.producers.open(self._id, self, self._producer_command(schema), holds=holds)
+            ).producer_success
         except QuotaExceededException as refusal:
             if not self._request.waits_for_room:
                 self._unconfirmed.fail_all(refusal)  # as official clients do; later messages may still succeed
@@ -195,27 +188,26 @@ class SendQueue:
         # Pulsar answers a deleted schema with type None. Registering that would store it as a schema.
         return None if latest is None or latest.schema.type is SchemaType.NONE else latest.schema
 
-    def _producer_frame(self, request_id: int, *, schema: SchemaInfo | None) -> bytes:
+    def _producer_command(self, schema: SchemaInfo | None) -> pb.CommandProducer:
         request = self._request
-        return commands.producer(
-            request_id,
-            self._id,
-            str(self.topic),
-            name=self.name or None,
-            name_given_by_user=request.name is not None,
+        return pb.CommandProducer(
+            topic=str(self.topic),
+            producer_id=self._id,
+            producer_name=self.name or None,
+            user_provided_producer_name=request.name is not None,
             epoch=self._epoch,
-            schema=schema,
-            access_mode=request.access_mode,
+            schema=None if schema is None else schema_to_wire(schema),
+            producer_access_mode=request.access_mode,
             topic_epoch=self._topic_epoch,
             encrypted=request.encrypted,
-            properties=request.properties,
+            metadata=commands.pairs(request.properties),
             initial_subscription_name=request.initial_subscription_name,
         )
 
     def send(self, outgoing: Outgoing) -> asyncio.Future[Receipt]:
         """Send entries. Return a future with their receipt, or with the failure of the first entry without one."""
-        if self._failure is not None:
-            raise self._failure
+        if self.failure is not None:
+            raise self.failure
         deadline = self._loop.time() + self._send_timeout
         future: asyncio.Future[Receipt] = self._loop.create_future()
         self._unconfirmed.add(outgoing, future, deadline)
@@ -227,7 +219,6 @@ class SendQueue:
         return future
 
     def _frames(self, outgoing: Outgoing) -> Sequence[bytes]:
-        """Return the pieces of the SEND frames."""
         entries, sequence_ids, counts, highest_sequence_id, is_chunk = outgoing
         if highest_sequence_id is None and not is_chunk:
             return self._encode(sequence_ids, counts, entries)
@@ -243,14 +234,12 @@ class SendQueue:
 
     async def room(self, *, entries_max: int, bytes_max: int) -> None:
         """Wait until fewer entries and bytes are unconfirmed. Raise the failure of the producer."""
-        while self._failure is None and self._is_full(entries_max, bytes_max):
+        unconfirmed = self._unconfirmed
+        while self.failure is None and (unconfirmed.count >= entries_max or unconfirmed.bytes >= bytes_max):
             self._room.clear()
             await self._room.wait()
-        if self._failure is not None:
-            raise self._failure
-
-    def _is_full(self, entries_max: int, bytes_max: int) -> bool:
-        return self._unconfirmed.count >= entries_max or self._unconfirmed.bytes >= bytes_max
+        if self.failure is not None:
+            raise self.failure
 
     async def confirmed(self) -> None:
         """Wait until everything sent so far has its receipt. Raise the first failure."""
@@ -306,7 +295,7 @@ class SendQueue:
             self._start_over()
 
     def on_disconnected(self, assigned_url: str | None) -> None:
-        if self._handler.on_lost() and self._failure is None:
+        if self._handler.on_lost() and self.failure is None:
             self._handler.reconnect(assigned_url)
 
     # ---- Internals
@@ -328,9 +317,9 @@ class SendQueue:
 
     def on_failed(self, failure: PulsarError) -> None:
         """Accept no more entries. The broker keeps the producer and its name until it is closed."""
-        if self._failure is not None:
+        if self.failure is not None:
             return
-        self._failure = failure
+        self.failure = failure
         if self._timer is not None:
             self._timer.cancel()
         self._unconfirmed.fail_all(failure)

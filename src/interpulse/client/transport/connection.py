@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Protocol, cast
 
+from google.protobuf.message import Message
+
 import interpulse
 from interpulse.client.config import BrokerAddress, ClientConfig
-from interpulse.client.transport.answers import ANSWERS, failure_of
 from interpulse.client.transport.issued_tokens import IssuedTokens, secret_now
 from interpulse.client.transport.registered_handlers import (
     ConsumerListener,
@@ -26,9 +26,10 @@ from interpulse.client.transport.wrong_addresses import no_handshake
 from interpulse.model.errors import NotConnected, OperationTimeout, PulsarError
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
-from interpulse.wire.client import ClientProtocol
+from interpulse.wire.answers import ANSWERS, failure_of
 from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.frames import Frame, MessageRun, ReceiptRun, Run
+from interpulse.wire.protocols import ClientProtocol
 
 _log = logging.getLogger(__name__)
 _LINGER_S: Final = 1.0
@@ -81,15 +82,13 @@ class Connection(asyncio.Protocol):
         self._pending: dict[int, _Pending] = {}
         patience_ms = config.operation_timeout_ms
         self.producers: RegisteredHandlers[ProducerListener] = RegisteredHandlers(
-            self, commands.close_producer, patience_ms=patience_ms
+            self, lambda producer_id: pb.CommandCloseProducer(producer_id=producer_id), patience_ms=patience_ms
         )
         self.consumers: RegisteredHandlers[ConsumerListener] = RegisteredHandlers(
-            self, commands.close_consumer, patience_ms=patience_ms
+            self, lambda consumer_id: pb.CommandCloseConsumer(consumer_id=consumer_id), patience_ms=patience_ms
         )
         self.topic_watchers: RegisteredHandlers[TopicListListener] = RegisteredHandlers(
-            self,
-            lambda watcher_id, request_id: commands.watch_topic_list_close(request_id, watcher_id),
-            patience_ms=patience_ms,
+            self, lambda watcher_id: pb.CommandWatchTopicListClose(watcher_id=watcher_id), patience_ms=patience_ms
         )
         self._outgoing: list[bytes | memoryview] = []
         self._outgoing_bytes = 0
@@ -172,13 +171,9 @@ class Connection(asyncio.Protocol):
     # ---- Requests
 
     async def request(
-        self,
-        build: Callable[[int], bytes],
-        *,
-        timeout_ms: int | None = None,
-        accepted: asyncio.Future[bool] | None = None,
+        self, content: Message, *, timeout_ms: int | None = None, accepted: asyncio.Future[bool] | None = None
     ) -> pb.BaseCommand:
-        """Send the frame that ``build`` makes for a request id, and return its answer.
+        """Send the command with this content under a new request id, and return its answer.
 
         ``accepted`` becomes True with the broker's first answer, and False if the broker refuses or the connection is
         lost. It outlives this call, because the answer may arrive after a timeout or a cancellation. Its owner cancels
@@ -193,7 +188,8 @@ class Connection(asyncio.Protocol):
         timer = self._loop.call_later(timeout_ms / 1000, self._expire, request_id, timeout_ms)
         self._pending[request_id] = _Pending(future, timer, accepted)
         try:
-            self.write(build(request_id))
+            content.request_id = request_id  # type: ignore[attr-defined]  # every request has it
+            self.write(commands.encode(content))
             return await future
         finally:
             timer.cancel()
@@ -358,9 +354,7 @@ class Connection(asyncio.Protocol):
         self._say()
 
     def _say(self) -> None:
-        """Send the frames of the protocol itself: greeting, PING, PONG."""
-        data = self._protocol.data_to_send()
-        if data:
+        if data := self._protocol.data_to_send():
             self.write(data)
 
     def _on_tick(self) -> None:
@@ -376,13 +370,10 @@ class Connection(asyncio.Protocol):
 
     def _on_run(self, run: Run) -> None:
         if isinstance(run, MessageRun):
-            consumer = self.consumers.get(run.consumer_id)
-            if consumer is not None:
+            if (consumer := self.consumers.get(run.consumer_id)) is not None:
                 consumer.on_messages(run)
-        elif isinstance(run, ReceiptRun):
-            producer = self.producers.get(run.producer_id)
-            if producer is not None:
-                producer.on_receipts(run)
+        elif isinstance(run, ReceiptRun) and (producer := self.producers.get(run.producer_id)) is not None:
+            producer.on_receipts(run)
 
     def _on_frame(self, frame: Frame) -> None:
         command = frame.command
@@ -391,12 +382,10 @@ class Connection(asyncio.Protocol):
         if field is not None:
             self._on_answer(command, getattr(command, field).request_id)
         elif kind == pb.BaseCommand.MESSAGE:
-            consumer = self.consumers.get(command.message.consumer_id)
-            if consumer is not None:
+            if (consumer := self.consumers.get(command.message.consumer_id)) is not None:
                 consumer.on_message(command.message, memoryview(frame.entry or b""))
         elif kind == pb.BaseCommand.SEND_RECEIPT:
-            producer = self.producers.get(command.send_receipt.producer_id)
-            if producer is not None:
+            if (producer := self.producers.get(command.send_receipt.producer_id)) is not None:
                 producer.on_receipt(command.send_receipt)
         else:
             self._on_rare_command(command)
@@ -420,8 +409,7 @@ class Connection(asyncio.Protocol):
     def _on_rare_command(self, command: pb.BaseCommand) -> None:
         kind = command.type
         if kind == pb.BaseCommand.SEND_ERROR:
-            producer = self.producers.get(command.send_error.producer_id)
-            if producer is not None:
+            if (producer := self.producers.get(command.send_error.producer_id)) is not None:
                 producer.on_send_error(command.send_error)
         elif kind == pb.BaseCommand.CLOSE_PRODUCER:
             closed = command.close_producer
@@ -432,7 +420,10 @@ class Connection(asyncio.Protocol):
             consumer = self.consumers.take(gone.consumer_id)
             self._disconnect(consumer, gone.assignedBrokerServiceUrl, gone.assignedBrokerServiceUrlTls)
         elif kind == pb.BaseCommand.TOPIC_MIGRATED:
-            self._on_topic_migrated(command.topicMigrated)
+            moved = command.topicMigrated
+            is_producer = moved.resource_type == pb.CommandTopicMigrated.Producer
+            taken = self.producers.take(moved.resource_id) if is_producer else self.consumers.take(moved.resource_id)
+            self._disconnect(taken, moved.brokerServiceUrl, moved.brokerServiceUrlTls)
         else:
             self._on_news(command)
 
@@ -440,25 +431,19 @@ class Connection(asyncio.Protocol):
         """Handle commands for a consumer or watcher other than messages."""
         kind = command.type
         if kind == pb.BaseCommand.ACTIVE_CONSUMER_CHANGE:
-            consumer = self.consumers.get(command.active_consumer_change.consumer_id)
-            if consumer is not None:
-                consumer.on_active_change(command.active_consumer_change.is_active)
+            change = command.active_consumer_change
+            if (consumer := self.consumers.get(change.consumer_id)) is not None:
+                consumer.on_active_change(change.is_active)
         elif kind == pb.BaseCommand.REACHED_END_OF_TOPIC:
-            consumer = self.consumers.get(command.reachedEndOfTopic.consumer_id)
-            if consumer is not None:
+            if (consumer := self.consumers.get(command.reachedEndOfTopic.consumer_id)) is not None:
                 consumer.on_end_of_topic()
         elif kind == pb.BaseCommand.WATCH_TOPIC_UPDATE:
-            watcher = self.topic_watchers.get(command.watchTopicUpdate.watcher_id)
-            if watcher is not None:
-                watcher.on_update(command.watchTopicUpdate)
+            update = command.watchTopicUpdate
+            if (watcher := self.topic_watchers.get(update.watcher_id)) is not None:
+                watcher.on_update(update)
         else:
             _log.debug("command ignored type=%s address=%s", kind, self.address)
 
     def _disconnect(self, listener: ProducerListener | ConsumerListener | None, plain: str, tls: str) -> None:
         if listener is not None:
             listener.on_disconnected((tls if self.address.tls else plain) or None)
-
-    def _on_topic_migrated(self, moved: pb.CommandTopicMigrated) -> None:
-        is_producer = moved.resource_type == pb.CommandTopicMigrated.Producer
-        listener = self.producers.take(moved.resource_id) if is_producer else self.consumers.take(moved.resource_id)
-        self._disconnect(listener, moved.brokerServiceUrl, moved.brokerServiceUrlTls)

@@ -33,13 +33,11 @@ class ConnectionPool:
             raise AlreadyClosed("the client is closed")
         task = self._opening.get(address)
         if task is None or (task.done() and not _is_usable(task)):
-            task = asyncio.get_running_loop().create_task(self._open(address))
+            opening = Connection.open(address, self._config, self._issued, self._spoken_for, self._logged_faults)
+            task = asyncio.get_running_loop().create_task(opening)
             task.add_done_callback(_mark_seen)
             self._opening[address] = task
         return await asyncio.shield(task)
-
-    async def _open(self, address: BrokerAddress) -> Connection:
-        return await Connection.open(address, self._config, self._issued, self._spoken_for, self._logged_faults)
 
     async def close(self) -> None:
         """Drop all connections."""

@@ -10,13 +10,11 @@ import json
 import re
 from collections.abc import Mapping
 from html import unescape
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from interpulse.model import errors
-from interpulse.model.errors import PulsarError
-from interpulse.model.received_errors import error_for_http_status
-
-Kind = Literal["topic", "subscription", "message", "schema", "namespace", "tenant", "cluster", "policy", "broker"]
+from interpulse.model.errors import PulsarError, error_for_http_status
+from interpulse.model.operations import Subject
 
 _NOT_FOUND: dict[str, type[PulsarError]] = {
     "topic": errors.TopicNotFound,
@@ -47,8 +45,6 @@ _OTHER_STATUS: dict[int, type[PulsarError]] = {
 _HTML_MESSAGE = re.compile(r"<th>MESSAGE:</th><td>(.*?)</td>", re.DOTALL)
 _STACK_TRACE_MESSAGE = re.compile(r"^Message: (.+)$", re.MULTILINE)
 _PLAIN_TEXT_MAX = 2_000
-
-
 _NO_HEADERS: Mapping[str, str] = {}
 
 
@@ -64,40 +60,34 @@ class HttpAnswer(NamedTuple):
     headers: Mapping[str, str] = _NO_HEADERS
 
 
-def error_for_response(answer: HttpAnswer, request: str, kind: Kind) -> PulsarError:
+def error_for_response(answer: HttpAnswer, request: str, kind: Subject) -> PulsarError:
     """Return the error for an answer of 400 and above to ``request``, which is method and path.
 
     ``kind`` is the subject of the request. It decides the error for a 404 whose reason does not name the missing thing.
     The error carries the status line as a note.
     """
     reason = _reason(answer.content_type, answer.text) or answer.phrase or f"HTTP status {answer.status}"
-    error = _error(answer.status, reason, request, kind, unexplained=reason == answer.phrase)
+    if answer.status in (404, 405) and reason == answer.phrase:
+        error: PulsarError = errors.NotSupported(f"The broker does not offer {request}")
+    elif cause := _specific_class(answer.status, reason, kind):
+        error = cause(reason)
+    else:
+        error = error_for_http_status(answer.status, reason)
     error.add_note(f"HTTP {answer.status} {answer.phrase}".rstrip())
     return error
 
 
-def _error(status: int, reason: str, request: str, kind: Kind, *, unexplained: bool) -> PulsarError:
-    if status in (404, 405) and unexplained:
-        return errors.NotSupported(f"The broker does not offer {request}")
-    cause = _specific_class(status, reason, kind)
-    return cause(reason) if cause else error_for_http_status(status, reason)
-
-
-def _specific_class(status: int, reason: str, kind: Kind) -> type[PulsarError] | None:
+def _specific_class(status: int, reason: str, kind: Subject) -> type[PulsarError] | None:
     """Return a class more specific than that of the status; None if there is none."""
     if status == 404:
-        return _not_found_class(reason, kind)
+        first_word = reason.split(maxsplit=1)[0].lower().rstrip("s:,")
+        return _NOT_FOUND.get(first_word) or _NOT_FOUND.get(kind, errors.NotFound)
     for number, pattern, cause in _SPECIFIC:
         if status == number and pattern.search(reason):
             return cause
     if status == 409 and kind == "schema":
         return errors.IncompatibleSchema
     return _OTHER_STATUS.get(status)
-
-
-def _not_found_class(reason: str, kind: Kind) -> type[PulsarError]:
-    first_word = reason.split(maxsplit=1)[0].lower().rstrip("s:,")
-    return _NOT_FOUND.get(first_word) or _NOT_FOUND.get(kind, errors.NotFound)
 
 
 def _reason(content_type: str, text: str) -> str:
@@ -111,11 +101,7 @@ def _reason(content_type: str, text: str) -> str:
         return text.strip()[:_PLAIN_TEXT_MAX]
     if not isinstance(body, dict):
         return ""
-    reason = body.get("reason") or body.get("message")
-    return _without_stack_trace(str(reason)) if reason else ""
-
-
-def _without_stack_trace(reason: str) -> str:
+    reason = str(body.get("reason") or body.get("message") or "")
     if "Stacktrace:" not in reason:
         return reason.strip()
     message = _STACK_TRACE_MESSAGE.search(reason)

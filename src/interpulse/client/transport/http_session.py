@@ -10,8 +10,7 @@ import errno
 import json
 import os
 import socket
-import ssl
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Any, Final, TypeVar
 from urllib.parse import urlencode, urlsplit
@@ -22,9 +21,9 @@ from yarl import URL
 
 from interpulse.client.closing import AsyncCloses
 from interpulse.client.credentials import Credentials
-from interpulse.client.json_readers import Read, UnexpectedJson, ignored
+from interpulse.client.json_readers import Read, UnexpectedJson
 from interpulse.client.tls import KeptContext, TlsOptions
-from interpulse.client.transport.http_errors import HttpAnswer, Kind, error_for_response
+from interpulse.client.transport.http_errors import HttpAnswer, error_for_response
 from interpulse.client.transport.issued_tokens import IssuedTokens, http_header_now
 from interpulse.client.transport.wrong_addresses import check_path, no_handshake, no_http
 from interpulse.in_turns import parsed_in_turns
@@ -35,6 +34,7 @@ from interpulse.model.errors import (
     OperationTimeout,
     UnknownError,
 )
+from interpulse.model.operations import Subject
 
 T = TypeVar("T")
 
@@ -116,28 +116,15 @@ class HttpSession(AsyncCloses):
             await self._session.close()
             await self._disconnect()
 
-    async def get(self, path: str, *, kind: Kind, read: Read[T], query: Mapping[str, object] | None = None) -> T:
+    async def get(self, path: str, *, kind: Subject, read: Read[T], query: Mapping[str, object] | None = None) -> T:
         return await self.request("GET", path, kind=kind, read=read, query=query)
-
-    async def put(
-        self, path: str, body: object = None, *, kind: Kind, query: Mapping[str, object] | None = None
-    ) -> None:
-        await self.request("PUT", path, kind=kind, read=ignored, query=query, body=body)
-
-    async def post(
-        self, path: str, body: object = None, *, kind: Kind, query: Mapping[str, object] | None = None
-    ) -> None:
-        await self.request("POST", path, kind=kind, read=ignored, query=query, body=body)
-
-    async def delete(self, path: str, *, kind: Kind, query: Mapping[str, object] | None = None) -> None:
-        await self.request("DELETE", path, kind=kind, read=ignored, query=query)
 
     async def request(
         self,
         method: str,
         path: str,
         *,
-        kind: Kind,
+        kind: Subject,
         read: Read[T],
         query: Mapping[str, object] | None = None,
         body: object = None,
@@ -164,7 +151,7 @@ class HttpSession(AsyncCloses):
             ) from unexpected
 
     async def fetch(
-        self, path: str, *, kind: Kind, query: Mapping[str, object] | None = None
+        self, path: str, *, kind: Subject, query: Mapping[str, object] | None = None
     ) -> tuple[Mapping[str, str], bytes]:
         """Get an answer that is not JSON. Return its headers, whose names ignore case, and its bytes."""
         answer = await self._ask("GET", path, kind, query, None, JSON)
@@ -174,7 +161,7 @@ class HttpSession(AsyncCloses):
         self,
         method: str,
         path: str,
-        kind: Kind,
+        kind: Subject,
         query: Mapping[str, object] | None,
         payload: bytes | None,
         content_type: str,
@@ -189,7 +176,7 @@ class HttpSession(AsyncCloses):
         method: str,
         path: str,
         *,
-        kind: Kind,
+        kind: Subject,
         marker: str,
         query: Mapping[str, object],
         body: object,
@@ -215,7 +202,8 @@ class HttpSession(AsyncCloses):
         All other methods use this one: override it to send requests differently.
         """
         failures = []
-        for index in self._host_order():
+        for step in range(len(self._roots)):
+            index = (self._preferred + step) % len(self._roots)
             try:
                 answer = await self._follow(method, self._roots[index] + target, payload, content_type)
             except _Unreachable as failure:
@@ -225,10 +213,6 @@ class HttpSession(AsyncCloses):
             return answer
         raise NotConnected("; ".join(failures))
 
-    def _host_order(self) -> Iterator[int]:
-        count = len(self._roots)
-        return ((self._preferred + step) % count for step in range(count))
-
     async def _follow(self, method: str, url: str, payload: bytes | None, content_type: str) -> HttpAnswer:
         """Follow a redirect to the broker that owns the topic, with the same body and credentials."""
         first = url
@@ -236,15 +220,14 @@ class HttpSession(AsyncCloses):
             answer = await self._send(method, url, payload, content_type)
             if answer.status not in _REDIRECT_STATUSES:
                 return answer
-            url = await self._redirected(url, answer.location)
+            target = _redirect_target(url, answer.location)
+            parts = urlsplit(target)
+            if self._trusted is not None and not await self._trusted(f"{parts.scheme}://{parts.netloc}"):
+                raise UnknownError(
+                    f"{_root(url)} redirects to {_root(target)}, which is not trusted with the credentials"
+                )
+            url = target
         raise UnknownError(f"{shown_address(first)} redirects more than {_REDIRECTS_MAX} times")
-
-    async def _redirected(self, url: str, location: str | None) -> str:
-        target = _redirect_target(url, location)
-        parts = urlsplit(target)
-        if self._trusted is not None and not await self._trusted(f"{parts.scheme}://{parts.netloc}"):
-            raise UnknownError(f"{_root(url)} redirects to {_root(target)}, which is not trusted with the credentials")
-        return target
 
     async def _send(self, method: str, url: str, payload: bytes | None, content_type: str) -> HttpAnswer:
         headers = {"Accept": JSON}
@@ -253,7 +236,7 @@ class HttpSession(AsyncCloses):
         authorization = await http_header_now(self._credentials, self._issued)
         if authorization is not None:
             headers["Authorization"] = authorization
-        session, context = self._open(), self._ssl(url)
+        session, context = self._open(), self._kept_context.current() if url.startswith("https:") else True
         try:
             request = session.request(
                 method, URL(url, encoded=True), data=payload, headers=headers, allow_redirects=False, ssl=context
@@ -328,17 +311,11 @@ class HttpSession(AsyncCloses):
         while any(socket_.fileno() >= 0 for socket_ in left) and loop.time() < deadline:  # noqa: ASYNC110  # transports announce no end
             await asyncio.sleep(0)
 
-    def _ssl(self, url: str) -> ssl.SSLContext | bool:
-        return self._kept_context.current() if url.startswith("https:") else True
-
 
 def _query_string(query: Mapping[str, object] | None) -> str:
-    pairs = [(key, _query_value(value)) for key, value in (query or {}).items() if value is not None]
+    fields = {key: value for key, value in (query or {}).items() if value is not None}
+    pairs = [(key, str(value).lower() if isinstance(value, bool) else str(value)) for key, value in fields.items()]
     return "?" + urlencode(pairs) if pairs else ""
-
-
-def _query_value(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 async def _decoded(text: str, levels: int = 1) -> Any:
@@ -361,7 +338,6 @@ def _redirect_target(url: str, location: str | None) -> str:
 
 
 def _root(url: str) -> str:
-    """Return the root of a URL, for messages."""
     parts = urlsplit(url)
     return shown_address(f"{parts.scheme}://{parts.netloc}")
 

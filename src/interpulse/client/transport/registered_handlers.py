@@ -7,6 +7,8 @@ import logging
 from collections.abc import Callable, Hashable, Iterator
 from typing import Generic, Protocol, TypeVar
 
+from google.protobuf.message import Message
+
 from interpulse.model.errors import NotConnected, OperationTimeout, PulsarError
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import MessageRun, ReceiptRun
@@ -52,9 +54,7 @@ class TopicListListener(Listener, Protocol):
 class RequestSender(Protocol):
     """Connection, as its registered handlers see it."""
 
-    async def request(
-        self, build: Callable[[int], bytes], *, accepted: asyncio.Future[bool] | None = None
-    ) -> pb.BaseCommand: ...
+    async def request(self, content: Message, *, accepted: asyncio.Future[bool] | None = None) -> pb.BaseCommand: ...
 
     @property
     def is_open(self) -> bool: ...
@@ -64,7 +64,7 @@ L = TypeVar("L", bound=Listener)
 
 
 class RegisteredHandlers(Generic[L]):
-    """Listeners of one kind by their ids. ``close_frame`` builds the command that closes one.
+    """Listeners of one kind by their ids. ``closing`` returns the content of the command that closes one.
 
     An opening that its caller abandons, by a timeout or a cancellation, may still succeed at the broker. It is closed
     once the broker has answered it, or ``patience_ms`` later. The reason for waiting: an Apache Pulsar broker that is
@@ -72,11 +72,9 @@ class RegisteredHandlers(Generic[L]):
     belong to the connection: its loss ends them, and :meth:`closed` awaits them.
     """
 
-    def __init__(
-        self, sender: RequestSender, close_frame: Callable[[int, int], bytes], *, patience_ms: int = 30_000
-    ) -> None:
+    def __init__(self, sender: RequestSender, closing: Callable[[int], Message], *, patience_ms: int = 30_000) -> None:
         self._sender = sender
-        self._close_frame = close_frame
+        self._closing = closing
         self._patience_s = patience_ms / 1000
         self._handlers: dict[int, L] = {}
         self._given_up: dict[asyncio.Task[None], tuple[int, Hashable]] = {}
@@ -87,10 +85,8 @@ class RegisteredHandlers(Generic[L]):
     def __iter__(self) -> Iterator[L]:
         return iter(list(self._handlers.values()))
 
-    async def open(
-        self, handler_id: int, listener: L, build: Callable[[int], bytes], *, holds: Hashable = None
-    ) -> pb.BaseCommand:
-        """Register a listener and open it with the frame that ``build`` makes. Return the answer.
+    async def open(self, handler_id: int, listener: L, content: Message, *, holds: Hashable = None) -> pb.BaseCommand:
+        """Register a listener and open it with the command of this content. Return the answer.
 
         ``holds`` identifies an exclusive resource, such as a producer name on its topic; None for none. An abandoned
         opening with the same id or the same ``holds`` is closed first. Raise the broker's refusal, OperationTimeout or
@@ -100,7 +96,7 @@ class RegisteredHandlers(Generic[L]):
         self._handlers[handler_id] = listener
         accepted: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         try:
-            answer = await self._sender.request(build, accepted=accepted)
+            answer = await self._sender.request(content, accepted=accepted)
         except BaseException as error:
             self.forget(handler_id)
             if isinstance(error, OperationTimeout | asyncio.CancelledError):  # the broker may still open it
@@ -138,7 +134,7 @@ class RegisteredHandlers(Generic[L]):
         if not self._sender.is_open:
             return
         try:
-            await self._sender.request(lambda request_id: self._close_frame(handler_id, request_id))
+            await self._sender.request(self._closing(handler_id))
         except PulsarError as error:
             _log.debug("broker refused to close id=%d error=%s", handler_id, error)
 

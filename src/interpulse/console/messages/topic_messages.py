@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from bisect import bisect_right
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from itertools import accumulate
+from typing import Any, Final
 
 from interpulse.client.messages import Message
-from interpulse.console.messages.entry_range import EntryRange
 from interpulse.console.messages.message_filter import MessageFilter
 from interpulse.console.messages.shown_content import NO_CONTENT, ShownContent, show_content
 from interpulse.console.visit import Visit
@@ -46,7 +47,7 @@ class ShownMessage:
 
 
 @dataclass(slots=True)
-class Found:
+class Matches:
     """The result of a search."""
 
     messages: list[ShownMessage] = field(default_factory=list)
@@ -58,6 +59,45 @@ class Found:
 
     next_id: str = ""
     """The position to continue at; empty at the end of the topic."""
+
+
+class EntryRange:
+    """The stored entries of a topic, counted from the first: ledgers in their order, with the number of their entries.
+
+    Links name positions, because the number of an entry changes when earlier ledgers are deleted.
+    """
+
+    def __init__(self, ledgers: list[tuple[int, int]]) -> None:
+        self._ledgers = [(ledger, count) for ledger, count in ledgers if count > 0]
+        self._begins = [0, *accumulate(count for _, count in self._ledgers)]
+
+    @classmethod
+    def of(cls, internal_stats: Mapping[str, Any]) -> EntryRange:
+        """Return the range from the topic's statistics, which list the count of the current ledger separately."""
+        ledgers = [(int(ledger["ledgerId"]), int(ledger.get("entries", 0))) for ledger in internal_stats["ledgers"]]
+        if ledgers:
+            ledger, count = ledgers[-1]
+            ledgers[-1] = ledger, max(count, int(internal_stats.get("currentLedgerEntries", 0)))
+        return cls(ledgers)
+
+    def __len__(self) -> int:
+        return self._begins[-1]
+
+    def __getitem__(self, number: int) -> Position:
+        """Return the position of an entry. Raise IndexError."""
+        if not 0 <= number < len(self):
+            raise IndexError(f"entry {number} of {len(self)}")
+        ledger = bisect_right(self._begins, number) - 1
+        return Position(self._ledgers[ledger][0], number - self._begins[ledger])
+
+    def number(self, position: Position) -> int:
+        """Return the number of the entry at a position, or of the next one; the length if there is none."""
+        for (ledger, count), begin in zip(self._ledgers, self._begins, strict=False):
+            if ledger == position.ledger:
+                return begin + min(max(position.entry, 0), count)
+            if ledger > position.ledger:
+                return begin
+        return len(self)
 
 
 class TopicMessages:
@@ -86,49 +126,49 @@ class TopicMessages:
         place = await self._admin.topics.message_id_at(self.topic, time_ms)
         return entries.number(Position(int(place["ledgerId"]), int(place["entryId"])))
 
-    async def newest(self, entries: EntryRange, wanted: MessageFilter, count: int, *, first: int = 0) -> Found:
+    async def newest(self, entries: EntryRange, wanted: MessageFilter, count: int, *, first: int = 0) -> Matches:
         """Return the last messages that match, in order. Entries before ``first`` are not read."""
-        found = Found()
+        matches = Matches()
         read = matched = 0
         for number in range(len(entries) - 1, first - 1, -1):
             messages, size = await self._read(entries[number])
-            found.looked_at += 1
+            matches.looked_at += 1
             read += size
             matching = [message for message in messages if isinstance(message, ShownMessage) or wanted.matches(message)]
             matched += len(matching)
-            found.messages[:0] = [await self.shown(message) for message in matching[-count:]]
-            if matched >= count or found.looked_at >= _ENTRIES_MAX or read >= _BYTES_MAX:
+            matches.messages[:0] = [await self.shown(message) for message in matching[-count:]]
+            if matched >= count or matches.looked_at >= _ENTRIES_MAX or read >= _BYTES_MAX:
                 break
             await asyncio.sleep(0)
-        found.messages = found.messages[-count:]
-        found.left_out = matched - len(found.messages)
-        return found
+        matches.messages = matches.messages[-count:]
+        matches.left_out = matched - len(matches.messages)
+        return matches
 
     async def forward(
         self, entries: EntryRange, begin: MessageId | None, number: int, wanted: MessageFilter, count: int
-    ) -> Found:
+    ) -> Matches:
         """Return matching messages from an entry on, starting at ``begin`` in it, or with all of it for None."""
-        found = Found()
+        matches = Matches()
         read = 0
         for place in range(number, len(entries)):
             position = entries[place]
-            if found.looked_at >= _ENTRIES_MAX or read >= _BYTES_MAX:
-                found.next_id = str(position)
+            if matches.looked_at >= _ENTRIES_MAX or read >= _BYTES_MAX:
+                matches.next_id = str(position)
                 break
             messages, size = await self._read(position)
-            found.looked_at += 1
+            matches.looked_at += 1
             read += size
             for message in messages:
                 if begin is not None and message_id(message.id) < begin:
                     continue
                 if isinstance(message, Message) and not wanted.matches(message):
                     continue
-                if len(found.messages) == count:
-                    found.next_id = str(message.id)
-                    return found
-                found.messages.append(await self.shown(message))
+                if len(matches.messages) == count:
+                    matches.next_id = str(message.id)
+                    return matches
+                matches.messages.append(await self.shown(message))
             await asyncio.sleep(0)
-        return found
+        return matches
 
     async def all_from(
         self, entries: EntryRange, number: int, wanted: MessageFilter
@@ -140,11 +180,11 @@ class TopicMessages:
                     yield message
             await asyncio.sleep(0)
 
-    async def at(self, place: MessageId) -> list[Message | ShownMessage]:
+    async def at(self, place: MessageId) -> list[Message]:
         """Return the messages of an entry, or the one that the id names. Raise NotFound."""
         messages = await self._admin.topics.message_by_id(self.topic, place.ledger, place.entry)
         if place.batch_index < 0:
-            return list(messages)
+            return messages
         return [message for message in messages if message.id.batch_index in (-1, place.batch_index)]
 
     async def shown(self, message: Message | ShownMessage) -> ShownMessage:
@@ -190,8 +230,8 @@ class TopicMessages:
             return None
         if version not in self._schemas:
             try:
-                found = await self._admin.schemas.get(self.topic, int.from_bytes(version, "big"))
-                self._schemas[version] = found.schema
+                stored = await self._admin.schemas.get(self.topic, int.from_bytes(version, "big"))
+                self._schemas[version] = stored.schema
             except PulsarError:  # the raw content is shown with the version
                 self._schemas[version] = None
         return self._schemas[version]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from interpulse.console.pages.parts.rule_answers import BAD, AutoCreation, Way, ways
-from interpulse.console.visit import Visit
+from interpulse.console.pages.parts.rule_answers import BAD, Way, refusal_code, ways
+from interpulse.console.visit import Model, Visit
 from interpulse.console.web.addresses import namespace_path, topic_path
 from interpulse.model.errors import AuthorizationError, PulsarError, TenantNotFound
 from interpulse.model.names import TopicName
@@ -21,33 +21,30 @@ _OPERATIONS = {
 _NOT_SHOWN = "(you may not read this policy)"
 
 
-@dataclass(frozen=True, slots=True)
-class AdmissionModel:
-    """The page. An empty name has no answers."""
+async def build(visit: Visit) -> Model:
+    """Build the page. Raise unless the visitor may read the partition metadata; for a role, also the permissions.
 
-    name: str
-    role: str
-    subscription: str
-    ways: list[Way]
-    roles_checked: bool
-    """True if the broker checks roles."""
-
-    new_subscription: str
-    """The effect of SUBSCRIBE on a missing subscription."""
-
-
-async def build(visit: Visit) -> AdmissionModel:
-    """Build the page. Raise unless the visitor may read the partition metadata; for a role, also the permissions."""
+    An empty name has no answers.
+    """
     role, subscription = visit.text("role").strip(), visit.text("subscription").strip()
-    if not visit.text("name"):
-        return AdmissionModel("", role, subscription, [], _roles(visit), "")
-    name = visit.topic()
-    await visit.check("GET", topic_path(name, "/partitions"))
-    found = await admissions(visit, name)
-    if role and _roles(visit):
+    roles_checked = visit.broker.roles_checked
+    name: TopicName | None = None
+    answers: list[Way] = []
+    if visit.text("name"):
+        name = visit.topic()
+        await visit.check("GET", topic_path(name, "/partitions"))
+        answers = await admissions(visit, name)
+    if name is not None and role and roles_checked:
         await visit.check("GET", topic_path(name, "/permissions"))
-        found = [await _for_role(visit, name, way, role, subscription) for way in found]
-    return AdmissionModel(str(name), role, subscription, found, _roles(visit), await _new_subscription(visit, name))
+        answers = [await _for_role(visit, name, way, role, subscription) for way in answers]
+    return {
+        "name": str(name or ""),
+        "role": role,
+        "subscription": subscription,
+        "ways": answers,
+        "roles_checked": roles_checked,
+        "new_subscription": "" if name is None else await _new_subscription(visit, name),
+    }
 
 
 async def admissions(visit: Visit, name: TopicName) -> list[Way]:
@@ -55,16 +52,12 @@ async def admissions(visit: Visit, name: TopicName) -> list[Way]:
     return ways(await visit.broker.view(name), await _auto_creation(visit, name))
 
 
-def _roles(visit: Visit) -> bool:
-    return visit.broker.roles_checked
-
-
-async def _auto_creation(visit: Visit, name: TopicName) -> AutoCreation:
+async def _auto_creation(visit: Visit, name: TopicName) -> str:
     policies = await visit.broker.namespace_policies(name.namespace_name)
     own = policies.auto_topic_creation if policies is not None else None
     level = "broker" if own is None else f"namespace {name.namespace_name}"
     if await visit.refusal("GET", namespace_path(name.namespace_name, "/autoTopicCreation")):
-        return AutoCreation(level, _NOT_SHOWN)
+        return f"{level}: {_NOT_SHOWN}"
     policy = own or visit.broker.auto_topic_creation
     partitions = f", {policy.default_partitions:,} partitions" if policy.topic_type == "partitioned" else ""
     parts = [f"allowAutoTopicCreation {str(policy.allowed).lower()}"]
@@ -72,7 +65,7 @@ async def _auto_creation(visit: Visit, name: TopicName) -> AutoCreation:
         parts.append(f"{policy.topic_type}{partitions}")
     if policy.always_allow_for_replicator is False:
         parts.append("not for replicators")
-    return AutoCreation(level, ", ".join(parts))
+    return f"{level}: {', '.join(parts)}"
 
 
 async def _for_role(visit: Visit, name: TopicName, way: Way, role: str, subscription: str) -> Way:
@@ -84,14 +77,12 @@ async def _for_role(visit: Visit, name: TopicName, way: Way, role: str, subscrip
         of = subscription if operation is TopicOperation.CONSUME else ""
         await visit.broker.check_role(role, operation, name, of)
     except (AuthorizationError, TenantNotFound) as error:
-        code = f"{error.wire_code.name} ({int(error.wire_code)}), HTTP {error.http_status}"
-        policy = f"namespace {name.namespace_name}: permissions"
-        return Way(way.who, BAD, str(error), code, f"role {role} has no permission for it", policy)
+        rule, policy = f"role {role} has no permission for it", f"namespace {name.namespace_name}: permissions"
+        return Way(way.who, BAD, str(error), refusal_code(error), rule, policy)
     return way if way.mood == BAD else replace(way, answer=f"{way.answer}; {role} may")
 
 
 async def _new_subscription(visit: Visit, name: TopicName) -> str:
-    """Describe the effect of SUBSCRIBE on a missing subscription, with the level that decides."""
     try:
         record = await visit.broker.topic_policies(name)
         namespace = await visit.broker.namespace_policies(name.namespace_name)

@@ -4,25 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from interpulse.console.pages import (
     admission,
     broker,
     differences,
     doctor,
-    message,
     messages,
     overview,
+    remote,
     replication,
     schemas,
     subscription,
     topic,
 )
-from interpulse.console.pages.remote import overview as remote_overview
-from interpulse.console.pages.remote import topic as remote_topic
-from interpulse.console.visit import Visit
-from interpulse.console.web.response import Download, EventStream
+from interpulse.console.visit import Model, Visit
+from interpulse.console.web.response import EventStream, Response
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +29,8 @@ class Page:
 
     name: str
     title: str
-    build: Callable[[Visit], Awaitable[Any]]
-    """Returns the model, a frozen dataclass of plain values. Raises refusals of the admin API."""
+    build: Callable[[Visit], Awaitable[Model]]
+    """Returns the model. Raises refusals of the admin API."""
 
     in_menu: bool = True
     template: str = ""
@@ -49,7 +47,7 @@ _PAGES: Final = (
     Page("replication", "Replication", replication.build),
     Page("topic", "Topic", topic.build, in_menu=False),
     Page("messages", "Messages", messages.build, in_menu=False),
-    Page("message", "Message", message.build, in_menu=False),
+    Page("message", "Message", messages.build_message, in_menu=False),
     Page("subscription", "Subscription", subscription.build, in_menu=False),
     Page("schemas", "Schemas", schemas.build, in_menu=False, takes_forms=True),
     Page("door", "Admission", admission.build, template="admission"),
@@ -60,8 +58,8 @@ _PAGES: Final = (
 PAGES: Final[dict[str, Page]] = {page.name: page for page in _PAGES}
 
 _REMOTE: Final = (
-    Page("overview", "Topics", remote_overview.build, template="remote_overview"),
-    Page("topic", "Topic", remote_topic.build, in_menu=False, template="remote_topic"),
+    Page("overview", "Topics", remote.build_overview, template="remote_overview"),
+    Page("topic", "Topic", remote.build_topic, in_menu=False, template="remote_topic"),
 )
 _SHARED: Final = ("messages", "message", "subscription", "schemas", "doctor")
 REMOTE_PAGES: Final[dict[str, Page]] = {page.name: page for page in (*_REMOTE, *(PAGES[name] for name in _SHARED))}
@@ -73,8 +71,8 @@ STREAMS: Final[dict[str, Callable[[Visit], Awaitable[EventStream]]]] = {
 }
 """Event streams by their path below ``/console``. They raise the errors of pages."""
 
-DOWNLOADS: Final[dict[str, Callable[[Visit], Awaitable[Download]]]] = {
+DOWNLOADS: Final[dict[str, Callable[[Visit], Awaitable[Response]]]] = {
     "messages/export": messages.export,
-    "message/content": message.content,
+    "message/content": messages.content,
 }
 """Downloads by their path below ``/console``. They raise the errors of pages."""

@@ -4,147 +4,92 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from interpulse.console.pages.parts.paging import PAGES_MAX, PageOf, page_of
-from interpulse.console.visit import Visit
+from interpulse.console.visit import Model, Visit
 from interpulse.console.web.addresses import namespace_path
 from interpulse.model.adjustments import AdjustmentPlan, ClusterPlan, Difference
 from interpulse.model.names import NamespaceName
 from interpulse.replication.change_forms import reason_of, remedy_of, request_of
 
-_Found = tuple[str, Difference]
-"""A cluster, and one of its differences."""
-
 _ONLY_THERE_MAX: Final = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """A planned change on another cluster."""
-
-    cluster: str
-    subject: str
-    current: str
-    desired: str
-    request: str
-
-
-@dataclass(frozen=True, slots=True)
-class Conflict:
-    """A difference that needs a decision of an operator."""
-
-    cluster: str
-    subject: str
-    local: str
-    remote: str
-    reason: str
-    remedy: str
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterDifferences:
-    """One other cluster, as a whole."""
-
-    cluster: str
-    skip_reason: str
-    changes_total: int
-    conflicts_total: int
-    only_there: tuple[str, ...]
-    """The first by name."""
-
-    only_there_total: int
-
-
-@dataclass(frozen=True, slots=True)
-class DifferencesModel:
-    """The page."""
-
-    namespace: str
-    """The chosen namespace; empty before a choice."""
-
-    replicated_to: tuple[str, ...] = ()
-    known_clusters: tuple[str, ...] = ()
-    chosen: tuple[str, ...] = ()
-    known: bool = True
-    """False while the clusters are being compared."""
-
-    age_seconds: float = 0.0
-    outcome: str = ""
-    digest: str = ""
-    clusters: tuple[ClusterDifferences, ...] = ()
-    page: PageOf[Change | Conflict] | None = None
-    """The conflicts, then the changes of each cluster; None while nothing is compared."""
-
-
-async def build(visit: Visit) -> DifferencesModel:
+async def build(visit: Visit) -> Model:
     """Build the page. Raise the admin API's refusal of the preview."""
-    if not visit.text("namespace"):
-        return DifferencesModel("")
-    namespace = NamespaceName.parse(visit.text("namespace"))
-    now = tuple(await visit.admin.namespaces.replication_clusters(namespace))
+    model: Model = {
+        "namespace": visit.text("namespace"),  # empty before a choice
+        "replicated_to": (),
+        "known_clusters": (),
+        "chosen": (),
+        "known": True,  # False while the clusters are being compared
+        "age_seconds": 0.0,
+        "outcome": "",
+        "digest": "",
+        "clusters": (),
+        "page": None,  # the conflicts, then the changes of each cluster; None while nothing is compared
+    }
+    if not model["namespace"]:
+        return model
+    namespace = NamespaceName.parse(model["namespace"])
+    now = await visit.admin.namespaces.replication_clusters(namespace)
     local = visit.host.cluster
-    known = tuple(sorted(set(await visit.admin.clusters.list()) - {local, "global"}))
+    model |= {
+        "namespace": str(namespace),
+        "replicated_to": now,
+        "known_clusters": sorted(set(await visit.admin.clusters.list()) - {local, "global"}),
+    }
     wanted = [part.strip() for part in visit.text("clusters").replace(" ", ",").split(",") if part.strip()]
     if not wanted:
-        return DifferencesModel(str(namespace), now, known)
+        return model
     chosen = tuple(sorted({local, *now, *wanted}))
     await visit.check("POST", namespace_path(namespace, "/replication"))
     key = ("differences", visit.visitor.role, namespace, chosen)
-    kept = await visit.cache.get(key, lambda: _compared(visit, namespace, chosen), fresh_seconds=0.0)
-    asked = DifferencesModel(str(namespace), now, known, chosen)
-    if kept.value is None:
-        return replace(asked, known=False)
-    plan = kept.value.plan
-    page = page_of(kept.value.rows, visit.number("page", 0, most=PAGES_MAX))
-    return replace(
-        asked,
-        age_seconds=kept.age_seconds,
-        outcome=str(plan.outcome),
-        digest=plan.digest,
-        clusters=tuple(map(_cluster, plan.clusters)),
-        page=PageOf([_row(*row) for row in page.rows], page.number, page.total),
-    )
+    result = await visit.cache.get(key, lambda: visit.broker.preview_clusters(namespace, chosen), fresh_seconds=0.0)
+    model |= {"chosen": chosen, "known": result.value is not None}
+    if (plan := result.value) is not None:
+        page = page_of(_differences(plan), visit.number("page", 0, most=PAGES_MAX))
+        model |= {
+            "age_seconds": result.age_seconds,
+            "outcome": str(plan.outcome),
+            "digest": plan.digest,
+            "clusters": [_cluster(cluster) for cluster in plan.clusters],
+            "page": PageOf([_row(*difference) for difference in page.rows], page.number, page.total),
+        }
+    return model
 
 
-@dataclass(frozen=True, slots=True)
-class _Compared:
-    """A finished comparison; ``rows`` are the rows of all pages."""
-
-    plan: AdjustmentPlan
-    rows: list[_Found]
-
-
-async def _compared(visit: Visit, namespace: NamespaceName, chosen: tuple[str, ...]) -> _Compared:
-    plan = await visit.broker.preview_clusters(namespace, chosen)
-    rows: list[_Found] = []
-    for cluster in plan.clusters:
-        rows += [(cluster.cluster, conflict) for conflict in cluster.conflicts]
-        rows += [(cluster.cluster, change) for change in cluster.changes]
-    return _Compared(plan, rows)
+def _differences(plan: AdjustmentPlan) -> list[tuple[str, Difference]]:
+    return [
+        (cluster.cluster, difference)
+        for cluster in plan.clusters
+        for difference in (*cluster.conflicts, *cluster.changes)
+    ]
 
 
-def _cluster(plan: ClusterPlan) -> ClusterDifferences:
-    first = plan.remote_only[:_ONLY_THERE_MAX]
-    return ClusterDifferences(
-        plan.cluster,
-        plan.skip_reason or "",
-        len(plan.changes),
-        len(plan.conflicts),
-        tuple(f"{topic.topic} ({topic.target['partitions'] or 'no'} partitions)" for topic in first),
-        len(plan.remote_only),
-    )
+def _cluster(plan: ClusterPlan) -> Model:
+    only_there = plan.remote_only[:_ONLY_THERE_MAX]
+    return {
+        "cluster": plan.cluster,
+        "skip_reason": plan.skip_reason or "",
+        "changes_total": len(plan.changes),
+        "conflicts_total": len(plan.conflicts),
+        "only_there": [f"{topic.topic} ({topic.target['partitions'] or 'no'} partitions)" for topic in only_there],
+        "only_there_total": len(plan.remote_only),
+    }
 
 
-def _row(cluster: str, difference: Difference) -> Change | Conflict:
-    subject = str(difference.topic or difference.kind.replace("_", " ").lower())
+def _row(cluster: str, difference: Difference) -> Model:
+    """Return a conflict, which needs a decision of an operator, or a planned change on another cluster."""
+    row = {"cluster": cluster, "subject": str(difference.topic or difference.kind.replace("_", " ").lower())}
     here, there = _text(difference.source), _text(difference.target)
     if difference.change is None:
-        return Conflict(cluster, subject, here, there, reason_of(difference, cluster), remedy_of(difference, cluster))
+        reason, remedy = reason_of(difference, cluster), remedy_of(difference, cluster)
+        return row | {"local": here, "remote": there, "reason": reason, "remedy": remedy}
     request = request_of(difference.change, local_only=True)
     body = "" if request.body is None else f" {json.dumps(request.body)}"
-    return Change(cluster, subject, there, here, f"{request.method} {request.path}{body}")
+    return row | {"current": there, "desired": here, "request": f"{request.method} {request.path}{body}"}
 
 
 def _text(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""The messages of a topic: from its end, from a time or a position on, filtered; as pages, as a file, and live."""
+"""The messages of a topic, filtered: as pages, as a file, and live; and one message with its content."""
 
 from __future__ import annotations
 
@@ -8,19 +8,17 @@ import io
 import json
 import re
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from interpulse.console.messages.entry_range import EntryRange
 from interpulse.console.messages.message_filter import MessageFilter
 from interpulse.console.messages.shown_content import VIEWS
-from interpulse.console.messages.topic_messages import Found, ShownMessage, TopicMessages, message_id
-from interpulse.console.polling import PollingRate
-from interpulse.console.visit import Visit
+from interpulse.console.messages.topic_messages import EntryRange, Matches, ShownMessage, TopicMessages, message_id
+from interpulse.console.sampling import PollingRate
+from interpulse.console.visit import Model, Visit
 from interpulse.console.web.addresses import page_url
-from interpulse.console.web.response import Download, EventStream, event
-from interpulse.model.errors import InvalidRequest
+from interpulse.console.web.response import EventStream, Response, download, event
+from interpulse.model.errors import InvalidRequest, NotFound
 from interpulse.model.ids import MessageId, Position
 from interpulse.model.names import TopicName
 from interpulse.model.numbers import LONG_MAX
@@ -28,71 +26,101 @@ from interpulse.model.numbers import LONG_MAX
 COUNT: Final = 25
 _EXPORTED_MAX: Final = 1_000_000
 _FORMATS: Final = ("ndjson", "csv")
+_CHARACTERS_MAX: Final = 20_000
+_BATCH_SHOWN: Final = 100
 _TAIL_MAX: Final = 20
 """Messages per event of a tail, and entries that it reads; further ones are counted."""
-_COLUMNS: Final = (
+_FIELDS: Final = (
     "id", "publish_time_ms", "event_time_ms", "key", "producer", "sequence_id", "replicated_from", "schema_version",
-    "properties", "form", "content", "problem",
+    "properties",
 )  # fmt: skip
+_COLUMNS: Final = (*_FIELDS, "form", "content", "problem")
 
 
-@dataclass(frozen=True, slots=True)
-class MessagesModel:
-    """The page."""
-
-    topic: str
-    partitions: tuple[str, ...]
-    """The partitions of a partitioned topic, each with its own messages. The page then shows nothing else."""
-
-    view: str = VIEWS[0]
-    entries: int = 0
-    messages: tuple[ShownMessage, ...] = ()
-    looked_at: int = 0
-    first: int = 0
-    """The count of the entry that reading began with."""
-
-    earlier: str = ""
-    """Addresses of the pages before and after; empty at an end of the topic."""
-
-    later: str = ""
-    live: str = ""
-    """The address of the stream of new messages; empty on pages that do not end with the topic."""
-
-    exports: tuple[tuple[str, str], ...] = ()
-
-
-async def build(visit: Visit) -> MessagesModel:
+async def build(visit: Visit) -> Model:
     """Build the page. Raise refusals of the admin API, and InvalidRequest for a malformed position or filter."""
     topic = visit.topic()
-    if partitions := await _partitions(visit, topic):
-        return MessagesModel(str(topic), partitions)
+    model: Model = {
+        "topic": str(topic),
+        "partitions": await _partitions(visit, topic),  # each has its own messages; the page then shows nothing else
+        "view": VIEWS[0],
+        "entries": 0,
+        "messages": [],
+        "looked_at": 0,
+        "first": 0,
+        "earlier": "",
+        "later": "",
+        "live": "",
+        "exports": [],
+    }
+    if model["partitions"]:
+        return model
     view = visit.choice("view", VIEWS)
     reading = TopicMessages(visit, topic, view=view)
     wanted = MessageFilter.of(visit)
     entries = await reading.entries()
     newest = not visit.text("from") and not visit.text("time")
     if newest:
-        found = await reading.newest(entries, wanted, COUNT)
-        first = max(0, len(entries) - found.looked_at)
+        matches = await reading.newest(entries, wanted, COUNT)
+        first = max(0, len(entries) - matches.looked_at)
     else:
         first, begin = await _begin(visit, reading, entries)
-        found = await reading.forward(entries, begin, first, wanted, COUNT)
-    return MessagesModel(
-        str(topic),
-        (),
-        view,
-        len(entries),
-        tuple(found.messages),
-        found.looked_at,
-        first,
-        _address(visit, _earlier(entries, found, first, newest=newest)),
-        _address(visit, found.next_id),
-        "" if found.next_id else _same_place("messages/tail", visit),
-        tuple((kind, _same_place("messages/export", visit, format=kind)) for kind in _FORMATS),
-    )
+        matches = await reading.forward(entries, begin, first, wanted, COUNT)
+    return model | {
+        "view": view,
+        "entries": len(entries),
+        "messages": matches.messages,
+        "looked_at": matches.looked_at,
+        "first": first,  # the number of the entry that reading began with
+        # Addresses of the pages before and after; empty at an end of the topic.
+        "earlier": _address(visit, _earlier(entries, matches, first, newest=newest)),
+        "later": _address(visit, matches.next_id),
+        # The stream of new messages; empty on pages that do not end with the topic.
+        "live": "" if matches.next_id else _same_place("messages/tail", visit),
+        "exports": [(kind, _same_place("messages/export", visit, format=kind)) for kind in _FORMATS],
+    }
 
 
-async def export(visit: Visit) -> Download:
+async def build_message(visit: Visit) -> Model:
+    """Build the page of one message. Raise NotFound, and InvalidRequest for a malformed id."""
+    topic, place = visit.topic(), message_id(visit.text("id"))
+    view = visit.choice("view", VIEWS)
+    reading = TopicMessages(visit, topic, view=view, most=_CHARACTERS_MAX)
+    messages = await reading.at(place)
+    if not messages:
+        raise NotFound(f"{topic} has no message {visit.text('id')[:100]}: compaction may have removed it")
+    first = messages[0]
+    shown = await reading.shown(first)
+    return {
+        "topic": str(topic),
+        "id": shown.id,
+        "view": view,
+        "views": VIEWS,
+        "message": shown,
+        "ordering_key": (first.ordering_key or b"").decode("utf-8", "backslashreplace"),
+        "deliver_at_ms": first.deliver_at_ms,
+        "broker_time_ms": first.broker_publish_time_ms,
+        "index": first.index,
+        "encrypted": first.is_encrypted,
+        "siblings": [str(message.id) for message in messages[1:_BATCH_SHOWN]],  # of its batch
+    }
+
+
+async def content(visit: Visit) -> Response:
+    """Return the content of a message as a file."""
+    topic, place = visit.topic(), message_id(visit.text("id"))
+    messages = await TopicMessages(visit, topic, view="raw").at(place)
+    raw = next((message.content for message in messages if message.content is not None), None)
+    if raw is None:
+        raise NotFound(f"The message {visit.text('id')[:100]} of {topic} has no content")
+    return download(f"{place.ledger}-{place.entry}.bin", "application/octet-stream", _once(raw))
+
+
+async def _once(raw: bytes) -> EventStream:
+    yield raw
+
+
+async def export(visit: Visit) -> Response:
     """Return all matching messages from the page's position on, as JSON objects or rows."""
     topic = visit.topic()
     reading = TopicMessages(visit, topic, view=visit.choice("view", VIEWS), most=1 << 24)
@@ -101,11 +129,10 @@ async def export(visit: Visit) -> Download:
     first = 0
     if visit.text("from") or visit.text("time"):
         first, _ = await _begin(visit, reading, entries)
-    kind = visit.choice("format", _FORMATS)
     rows = _rows(reading, entries, first, wanted)
-    if kind == "csv":
-        return Download(f"{topic.local_name}.csv", "text/csv; charset=utf-8", _as_csv(rows))
-    return Download(f"{topic.local_name}.ndjson", "application/x-ndjson", _as_json_lines(rows))
+    if visit.choice("format", _FORMATS) == "csv":
+        return download(f"{topic.local_name}.csv", "text/csv; charset=utf-8", _as_csv(rows))
+    return download(f"{topic.local_name}.ndjson", "application/x-ndjson", _as_json_lines(rows))
 
 
 async def tail(visit: Visit) -> EventStream:
@@ -132,13 +159,13 @@ async def _news(reading: TopicMessages, wanted: MessageFilter, last: Position | 
     come = len(entries) - (0 if last is None else entries.number(last) + 1)
     if come <= 0:
         return last, b": nothing new\n\n"  # a write is the only way to notice a disconnect
-    found = await reading.newest(entries, wanted, _TAIL_MAX, first=len(entries) - min(come, _TAIL_MAX))
-    messages = [_told(message, reading.topic) for message in found.messages]
-    counts = {"messages": messages, "left_out": found.left_out, "entries_left_out": come - found.looked_at}
+    matches = await reading.newest(entries, wanted, _TAIL_MAX, first=len(entries) - min(come, _TAIL_MAX))
+    messages = [_event_of(message, reading.topic) for message in matches.messages]
+    counts = {"messages": messages, "left_out": matches.left_out, "entries_left_out": come - matches.looked_at}
     return entries[len(entries) - 1], event(counts)
 
 
-def _told(message: ShownMessage, topic: TopicName) -> dict[str, Any]:
+def _event_of(message: ShownMessage, topic: TopicName) -> Model:
     return {
         "id": message.id,
         "url": page_url("message", name=topic, id=message.id),
@@ -149,11 +176,11 @@ def _told(message: ShownMessage, topic: TopicName) -> dict[str, Any]:
     }
 
 
-async def _partitions(visit: Visit, topic: TopicName) -> tuple[str, ...]:
+async def _partitions(visit: Visit, topic: TopicName) -> list[str]:
     if topic.is_partition:
-        return ()
+        return []
     metadata = await visit.admin.topics.partitioned_metadata(topic)
-    return tuple(str(topic.partition(index)) for index in range(metadata.partitions))
+    return [str(topic.partition(index)) for index in range(metadata.partitions)]
 
 
 async def _begin(visit: Visit, reading: TopicMessages, entries: EntryRange) -> tuple[int, MessageId | None]:
@@ -165,11 +192,11 @@ async def _begin(visit: Visit, reading: TopicMessages, entries: EntryRange) -> t
     return entries.number(begin.position), begin
 
 
-def _earlier(entries: EntryRange, found: Found, first: int, *, newest: bool) -> str:
+def _earlier(entries: EntryRange, matches: Matches, first: int, *, newest: bool) -> str:
     """Return the estimated start of the previous page: an entry may hold many messages."""
     if first <= 0 or not len(entries):
         return ""
-    back = max(COUNT, found.looked_at) if newest else COUNT
+    back = max(COUNT, matches.looked_at) if newest else COUNT
     return str(entries[max(0, min(first, len(entries)) - back)])
 
 
@@ -194,15 +221,8 @@ async def _rows(
         count += 1
         shown = await reading.shown(message)
         yield {
-            "id": shown.id,
-            "publish_time_ms": shown.publish_time_ms,
-            "event_time_ms": shown.event_time_ms,
-            "key": shown.key,
-            "producer": shown.producer,
-            "sequence_id": shown.sequence_id,
+            **{name: getattr(shown, name) for name in _FIELDS},
             "replicated_from": shown.replicated_from or None,
-            "schema_version": shown.schema_version,
-            "properties": shown.properties,
             "form": shown.content.form,
             "content": None if shown.content.form == "null" else shown.content.text,
             "problem": shown.problem or shown.content.problem or None,

@@ -6,12 +6,10 @@ from collections.abc import Mapping
 from typing import Final
 from urllib.parse import parse_qsl, quote, unquote_to_bytes, urlencode
 
-from interpulse.client.admin.topic_requests import encoded_subscription
+from interpulse.console.host import ROOT
 from interpulse.model.errors import InvalidRequest
 from interpulse.model.names import NamespaceName, TopicName
 
-ROOT: Final = "/console"
-_ACTIONS: Final = f"{ROOT}/actions"
 _FIELDS_MAX: Final = 50
 
 
@@ -22,12 +20,12 @@ def page_url(page: str, /, **query: object) -> str:
 
 def action_url(action: str, /, **fields: object) -> str:
     """Return the address where an action is confirmed."""
-    return f"{_ACTIONS}/{action}{_query(fields)}"
+    return f"{ROOT}/actions/{action}{_query(fields)}"
 
 
 def _query(values: Mapping[str, object]) -> str:
-    given = {name: str(value) for name, value in values.items() if value is not None}
-    return f"?{urlencode(given, quote_via=quote, safe='/:')}" if given else ""
+    present = {name: str(value) for name, value in values.items() if value is not None}
+    return f"?{urlencode(present, quote_via=quote, safe='/:')}" if present else ""
 
 
 def admin_path(*parts: str, **query: str | int | bool) -> str:
@@ -44,11 +42,6 @@ def namespace_path(namespace: NamespaceName, below: str = "", **query: str | int
 def topic_path(topic: TopicName, below: str = "", **query: str | int | bool) -> str:
     """Return a path of the admin API below a topic. ``below`` is encoded already."""
     return _with(f"/admin/v2/{topic.rest_path}", below, query)
-
-
-def subscription_path(topic: TopicName, subscription: str, below: str = "", **query: str | int | bool) -> str:
-    """Return a path of the admin API below a subscription. ``below`` is encoded already."""
-    return topic_path(topic, f"/subscription/{encoded_subscription(subscription)}{below}", **query)
 
 
 def _with(path: str, below: str, query: Mapping[str, str | int | bool]) -> str:

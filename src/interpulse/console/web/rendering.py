@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -9,18 +10,23 @@ from typing import Any, Final
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from interpulse.console.host import ROOT
 from interpulse.console.web import formats
 from interpulse.console.web.addresses import action_url, page_url
+from interpulse.console.web.response import Response
 
+DIRECTORY: Final = Path(__file__).parent.parent / "static"
+_TYPES: Final = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+_DIGITS: Final = 12
 TEMPLATES: Final = Path(__file__).parent.parent / "templates"
 
 
 class Renderer:
     """The compiled templates."""
 
-    def __init__(self, static_url: Callable[[str], str], directory: Path = TEMPLATES) -> None:
+    def __init__(self, static_url: Callable[[str], str]) -> None:
         self._environment = Environment(
-            loader=FileSystemLoader(directory),
+            loader=FileSystemLoader(TEMPLATES),
             autoescape=True,
             undefined=StrictUndefined,
             finalize=_shown,
@@ -47,15 +53,36 @@ class Renderer:
 
 
 def _shown(value: Any) -> Any:
-    """Return the value of a template's expression, with invisible characters spelled out."""
     return value if isinstance(value, Markup) else formats.plain(str(value))
 
 
 def _lines(text: str) -> Markup:
-    """Return a text of several lines, with invisible characters in the lines spelled out."""
     return Markup("\n").join(escape(formats.plain(line)) for line in text.split("\n"))
 
 
 def _exact(value: str) -> Markup:
     """Return a value unchanged, for the field of a form. Addresses are encoded instead."""
     return escape(value)
+
+
+class StaticFiles:
+    """Styles, scripts and third-party libraries, read once.
+
+    Their addresses have a part of their hash, so browsers may keep them for ever.
+    """
+
+    def __init__(self) -> None:
+        self._files = {path.name: path.read_bytes() for path in DIRECTORY.iterdir() if path.suffix in _TYPES}
+        self._marks = {name: hashlib.sha256(content).hexdigest()[:_DIGITS] for name, content in self._files.items()}
+
+    def url(self, name: str) -> str:
+        """Return the address of a file that exists."""
+        return f"{ROOT}/static/{name}?v={self._marks[name]}"
+
+    def response(self, name: str) -> Response | None:
+        """Return the file of this name, None if there is none."""
+        content = self._files.get(name)
+        if content is None:
+            return None
+        kind = _TYPES[Path(name).suffix]
+        return Response(200, content, {"Content-Type": kind, "Cache-Control": "public, max-age=31536000, immutable"})

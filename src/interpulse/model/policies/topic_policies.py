@@ -13,15 +13,16 @@ from typing import Any, Final
 
 from interpulse.model.ids import Position
 from interpulse.model.policies.catalogue import TOPIC, read_document, write_document
-from interpulse.model.policies.messaging_policies import (
+from interpulse.model.policies.policy_records import (
     BacklogQuota,
     DelayedDelivery,
     DispatchRate,
+    InactiveTopicPolicies,
     Persistence,
     PublishRate,
+    RetentionPolicies,
     SubscribeRate,
 )
-from interpulse.model.policies.retention_policies import InactiveTopicPolicies, RetentionPolicies
 
 _GLOBAL: Final = "global"
 _POSITIONS: Final = "told"  # codespell:ignore told
@@ -35,20 +36,17 @@ class TopicPolicies:
     inactive_topics: InactiveTopicPolicies | None = None
     replication_clusters: tuple[str, ...] | None = None
     """The local cluster is one of them; the others get what is published, whatever the namespace says."""
-
     retention: RetentionPolicies | None = None
     message_ttl_seconds: int | None = None
     subscription_expiration_minutes: int | None = None
     backlog_quotas: Mapping[str, BacklogQuota] | None = None
     """Quotas by type."""
-
     publish_rate: PublishRate | None = None
     dispatch_rate: DispatchRate | None = None
     subscription_dispatch_rate: DispatchRate | None = None
     subscribe_rate: SubscribeRate | None = None
     replicator_dispatch_rate: DispatchRate | None = None
     """Rate at which one topic or partition is copied to each other cluster."""
-
     max_producers: int | None = None
     max_consumers: int | None = None
     max_consumers_per_subscription: int | None = None

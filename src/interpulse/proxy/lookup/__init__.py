@@ -1,1 +1,1 @@
-"""Lookups of clients: `lookup_session` receives them, `answers` makes frames, `questions` and `batches` ask brokers."""
+"""Lookups of clients: `lookup_session` receives and answers them, `questions` and `batches` ask brokers."""

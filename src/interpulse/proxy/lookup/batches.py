@@ -10,8 +10,7 @@ from typing import Final
 from interpulse.client.config import BrokerAddress
 from interpulse.client.lookup.batch_lookup import lookup_singly
 from interpulse.client.transport.connection import Connection
-from interpulse.model.errors import PulsarError, ServiceNotReady, UnknownError, UnsupportedVersion
-from interpulse.model.received_errors import error_for_wire_code
+from interpulse.model.errors import PulsarError, ServiceNotReady, UnknownError, UnsupportedVersion, error_for_wire_code
 from interpulse.proxy.lookup.questions import REDIRECTS_MAX, UNREACHABLE, Questions, ask
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb

@@ -1,31 +1,94 @@
-"""The connection of a client that looks up topics: the proxy answers it."""
+"""The connection of a client that looks up topics, and the answers of the proxy."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, Final, cast
 
 from interpulse.authentication.authentication import BadCredentials
-from interpulse.model.errors import AuthenticationError, PulsarError, UnknownError
-from interpulse.proxy.authenticated_client import AuthenticatedClient
-from interpulse.proxy.lookup.answers import Answers
-from interpulse.proxy.lookup.questions import Questions
+from interpulse.model.errors import AuthenticationError, PulsarError, ServiceNotReady, UnknownError
+from interpulse.proxy.access import AuthenticatedClient
+from interpulse.proxy.lookup.batches import answer_batch
+from interpulse.proxy.lookup.questions import UNREACHABLE, Questions, ask
 from interpulse.proxy.meter import QUESTIONS, ProxyMeter
+from interpulse.serving.admission import LookupPermits
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
-from interpulse.wire.commands.failures import error_response, request_id_of
+from interpulse.wire.answers import error_response, request_id_of
 from interpulse.wire.errors import RemoteProtocolError
-from interpulse.wire.frames import Frame
-from interpulse.wire.server import ServerProtocol
+from interpulse.wire.frames import Frame, encode_command
+from interpulse.wire.protocols import ServerProtocol
 
 _logger = logging.getLogger(__name__)
 
 _REQUESTS_MAX: Final = 1000
 """The most open requests of one client; above that its socket is not read."""
 _WRITE_BYTES_HIGH: Final = 1024 * 1024
+
+
+class Answers:
+    """The answers to clients, a bounded number at once."""
+
+    def __init__(self, permits: LookupPermits, meter: ProxyMeter) -> None:
+        self._permits = permits
+        self._meter = meter
+
+    async def answer(self, questions: Questions, command: pb.BaseCommand) -> bytes:
+        """Return the frame for one command of `QUESTIONS`. Raise PulsarError: TooManyRequests if no permit is left."""
+        kind = command.type
+        self._meter.requests[kind] += 1
+        if kind == pb.BaseCommand.BATCH_LOOKUP:
+            self._meter.batch_lookup_topics += len(command.batchLookupTopic.topics)
+        if not self._permits.left:
+            self._meter.rejected[kind] += 1
+        with self._permits:
+            try:
+                return await _ANSWERS[kind](questions, command)
+            except UNREACHABLE as error:
+                raise ServiceNotReady(str(error)) from error
+
+
+async def _lookup(questions: Questions, command: pb.BaseCommand) -> bytes:
+    """Answer a lookup. Both addresses are the one that the proxy uses, as in Pulsar's proxy.
+
+    The client connects to the proxy in any case, and names the broker by either address.
+    """
+    question = command.lookupTopic
+    url = str(await questions.find(question))
+    answer = commands.lookup_answer(broker_url=url, broker_url_tls=url, proxy_through_service_url=True)
+    return answer.frame(question.request_id)
+
+
+async def _partitions(questions: Questions, command: pb.BaseCommand) -> bytes:
+    question = command.partitionMetadata
+    answer = commands.partitioned_metadata_answer(await questions.partitions(question))
+    return answer.frame(question.request_id)
+
+
+async def _topics(questions: Questions, command: pb.BaseCommand) -> bytes:
+    question = command.getTopicsOfNamespace
+    answer = await ask(await questions.connection(), question)
+    answer.getTopicsOfNamespaceResponse.request_id = question.request_id
+    return encode_command(answer)
+
+
+async def _schema(questions: Questions, command: pb.BaseCommand) -> bytes:
+    question = command.getSchema
+    answer = await ask(await questions.connection(), question)
+    answer.getSchemaResponse.request_id = question.request_id
+    return encode_command(answer)
+
+
+_ANSWERS: Final[Mapping[int, Callable[[Questions, pb.BaseCommand], Awaitable[bytes]]]] = {
+    pb.BaseCommand.LOOKUP: _lookup,
+    pb.BaseCommand.PARTITIONED_METADATA: _partitions,
+    pb.BaseCommand.GET_TOPICS_OF_NAMESPACE: _topics,
+    pb.BaseCommand.GET_SCHEMA: _schema,
+    pb.BaseCommand.BATCH_LOOKUP: lambda questions, command: answer_batch(questions, command.batchLookupTopic),
+}
 
 
 class LookupSession(asyncio.Protocol):

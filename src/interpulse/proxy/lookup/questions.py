@@ -19,8 +19,7 @@ from interpulse.model.errors import (
     UnsupportedVersion,
 )
 from interpulse.proxy.brokers import Brokers, endpoint_of
-from interpulse.proxy.targets import TargetRules
-from interpulse.wire import commands
+from interpulse.proxy.dialer import TargetRules
 from interpulse.wire import pulsar_api_pb2 as pb
 
 _logger = logging.getLogger(__name__)
@@ -132,15 +131,10 @@ Question = (
 
 async def ask(connection: Connection, question: Question) -> pb.BaseCommand:
     """Send a request under an id of this connection. Raise the error that the broker answers."""
-
-    def frame(request_id: int) -> bytes:
-        asked = type(question)()
-        asked.CopyFrom(question)  # type: ignore[arg-type]  # it is of its own type
-        asked.request_id = request_id
-        if isinstance(asked, _SPEAKING_FOR_OTHERS):
-            asked.ClearField("original_principal")
-            asked.ClearField("original_auth_data")
-            asked.ClearField("original_auth_method")
-        return commands.encode(asked)
-
-    return await connection.request(frame)
+    asked = type(question)()
+    asked.CopyFrom(question)  # type: ignore[arg-type]  # it is of its own type
+    if isinstance(asked, _SPEAKING_FOR_OTHERS):
+        asked.ClearField("original_principal")
+        asked.ClearField("original_auth_data")
+        asked.ClearField("original_auth_method")
+    return await connection.request(asked)

@@ -11,12 +11,11 @@ They are less strict than the resolution rules of Avro's specification, and Apac
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Final
 
-from interpulse.rules.schema_compatibility.avro_aliases import AliasConflict, with_aliases_of
 from interpulse.rules.schema_compatibility.avro_types import AvroField, AvroType, has_usable_default
 
 _PROMOTIONS: Final = {
@@ -29,7 +28,7 @@ _PROMOTIONS: Final = {
 _NAMED: Final = frozenset({"record", "enum", "fixed"})
 
 
-@dataclass(slots=True, eq=False)
+@dataclasses.dataclass(slots=True, eq=False)
 class _Resolution:
     """Resolution of one pair of types: a failure with a reason, or a dependency on parts.
 
@@ -37,7 +36,7 @@ class _Resolution:
     """
 
     reason: str = ""
-    parts: list[_Resolution] = field(default_factory=list)
+    parts: list[_Resolution] = dataclasses.field(default_factory=list)
 
     @property
     def fails_at_once(self) -> bool:
@@ -89,18 +88,14 @@ class _Resolver:
 
     def resolve(self, writer: AvroType, reader: AvroType, where: str) -> _Resolution:
         if writer.kind == "union":
-            return self._from_union(writer, reader, where)
+            parts = [] if are_alike(writer, reader) else writer.parts
+            return _Resolution(parts=[self.resolve(branch, reader, where) for branch in parts])
         if writer.kind == reader.kind:
             return self._same_kind(writer, reader, where)
         if reader.kind == "union":
             branch = self.branch(writer, reader, where)
             return _mismatch(writer, reader, where) if branch is None else self.resolve(writer, branch, where)
         return _Resolution() if promotes(writer, reader) else _mismatch(writer, reader, where)
-
-    def _from_union(self, writer: AvroType, reader: AvroType, where: str) -> _Resolution:
-        if are_alike(writer, reader):
-            return _Resolution()
-        return _Resolution(parts=[self.resolve(branch, reader, where) for branch in writer.parts])
 
     def _same_kind(self, writer: AvroType, reader: AvroType, where: str) -> _Resolution:
         if writer.kind == "record":
@@ -176,3 +171,57 @@ def _cannot_be_filled(field: AvroField, where: str) -> str:
 
 def _below(where: str, name: str) -> str:
     return f"{where}.{name}" if where else name
+
+
+class AliasConflict(ValueError):
+    """Conflict of the reader's aliases: they give two fields of the writer one name."""
+
+
+def with_aliases_of(reader: AvroType, writer: AvroType) -> AvroType:
+    """Return ``writer`` with the names of ``reader``: records, enums and fixed types, then fields of equal records."""
+    types: dict[str, str] = {}
+    fields: dict[str, dict[str, str]] = {}
+    _collect(reader, types, fields, set())
+    return _Renaming(types, fields).apply(writer) if types or fields else writer
+
+
+def _collect(kind: AvroType, types: dict[str, str], fields: dict[str, dict[str, str]], seen: set[AvroType]) -> None:
+    if kind in seen:
+        return
+    seen.add(kind)
+    types.update(dict.fromkeys(kind.aliases, kind.name))
+    for field in kind.fields:
+        if field.aliases:
+            fields.setdefault(kind.name, {}).update(dict.fromkeys(field.aliases, field.name))
+        _collect(field.type, types, fields, seen)
+    for part in kind.parts:
+        _collect(part, types, fields, seen)
+
+
+class _Renaming:
+    """Copy of a tree under other names. A recursive record is copied once.
+
+    Aliases and defaults are omitted, because those of a writer are not used.
+    """
+
+    def __init__(self, types: dict[str, str], fields: dict[str, dict[str, str]]) -> None:
+        self._types = types
+        self._fields = fields
+        self._copies: dict[AvroType, AvroType] = {}
+
+    def apply(self, kind: AvroType) -> AvroType:
+        if kind in self._copies:
+            return self._copies[kind]
+        name = self._types.get(kind.name, kind.name)
+        copy = dataclasses.replace(kind, name=name, aliases=(), fields=[])
+        self._copies[kind] = copy
+        copy.parts = [self.apply(part) for part in kind.parts]
+        renamed = self._fields.get(name, {})
+        names: set[str] = set()
+        for field in kind.fields:
+            renamed_field = renamed.get(field.name, field.name)
+            if renamed_field in names:
+                raise AliasConflict(f"the aliases of {name} give two of its fields the name {renamed_field}")
+            names.add(renamed_field)
+            copy.fields.append(AvroField(renamed_field, self.apply(field.type)))
+        return copy

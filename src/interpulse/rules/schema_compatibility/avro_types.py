@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NoReturn, TypeAlias
 
 from interpulse.model.errors import InvalidSchemaDefinition
-from interpulse.model.strings import are_strings
 
 _PRIMITIVES: Final = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
 _NAME: Final = re.compile(r"(?:[^\W\d]|\$)(?:\w|\$)*")
@@ -229,7 +228,9 @@ class _Tree:
         default = field.get(_DEFAULT)
         if kind.kind in ("float", "double") and isinstance(default, str):
             default = _number_of_text(default, name, kind.kind)
-        record.fields.append(AvroField(name, kind, _DEFAULT in field, _texts(field.get("aliases", [])), default))
+        record.fields.append(
+            AvroField(name, kind, _DEFAULT in field, _names("aliases", field.get("aliases", [])), default)
+        )
 
 
 def _number_of_text(text: str, field_name: str, kind: str) -> float:
@@ -253,9 +254,7 @@ def _checked_size(name: str, size: Any) -> int:
 
 def _checked_symbols(name: str, parsed: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the symbols of an enum. A text as default must be one of them; any other default is ignored."""
-    symbols = parsed[_SYMBOLS]
-    if not are_strings(symbols):
-        raise _invalid(f"the symbols of {name} are a list of names, not {json.dumps(symbols)[:80]}")
+    symbols = _names(f"the symbols of {name}", parsed[_SYMBOLS])
     for symbol in symbols:
         if not _NAME.fullmatch(symbol):
             raise _invalid(f"{symbol!r} cannot be a symbol of {name}")
@@ -264,7 +263,7 @@ def _checked_symbols(name: str, parsed: Mapping[str, Any]) -> tuple[str, ...]:
     default = parsed.get(_DEFAULT)
     if isinstance(default, str) and default not in symbols:
         raise _invalid(f"the default {json.dumps(default)[:80]} of {name} is none of its symbols")
-    return tuple(symbols)
+    return symbols
 
 
 def _logical(parsed: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -277,14 +276,14 @@ def _logical(parsed: Mapping[str, Any]) -> Mapping[str, Any]:
 def _aliases(parsed: Mapping[str, Any], name: str) -> tuple[str, ...]:
     """Return full names. An alias without a namespace is in that of the type."""
     namespace = name.rpartition(".")[0]
-    aliases = _texts(parsed.get("aliases", []))
+    aliases = _names("aliases", parsed.get("aliases", []))
     return tuple(_checked_name(alias if "." in alias or not namespace else f"{namespace}.{alias}") for alias in aliases)
 
 
-def _texts(aliases: Any) -> tuple[str, ...]:
-    if not are_strings(aliases):
-        raise _invalid(f"aliases are a list of names, not {json.dumps(aliases)[:80]}")
-    return tuple(aliases)
+def _names(subject: str, value: Any) -> tuple[str, ...]:
+    if not (isinstance(value, list) and all(isinstance(item, str) for item in value)):
+        raise _invalid(f"{subject} are a list of names, not {json.dumps(value)[:80]}")
+    return tuple(value)
 
 
 def has_usable_default(field: AvroField) -> bool:

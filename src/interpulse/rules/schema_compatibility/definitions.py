@@ -1,14 +1,126 @@
-"""Checks that a schema definition matches its type."""
+"""Definitions of schemas: the check against their type, the parts of KEY_VALUE, the root message of PROTOBUF_NATIVE."""
 
 from __future__ import annotations
 
-from typing import Final
+import base64
+import json
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message import DecodeError
 
 from interpulse.model.errors import InvalidSchemaDefinition
-from interpulse.model.schemas import SchemaInfo, SchemaType
+from interpulse.model.schemas import SchemaInfo, SchemaType, split_key_value
 from interpulse.rules.schema_compatibility.avro_types import parse_avro
-from interpulse.rules.schema_compatibility.key_value import key_value_parts
-from interpulse.rules.schema_compatibility.protobuf_native import root_message
+
+_BYTES: Final = "BYTES"
+
+
+class KeyValueParts(NamedTuple):
+    """Schemas of keys and of values. Type None means plain bytes."""
+
+    key: SchemaInfo
+    value: SchemaInfo
+
+
+def key_value_parts(schema: SchemaInfo) -> KeyValueParts:
+    """Return the parts of a KEY_VALUE schema. Raise InvalidSchemaDefinition if they cannot be separated."""
+    try:
+        key, value = split_key_value(schema.definition)
+    except ValueError as error:
+        raise InvalidSchemaDefinition(f"Invalid KEY_VALUE definition: {error}") from None
+    return KeyValueParts(_part("key", key, schema.properties), _part("value", value, schema.properties))
+
+
+def _part(side: str, definition: bytes, properties: Mapping[str, str]) -> SchemaInfo:
+    kind = properties.get(f"{side}.schema.type", _BYTES)
+    if kind != _BYTES and kind not in SchemaType.__members__:
+        raise InvalidSchemaDefinition(
+            f"The property {side}.schema.type of the KeyValue schema is {kind!r}; "
+            f"known are {_BYTES}, {', '.join(SchemaType.__members__)}"
+        )
+    part_type = SchemaType.NONE if kind == _BYTES else SchemaType[kind]
+    return SchemaInfo(part_type, definition, _part_properties(side, properties))
+
+
+def _part_properties(side: str, properties: Mapping[str, str]) -> dict[str, str]:
+    name = f"{side}.schema.properties"
+    text = properties.get(name)
+    if not text:
+        return {}
+    try:
+        body = json.loads(text)
+    except (ValueError, RecursionError):
+        body = None
+    if not isinstance(body, dict):
+        raise InvalidSchemaDefinition(f"The property {name} of the KeyValue schema is no JSON object: {text[:80]!r}")
+    return {str(key): str(value) for key, value in body.items()}
+
+
+if TYPE_CHECKING:
+    from google.protobuf.descriptor_pb2 import FileDescriptorProto
+
+_FILES: Final = "fileDescriptorSet"
+_ROOT_FILE: Final = "rootFileDescriptorName"
+_ROOT: Final = "rootMessageTypeName"
+
+
+def root_message(definition: bytes) -> str:
+    """Return the full name of the root message. Raise InvalidSchemaDefinition if it or a dependency is missing."""
+    try:
+        body = json.loads(definition.decode())
+    except (ValueError, RecursionError) as error:
+        raise _invalid(f"it is no JSON: {error}") from None
+    if not isinstance(body, dict) or not all(isinstance(body.get(key), str) for key in (_FILES, _ROOT_FILE, _ROOT)):
+        raise _invalid(f"it is an object with the texts {_FILES}, {_ROOT_FILE} and {_ROOT}")
+    files = _files(body[_FILES])
+    if body[_ROOT_FILE] not in files:
+        raise _invalid(f"the file {body[_ROOT_FILE]} is not among {', '.join(files) or 'no files'}")
+    return _find(files, body[_ROOT_FILE], body[_ROOT])
+
+
+def _files(text: str) -> dict[str, FileDescriptorProto]:
+    # Imported here: the module takes four megabytes, needed only with a schema of this type.
+    from google.protobuf.descriptor_pb2 import FileDescriptorSet
+
+    try:
+        parsed = FileDescriptorSet.FromString(base64.b64decode(text, validate=True))
+    except (ValueError, DecodeError) as error:
+        raise _invalid(f"{_FILES} holds no files: {error}") from None
+    return {file.name: file for file in parsed.file}
+
+
+def _find(files: Mapping[str, FileDescriptorProto], root_file: str, root: str) -> str:
+    pool = DescriptorPool()
+    try:
+        for file in _in_order(files, root_file, set()):
+            pool.AddSerializedFile(file.SerializeToString())
+        message = pool.FindMessageTypeByName(root)
+    except KeyError:
+        raise _invalid(f"the message {root} is in none of the files {', '.join(files)}") from None
+    except (TypeError, RecursionError) as error:
+        raise _invalid(f"its files do not fit together: {error}") from None
+    if message.file.name != root_file:
+        raise _invalid(f"the message {root} is in {message.file.name}, not in {root_file}")
+    return str(message.full_name)
+
+
+def _in_order(files: Mapping[str, FileDescriptorProto], name: str, seen: set[str]) -> Iterator[FileDescriptorProto]:
+    """Yield files after those they import."""
+    if name in seen:
+        return
+    seen.add(name)
+    if name not in files:
+        raise _invalid(f"the file {name} is imported and missing")
+    for imported in files[name].dependency:
+        yield from _in_order(files, imported, seen)
+    yield files[name]
+
+
+def _invalid(reason: str) -> InvalidSchemaDefinition:
+    return InvalidSchemaDefinition(f"Invalid PROTOBUF_NATIVE definition: {reason}")
+
 
 AVRO_DEFINED: Final = frozenset({SchemaType.AVRO, SchemaType.JSON, SchemaType.PROTOBUF})
 """Types whose definitions are in Avro's language."""

@@ -9,8 +9,7 @@ from interpulse.model.errors import InvalidSchemaDefinition
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.rules.schema_compatibility.avro import find_unreadable
 from interpulse.rules.schema_compatibility.avro_types import parse_avro
-from interpulse.rules.schema_compatibility.key_value import key_value_parts
-from interpulse.rules.schema_compatibility.protobuf_native import root_message
+from interpulse.rules.schema_compatibility.definitions import key_value_parts, root_message
 
 ALWAYS_COMPATIBLE: Final = "ALWAYS_COMPATIBLE"
 ALWAYS_INCOMPATIBLE: Final = "ALWAYS_INCOMPATIBLE"

@@ -26,8 +26,7 @@ from interpulse.rules.comparison import inventory_differences, namespace_differe
 from interpulse.rules.inventory import NamespaceInventory, NamespaceState
 from interpulse.spark.arrow_frames import arrow_schema, map_in_arrow
 from interpulse.spark.job.pipeline_config import ClusterAddress
-from interpulse.spark.session import file_url
-from interpulse.spark.task_progress import OnProgress, task_progress
+from interpulse.spark.session import OnProgress, file_url, task_progress
 from interpulse.spark.topic_map import TopicMap
 
 if TYPE_CHECKING:

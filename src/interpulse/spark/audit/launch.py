@@ -24,9 +24,8 @@ from interpulse.spark.audit.comparing import (
     write_inventory,
 )
 from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, SparkSettings
-from interpulse.spark.session import file_url, session_of_program
+from interpulse.spark.session import file_url, session_of_program, task_progress
 from interpulse.spark.state_files import write_atomically
-from interpulse.spark.task_progress import task_progress
 from interpulse.spark.topic_map import TopicMap
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader
 
-from interpulse.spark.processes.tracebacks import strip_traceback
-from interpulse.spark.processes.workers import configure_worker
+from interpulse.spark.processes.workers import configure_worker, strip_traceback
 
 if TYPE_CHECKING:
     from interpulse.spark.writing.write_options import WriteOptions

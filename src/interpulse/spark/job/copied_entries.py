@@ -12,7 +12,7 @@ from interpulse.model.ids import EARLIEST, Position
 from interpulse.model.names import TopicName
 from interpulse.replication.copy import source_positions
 from interpulse.spark.job.source_backlog import last_entry, ledger_counts
-from interpulse.spark.writing.target.broker_target import last_position
+from interpulse.spark.writing.broker_target import last_position
 
 TAILS: Final = (100, 10_000, None)
 """Numbers of last entries to look at, None for all: others may have published behind the last copy."""

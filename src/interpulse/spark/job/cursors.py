@@ -23,7 +23,7 @@ from interpulse.spark.job.pipeline_config import PipelineConfig, PipelineConfigE
 from interpulse.spark.job.routes.route import Route
 from interpulse.spark.job.selection import cursor_name
 from interpulse.spark.job.source_backlog import cursor_position, entries_after, last_entry
-from interpulse.wire.commands.cursor_promise import REPLICATION_CURSORS
+from interpulse.wire.cursor_promise import REPLICATION_CURSORS
 
 CONNECTED: Final = "connected"
 KEPT: Final = "kept"

@@ -21,7 +21,7 @@ from interpulse.model.names import TopicName
 from interpulse.spark.job.pipeline_config import PipelineConfig
 from interpulse.spark.job.routes.route import Emit, Route
 from interpulse.spark.job.routes.route_topics import RouteTopics
-from interpulse.spark.writing.target.broker_target import last_position
+from interpulse.spark.writing.broker_target import last_position
 
 log = logging.getLogger(__name__)
 

@@ -23,7 +23,7 @@ from interpulse.model.errors import InvalidTopicName
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.replication.connect import misnamed
 from interpulse.spark.job.start import Start, parse_start
-from interpulse.spark.options.access import Access
+from interpulse.spark.options.connection_options import Access
 from interpulse.spark.options.option_values import parse_duration_ms, parse_pattern, parse_service_url, parse_size
 from interpulse.spark.topic_map import TopicMap, parse_topic_map
 

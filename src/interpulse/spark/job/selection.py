@@ -20,7 +20,7 @@ from interpulse.model.policies.namespace_policies import NamespacePolicies
 from interpulse.replication.connect import broker_url, credentials_of, tls_of, web_url
 from interpulse.rules.replication import remote_clusters
 from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, PipelineConfigError, Selection
-from interpulse.wire.commands.cursor_promise import REPLICATION_CURSORS
+from interpulse.wire.cursor_promise import REPLICATION_CURSORS
 
 Name = TypeVar("Name", NamespaceName, TopicName)
 Answer = TypeVar("Answer")

@@ -9,12 +9,9 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import Field, dataclass, field, fields, replace
 from enum import Flag, auto
-from typing import Any, NamedTuple, TypeVar
-
-from interpulse.model.ids import LATEST
-from interpulse.spark.options.replaced_options import replacement_of
+from typing import Any, Final, NamedTuple, TypeVar
 
 _RESERVED = frozenset({"path", "checkpointlocation", "queryname", "provider", "owner"})
 _OF_TABLES = "option."
@@ -24,6 +21,11 @@ _NO_OPTIONS = (
     "the query has no options at all. Spark hands those of CREATE TABLE to no read and no write: use CREATE TEMPORARY "
     "VIEW .. USING pulsar OPTIONS (..), or SELECT .. FROM table WITH ('service.url' = '..', 'topic' = '..')"
 )
+
+
+_HIDDEN_KEY: Final = "token"
+_NOT_SHOWN: Final = ("token:", "file:", "env:", "{", "tlsCertFile:", "tlsKeyFile:")
+"""Prefixes of parameters without a secret, or redacted by Spark because of password, secret or url in JSON."""
 
 
 class OptionError(ValueError):
@@ -42,67 +44,96 @@ class Purpose(Flag):
     ANY = READ | WRITE
 
 
-def _takes_any(key: str, text: str) -> str | None:
-    return None
+_PURPOSE_TEXTS: Final = {
+    Purpose.BATCH_READ: "batch reads",
+    Purpose.STREAM_READ: "streams",
+    Purpose.BATCH_WRITE: "batch writes",
+    Purpose.STREAM_WRITE: "stream writes",
+}
 
 
 @dataclass(frozen=True)
 class Option:
     """One option: its names, the reader of its value, the queries it applies to, its meaning.
 
-    ``read`` raises ValueError. ``refusal`` gets a key and a value and returns the reason to refuse them, or None.
+    ``read`` raises ValueError. A ``secret`` is refused where Spark would show it.
     """
 
     name: str
+    default: Any
+    text: str
     read: Callable[[str], Any]
-    default: Any = MISSING
-    aliases: tuple[str, ...] = ()
-    purpose: Purpose = Purpose.ANY
-    text: str = ""
-    refusal: Callable[[str, str], str | None] = _takes_any
+    aliases: tuple[str, ...]
+    purpose: Purpose
+    secret: bool
 
 
 def option(
-    name: str,
-    read: Callable[[str], Any],
-    default: Any = MISSING,
+    default: Any,
+    text: str,
+    read: Callable[[str], Any] = str,
     *,
+    name: str = "",
     aliases: tuple[str, ...] = (),
     purpose: Purpose = Purpose.ANY,
-    text: str,
+    secret: bool = False,
 ) -> Any:
-    """Return a dataclass field that one option fills. ``purpose`` limits it within the purposes of its class."""
-    made = Option(name, read, default, aliases, purpose, text)
-    return field(default=default, metadata={"options": {"": made}, "name": name})
+    """Return a dataclass field that one option fills. Its name is the field's in camelCase, unless given.
+
+    ``purpose`` limits the option within the purposes of its class.
+    """
+    declared = Option(name, default, text, read, aliases, purpose, secret)
+    return field(default=default, repr=not secret, metadata={"option": declared})
 
 
-def option_group(make: Callable[..., Any], options: Mapping[str, Option], name: str) -> Any:
+def options_of(cls: type[Any]) -> dict[str, Option]:
+    """Return the options of a dataclass by the fields that they fill, without those of its groups."""
+    return {item.name: _named(item) for item in fields(cls) if "option" in item.metadata}
+
+
+def _named(item: Field[Any]) -> Option:
+    declared: Option = item.metadata["option"]
+    first, *others = item.name.split("_")
+    return declared if declared.name else replace(declared, name=first + "".join(map(str.capitalize, others)))
+
+
+def option_group(make: type[Any], options: Mapping[str, Option], name: str) -> Any:
     """Return a dataclass field that several options fill: ``make`` gets their values, by the names in ``options``."""
-    return field(default_factory=make, metadata={"options": options, "make": make, "name": name})
+    return field(default_factory=make, metadata={"name": name, "options": options, "make": make})
 
 
 def option_name(cls: type[Any], field_name: str) -> str:
     """Return the name of the option or group that fills a field, for an error."""
-    return str(cls.__dataclass_fields__[field_name].metadata["name"])
+    declared: Field[Any] = cls.__dataclass_fields__[field_name]
+    return str(declared.metadata.get("name") or _named(declared).name)
 
 
-class _OptionSlot(NamedTuple):
-    """The place of an option's value: a field, or for a group an argument of the function that makes its value."""
+def idle_options(cls: type[Any], needed: Mapping[str, str], values: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a problem for each option that is set, but has no effect without the condition that it needs."""
+    for key, condition in needed.items():
+        if key in values:
+            yield f"{option_name(cls, key)} only counts with {condition}"
+
+
+class OptionSlot(NamedTuple):
+    """The place of an option's value: a field, or for a group an argument of the class that holds its values."""
 
     field: str
     argument: str
     option: Option
 
 
-def _option_slots(cls: type[Any]) -> Iterator[_OptionSlot]:
+def option_slots(cls: type[Any]) -> Iterator[OptionSlot]:
+    """Yield every option of a dataclass, also those of its groups."""
     for item in fields(cls):
-        for argument, known in item.metadata["options"].items():
-            yield _OptionSlot(item.name, argument, known)
+        members = item.metadata["options"] if "options" in item.metadata else {"": _named(item)}
+        for argument, member in members.items():
+            yield OptionSlot(item.name, argument, member)
 
 
 def read_values(cls: type[Any], mapping: Mapping[str, str], purpose: Purpose, problems: list[str]) -> dict[str, Any]:
     """Return the values of a query's options by the fields of ``cls``. Add unusable options to ``problems``."""
-    known = {key.lower(): slot for slot in _option_slots(cls) for key in (slot.option.name, *slot.option.aliases)}
+    slots = {key.lower(): slot for slot in option_slots(cls) for key in (slot.option.name, *slot.option.aliases)}
     values: dict[str, Any] = {}
     groups: dict[str, dict[str, Any]] = {}
     if not mapping:
@@ -111,14 +142,16 @@ def read_values(cls: type[Any], mapping: Mapping[str, str], purpose: Purpose, pr
     for key, text in mapping.items():
         if key.lower() in _RESERVED or key.lower().startswith(_OF_TABLES):
             continue
-        slot = known.get(key.lower())
-        if slot is None:
-            problems.append(f"unknown option {key!r}{_instead(key, known)}")
-        elif (objection := _objection(slot.option, key, text, purpose)) is not None:
-            problems.append(objection)
-        elif _is_first(slot.option, key, text, seen, problems):
+        slot = slots.get(key.lower())
+        problem = _problem(slot.option, key, text, purpose) if slot else f"unknown option {key!r}{_instead(key, slots)}"
+        if problem is not None:
+            problems.append(problem)
+        elif slot is not None and _is_first(slot.option, key, text, seen, problems):
             into = groups.setdefault(slot.field, {}) if slot.argument else values
-            _read_one(slot, text, into, problems)
+            try:
+                into[slot.argument or slot.field] = slot.option.read(text)
+            except Exception as error:  # noqa: BLE001 - every reader's complaint goes into the one list of problems
+                problems.append(f"option {slot.option.name}: {error}")
     for item in fields(cls):
         if item.name in groups:
             try:
@@ -128,11 +161,14 @@ def read_values(cls: type[Any], mapping: Mapping[str, str], purpose: Purpose, pr
     return values
 
 
-def _objection(option: Option, key: str, text: str, purpose: Purpose) -> str | None:
+def _problem(option: Option, key: str, text: str, purpose: Purpose) -> str | None:
     if not option.purpose & purpose:
-        return f"option {option.name} does not apply to {_purpose_text(purpose)}"
-    refusal = option.refusal(key, text)
-    return None if refusal is None else f"option {key}: {refusal}"
+        return f"option {option.name} does not apply to {_PURPOSE_TEXTS.get(purpose, 'this query')}"
+    # Spark hides options whose key or value names a secret.
+    if option.secret and _HIDDEN_KEY not in key.lower() and not text.startswith(_NOT_SHOWN):
+        remedy = "name a file, file:///path, or write token:..., or JSON"
+        return f"option {key}: Spark would show it in plans and pages: {remedy}"
+    return None
 
 
 def _is_first(option: Option, key: str, text: str, seen: dict[str, tuple[str, str]], problems: list[str]) -> bool:
@@ -143,31 +179,13 @@ def _is_first(option: Option, key: str, text: str, seen: dict[str, tuple[str, st
     return earlier[0] == key
 
 
-def _read_one(slot: _OptionSlot, text: str, values: dict[str, Any], problems: list[str]) -> None:
-    try:
-        values[slot.argument or slot.field] = slot.option.read(text)
-    except Exception as error:  # noqa: BLE001 - every reader's complaint goes into the one list of problems
-        problems.append(f"option {slot.option.name}: {error}")
-
-
-def _instead(key: str, known: Mapping[str, _OptionSlot]) -> str:
+def _instead(key: str, slots: Mapping[str, OptionSlot]) -> str:
     replacement = replacement_of(key)
-    return _nearest(key, known) if replacement is None else f": {replacement}"
-
-
-def _nearest(key: str, known: Mapping[str, _OptionSlot]) -> str:
-    close = difflib.get_close_matches(key.lower(), known, n=3, cutoff=0.6)
-    names = list(dict.fromkeys(known[name].option.name for name in close))
+    if replacement is not None:
+        return f": {replacement}"
+    close = difflib.get_close_matches(key.lower(), slots, n=3, cutoff=0.6)
+    names = list(dict.fromkeys(slots[name].option.name for name in close))
     return f"; did you mean {' or '.join(names)}?" if names else "; see docs/reference/spark-options.md"
-
-
-def _purpose_text(purpose: Purpose) -> str:
-    return {
-        Purpose.BATCH_READ: "batch reads",
-        Purpose.STREAM_READ: "streams",
-        Purpose.BATCH_WRITE: "batch writes",
-        Purpose.STREAM_WRITE: "stream writes",
-    }.get(purpose, "this query")
 
 
 Options = TypeVar("Options")
@@ -182,28 +200,59 @@ def build_options(cls: type[Options], values: Mapping[str, Any], problems: list[
     return cls(**values)
 
 
-def documented_options(**classes: type[Any]) -> list[tuple[str, str, str, str, str]]:
-    """Return name, aliases, queries, default and text of every option, for the reference page.
+_OPERATION: Final = "give operationTimeoutMs"
+_TASKS: Final = "set fetchBufferBytes, the memory of one task"
+_LOOP: Final = "leave it out, a worker needs one thread for all connections"
 
-    The keyword of a class names its queries: ``read=ReadOptions``.
-    """
-    rows: dict[tuple[str, str], tuple[str, str, str, str, str]] = {}
-    for where, cls in classes.items():
-        for known in (slot.option for slot in _option_slots(cls)):
-            applies = {Purpose.STREAM_READ: "stream read", Purpose.BATCH_READ: "batch read"}.get(known.purpose, where)
-            place = (known.name, known.text)
-            if place in rows:
-                applies = f"{rows[place][2]}, {applies}"
-            aliases = ", ".join(f"`{alias}`" for alias in known.aliases)
-            rows[place] = (known.name, aliases, applies, _default_text(known.default), known.text)
-    return list(rows.values())
+_REPLACED: Final[Mapping[str, str]] = {
+    # Pulsar's Java client
+    "pulsar.client.requestTimeoutMs": _OPERATION,
+    "pulsar.client.numIoThreads": _LOOP,
+    "pulsar.client.numListenerThreads": _LOOP,
+    "pulsar.client.connectionsPerBroker": _LOOP,
+    "pulsar.client.useTls": "give service.url as pulsar+ssl://",
+    "pulsar.client.tlsHostnameVerificationEnable": "it is always on; tlsAllowInsecureConnection=true trusts any host",
+    "pulsar.client.tlsHostnameVerificationEnabled": "it is always on; tlsAllowInsecureConnection=true trusts any host",
+    "pulsar.client.memoryLimitBytes": "give fetchBufferBytes to reads and maxPendingBytes to writes",
+    "pulsar.client.statsIntervalSeconds": "leave it out, Spark's progress has the figures",
+    "pulsar.client.authParamMap": "give pulsar.client.authParams",
+    "pulsar.client.authToken": "give authToken or authTokenFile",
+    "pulsar.client.enableTransaction": "leave it out, transactions are not written",
+    "pulsar.admin.authToken": "give pulsar.admin.authParams",
+    "pulsar.admin.requestTimeoutMs": _OPERATION,
+    "pulsar.admin.readTimeoutMs": _OPERATION,
+    "pulsar.admin.connectionTimeoutMs": "give connectionTimeoutMs",
+    "pulsar.reader.topicName": "give topic",
+    "pulsar.reader.topicNames": "give topics",
+    "pulsar.reader.subscriptionName": "give predefinedSubscription, or subscriptionPrefix",
+    "pulsar.reader.subscriptionNamePrefix": "give subscriptionPrefix",
+    "pulsar.reader.startMessageId": "give startingOffsets",
+    "pulsar.reader.startMessageFromRollbackDurationInSec": "give startingTime",
+    "pulsar.reader.receiverQueueSize": _TASKS,
+    "pulsar.reader.maxPendingChunkedMessage": _TASKS,
+    "pulsar.producer.topicName": "give topic",
+    "pulsar.producer.producerName": "give producerName",
+    "pulsar.producer.batchingEnabled": "give batchingMaxMessages, 1 for no batches",
+    "pulsar.producer.batchingMaxPublishDelayMicros": "leave it out, a batch ends with the rows of a task at the latest",
+    "pulsar.producer.maxPendingMessages": "give maxPendingBytes",
+    "pulsar.producer.maxPendingMessagesAcrossPartitions": "give maxPendingBytes",
+    "pulsar.producer.chunkingEnabled": "leave it out, a value that is too large for the broker is refused",
+    "pulsar.producer.initialSequenceId": "leave it out, it follows from deliveryGuarantee",
+    # Spark's source and sink of Kafka
+    "kafka.bootstrap.servers": "give service.url",
+    "groupIdPrefix": "give subscriptionPrefix",
+    "kafka.group.id": "give predefinedSubscription",
+    "kafkaConsumer.pollTimeoutMs": "give pollTimeoutMs",
+    "fetchOffset.numRetries": _OPERATION,
+    "fetchOffset.retryIntervalMs": _OPERATION,
+}
+
+_BY_NAME: Final = {name.lower(): text for name, text in _REPLACED.items()}
 
 
-def _default_text(value: object) -> str:
-    if value is MISSING or value is None or value == ():
-        return ""
-    if value == LATEST:
-        return "latest"
-    if isinstance(value, bool):
-        return str(value).lower()
-    return ",".join(value) if isinstance(value, tuple) else str(value)
+def replacement_of(key: str) -> str | None:
+    """Return advice on an unknown option, as the end of a sentence; None without advice."""
+    advice = _BY_NAME.get(key.lower())
+    if advice is None and key.lower().startswith("kafka."):
+        return "this source reads Pulsar; settings of the connection begin with pulsar.client."
+    return advice

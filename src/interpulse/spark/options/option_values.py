@@ -1,14 +1,22 @@
-"""Readers of option values, one per kind. Each raises ValueError with the value and the expected form."""
+"""Readers of option values, one per kind, and the fields of common kinds.
+
+Each reader raises ValueError with the value and the expected form.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
+from importlib.util import find_spec
+from typing import Any
 
 from interpulse.client.config import ServiceUrl
 from interpulse.client.transport.http_session import parse_web_urls
+from interpulse.model.extras import pip_install
 from interpulse.model.names import NamespaceName, TopicName
+from interpulse.spark.options.option import option
 
 
 def parse_duration_ms(text: str) -> int:
@@ -166,3 +174,46 @@ def parse_namespaces(text: str) -> tuple[NamespaceName, ...]:
 def parse_names(text: str) -> tuple[str, ...]:
     """Read names with commas between them."""
     return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+KeyFiles = tuple[tuple[str, str], ...]
+"""Names of keys and their files. The name "" covers all keys."""
+
+
+def parse_key_files(text: str) -> KeyFiles:
+    """Read one file for all names, or JSON with a file per name: ``{"orders": "/keys/orders.pem"}``.
+
+    A key itself is refused: Spark shows options in plans and in its web pages.
+    """
+    if find_spec("cryptography") is None:
+        raise ValueError(f"keys need cryptography as well: {pip_install('encryption')}")
+    try:
+        by_name = json.loads(text) if text.lstrip().startswith("{") else {"": text}
+    except json.JSONDecodeError as error:
+        raise ValueError(f"no JSON that names a file for each key: {error}") from None
+    files = tuple((str(name), str(path).strip()) for name, path in by_name.items())
+    if not files or not all(path for _, path in files):
+        raise ValueError("names no file")
+    if any(path.startswith("data:") or "BEGIN " in path for _, path in files):
+        raise ValueError("a key would be visible in plans: use the name of its file")
+    return files
+
+
+def key_paths(files: KeyFiles) -> str | Mapping[str, str]:
+    """Return the files in the form that a reader of keys takes."""
+    return files[0][1] if files[0][0] == "" else dict(files)
+
+
+flag = partial(option, read=parse_flag)
+"""Field of an option that is ``true`` or ``false``."""
+count = partial(option, read=parse_positive)
+"""Field of an option with an integer above 0."""
+size = partial(option, read=parse_positive_size)
+"""Field of an option with a number of bytes above 0."""
+duration = partial(option, read=parse_positive_duration_ms)
+"""Field of an option with a time above 0, in milliseconds."""
+
+
+def choice(words: tuple[str, ...], text: str, **declared: Any) -> Any:
+    """Return a field of an option with one of these words; the first is the default."""
+    return option(words[0], text, one_of(*words), **declared)

@@ -7,28 +7,30 @@ import, and a forked child creates its own: an event loop belongs to the process
 from __future__ import annotations
 
 import asyncio
+import functools
 import gc
 import logging
 import os
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, ParamSpec, TypeVar
 
 from interpulse.client.config import ClientConfig
 from interpulse.client.outages import Outages, ResolvedOutage
 from interpulse.client.portal import Portal
 from interpulse.client.session import Session
 from interpulse.client.transport.backoff import retry
-from interpulse.spark.options.access import Access
+from interpulse.spark.options.connection_options import Access
 from interpulse.spark.processes.workers import settle_memory
 from interpulse.wire.checksum import crc32c, crc32c_slowly
 
 log = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
+Arguments = ParamSpec("Arguments")
 
 
 class Patience(NamedTuple):
@@ -77,6 +79,16 @@ def _new_loop() -> asyncio.AbstractEventLoop:
 def process_portal() -> Portal:
     """Return the portal of this process. The first call starts its thread."""
     return _process_client().portal
+
+
+def in_portal(function: Callable[Arguments, Coroutine[Any, Any, Result]]) -> Callable[Arguments, Result]:
+    """Make a coroutine function one that blocks while its coroutine runs in the portal's loop."""
+
+    @functools.wraps(function)
+    def call(*args: Arguments.args, **named: Arguments.kwargs) -> Result:
+        return process_portal().call(lambda: function(*args, **named))
+
+    return call
 
 
 async def session_for(

@@ -7,15 +7,19 @@ in each of them after every task.
 
 from __future__ import annotations
 
+import functools
 import gc
 import importlib
 import json
 import logging
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, ParamSpec, TypeVar
+
+from interpulse.model.errors import PulsarError
+from interpulse.spark.options.option import OptionError
 
 _VARIABLE: Final = "INTERPULSE_WORKER_LOG"
 WORKER_DAEMON: Final = "interpulse.spark.processes.worker_daemon"
@@ -58,3 +62,44 @@ def _is_worker() -> bool:
     """Return True if Spark's daemon started this process."""
     spec = getattr(sys.modules.get("__main__"), "__spec__", None)
     return spec is not None and spec.name in _DAEMONS
+
+
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
+
+
+def strip_traceback(step: Callable[Given, Result]) -> Callable[Given, Result]:
+    """Wrap a function that Spark calls: errors meant for users lose our frames and their causes."""
+
+    @functools.wraps(step)
+    def call(*args: Given.args, **named: Given.kwargs) -> Result:
+        try:
+            return step(*args, **named)
+        except (PulsarError, OptionError, ModuleNotFoundError) as error:
+            raise _plain(error) from None
+
+    return call
+
+
+def strip_traceback_while_reading(step: Callable[Given, Iterator[Result]]) -> Callable[Given, Iterator[Result]]:
+    """Wrap a generator that Spark calls: errors meant for users lose our frames and their causes."""
+
+    @functools.wraps(step)
+    def call(*args: Given.args, **named: Given.kwargs) -> Iterator[Result]:
+        try:
+            yield from step(*args, **named)
+        except (PulsarError, OptionError, ModuleNotFoundError) as error:
+            raise _plain(error) from None
+
+    return call
+
+
+def _plain(error: Exception) -> Exception:
+    """Return the error without our frames. An archive of ``--py-files`` may lack the dependencies of this package."""
+    if not isinstance(error, ModuleNotFoundError):
+        return error.with_traceback(None)
+    return ModuleNotFoundError(
+        f"package {error.name} is not installed where Spark's Python runs, and not in the archive of --py-files: "
+        f"install interpulse[spark] there, or put the packages that it needs into the archive",
+        name=error.name,
+    )

@@ -1,7 +1,5 @@
-"""Source of the data source.
+"""Source of the data source: `reader` has the classes that Spark calls.
 
-* `reader`: the classes that Spark calls
-* `planner`: plans micro-batches on the driver, from the cluster as `source_view` shows it
-* `fetch`: reads the ranges of a task on its executor
-* `read_options`: the options
+`planner` plans micro-batches on the driver, from the cluster as `source_view` shows it; `fetch` reads the ranges of a
+task on its executor.
 """

@@ -16,8 +16,7 @@ from interpulse.spark.schemas.payload_columns import check_same_schemas, payload
 
 if TYPE_CHECKING:
     from interpulse.spark.rows.columns import Message
-    from interpulse.spark.rows.decryption import Decryption
-    from interpulse.spark.rows.row_builder import RowBuilder
+    from interpulse.spark.rows.row_builder import Decryption, RowBuilder
     from interpulse.spark.schemas.payload_decoder import SchemaOfVersion
 
 

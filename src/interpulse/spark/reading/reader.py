@@ -7,7 +7,7 @@ lazily, in the process that runs them.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, Filter, InputPartition
@@ -21,17 +21,18 @@ from pyspark.sql.streaming.datasource import (
 
 from interpulse.model.numbers import LONG_MAX
 from interpulse.spark.offsets import StreamOffset, TopicRange, pack_ranges, ranges_between
-from interpulse.spark.processes.tracebacks import strip_traceback, strip_traceback_while_reading
-from interpulse.spark.processes.workers import settle_memory
-from interpulse.spark.reading.batch_plan import plan_batch
+from interpulse.spark.options.option import Purpose
+from interpulse.spark.processes.workers import settle_memory, strip_traceback, strip_traceback_while_reading
+from interpulse.spark.reading.batch_plan import plan_batch, split_ranges
+from interpulse.spark.reading.narrowing import Narrowing, narrowed_by
 from interpulse.spark.reading.planner import SourceView, StreamPlanner
-from interpulse.spark.reading.ranges.narrowing import Narrowing, narrowed_by
-from interpulse.spark.reading.ranges.splitting import SplitHints, split_ranges
-from interpulse.spark.reading.read_columns import ReadColumns
-from interpulse.spark.reading.read_options import ReadOptions
+from interpulse.spark.reading.read_columns import ReadColumns, columns_of_query, schema_of_query
+from interpulse.spark.reading.read_options import ReadOptions, parse_read_options
+from interpulse.spark.reading.source_searches import schemas_of_topics
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql.types import StructType
 
 _WARMED_MAX = 4
 _NO_LIMIT = LONG_MAX
@@ -47,6 +48,25 @@ class RangesPartition(InputPartition):
     @property
     def ranges(self) -> tuple[TopicRange, ...]:
         return tuple(self.value)
+
+
+def schema_of_read(mapping: Mapping[str, str]) -> StructType:
+    """Return the columns of a read, batch or stream, that names none."""
+    options = parse_read_options(mapping)
+    return schema_of_query(options, schemas_of_topics(options))
+
+
+def batch_reader(mapping: Mapping[str, str], schema: StructType) -> PulsarBatchReader:
+    """Return the reader of a batch query that wants these columns. Raises OptionError and TopicNotFound."""
+    options = parse_read_options(mapping, Purpose.BATCH_READ)
+    kind = NarrowingBatchReader if options.filter_pushdown else PulsarBatchReader
+    return kind(options, columns_of_query(options, schema, schemas_of_topics(options)))
+
+
+def stream_reader(mapping: Mapping[str, str], schema: StructType) -> PulsarStreamReader:
+    """Return the reader of a stream that wants these columns. Raises OptionError and TopicNotFound."""
+    options = parse_read_options(mapping, Purpose.STREAM_READ)
+    return PulsarStreamReader(options, columns_of_query(options, schema, schemas_of_topics(options)))
 
 
 def _open_view(options: ReadOptions) -> SourceView:
@@ -164,7 +184,7 @@ class PlannedStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         sizes = self.planner.sizes if self._options.mode == "entry" else {}
         ranges = ranges_between(StreamOffset.from_json(start), upto, sizes)
         if self._options.preserve_order is False:
-            ranges = split_ranges(ranges, SplitHints(self._options.min_partitions), {})
+            ranges = split_ranges(ranges, self._options, {})
         return [RangesPartition(task) for task in pack_ranges(ranges, upto.tasks, self._options.plan_mode)]
 
     @strip_traceback

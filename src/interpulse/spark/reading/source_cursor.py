@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import secrets
 from collections.abc import Callable
 from dataclasses import replace
@@ -67,7 +68,7 @@ class SourceCursor:
         connection = self._connection or await self._open()
         consumer_id = self._id
         try:
-            answer = await connection.request(lambda number: commands.get_last_message_id(number, consumer_id))
+            answer = await connection.request(pb.CommandGetLastMessageId(consumer_id=consumer_id))
         except PulsarError:
             self._connection = None  # the next question opens another one
             connection.consumers.forget(consumer_id)
@@ -97,24 +98,23 @@ class SourceCursor:
         connection = await self._session.connect(self.topic)
         self._id = self._session.next_id()
         holds = (self.topic, self._name)
-        await connection.consumers.open(self._id, self, self._subscribe_frame, holds=holds)
+        await connection.consumers.open(self._id, self, self._subscribe_command(), holds=holds)
         self._connection = connection
         self.acknowledged = None  # the last acknowledgement may not have arrived
         return connection
 
-    def _subscribe_frame(self, request_id: int) -> bytes:
+    def _subscribe_command(self) -> pb.CommandSubscribe:
         begins_early = self._durable and self._earliest
-        begin = pb.CommandSubscribe.Earliest if begins_early else pb.CommandSubscribe.Latest
-        return commands.subscribe(
-            request_id,
-            self._id,
-            str(self.topic),
-            self._name,
+        return pb.CommandSubscribe(
+            topic=str(self.topic),
+            subscription=self._name,
+            subType=pb.CommandSubscribe.Exclusive,
+            consumer_id=self._id,
             durable=self._durable,
-            start=None if self._durable else LATEST,
-            initial_position=begin,
+            start_message_id=None if self._durable else message_id_to_wire(LATEST),
+            initialPosition=pb.CommandSubscribe.Earliest if begins_early else pb.CommandSubscribe.Latest,
             force_topic_creation=False,
-            read_compacted=self._options.read_compacted and not self._durable,
+            read_compacted=(self._options.read_compacted and not self._durable) or None,
         )
 
     def acknowledge(self, position: Position) -> None:
@@ -171,3 +171,46 @@ class SourceCursor:
     def on_active_change(self, active: bool) -> None: ...
 
     def on_end_of_topic(self) -> None: ...
+
+
+_STRETCH_MAX: Final = 8
+_REST_SECONDS_MAX: Final = 300.0
+"""Longest rest, after which the topic-partition is asked anyway. Rests are spread over the second half of it."""
+
+
+class PollPace:
+    """Pace of one topic-partition: every poll while it grows, then less often, then only on notice."""
+
+    def __init__(self, interval: float) -> None:
+        """Start with the poll ``interval`` of a growing topic-partition."""
+        self._interval = interval
+        self._stretch = 1
+        self._end: object = None
+        self._due_at = 0.0
+        self._rung = False
+
+    def is_due(self, now: float) -> bool:
+        return now >= self._due_at
+
+    def note(self, end: object, now: float) -> bool:
+        """Record the end. Return True if it has not moved for a while, so that the topic-partition may rest."""
+        calm = end == self._end and self._stretch >= _STRETCH_MAX
+        self._stretch = min(self._stretch * 2, _STRETCH_MAX) if end == self._end else 1
+        self._end = end
+        self._due_at = now + self._interval * self._stretch
+        return calm
+
+    def settle(self) -> None:
+        """Suspend questions until the topic-partition rests, or until :meth:`ring`."""
+        self._rung = False
+        self._due_at = float("inf")
+
+    def rest(self, now: float) -> None:
+        if not self._rung:
+            self._due_at = now + random.uniform(_REST_SECONDS_MAX / 2, _REST_SECONDS_MAX)
+
+    def ring(self) -> None:
+        """Resume questions: something arrived, or the broker can no longer send notices."""
+        self._rung = True
+        self._stretch = 1
+        self._due_at = 0.0

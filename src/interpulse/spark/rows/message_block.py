@@ -8,18 +8,16 @@ from functools import lru_cache
 from itertools import accumulate, chain, compress, repeat
 from struct import Struct
 from struct import error as StructError
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from google.protobuf.message import DecodeError
 
-from interpulse.spark.rows.columns import Message, key_of_metadata, micros_of
+from interpulse.spark.rows.columns import Message, key_of_metadata, message_id_of, micros_of
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.codec import codec
 from interpulse.wire.errors import RemoteProtocolError
-from interpulse.wire.ids import unsigned
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _unpack_size: Final = Struct(">I").unpack_from
 _parse: Final = pb.SingleMessageMetadata.FromString
@@ -62,11 +60,11 @@ def block_of(whole: Message, data: bytes, start: int = 0) -> MessageBlock:
     gone = [single.compacted_out for single in singles]
     if True not in gone:
         return MessageBlock(whole, data, start, bounds.tobytes(), range(count), singles)
-    kept = [not is_gone for is_gone in gone]
+    remains = [not is_gone for is_gone in gone]
     pairs = zip(bounds[::2], bounds[1::2], strict=True)
-    left = array("i", chain.from_iterable(compress(pairs, kept)))
+    left = array("i", chain.from_iterable(compress(pairs, remains)))
     return MessageBlock(
-        whole, data, start, left.tobytes(), list(compress(range(count), kept)), list(compress(singles, kept))
+        whole, data, start, left.tobytes(), list(compress(range(count), remains)), list(compress(singles, remains))
     )
 
 
@@ -90,9 +88,6 @@ def _parsed(data: bytes, start: int, count: int) -> tuple[array[int], list[pb.Si
 
 def payloads_of(blocks: Sequence[MessageBlock]) -> pa.Array:
     """Return the payloads of some batches, null for tombstones. All are copied out of the batches in one call."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     joined, offsets = codec().join_payloads([(block.data, block.bounds) for block in blocks])
     count = len(offsets) // 4 - 1
     payloads = pa.Array.from_buffers(pa.binary(), count, [None, pa.py_buffer(offsets), pa.py_buffer(joined)])
@@ -105,36 +100,22 @@ def payloads_of(blocks: Sequence[MessageBlock]) -> pa.Array:
 @lru_cache(maxsize=64)
 def _index_fields(count: int, kind: pa.DataType) -> pa.Array:
     """Return batch indexes as they appear in serialized message ids, after ledger, entry and partition."""
-    import pyarrow as pa
-
     ids = (pb.MessageIdData(ledgerId=0, entryId=0, batch_index=index) for index in range(count))
     return pa.array([message_id.SerializeToString()[4:] for message_id in ids], kind)
 
 
-def _id_of_entry(whole: Message) -> bytes:
-    ids = pb.MessageIdData(ledgerId=unsigned(whole.ledger), entryId=unsigned(whole.entry))
-    if whole.partition >= 0:
-        ids.partition = whole.partition
-    return ids.SerializeToString()
-
-
 def _message_ids(blocks: Sequence[MessageBlock], kind: pa.DataType) -> pa.Array:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     fields = [_index_fields(block.whole.outer.num_messages_in_batch, kind) for block in blocks]
     left = [
         encoded if len(encoded) == len(block.indexes) else encoded.take(pa.array(block.indexes, pa.int32()))
         for encoded, block in zip(fields, blocks, strict=True)
     ]
-    heads = repeated(blocks, pa.array([_id_of_entry(block.whole) for block in blocks], kind))
+    heads = repeated(blocks, pa.array([message_id_of(block.whole) for block in blocks], kind))
     return pc.binary_join_element_wise(heads, pa.concat_arrays(left), pa.scalar(b"", kind))
 
 
 def repeated(blocks: Sequence[MessageBlock], values: pa.Array) -> pa.Array:
     """Repeat the value of each batch for each of its messages."""
-    import pyarrow as pa
-
     indexes = array("i")
     for at, block in enumerate(blocks):
         indexes += array("i", (at,)) * len(block.indexes)
@@ -159,15 +140,11 @@ def _count(blocks: Sequence[MessageBlock]) -> int:
 
 
 def _keys(blocks: Sequence[MessageBlock], kind: pa.DataType) -> pa.Array:
-    import pyarrow as pa
-
     keys = _of_singles(blocks, key_of_metadata, None)
     return pa.nulls(_count(blocks), kind) if keys is None else pa.array(keys, kind)
 
 
 def _event_times(blocks: Sequence[MessageBlock], kind: pa.DataType) -> pa.Array:
-    import pyarrow as pa
-
     times = _of_singles(blocks, lambda single: single.event_time, 0)
     if times is None or not any(times):
         return pa.nulls(_count(blocks), kind)
@@ -175,8 +152,6 @@ def _event_times(blocks: Sequence[MessageBlock], kind: pa.DataType) -> pa.Array:
 
 
 def _properties(blocks: Sequence[MessageBlock], kind: pa.MapType) -> pa.Array:
-    import pyarrow as pa
-
     by_message = _of_singles(blocks, lambda single: single.properties, ())
     if by_message is None:
         items = pa.array([], pa.struct([kind.key_field, kind.item_field]))
@@ -189,8 +164,6 @@ def _properties(blocks: Sequence[MessageBlock], kind: pa.MapType) -> pa.Array:
 
 
 def _batch_indexes(blocks: Sequence[MessageBlock], kind: pa.DataType) -> pa.Array:
-    import pyarrow as pa
-
     return pa.array(chain.from_iterable(block.indexes for block in blocks), kind)
 
 

@@ -7,13 +7,18 @@ metadata is not parsed at all.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final
 
+import pyarrow as pa
 from pyspark.sql.types import StructType
 
-from interpulse.model.errors import NotSupported
+from interpulse.client.consuming.entry_reader import Entry
+from interpulse.client.encryption.entries import Decryptor
+from interpulse.client.encryption.key_reader import CryptoKeyReader
+from interpulse.model.errors import CryptoError, NotSupported
 from interpulse.model.ids import Position
 from interpulse.model.names import TopicName
 from interpulse.spark.rows.columns import (
@@ -25,28 +30,10 @@ from interpulse.spark.rows.columns import (
     key_of_metadata,
     value_of,
 )
-from interpulse.spark.rows.decryption import Decryption
 from interpulse.spark.rows.message_block import VARYING_COLUMNS, MessageBlock, block_of, payloads_of, repeated
-from interpulse.spark.schemas.payload_decoder import Payload, PayloadRun
+from interpulse.spark.schemas.payload_decoder import Payload, PayloadDecoder, PayloadRun
 from interpulse.wire.compression import decompress
 from interpulse.wire.entries import ParsedEntry
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-
-class SourceEntry(Protocol):
-    """One stored entry, such as the client's ``Entry``."""
-
-    @property
-    def position(self) -> Position: ...
-
-    @property
-    def raw(self) -> bytes: ...
-
-    @property
-    def parsed(self) -> ParsedEntry: ...
-
 
 _BLOCK_MIN: Final = 8
 """Smallest number of messages of a batch that is read column by column: Arrow's calls cost some microseconds each."""
@@ -69,23 +56,10 @@ class _Target:
         self.chunks.append(chunk)
 
     def take(self) -> pa.Array:
-        import pyarrow as pa
-
         if self.values or not self.chunks:
             self.add_chunk(_arrow_array([], self.type))
         chunks, self.chunks = self.chunks, []
         return chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks)
-
-
-class PayloadColumns(Protocol):
-    """Decoder of payloads into columns, such as ``PayloadDecoder``."""
-
-    @property
-    def needs_keys(self) -> bool:
-        """True if the decoder uses the keys of messages."""
-
-    def arrays(self, payload_items: Sequence[Payload | PayloadRun]) -> Mapping[str, pa.Array]:
-        """Return the columns by name, with a row for each payload."""
 
 
 class RowBuilder:
@@ -99,7 +73,7 @@ class RowBuilder:
         self,
         schema: StructType,
         layout: Layout,
-        decoder: PayloadColumns | None = None,
+        decoder: PayloadDecoder | None = None,
         admits: Callable[[Message], bool] | None = None,
         decryption: Decryption | None = None,
     ) -> None:
@@ -124,7 +98,7 @@ class RowBuilder:
         self.rows = 0
         self.bytes = 0
 
-    def add(self, topic: str, entries: Sequence[SourceEntry]) -> None:
+    def add(self, topic: str, entries: Sequence[Entry]) -> None:
         """Append the rows of some entries of one topic-partition, in order.
 
         Raises NotSupported for entries that message mode cannot parse.
@@ -136,7 +110,7 @@ class RowBuilder:
         for source in entries:
             self._add_parsed(topic, partition, source)
 
-    def _add_opaque(self, topic: str, entries: Sequence[SourceEntry]) -> None:
+    def _add_opaque(self, topic: str, entries: Sequence[Entry]) -> None:
         """Append the columns that replication asks for, column by column, in half the time of row by row."""
         parsed = [entry.parsed for entry in entries]
         fill: dict[str, Callable[[], Iterable[Any]]] = {
@@ -167,7 +141,7 @@ class RowBuilder:
             target.values.append(values[target.name])
         self.rows += 1
 
-    def _add_parsed(self, topic: str, partition: int, source: SourceEntry) -> None:
+    def _add_parsed(self, topic: str, partition: int, source: Entry) -> None:
         parsed = source.parsed
         is_sealed = bool(parsed.metadata.encryption_keys) and not self._entry_mode
         if is_sealed and self._decryption is not None and not self._decryption.admits(topic, source.position, parsed):
@@ -193,7 +167,7 @@ class RowBuilder:
         elif not parsed.metadata.HasField("marker_type"):
             self._add_messages(whole, source)
 
-    def _add_messages(self, whole: Message, source: SourceEntry) -> None:
+    def _add_messages(self, whole: Message, source: Entry) -> None:
         payload = _plain_payload(whole)
         if not source.parsed.is_batch or whole.outer.encryption_keys:
             messages = [whole._replace(payload=payload, size=len(payload))]
@@ -240,8 +214,6 @@ class RowBuilder:
 
     def take(self) -> pa.RecordBatch:
         """Return the collected rows as one batch and start a new one."""
-        import pyarrow as pa
-
         if self._blocks:
             self._add_blocks()
         arrays = dict(self._decoder.arrays(self._payloads)) if self._decoder is not None else {}
@@ -252,7 +224,7 @@ class RowBuilder:
         return batch
 
 
-def _batch_in(source: SourceEntry, payload: bytes | memoryview) -> tuple[bytes, int]:
+def _batch_in(source: Entry, payload: bytes | memoryview) -> tuple[bytes, int]:
     """Return bytes that end with the batch, and its start, without a copy if the entry arrived that way."""
     if isinstance(payload, bytes):
         return payload, 0
@@ -284,8 +256,6 @@ def _payload_runs(blocks: Sequence[MessageBlock], payloads: pa.Array, *, with_ke
 
 
 def _arrow_array(values: list[Any], kind: pa.DataType) -> pa.Array:
-    import pyarrow as pa
-
     if pa.types.is_timestamp(kind):
         return pa.array(values, pa.int64()).cast(kind)
     return pa.array(values, kind)
@@ -304,3 +274,34 @@ def _plain_payload(whole: Message) -> bytes | memoryview:
     if metadata.compression:
         return decompress(metadata.compression, whole.payload, metadata.uncompressed_size)
     return whole.payload
+
+
+_log = logging.getLogger(__name__)
+
+
+class Decryption:
+    """Decryption of the entries of one task. ``action`` says what happens to entries that cannot be decrypted.
+
+    "fail" raises CryptoError, "discard" leaves them out, "consume" leaves them as they are. None means "fail" with a
+    ``key_reader``, else "consume".
+    """
+
+    def __init__(self, key_reader: CryptoKeyReader | None, action: str | None) -> None:
+        self._key_reader = key_reader
+        self._action = action or ("consume" if key_reader is None else "fail")
+        self._decryptors: dict[str, Decryptor] = {}
+
+    def admits(self, topic: str, position: Position, entry: ParsedEntry) -> bool:
+        """Decrypt the entry in place if possible. Return True if it becomes rows."""
+        decryptor = self._decryptors.get(topic)
+        if decryptor is None:
+            decryptor = self._decryptors[topic] = Decryptor(topic, self._key_reader)
+        problem = decryptor.open(entry)
+        if problem is None or self._action == "consume":
+            return True
+        if self._action == "discard":
+            _log.warning("encrypted entry discarded topic=%s position=%s error=%s", topic, position, problem)
+            return False
+        raise CryptoError(
+            f"entry {position}: {problem}; give encryptionPrivateKey, or cryptoFailureAction=discard or consume"
+        ) from problem

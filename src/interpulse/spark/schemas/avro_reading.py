@@ -12,8 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from interpulse.rules.schema_compatibility.avro import are_alike, find_branch, promotes
-from interpulse.rules.schema_compatibility.avro_aliases import AliasConflict, with_aliases_of
+from interpulse.rules.schema_compatibility.avro import AliasConflict, are_alike, find_branch, promotes, with_aliases_of
 from interpulse.rules.schema_compatibility.avro_types import AvroField, AvroType
 from interpulse.spark.schemas.avro_values import (
     VALUE,

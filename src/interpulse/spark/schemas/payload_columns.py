@@ -11,7 +11,7 @@ from pyspark.sql.types import ArrayType, DataType, DecimalType, MapType, StringT
 
 from interpulse.model.errors import InvalidSchemaDefinition
 from interpulse.model.schemas import SchemaInfo, SchemaType
-from interpulse.rules.schema_compatibility.key_value import key_value_parts
+from interpulse.rules.schema_compatibility.definitions import key_value_parts
 from interpulse.spark.options.option import OptionError
 from interpulse.spark.schemas.avro_columns import avro_type, parse_definition
 from interpulse.spark.schemas.json_payloads.definition import parse_json_definition

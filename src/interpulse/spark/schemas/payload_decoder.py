@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from interpulse.model.errors import InvalidRequest
 from interpulse.model.schemas import SchemaInfo, SchemaType
-from interpulse.rules.schema_compatibility.key_value import key_value_parts
+from interpulse.rules.schema_compatibility.definitions import key_value_parts
 from interpulse.spark.schemas.avro_columns import non_null_branches, parse_definition, resolved_types
 from interpulse.spark.schemas.avro_reading import avro_decoder, reading_shape
 from interpulse.spark.schemas.avro_values import VALUE, WireForm, in_column, tree_of
@@ -19,7 +19,7 @@ from interpulse.spark.schemas.json_payloads.definition import parse_json_definit
 from interpulse.spark.schemas.json_payloads.reader import json_reader
 from interpulse.spark.schemas.payload_columns import is_record, is_separated, payload_fields
 from interpulse.spark.schemas.primitives import PRIMITIVES
-from interpulse.wire.commands.encoding import varint
+from interpulse.wire.commands import varint
 
 if TYPE_CHECKING:
     import pyarrow as pa

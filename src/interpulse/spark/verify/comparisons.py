@@ -14,8 +14,7 @@ from interpulse.model.errors import TopicNotFound
 from interpulse.model.names import TopicName
 from interpulse.spark.job.pipeline_config import FORWARD_ORIGIN, ClusterAddress, PipelineConfig
 from interpulse.spark.job.selection import select
-from interpulse.spark.options.access import Access
-from interpulse.spark.options.connection_options import access_as_options
+from interpulse.spark.options.connection_options import Access, access_as_options
 from interpulse.spark.processes.process_client import process_portal, session_for
 
 POSITION: Final = "position"

@@ -6,21 +6,19 @@ The producer name excludes a second writer meanwhile.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
-from typing import NamedTuple, Protocol
 
 from interpulse.model.errors import NotAllowed
 from interpulse.model.ids import Position
-from interpulse.model.schemas import SchemaInfo
 from interpulse.spark.lanes import (
     NO_SEQUENCE,
+    LaneReport,
     LaneState,
     Opening,
     decide_opening,
     is_overrun,
     unpack_sequence,
 )
-from interpulse.spark.writing.lane_report import LaneReport
-from interpulse.wire.entries import ParsedEntry
+from interpulse.spark.writing.broker_target import BrokerTarget, LaneSender, StoredEntry
 
 
 class HolesFound(NotAllowed):
@@ -31,106 +29,18 @@ class LaneInUse(NotAllowed):
     """A lane whose producer name another writer uses."""
 
 
-class StoredEntry(NamedTuple):
-    """An entry of a lane that is stored on the target."""
-
-    sequence_id: int
-    position: Position
-    highest_id: int = NO_SEQUENCE
-    """The id of the last message of an entry that holds several with ids of their own."""
-    parsed: ParsedEntry | None = None
-
-
-class LaneSender(Protocol):
-    """A named producer that sends whole entries."""
-
-    @property
-    def last_sequence_id(self) -> int:
-        """Highest sequence id of the name at the broker when the producer was opened; -1 if none."""
-
-    @property
-    def unproven_after(self) -> Position | None:
-        """Start of a search for entries of an earlier attempt, until an entry has proven that the topic de-duplicates.
-
-        The broker may not have recorded such entries. None if the topic is known to de-duplicate.
-        """
-
-    async def send(
-        self,
-        sequence_ids: Sequence[int],
-        counts: Sequence[int],
-        entries: Sequence[bytes],
-        *,
-        is_chunk: bool = False,
-        highest_id: int | None = None,
-    ) -> None:
-        """Send entries with the message count of each, waiting only for room. Raises what stopped the sender.
-
-        Several entries are no chunks. While :attr:`unproven_after` says that one has still to show that the topic
-        de-duplicates, entries come one by one. ``highest_id`` is that of the last message of a single entry that holds
-        several with ids of their own.
-        """
-
-    async def drain(self) -> None:
-        """Wait for all receipts; raises what stopped the sender."""
-
-    @property
-    def last_position(self) -> Position | None:
-        """The position of the last entry with a receipt."""
-
-    @property
-    def refused(self) -> Sequence[int]:
-        """Sequence ids that the broker answered with the position of a repeat."""
-
-    @property
-    def schema(self) -> SchemaInfo | None:
-        """Schema of the producer: that of the topic, unless another was requested."""
-
-    @property
-    def schema_version(self) -> bytes:
-        """The version of the schema at the broker, empty without one."""
-
-    async def close(self) -> None: ...
-
-
-class Target(Protocol):
-    """The cluster that is written to."""
-
-    async def open_lane(
-        self, topic: str, producer_name: str, *, is_new: bool, schema: SchemaInfo | None = None
-    ) -> LaneSender:
-        """Open a lane, waiting a while for another holder of the name to end. Raises ProducerBusy after that.
-
-        ``is_new`` means that the lane has no known state. Raises reasons against writing there exactly once.
-        """
-
-    def read_back(self, topic: str, after: Position, producer_name: str) -> AsyncIterator[StoredEntry]:
-        """Yield the entries stored under a name behind a position."""
-
-    async def schema_version(self, topic: str, version: bytes) -> bytes | None:
-        """Return the version on the target for one of the source; None: the entry is written without one."""
-
-
-def _shown_position(sequence_id: int) -> str:
-    return str(unpack_sequence(sequence_id))
-
-
 class Lane:
     """One lane of a task. Open it, :meth:`settle_past`, send, :meth:`finish`, and close its sender in any case."""
 
     def __init__(
         self,
-        target: Target,
+        target: BrokerTarget,
         sender: LaneSender,
-        name: str,
         report: LaneReport,
         *,
-        shown: Callable[[int], str] = _shown_position,
+        shown: Callable[[int], str] = lambda sequence_id: str(unpack_sequence(sequence_id)),
     ) -> None:
-        """Create a lane.
-
-        ``report`` begins with the state of its last commit, and ``shown`` formats a sequence id for errors.
-        """
+        """Start from the state of the last commit in ``report``. ``shown`` formats a sequence id for errors."""
         self.sender = sender
         self.report = report
         self.before = report.state
@@ -140,7 +50,6 @@ class Lane:
         """Highest sequence id of the rows so far."""
         self.holes: list[int] = []
         self._target = target
-        self._name = name
         self._shown = shown
         self.stored: dict[int, Position] = {}
 
@@ -162,16 +71,16 @@ class Lane:
         This task sent those, and does not need to find them.
         """
         highest = NO_SEQUENCE
-        async for entry in self._found(self.before.target if after is None else after):
+        async for entry in self._stored_after(self.before.target if after is None else after):
             self.stored[entry.sequence_id] = entry.position
             highest = max(highest, entry.highest_id)
             note(entry)
-        known = (self.settled_upto, self.before.sequence_id, self.sender.last_sequence_id, highest)
-        self.settled_upto = max([*known, *self.stored])
+        reported = (self.settled_upto, self.before.sequence_id, self.sender.last_sequence_id, highest)
+        self.settled_upto = max([*reported, *self.stored])
         self.is_read_back = True
 
-    def _found(self, after: Position) -> AsyncIterator[StoredEntry]:
-        return self._target.read_back(self.report.topic, after, self._name)
+    def _stored_after(self, after: Position) -> AsyncIterator[StoredEntry]:
+        return self._target.read_back(self.report.topic, after, self.sender.name)
 
     def settle(self, sequence_id: int) -> None:
         """Settle an id that the broker would drop: a repeat if it is committed or on the target, else a hole.
@@ -225,7 +134,7 @@ class Lane:
         """
         refused = set(self.sender.refused)
         if refused:
-            stored = {entry.sequence_id: entry.position async for entry in self._found(self.before.target)}
+            stored = {entry.sequence_id: entry.position async for entry in self._stored_after(self.before.target)}
             self.holes.extend(refused - set(stored))
             self.stored |= stored
             self.report.replays += len(refused & set(stored))
@@ -239,10 +148,11 @@ class Lane:
 
     def in_use(self) -> LaneInUse:
         """Return the error for sequence ids at the broker that are not ours."""
+        upto = self._shown(self.sender.last_sequence_id)
         return LaneInUse(
-            f"{self.report.topic}: producer {self._name} has written up to {self._shown(self.sender.last_sequence_id)} "
-            f"there, which this query did not; another one uses the name, or its source was rebuilt. Choose another "
-            f"pipeline or producer name, or confirm with the next laneEpoch"
+            f"{self.report.topic}: producer {self.sender.name} has written up to {upto} there, which "
+            f"this query did not; another one uses the name, or its source was rebuilt. Choose another pipeline "
+            f"or producer name, or confirm with the next laneEpoch"
         )
 
     def has_holes(self) -> HolesFound:

@@ -17,15 +17,18 @@ from interpulse.replication.copy import SKIP_PASSED, EntryMarker, skip_reason
 from interpulse.spark.lanes import (
     NO_SEQUENCE,
     UNTOUCHED,
+    LaneReport,
     LaneState,
     PositionTooLarge,
     lane_key,
     merged_lane_name,
     pack_sequence,
+    sink_lane_name,
 )
 from interpulse.spark.offsets import entries_between
-from interpulse.spark.writing.lane import Lane, LaneSender, Target
-from interpulse.spark.writing.lane_report import LaneReport
+from interpulse.spark.writing.broker_target import BrokerTarget, LaneSender
+from interpulse.spark.writing.lane import Lane
+from interpulse.spark.writing.write_options import WriteOptions
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.entries import build_entry
 
@@ -47,33 +50,16 @@ class LaneWriter:
     """All lanes of one task. Call ``write`` for every Arrow batch, then ``finish``, and ``close`` in any case."""
 
     def __init__(
-        self,
-        target: Target,
-        *,
-        producer_name: str,
-        source_cluster: str | None = None,
-        target_cluster: str | None = None,
-        states: Mapping[str, LaneState],
-        epoch: int = 0,
-        isolate: bool = False,
-        is_merging: bool = False,
-        forwards: bool = False,
+        self, target: BrokerTarget, options: WriteOptions, states: Mapping[str, LaneState], query_id: str
     ) -> None:
         """Prepare the lanes of one task.
 
-        Without clusters this is a plain copy: entries of any origin are written, and none is added. ``forwards``: the
-        source is in the middle of a chain, and forwards entries of other clusters. ``isolate``: a refused topic is
-        held, as its report says, and the others go on. ``is_merging``: several topics may be written to one, so each
-        needs its own producer name.
+        Without clusters this is a plain copy: entries of any origin are written, and none is added.
         """
-        self._part = f"e{epoch}" if epoch else ""
-        self._isolate = isolate
         self._target = target
-        self._producer_name = producer_name
-        self._target_cluster = target_cluster
-        self._source_cluster = source_cluster
-        self._forwarded_by = source_cluster if forwards else None
-        self._is_merging = is_merging
+        self._options = options
+        self._producer_name = sink_lane_name(options.producer_name, query_id, options.lane_epoch)
+        self._part = f"e{options.lane_epoch}" if options.lane_epoch else ""
         self._markers: dict[str, EntryMarker] = {}
         self._states = states
         self._lanes: dict[str, Lane] = {}
@@ -172,42 +158,37 @@ class LaneWriter:
         metadata: pb.MessageMetadata,
         payload: bytes | memoryview,
     ) -> None:
-        reason = skip_reason(metadata, self._target_cluster, forwarded_by=self._forwarded_by)
+        options = self._options
+        forwarded_by = options.source_cluster if options.forward == "origin" else None
+        reason = skip_reason(metadata, options.target_cluster, forwarded_by=forwarded_by)
         if reason is not None:
             report.skipped[reason] += 1
             return
         try:
             sequence_id = pack_sequence(*position)
             lane = self._lanes.get(report.topic) or await self._open(report, sequence_id)
-            await self._write_one(lane, position, sequence_id, raw, metadata, payload)
+            lane.last = sequence_id
+            is_chunk = metadata.num_chunks_from_msg > 1
+            if is_chunk and not lane.is_read_back:
+                # Brokers count a chunked message by its last chunk, so they do not report chunks of an earlier attempt.
+                await lane.read_back()
+            if sequence_id <= lane.settled_upto:
+                lane.settle(sequence_id)
+                return
+            version = await self._target_version(report.topic, metadata)
+            marked = self._markers[report.topic].mark(raw, metadata, position, sequence_id, version)
+            count = metadata.num_messages_in_batch
+            await lane.send([sequence_id], [count], [build_entry(marked, payload)], is_chunk=is_chunk)
         except PulsarError as refusal:
             self._hold(report, refusal)
 
-    async def _write_one(
-        self,
-        lane: Lane,
-        position: tuple[int, int],
-        sequence_id: int,
-        raw: bytes,
-        metadata: pb.MessageMetadata,
-        payload: bytes | memoryview,
-    ) -> None:
-        lane.last = sequence_id
-        if metadata.num_chunks_from_msg > 1 and not lane.is_read_back:
-            # Brokers count a chunked message by its last chunk, so they do not report the chunks of an earlier attempt.
-            await lane.read_back()
-        if sequence_id <= lane.settled_upto:
-            lane.settle(sequence_id)
-            return
-        version = None
-        if metadata.HasField("schema_version"):
-            version = await self._target.schema_version(lane.report.topic, metadata.schema_version)
-            if version is not None:
-                self._versions.setdefault(lane.report.topic, {})[metadata.schema_version] = version
-        marker = self._markers[lane.report.topic]
-        stored = build_entry(marker.mark(raw, metadata, position, sequence_id, version), payload)
-        count = metadata.num_messages_in_batch
-        await lane.send([sequence_id], [count], [stored], is_chunk=metadata.num_chunks_from_msg > 1)
+    async def _target_version(self, topic: str, metadata: pb.MessageMetadata) -> bytes | None:
+        if not metadata.HasField("schema_version"):
+            return None
+        version = await self._target.schema_version(topic, metadata.schema_version)
+        if version is not None:
+            self._versions.setdefault(topic, {})[metadata.schema_version] = version
+        return version
 
     def _report(self, topic: str, after: Position) -> LaneReport:
         report = self._reports.get(topic)
@@ -218,7 +199,7 @@ class LaneWriter:
 
     def _hold(self, report: LaneReport, refusal: PulsarError) -> None:
         """Hold the lane: its whole range comes again, and reading back then shows the stored part."""
-        if not self._isolate or isinstance(refusal, _WHOLE_CLUSTER):
+        if not self._options.isolate or isinstance(refusal, _WHOLE_CLUSTER):
             raise refusal
         self._note_hold(report, str(refusal))
 
@@ -237,13 +218,15 @@ class LaneWriter:
         else:
             sender = await opening
             del self._expected[topic]
-        self._markers[topic] = EntryMarker(name, self._source_cluster)
-        lane = self._lanes[topic] = Lane(self._target, sender, name, report)
+        self._markers[topic] = EntryMarker(name, self._options.source_cluster)
+        lane = self._lanes[topic] = Lane(self._target, sender, report)
         await lane.settle_past(first)
         return lane
 
     def _name(self, topic: str) -> str:
-        return merged_lane_name(self._producer_name, topic) if self._is_merging else self._producer_name
+        """Return the producer name. Several topics may be written to one, so each needs its own then."""
+        merges = self._options.topic_map.merge
+        return merged_lane_name(self._producer_name, topic) if merges else self._producer_name
 
     async def finish(self) -> list[LaneReport]:
         """Wait for all receipts and return the reports. Raises HolesFound or LaneInUse when the target disagrees."""

@@ -8,14 +8,13 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql.types import StructType
 
 from interpulse.spark.writing.sink_rows import ROW_COLUMNS
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 ROWS_MIN: Final = 16
 """Smallest number of rows that is packed together.
@@ -39,8 +38,6 @@ def is_plain(batch: pa.RecordBatch, record: StructType | None) -> bool:
 
 
 def _is_empty(column: pa.Array) -> bool:
-    import pyarrow as pa
-
     if pa.types.is_map(column.type) and column.null_count == 0:
         return bool(column.offsets[0].as_py() == column.offsets[-1].as_py())
     return bool(column.null_count == len(column))
@@ -48,8 +45,6 @@ def _is_empty(column: pa.Array) -> bool:
 
 def only_topic(batch: pa.RecordBatch) -> str | None:
     """Return the value of ``__topic``, if it is the same in all rows."""
-    import pyarrow.compute as pc
-
     topics = batch.column("__topic")
     if not len(topics) or topics.null_count or not pc.all(pc.equal(topics, topics[0])).as_py():
         return None
@@ -58,8 +53,6 @@ def only_topic(batch: pa.RecordBatch) -> str | None:
 
 def plain_values(batch: pa.RecordBatch) -> tuple[pa.Array, bool]:
     """Return the column ``value`` as BINARY, and True if it is text."""
-    import pyarrow as pa
-
     values = batch.column("value")
     is_text = pa.types.is_string(values.type) or pa.types.is_large_string(values.type)
     return values.cast(pa.binary()), is_text
@@ -105,6 +98,4 @@ def _offsets(strings: pa.Array) -> Sequence[int]:
 @lru_cache(maxsize=1)
 def _head_sizes() -> pa.Array:
     """Return the encoded sizes of metadata, by the bytes of the two numbers in it."""
-    import pyarrow as pa
-
     return pa.array([(number + 2).to_bytes(4, "big") for number in range(32)], pa.binary())

@@ -2,13 +2,11 @@
 
 * `packets`: an entry with its digest; `protocol`: one end of a connection to a bookie without IO; `errors`: the errors
   of all modules
-* `ledger_metadata`, `ledger_paths`, `bookie_addresses`: the content of ZooKeeper and its paths; `metadata_store` reads
-  and writes it
+* `records`: the content of ZooKeeper, and its paths; `metadata_store` reads and writes it
 * `connection`: a socket to a bookie; `bookies`: all of them, and the choice of some for a ledger
 * `pending`: the entries that are not acknowledged yet; `replica`: entries sent to one bookie until it has them;
   `writer`: a ledger that grows
 * `reader`: entries of a ledger, from any bookie that has them; `recovery`: the end of a ledger that another process
   wrote
-* `client`: ledgers created, opened, recovered, deleted
-* `journal`: the ledgers of logs; `ledger_purposes`: their quorum, digest and custom metadata
+* `client`: ledgers created, opened, recovered, deleted; `journal`: the ledgers of logs
 """

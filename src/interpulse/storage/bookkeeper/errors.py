@@ -6,8 +6,9 @@ All are `PersistenceError`, so that callers of a log need to know none of them. 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, Final
+from typing import ClassVar, Final
 
 from interpulse.model.errors import PersistenceError
 
@@ -36,32 +37,29 @@ class BookKeeperError(PersistenceError):
     """BookKeeper cannot do what it was asked to do."""
 
 
+@dataclass(eq=False, repr=False)
 class _OfLedger(BookKeeperError):
     """An error of one ledger."""
 
-    text = "ledger {}: {}"
+    text: ClassVar[str]
 
-    def __init__(self, ledger_id: int, reason: str = "") -> None:
-        super().__init__(self.text.format(ledger_id, reason))
-        self.ledger_id = ledger_id
-        self.reason = reason
+    ledger_id: int
+    reason: str = ""
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.ledger_id, self.reason)
+    def __str__(self) -> str:
+        return self.text.format(self.ledger_id, self.reason)
 
 
-class NoLedger(_OfLedger):
+class NoLedger(_OfLedger, retriable=False):
     """The ledger does not exist: it was deleted, or never created."""
 
     text = "there is no ledger {}"
-    retriable = False
 
 
-class LedgerUnusable(_OfLedger):
+class LedgerUnusable(_OfLedger, retriable=False):
     """The ledger is of a kind that this client cannot read."""
 
     text = "ledger {} cannot be used: {}"
-    retriable = False
 
 
 class LedgerChanged(_OfLedger):
@@ -79,8 +77,6 @@ class LedgerFailed(_OfLedger):
 class LedgerFenced(LedgerFailed):
     """Another process is recovering or has recovered the ledger, and owns its log now."""
 
-    text = "ledger {} cannot be written any more: {}"
-
 
 class RecoveryStopped(_OfLedger):
     """Too few bookies answer to determine the end of the ledger. It can still be recovered later."""
@@ -88,19 +84,18 @@ class RecoveryStopped(_OfLedger):
     text = "ledger {} cannot be recovered now: {}"
 
 
+@dataclass(eq=False, repr=False)
 class _OfEntry(BookKeeperError):
     """An error of one entry."""
 
-    text = "entry {}:{}: {}"
+    text: ClassVar[str]
 
-    def __init__(self, ledger_id: int, entry_id: int, reason: str) -> None:
-        super().__init__(self.text.format(ledger_id, entry_id, reason))
-        self.ledger_id = ledger_id
-        self.entry_id = entry_id
-        self.reason = reason
+    ledger_id: int
+    entry_id: int
+    reason: str
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.ledger_id, self.entry_id, self.reason)
+    def __str__(self) -> str:
+        return self.text.format(self.ledger_id, self.entry_id, self.reason)
 
 
 class EntryUnreachable(_OfEntry):
@@ -109,51 +104,45 @@ class EntryUnreachable(_OfEntry):
     text = "entry {}:{} cannot be read now: {}"
 
 
-class EntryDamaged(_OfEntry):
+class EntryDamaged(_OfEntry, retriable=False):
     """No bookie that should have the entry has it as it was written."""
 
     text = "entry {}:{} is lost: {}"
-    retriable = False
 
 
-class EntryTooLarge(BookKeeperError):
+@dataclass(eq=False, repr=False)
+class EntryTooLarge(BookKeeperError, retriable=False):
     """The entry is larger than bookies accept."""
 
-    retriable = False
+    size: int
+    size_max: int
 
-    def __init__(self, size: int, size_max: int) -> None:
-        super().__init__(
-            f"an entry of {size} bytes exceeds the limit of bookies, {size_max}; split it into smaller ones"
+    def __str__(self) -> str:
+        return (
+            f"an entry of {self.size} bytes exceeds the limit of bookies, {self.size_max}; split it into smaller ones"
         )
-        self.size = size
-        self.size_max = size_max
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.size, self.size_max)
 
 
+@dataclass(eq=False, repr=False)
 class NotEnoughBookies(BookKeeperError):
     """A ledger needs more writable bookies than are registered."""
 
-    def __init__(self, needed: int, available: int) -> None:
-        super().__init__(f"{needed} writable bookies are needed, and {available} are registered; start more bookies")
-        self.needed = needed
-        self.available = available
+    needed: int
+    available: int
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.needed, self.available)
+    def __str__(self) -> str:
+        return f"{self.needed} writable bookies are needed, and {self.available} are registered; start more bookies"
 
 
+@dataclass(eq=False, repr=False)
 class BookieAway(BookKeeperError):
     """The bookie cannot be connected."""
 
-    def __init__(self, bookie_id: str, reason: str) -> None:
-        super().__init__(f"bookie {bookie_id} cannot be reached: {reason}")
-        self.bookie_id = bookie_id
-        self.reason = reason
+    bookie_id: str
+    reason: str
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.bookie_id, self.reason)
+    def __str__(self) -> str:
+        return f"bookie {self.bookie_id} cannot be reached: {self.reason}"
 
 
 class WrongDigest(Exception):

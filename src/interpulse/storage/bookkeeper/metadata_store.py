@@ -8,19 +8,24 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Final, NamedTuple, Protocol, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
-from interpulse.storage.bookkeeper.bookie_addresses import Address, parse_address, registered_address
 from interpulse.storage.bookkeeper.errors import BookKeeperError, LedgerChanged, LedgerUnusable, NoLedger
-from interpulse.storage.bookkeeper.ledger_metadata import LedgerMetadata, decode_metadata, encode_metadata
-from interpulse.storage.bookkeeper.ledger_paths import (
+from interpulse.storage.bookkeeper.records import (
     AVAILABLE,
     ID_PREFIX,
     LAYOUT,
     LEDGER_ID_MAX,
     READ_ONLY,
+    Address,
+    LedgerMetadata,
+    decode_metadata,
+    encode_metadata,
+    parse_address,
     path_of,
+    registered_address,
 )
+from interpulse.storage.zookeeper.client import ZooKeeperClient
 from interpulse.storage.zookeeper.errors import (
     BadVersion,
     NodeExists,
@@ -30,7 +35,7 @@ from interpulse.storage.zookeeper.errors import (
     SessionExpired,
     ZooKeeperError,
 )
-from interpulse.storage.zookeeper.records import Created, Listing, Node, Stat
+from interpulse.storage.zookeeper.records import Created
 
 log = logging.getLogger(__name__)
 
@@ -38,30 +43,6 @@ T = TypeVar("T")
 
 _LAYOUT_OF_PULSAR: Final = "HierarchicalLedgerManagerFactory"
 _LOST_ANSWERS_MAX: Final = 10
-
-
-class Nodes(Protocol):
-    """The methods of a `ZooKeeperClient` that ledgers need."""
-
-    async def get(self, path: str) -> Node:
-        """Return value and `Stat` of a node."""
-
-    async def children(self, path: str) -> Listing:
-        """Return the names of a node's children."""
-
-    async def create(
-        self, path: str, value: bytes = b"", *, ephemeral: bool = False, sequential: bool = False
-    ) -> Created:
-        """Create a node below an existing one."""
-
-    async def create_parents(self, path: str) -> None:
-        """Create the missing nodes above a path."""
-
-    async def set(self, path: str, value: bytes, version: int = -1) -> Stat:
-        """Replace the value of a node with this version."""
-
-    async def delete(self, path: str, version: int = -1) -> None:
-        """Remove a node with this version."""
 
 
 class StoredLedger(NamedTuple):
@@ -74,7 +55,7 @@ class StoredLedger(NamedTuple):
 class LedgerMetadataStore:
     """The ledgers and bookies of a cluster. All methods raise `ZooKeeperError` if ZooKeeper does not answer."""
 
-    def __init__(self, nodes: Nodes) -> None:
+    def __init__(self, nodes: ZooKeeperClient) -> None:
         self._nodes = nodes
         self._addresses: dict[str, Address] = {}  # last seen, since a bookie that is down is not registered
 

@@ -21,18 +21,12 @@ from collections.abc import Container
 from typing import Final, NamedTuple
 
 from interpulse.storage.bookkeeper.bookies import Bookies
-from interpulse.storage.bookkeeper.errors import (
-    BookieAway,
-    Code,
-    LedgerChanged,
-    RecoveryStopped,
-    WrongDigest,
-)
-from interpulse.storage.bookkeeper.ledger_metadata import NO_ENTRY_YET, LedgerMetadata, LedgerState
+from interpulse.storage.bookkeeper.errors import BookieAway, Code, LedgerChanged, RecoveryStopped, WrongDigest
 from interpulse.storage.bookkeeper.metadata_store import LedgerMetadataStore, StoredLedger
 from interpulse.storage.bookkeeper.packets import Packet, digest_of
 from interpulse.storage.bookkeeper.protocol import add_frame
 from interpulse.storage.bookkeeper.reader import NOT_THERE, LedgerReader, ReadableLedger, ask_last_confirmed
+from interpulse.storage.bookkeeper.records import NO_ENTRY_YET, LedgerMetadata, LedgerState
 
 log = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, Protocol
 
 from interpulse.model.ids import Position
 from interpulse.storage.api import Change, LedgerRecord
-from interpulse.storage.meters.histogram import Histogram
+from interpulse.storage.meters import Histogram
 
 
 class Run(NamedTuple):

@@ -2,6 +2,5 @@
 
 * `compression`: bytes as messages, compressed if they are many
 * `topic_codec`, `cursor_codec`, `schema_codec`: the records of topics, cursors and schemas, and the entries of ledgers
-* `compacted_codec`: the entries of compacted ledgers
 * `cursor_ledgers`: cursors with ledgers, over ZooKeeper and BookKeeper
 """

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from interpulse.model.ids import Position
-from interpulse.storage.cursors.cursor_records import CursorRecord, numbers_are_whole
+from interpulse.storage.cursors import CursorRecord, numbers_are_whole
 from interpulse.storage.managed_ledger import managed_ledger_pb2 as pb
 from interpulse.storage.managed_ledger.compression import packed, parsed, unpacked
 
@@ -34,7 +34,7 @@ class StoredCursor(NamedTuple):
 
 
 class PulsarCursors:
-    """The codec of cursor records. See `interpulse.storage.cursors.cursor_records.CursorCodec`."""
+    """The codec of cursor records. See `interpulse.storage.cursors.CursorCodec`."""
 
     def decode(self, name: str, value: bytes) -> CursorRecord:
         return decode_record(value).state
@@ -146,9 +146,7 @@ def _put_ranges(target: Any, ranges: Iterable[tuple[int, int, int]]) -> None:
         )
 
 
-def _batches(
-    stored: Iterable[pb.BatchedEntryDeletionIndexInfo],
-) -> tuple[tuple[Position, tuple[int, ...]], ...]:
+def _batches(stored: Iterable[pb.BatchedEntryDeletionIndexInfo]) -> tuple[tuple[Position, tuple[int, ...]], ...]:
     return tuple(
         (Position(batch.position.ledgerId, batch.position.entryId), tuple(batch.deleteSet)) for batch in stored
     )

@@ -17,7 +17,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, NoReturn, Protocol
+from typing import Final, NamedTuple, NoReturn
 
 from interpulse.clock import now_ms
 from interpulse.model.names import decode_local_name
@@ -32,12 +32,11 @@ from interpulse.storage.api import (
     Put,
     Versioned,
 )
+from interpulse.storage.bookkeeper.client import BookKeeperClient
 from interpulse.storage.bookkeeper.errors import BookKeeperError, LedgerFenced, NoLedger
-from interpulse.storage.bookkeeper.ledger_metadata import Quorum
-from interpulse.storage.bookkeeper.ledger_purposes import LogQuorums
-from interpulse.storage.cursors.cursor_records import CursorRecord, numbers_are_whole
-from interpulse.storage.cursors.cursor_store import TopicCursors, cursor_key
-from interpulse.storage.cursors.merged import is_continued, merged
+from interpulse.storage.bookkeeper.records import LogQuorums
+from interpulse.storage.bookkeeper.writer import LedgerWriter
+from interpulse.storage.cursors import CursorRecord, TopicCursors, cursor_key, is_continued, merged, numbers_are_whole
 from interpulse.storage.logs.topic_records import record_key
 from interpulse.storage.managed_ledger.cursor_codec import (
     IN_RECORD,
@@ -58,40 +57,14 @@ _CLAIMS_MAX: Final = 3
 _TAKEN: Final = "another broker has taken the topic over"
 
 
-class CursorLedger(Protocol):
-    """A ledger that accepts entries."""
+class _Along(NamedTuple):
+    """Changes that are committed with the record of a cursor, and their expectations."""
 
-    @property
-    def ledger_id(self) -> int: ...
-
-    async def add(self, payload: bytes) -> int:
-        """Append an entry; durable on return."""
-
-    def abandon(self) -> None:
-        """Stop appending."""
+    also: Sequence[Change] = ()
+    expect: Mapping[str, int | None] = {}
 
 
-class RecoveredLedger(Protocol):
-    """A ledger that accepts no more entries."""
-
-    @property
-    def last_confirmed(self) -> int:
-        """The last entry, -1 if there is none."""
-
-    async def read(self, first: int, *, entries_max: int, bytes_max: int) -> list[bytes]: ...
-
-
-class CursorLedgers(Protocol):
-    """The ledgers of a cluster, as cursors need them. All methods raise `BookKeeperError`."""
-
-    async def create(self, quorum: Quorum, *, custom: Mapping[str, bytes] | None = None) -> Any:
-        """Create a `CursorLedger`."""
-
-    async def recover(self, ledger_id: int) -> Any:
-        """Return a `RecoveredLedger`, to which no process can append any more. Raise `NoLedger`."""
-
-    async def delete(self, ledger_id: int) -> None:
-        """Delete a ledger, whether it exists or not."""
+_ALONE: Final = _Along()
 
 
 @dataclass(slots=True)
@@ -104,7 +77,7 @@ class _OpenCursor:
     """The stored state."""
     ours: CursorRecord
     """The state of this broker."""
-    ledger: CursorLedger | None = None
+    ledger: LedgerWriter | None = None
     entries: int = 0
     begun_ms: int = 0
     theirs: CursorRecord | None = None
@@ -121,43 +94,32 @@ class _RecordChanged(LogFenced):
 
 
 class LedgerCursors:
-    """The cursors of all topics of a cluster. See `interpulse.storage.cursors.cursor_store.CursorStore`."""
+    """The cursors of all topics of a cluster. See `interpulse.storage.cursors.CursorStore`."""
 
     def __init__(
         self,
         metadata: MetadataStore,
-        ledgers: CursorLedgers,
+        ledgers: BookKeeperClient,
         quorums: LogQuorums,
         now_ms: Callable[[], int] = now_ms,
         is_guarded: Callable[[str], bool] = lambda log_name: False,
     ) -> None:
         """``is_guarded`` returns True if commits about a log succeed only while this broker owns it."""
-        self._metadata = metadata
-        self._ledgers = ledgers
-        self._quorums = quorums
-        self._now_ms = now_ms
-        self._is_guarded = is_guarded
+        self.metadata = metadata
+        self.ledgers = ledgers
+        self.quorums = quorums
+        self.now_ms = now_ms
+        self.is_guarded = is_guarded
 
     def of(self, log_name: str) -> TopicCursors:
-        return _TopicCursors(log_name, self._metadata, self._ledgers, self._quorums, self._now_ms, self._is_guarded)
+        return _TopicCursors(log_name, self)
 
 
 class _TopicCursors:
-    def __init__(
-        self,
-        log_name: str,
-        metadata: MetadataStore,
-        ledgers: CursorLedgers,
-        quorums: LogQuorums,
-        now_ms: Callable[[], int],
-        is_guarded: Callable[[str], bool],
-    ) -> None:
+    def __init__(self, log_name: str, store: LedgerCursors) -> None:
         self._log_name = log_name
-        self._metadata = metadata
-        self._ledgers = ledgers
-        self._quorums = quorums
-        self._now_ms = now_ms
-        self._is_guarded = is_guarded
+        self._store = store
+        self._metadata = store.metadata
         self._open: dict[str, _OpenCursor] = {}
 
     # --- reading
@@ -177,11 +139,7 @@ class _TopicCursors:
 
         An earlier owner that closes the topic at this moment may be faster, and then has the newer state.
         """
-        try:
-            record = decode_record(stored.value)
-            state = await self._newest(record)
-        except ValueError as error:
-            raise MetadataUnavailable(f"the cursor {name} of {self._log_name} cannot be understood: {error}") from error
+        record, state = await self._read(name, stored.value)
         cursor = self._open[name] = _OpenCursor(stored.version, record.plain, state, state)
         try:
             await self._write_record(name, cursor, state, IN_RECORD)
@@ -194,17 +152,21 @@ class _TopicCursors:
         if record.ledger_id != IN_RECORD:
             await self._drop(record.ledger_id)
 
-    async def _newest(self, record: StoredCursor) -> CursorRecord:
-        if record.ledger_id == IN_RECORD:
-            return record.state
+    async def _read(self, name: str, value: bytes) -> tuple[StoredCursor, CursorRecord]:
+        """Return a stored record and the newest state. No earlier owner can append to the cursor's ledger any more."""
         try:
-            ledger: RecoveredLedger = await self._ledgers.recover(record.ledger_id)
+            record = decode_record(value)
+            if record.ledger_id == IN_RECORD:
+                return record, record.state
+            ledger = await self._store.ledgers.recover(record.ledger_id)
+            if ledger.last_confirmed < 0:
+                return record, record.state
+            (entry,) = await ledger.read(ledger.last_confirmed, entries_max=1, bytes_max=1)
+            return record, decode_entry(entry, record.state)
         except NoLedger:
-            return record.state
-        if ledger.last_confirmed < 0:
-            return record.state
-        (entry,) = await ledger.read(ledger.last_confirmed, entries_max=1, bytes_max=1)
-        return decode_entry(entry, record.state)
+            return record, record.state
+        except ValueError as error:
+            raise MetadataUnavailable(f"the cursor {name} of {self._log_name} cannot be understood: {error}") from error
 
     # --- writing
 
@@ -213,10 +175,10 @@ class _TopicCursors:
     ) -> None:
         cursor = self._open.get(name)
         if cursor is None:
-            await self._create(name, record, also, expect)
+            await self._create(name, record, _Along(also, expect))
             return
         async with cursor.changing:
-            await self._merged_if_changed(name, cursor, record, also, expect)
+            await self._merged_if_changed(name, cursor, record, _Along(also, expect))
 
     async def flush(self, records: Mapping[str, CursorRecord], *, last: bool = False) -> None:
         await _all(self._flush(name, record, last=last) for name, record in records.items())
@@ -230,18 +192,16 @@ class _TopicCursors:
             await self._metadata.commit([*also, Delete(key)], expect)
             return
         async with cursor.changing:
-            await self._commit(key, Delete(key), cursor, also, expect)
+            await self._commit(key, Delete(key), cursor, _Along(also, expect))
             await self._leave(cursor.ledger)
 
-    async def _create(
-        self, name: str, state: CursorRecord, also: Sequence[Change] = (), expect: Mapping[str, int | None] = {}
-    ) -> None:
+    async def _create(self, name: str, state: CursorRecord, along: _Along = _ALONE) -> None:
         """Create a record. One that was created for a new partition meanwhile is taken over."""
         key = cursor_key(self._log_name, name)
         stored = await self._metadata.get(key)
         previous = b"" if stored is None else decode_record(stored.value).plain
         cursor = _OpenCursor(None if stored is None else stored.version, previous, state, state)
-        await self._write_record(name, cursor, state, IN_RECORD, also, expect)
+        await self._write_record(name, cursor, state, IN_RECORD, along)
         self._open[name] = cursor
 
     async def _flush(self, name: str, state: CursorRecord, *, last: bool) -> None:
@@ -264,12 +224,7 @@ class _TopicCursors:
                 await self._merged_if_changed(name, cursor, state)
 
     async def _merged_if_changed(
-        self,
-        name: str,
-        cursor: _OpenCursor,
-        state: CursorRecord,
-        also: Sequence[Change] = (),
-        expect: Mapping[str, int | None] = {},
+        self, name: str, cursor: _OpenCursor, state: CursorRecord, along: _Along = _ALONE
     ) -> None:
         """Store the state in the record, merged with the state of another broker if that changed the record.
 
@@ -277,22 +232,18 @@ class _TopicCursors:
         """
         for _ in range(_CLAIMS_MAX):
             try:
-                await self._into_record(name, cursor, _joined(cursor, state), also, expect)
+                await self._into_record(name, cursor, _joined(cursor, state), along)
                 return
             except _RecordChanged:
                 await self._take_theirs(name, cursor)
-        await self._into_record(name, cursor, _joined(cursor, state), also, expect)
+        await self._into_record(name, cursor, _joined(cursor, state), along)
 
     async def _take_theirs(self, name: str, cursor: _OpenCursor) -> None:
         key = cursor_key(self._log_name, name)
         stored = await self._metadata.get(key)
         if stored is None:
             self._taken_over(key)
-        try:
-            record = decode_record(stored.value)
-            theirs = await self._newest(record)
-        except ValueError as error:
-            raise MetadataUnavailable(f"the cursor {name} of {self._log_name} cannot be understood: {error}") from error
+        record, theirs = await self._read(name, stored.value)
         cursor.version, cursor.previous = stored.version, record.plain
         if not cursor.was_reset and not numbers_are_whole(name):  # these numbers belong to the position
             cursor.theirs = theirs if cursor.theirs is None else merged(cursor.theirs, theirs)
@@ -305,14 +256,21 @@ class _TopicCursors:
 
     async def _into_ledger(self, name: str, cursor: _OpenCursor, state: CursorRecord) -> None:
         entry = encode_entry(name, state, numbers=cursor.state.numbers)
-        if cursor.ledger is not None and not self._is_full(cursor):
+        full = cursor.entries >= _ENTRIES_MAX or self._store.now_ms() - cursor.begun_ms >= _AGE_MAX_MS
+        if cursor.ledger is not None and not full:
             await cursor.ledger.add(entry)
             cursor.entries += 1
             cursor.state = _as_stored(name, state, cursor.state)
             return
         old = cursor.ledger
-        quorum = await self._quorums.of(self._log_name)
-        ledger: CursorLedger = await self._ledgers.create(quorum, custom=self._custom(name))
+        quorum = await self._store.quorums.of(self._log_name)
+        custom = {
+            "component": b"managed-ledger",
+            "pulsar/managed-ledger": self._log_name.encode(),
+            "pulsar/cursor": name.encode(),
+            "application": b"pulsar",
+        }
+        ledger = await self._store.ledgers.create(quorum, custom=custom)
         try:
             await ledger.add(entry)
         except BaseException:
@@ -327,34 +285,21 @@ class _TopicCursors:
             ledger.abandon()
             cursor.unsure.add(ledger.ledger_id)
             raise
-        cursor.ledger, cursor.entries, cursor.begun_ms = ledger, 1, self._now_ms()
+        cursor.ledger, cursor.entries, cursor.begun_ms = ledger, 1, self._store.now_ms()
         await self._leave(old)
 
-    async def _into_record(
-        self,
-        name: str,
-        cursor: _OpenCursor,
-        state: CursorRecord,
-        also: Sequence[Change] = (),
-        expect: Mapping[str, int | None] = {},
-    ) -> None:
-        await self._write_record(name, cursor, state, IN_RECORD, also, expect)
+    async def _into_record(self, name: str, cursor: _OpenCursor, state: CursorRecord, along: _Along = _ALONE) -> None:
+        await self._write_record(name, cursor, state, IN_RECORD, along)
         old, cursor.ledger = cursor.ledger, None
         await self._leave(old)
 
     async def _write_record(
-        self,
-        name: str,
-        cursor: _OpenCursor,
-        state: CursorRecord,
-        ledger_id: int,
-        also: Sequence[Change] = (),
-        expect: Mapping[str, int | None] = {},
+        self, name: str, cursor: _OpenCursor, state: CursorRecord, ledger_id: int, along: _Along = _ALONE
     ) -> None:
         key = cursor_key(self._log_name, name)
         written = state if ledger_id == IN_RECORD else replace(state, ranges=(), batches=())
         value = encode_record(name, written, ledger_id=ledger_id, previous=cursor.previous)
-        await self._commit(key, Put(key, value), cursor, also, expect)
+        await self._commit(key, Put(key, value), cursor, along)
         stored = await self._metadata.get(key)
         if stored is None or stored.value != value:
             self._taken_over(key)
@@ -362,17 +307,10 @@ class _TopicCursors:
         cursor.previous = decode_record(value).plain
         cursor.state = _as_stored(name, state, cursor.state)
 
-    async def _commit(
-        self,
-        key: str,
-        change: Change,
-        cursor: _OpenCursor,
-        also: Sequence[Change] = (),
-        expect: Mapping[str, int | None] = {},
-    ) -> None:
+    async def _commit(self, key: str, change: Change, cursor: _OpenCursor, along: _Along = _ALONE) -> None:
         """Commit a record. One that names a ledger known only to this owner was written here."""
         try:
-            await self._metadata.commit([*also, change], {**expect, key: cursor.version})
+            await self._metadata.commit([*along.also, change], {**along.expect, key: cursor.version})
         except CommitConflict as conflict:
             if conflict.key != key:
                 raise
@@ -380,12 +318,12 @@ class _TopicCursors:
             if stored is None or stored.version == cursor.version:
                 self._taken_over(key)
             if _ledger_named(stored.value) not in cursor.unsure:
-                if isinstance(change, Put) and self._is_guarded(self._log_name):
+                if isinstance(change, Put) and self._store.is_guarded(self._log_name):
                     reason = f"{key} was changed by another broker"
                     raise _RecordChanged(self._log_name, reason, FenceCause.OWNED_ELSEWHERE) from conflict
                 self._taken_over(key)
             cursor.version = stored.version
-            await self._commit(key, change, cursor, also, expect)
+            await self._commit(key, change, cursor, along)
             return
         while cursor.unsure:
             await self._drop(cursor.unsure.pop())
@@ -394,7 +332,7 @@ class _TopicCursors:
         reason = f"{_TAKEN}: {key} was changed by another broker"
         raise LogFenced(self._log_name, reason, FenceCause.OWNED_ELSEWHERE)
 
-    async def _leave(self, ledger: CursorLedger | None) -> None:
+    async def _leave(self, ledger: LedgerWriter | None) -> None:
         if ledger is not None:
             ledger.abandon()
             await self._drop(ledger.ledger_id)
@@ -402,20 +340,9 @@ class _TopicCursors:
     async def _drop(self, ledger_id: int) -> None:
         """Delete a ledger that no record names. If that fails, it stays."""
         try:
-            await self._ledgers.delete(ledger_id)
+            await self._store.ledgers.delete(ledger_id)
         except (BookKeeperError, MetadataUnavailable) as error:
             log.warning("ledger of a cursor not deleted ledger=%d topic=%s error=%s", ledger_id, self._log_name, error)
-
-    def _is_full(self, cursor: _OpenCursor) -> bool:
-        return cursor.entries >= _ENTRIES_MAX or self._now_ms() - cursor.begun_ms >= _AGE_MAX_MS
-
-    def _custom(self, name: str) -> dict[str, bytes]:
-        return {
-            "component": b"managed-ledger",
-            "pulsar/managed-ledger": self._log_name.encode(),
-            "pulsar/cursor": name.encode(),
-            "application": b"pulsar",
-        }
 
 
 def _joined(cursor: _OpenCursor, state: CursorRecord) -> CursorRecord:

@@ -9,18 +9,22 @@ which is when the previous one was closed. Source: docs/reference/cluster-protoc
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from struct import Struct
 from typing import Any, Final
 
+from google.protobuf.message import DecodeError
+
 from interpulse.model.ids import Position
-from interpulse.storage.api import LedgerRecord
-from interpulse.storage.cursors.cursor_records import COMPACTED_LEDGER
+from interpulse.storage.api import LedgerRecord, LogEntry
+from interpulse.storage.cursors import COMPACTED_LEDGER
 from interpulse.storage.logs.topic_records import TopicRecord, record_key
 from interpulse.storage.managed_ledger import managed_ledger_pb2 as pb
 from interpulse.storage.managed_ledger.compression import packed, parsed, unpacked
 from interpulse.storage.managed_ledger.cursor_codec import decode_record
 from interpulse.storage.managed_ledger.schema_codec import decode_locator
+from interpulse.wire.pulsar_api_pb2 import MessageIdData
 
 _SCHEMAS: Final = "/schemas/"
 _COUNTERS: Final = {"topicEpoch": "pulsar.topic.epoch", "lastIndex": "index"}
@@ -62,7 +66,16 @@ class PulsarTopicRecords:
             message.terminatedPosition.ledgerId, message.terminatedPosition.entryId = record.terminated
         else:
             message.ClearField("terminatedPosition")
-        _put_properties(message, _all_properties(record.other))
+        counters = {
+            name: str(record.other[counter])
+            for counter, name in _COUNTERS.items()
+            if record.other.get(counter) is not None
+        }
+        properties = {**(record.other.get("properties") or {}), **counters}
+        if {pair.key: pair.value for pair in message.properties} != properties:
+            del message.properties[:]
+            for key, value in properties.items():
+                message.properties.add(key=key, value=value)
         return packed(message.SerializeToString(deterministic=True))
 
     def amended(self, value: bytes | None, **other: Any) -> bytes:
@@ -112,14 +125,36 @@ def _put_ledgers(message: pb.ManagedLedgerInfo, rows: Sequence[LedgerRecord]) ->
             ledger.timestamp = following.created_ms
 
 
-def _all_properties(other: Mapping[str, Any]) -> dict[str, str]:
-    counters = {name: str(other[counter]) for counter, name in _COUNTERS.items() if other.get(counter) is not None}
-    return {**(other.get("properties") or {}), **counters}
+_SIZE: Final = Struct(">I")
+_NO_PARTITION: Final = -1
 
 
-def _put_properties(message: pb.ManagedLedgerInfo, properties: Mapping[str, str]) -> None:
-    if {pair.key: pair.value for pair in message.properties} == properties:
-        return
-    del message.properties[:]
-    for key, value in properties.items():
-        message.properties.add(key=key, value=value)
+class PulsarCompacted:
+    """Pulsar's form of compacted entries. See `interpulse.storage.logs.compacted.CompactedForm`."""
+
+    def pack(self, log_entry: LogEntry) -> bytes:
+        ledger, entry = log_entry.position
+        message_id = MessageIdData(ledgerId=ledger, entryId=entry, partition=_NO_PARTITION).SerializeToString()
+        return b"".join((_SIZE.pack(len(message_id)), message_id, _SIZE.pack(len(log_entry.entry)), log_entry.entry))
+
+    def unpack(self, stored: bytes) -> LogEntry:
+        raw_id, start = _sized(stored, 0)
+        entry, end = _sized(stored, start)
+        if end != len(stored):
+            raise ValueError(f"{len(stored) - end} bytes follow the entry")
+        try:
+            message_id = MessageIdData.FromString(raw_id)
+        except DecodeError as error:
+            raise ValueError(f"the id of the message cannot be read: {error}") from None
+        return LogEntry(Position(message_id.ledgerId, message_id.entryId), entry)
+
+
+def _sized(stored: bytes, at: int) -> tuple[bytes, int]:
+    """Return the bytes behind a size, and the offset at which they end."""
+    start = at + _SIZE.size
+    if start > len(stored):
+        raise ValueError(f"it ends after {len(stored)} bytes, before a size")
+    end = start + int.from_bytes(stored[at:start], "big")
+    if end > len(stored):
+        raise ValueError(f"it ends after {len(stored)} bytes and should have {end}")
+    return stored[start:end], end

@@ -13,7 +13,6 @@ from typing import Final
 
 from interpulse.storage.api import Change, CommitConflict, MetadataStore, MetadataUnavailable, Put, Versioned
 from interpulse.storage.logs.topic_records import record_key
-from interpulse.storage.sessions import Session
 
 _PARTS: Final = record_key("tenant/namespace/persistent/topic").count("/") + 1
 _ROOT: Final = record_key("")
@@ -36,12 +35,9 @@ class GuardedMetadata:
         self._store = store
         self._locks: dict[str, LockVersion] = {}
         self._left_as: dict[str, int | None] = {}
-
-    @property
-    def session(self) -> Session:
-        return self._store.session
-
-    # --- locks
+        self.session, self.watch, self.unchanged = store.session, store.watch, store.unchanged
+        self.get, self.get_many, self.children, self.scan = store.get, store.get_many, store.children, store.scan
+        self.create_sequential, self.sync, self.close = store.create_sequential, store.sync, store.close
 
     def bind(self, log_name: str, lock: LockVersion) -> None:
         """Write the record of this log, and everything below it, only under the lock from now on."""
@@ -66,23 +62,6 @@ class GuardedMetadata:
         key = record_key(log_name)
         return key in self._left_as and self._left_as[key] == _version(await self._store.get(key))
 
-    # --- the store
-
-    async def get(self, key: str) -> Versioned | None:
-        return await self._store.get(key)
-
-    async def get_many(self, keys: Sequence[str]) -> dict[str, Versioned]:
-        return await self._store.get_many(keys)
-
-    def unchanged(self, versions: Mapping[str, int | None]) -> bool:
-        return self._store.unchanged(versions)
-
-    async def children(self, key: str) -> list[str]:
-        return await self._store.children(key)
-
-    async def scan(self, prefix: str, *, after: str = "", limit: int) -> list[tuple[str, Versioned]]:
-        return await self._store.scan(prefix, after=after, limit=limit)
-
     async def commit(self, changes: Sequence[Change], expect: Mapping[str, int | None] = {}) -> None:
         """Apply the changes as the store does. Raise `LockLost` if one concerns an open topic whose lock is gone."""
         records = {record for change in changes if (record := _record_of(change.key)) in self._locks}
@@ -98,18 +77,6 @@ class GuardedMetadata:
         for change in changes:
             if isinstance(change, Put) and change.key in self._left_as:
                 self._left_as[change.key] = _version(await self._store.get(change.key))
-
-    async def create_sequential(self, prefix: str, value: bytes = b"") -> str:
-        return await self._store.create_sequential(prefix, value)
-
-    async def sync(self, key: str) -> None:
-        await self._store.sync(key)
-
-    def watch(self, prefix: str, callback: Callable[[str], None]) -> Callable[[], None]:
-        return self._store.watch(prefix, callback)
-
-    async def close(self) -> None:
-        await self._store.close()
 
 
 def _record_of(key: str) -> str:

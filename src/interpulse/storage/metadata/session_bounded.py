@@ -8,13 +8,13 @@ docs/reference/cluster-protocol.md#session-deadline.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Sequence
 from contextvars import ContextVar, copy_context
 from typing import Any, Final, TypeVar
 
 from interpulse.eager_start import start_eagerly
 from interpulse.model.errors import ServiceNotReady
-from interpulse.storage.api import Change, MetadataStore, MetadataUnavailable, Versioned
+from interpulse.storage.api import MetadataStore, MetadataUnavailable, Versioned
 from interpulse.storage.sessions import Session, SessionState
 
 T = TypeVar("T")
@@ -85,10 +85,8 @@ class SessionBoundedMetadata:
 
     def __init__(self, store: MetadataStore) -> None:
         self._store = store
-
-    @property
-    def session(self) -> Session:
-        return self._store.session
+        self.session, self.watch, self.unchanged = store.session, store.watch, store.unchanged
+        self.commit, self.create_sequential, self.close = store.commit, store.create_sequential, store.close
 
     async def get(self, key: str) -> Versioned | None:
         return await self._asked(self._store.get(key))
@@ -96,29 +94,14 @@ class SessionBoundedMetadata:
     async def get_many(self, keys: Sequence[str]) -> dict[str, Versioned]:
         return await self._asked(self._store.get_many(keys))
 
-    def unchanged(self, versions: Mapping[str, int | None]) -> bool:
-        return self._store.unchanged(versions)
-
     async def children(self, key: str) -> list[str]:
         return await self._asked(self._store.children(key))
 
     async def scan(self, prefix: str, *, after: str = "", limit: int) -> list[tuple[str, Versioned]]:
         return await self._asked(self._store.scan(prefix, after=after, limit=limit))
 
-    async def commit(self, changes: Sequence[Change], expect: Mapping[str, int | None] = {}) -> None:
-        await self._store.commit(changes, expect)
-
-    async def create_sequential(self, prefix: str, value: bytes = b"") -> str:
-        return await self._store.create_sequential(prefix, value)
-
     async def sync(self, key: str) -> None:
         await self._asked(self._store.sync(key))
-
-    def watch(self, prefix: str, callback: Callable[[str], None]) -> Callable[[], None]:
-        return self._store.watch(prefix, callback)
-
-    async def close(self) -> None:
-        await self._store.close()
 
     async def _asked(self, read: Coroutine[Any, Any, T]) -> T:
         return await read if _waiting.get() else await until_session_lost(self.session, read)

@@ -17,21 +17,24 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from interpulse.model.errors import PersistenceError
-from interpulse.storage.api import Change, LedgerRecord, LogDamaged, StorageFull
-from interpulse.storage.logs.journal import (
-    JournalClient,
-    JournalStatistics,
-    LedgerGone,
-    LedgerPurpose,
-    Run,
-    Sealed,
-)
+from interpulse.storage.api import Change, DataDirectoryUnusable, LedgerRecord, LogDamaged, MetadataStore, StorageFull
+from interpulse.storage.logs.journal import JournalClient, JournalStatistics, LedgerGone, LedgerPurpose, Run, Sealed
 from interpulse.storage.logs.tail_cache import within
-from interpulse.storage.segments.files import Files
-from interpulse.storage.segments.index import LedgerRows, Row, encode_chunk
-from interpulse.storage.segments.ledger_owners import LedgerIds, owner_changes
+from interpulse.storage.logs.topic_log import LogConfig
+from interpulse.storage.logs.topic_log_store import TopicLogStore
+from interpulse.storage.segments.files import DiskFiles, Files
+from interpulse.storage.segments.ledger_owners import LedgerIds, living_ledgers, owner_changes
 from interpulse.storage.segments.reader import SegmentReader, UnreadableRecord
-from interpulse.storage.segments.records import SEGMENT_HEAD, encode_record, location, split_run
+from interpulse.storage.segments.records import (
+    SEGMENT_HEAD,
+    LedgerRows,
+    Row,
+    encode_chunk,
+    encode_record,
+    location,
+    split_run,
+)
+from interpulse.storage.segments.recovery import recover_segments
 from interpulse.storage.segments.segment_set import Segment, SegmentSet, segment_path
 from interpulse.storage.segments.writer import GroupWrite, LogWriter
 
@@ -132,7 +135,9 @@ class SegmentJournal:
         number, start = (self._next_number, SEGMENT_HEAD) if active is None else (active.number, active.size)
         group = self._collect(number, start)
         if not group.rows:
-            self._report_idle()
+            for waiter in self._idle:
+                _answer(waiter)
+            self._idle.clear()
             return
         if active is None:
             self._begin_segment(number)
@@ -286,15 +291,12 @@ class SegmentJournal:
             self._damaged.pop(ledger_id, None)
         empty = self._segments.forget(gone)
         if self._group is None and self._active is not None and not self._active.ledgers:
-            empty += self._retire(self._active)
+            # a segment without a living ledger ends, so that its space is released immediately
+            self._active.sealed = True
+            self._active = None
+            self._writer.seal(lambda: None)
+            empty += self._segments.remove_empty()
         await self.unlink(empty)
-
-    def _retire(self, active: Segment) -> list[Segment]:
-        """End a segment without a living ledger, so that its space is released immediately."""
-        active.sealed = True
-        self._active = None
-        self._writer.seal(lambda: None)
-        return self._segments.remove_empty()
 
     def unlink(self, segments: Sequence[Segment]) -> asyncio.Future[None]:
         """Remove the files of segments that are no longer in the set. The future is done when they are gone."""
@@ -314,11 +316,6 @@ class SegmentJournal:
         self._writer.stop()
         await self._reader.close()
 
-    def _report_idle(self) -> None:
-        for waiter in self._idle:
-            _answer(waiter)
-        self._idle.clear()
-
 
 def _answer(waiter: asyncio.Future[None]) -> None:
     if not waiter.done():  # the waiting caller may have been cancelled
@@ -334,3 +331,57 @@ def _as_persistence_error(error: Exception, directory: Path) -> PersistenceError
 
 def _as_log_damaged(name: str, damage: UnreadableRecord) -> LogDamaged:
     return LogDamaged(name, damage.path.name, damage.offset, damage.reason)
+
+
+async def open_log_store(
+    directory: Path,
+    metadata: MetadataStore,
+    *,
+    config: LogConfig | None = None,
+    segment_bytes_max: int = 64 * 1024 * 1024,
+    files: Files | None = None,
+    on_full: Callable[[str], None] = lambda problem: None,
+    on_write: Callable[[int], None] = lambda size: None,
+) -> TopicLogStore:
+    """Open the logs in ``directory`` (created if absent), whose records are in ``metadata``.
+
+    ``on_full`` is called with the problem when entries could not be written for lack of space, ``on_write`` with the
+    bytes of every group of entries that is about to be written. Raise `DataDirectoryUnusable` if the directory cannot
+    be used or belongs to another metadata store.
+    """
+    files = files or DiskFiles()
+    ids = LedgerIds(metadata)
+    reader = SegmentReader(files)
+    try:
+        recovered = await reader.run(lambda: recover_segments(directory, files))
+        segments = SegmentSet(recovered)
+        dead = await _take_dead_segments(directory, metadata, ids, segments)
+    except OSError as error:
+        await reader.close()
+        raise DataDirectoryUnusable(str(directory), error.strerror or str(error)) from error
+    except BaseException:
+        await reader.close()
+        raise
+    journal = SegmentJournal(directory, files, reader, segments, ids, segment_bytes_max, on_full, on_write)
+    await journal.unlink(dead)
+    return TopicLogStore(metadata, journal, config)
+
+
+async def _take_dead_segments(
+    directory: Path, metadata: MetadataStore, ids: LedgerIds, segments: SegmentSet
+) -> list[Segment]:
+    """Drop the ledgers without a log, and return the segments that held nothing else."""
+    unreserved = await ids.first_unreserved()
+    strangers = [ledger for ledger in segments.ledger_ids if ledger >= unreserved]
+    if strangers:
+        reason = (
+            f"ledger {strangers[0]} does not belong to this metadata store; was metadata.sqlite removed or replaced?"
+        )
+        raise DataDirectoryUnusable(str(directory), reason)
+    owners = await living_ledgers(metadata, segments.ledger_ids)
+    for ledger_id, name in owners.items():
+        for segment, rows in segments.parts(ledger_id):
+            if rows.damaged_at is not None:
+                _log.error("log is damaged log=%s segment=%s offset=%d", name, segment.path, rows.damaged_at)
+    dead = segments.forget([ledger for ledger in segments.ledger_ids if ledger not in owners])
+    return dead + segments.remove_empty()

@@ -10,14 +10,15 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
 from interpulse.storage.segments.files import Files, ReadFile
-from interpulse.storage.segments.index import Row
 from interpulse.storage.segments.records import (
     DamagedRecord,
     RecordHead,
+    Row,
     check_body,
     location,
     parse_entries,
@@ -29,14 +30,13 @@ _OPEN_FILES_MAX = 128
 T = TypeVar("T")
 
 
+@dataclass(eq=False, repr=False)
 class UnreadableRecord(Exception):
     """A record differs from its index: where, and why."""
 
-    def __init__(self, path: Path, offset: int, reason: str) -> None:
-        super().__init__(path, offset, reason)
-        self.path = path
-        self.offset = offset
-        self.reason = reason
+    path: Path
+    offset: int
+    reason: str
 
 
 class SegmentReader:
@@ -57,7 +57,7 @@ class SegmentReader:
 
     async def check(self, records: Sequence[tuple[Segment, Row]]) -> None:
         """Raise `UnreadableRecord` for the first record that is not what was written."""
-        await self.run(lambda: self._check(records))
+        await self.run(lambda: [self._record(segment, row) for segment, row in records])
 
     def forget(self, paths: Sequence[Path]) -> None:
         """Close files that were unlinked."""
@@ -66,10 +66,6 @@ class SegmentReader:
     async def close(self) -> None:
         await self.run(lambda: self._close(list(self._open)))
         self._thread.shutdown()
-
-    def _check(self, records: Sequence[tuple[Segment, Row]]) -> None:
-        for segment, row in records:
-            self._record(segment, row)
 
     def _close(self, paths: Sequence[Path]) -> None:
         for path in paths:

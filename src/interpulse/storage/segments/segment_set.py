@@ -10,8 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from interpulse.storage.segments.index import LedgerRows, Row
-from interpulse.storage.segments.records import SEGMENT_HEAD
+from interpulse.storage.segments.records import SEGMENT_HEAD, LedgerRows, Row
 
 
 def segment_path(directory: Path, number: int) -> Path:

@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from interpulse.storage.segments.files import AppendFile, Files
-from interpulse.storage.segments.index import encode_chunk, pack_index_head
-from interpulse.storage.segments.records import pack_segment_head
+from interpulse.storage.segments.records import encode_chunk, pack_index_head, pack_segment_head
 from interpulse.storage.segments.segment_set import index_path, segment_path
 
 _log = logging.getLogger(__name__)

@@ -6,74 +6,74 @@ is a `Refused`, with a subclass for each code that callers of the client disting
 
 from __future__ import annotations
 
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
 
 from interpulse.storage.api import MetadataUnavailable
+
+
+def shown_session(session_id: int) -> str:
+    """Return the id of a session as ZooKeeper's own tools print it."""
+    return f"0x{session_id & 0xFFFFFFFFFFFFFFFF:x}"
 
 
 class ZooKeeperError(MetadataUnavailable):
     """ZooKeeper cannot do what it was asked to do."""
 
 
+@dataclass(eq=False, repr=False)
 class NotConnected(ZooKeeperError):
     """No server answers; the request was not carried out."""
 
-    def __init__(self, servers: str, seconds: float, what: str) -> None:
-        super().__init__(
-            f"no ZooKeeper server of {servers} answered for {seconds:g} s, so this was not done: {what}."
+    servers: str
+    seconds: float
+    what: str
+
+    def __str__(self) -> str:
+        return (
+            f"no ZooKeeper server of {self.servers} answered for {self.seconds:g} s, so this was not done: {self.what}."
             " Check that they run and can be reached"
         )
-        self.servers = servers
-        self.seconds = seconds
-        self.what = what
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.servers, self.seconds, self.what)
 
 
+@dataclass(eq=False, repr=False)
 class OutcomeUnknown(ZooKeeperError):
     """The connection ended between a write and its answer, so it may or may not be applied."""
 
-    def __init__(self, server: str, what: str) -> None:
-        super().__init__(f"the connection to ZooKeeper server {server} ended before it answered: {what}")
-        self.server = server
-        self.what = what
+    server: str
+    what: str
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.server, self.what)
+    def __str__(self) -> str:
+        return f"the connection to ZooKeeper server {self.server} ended before it answered: {self.what}"
 
 
+@dataclass(eq=False, repr=False)
 class SessionExpired(ZooKeeperError):
     """The session of a request is over, and its ephemeral nodes are gone.
 
     Unanswered requests are no longer applied. Read the key to find out if one was applied before.
     """
 
-    def __init__(self, session_id: int, what: str) -> None:
-        super().__init__(f"ZooKeeper ended session 0x{session_id & 0xFFFFFFFFFFFFFFFF:x} before it answered: {what}")
-        self.session_id = session_id
-        self.what = what
+    session_id: int
+    what: str
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.session_id, self.what)
+    def __str__(self) -> str:
+        return f"ZooKeeper ended session {shown_session(self.session_id)} before it answered: {self.what}"
 
 
-class Unusable(ZooKeeperError):
+class Unusable(ZooKeeperError, retriable=False):
     """These servers cannot be used, however often they are asked."""
 
-    retriable = False
 
-
+@dataclass(eq=False, repr=False)
 class Refused(ZooKeeperError):
     """A server answered a request with an error code."""
 
-    def __init__(self, code: int, what: str) -> None:
-        super().__init__(f"ZooKeeper refused ({_MEANINGS.get(code, f'error {code}')}): {what}")
-        self.code = code
-        self.what = what
+    code: int
+    what: str
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.code, self.what)
+    def __str__(self) -> str:
+        return f"ZooKeeper refused ({_MEANINGS.get(self.code, f'error {self.code}')}): {self.what}"
 
 
 class NoNode(Refused):
@@ -92,15 +92,11 @@ class NotEmpty(Refused):
     """The node has children."""
 
 
+@dataclass(eq=False, repr=False)
 class StepsRefused(Refused):
     """One step of a multi was refused, so none was applied."""
 
-    def __init__(self, code: int, what: str, index: int) -> None:
-        super().__init__(code, what)
-        self.index = index
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.code, self.what, self.index)
+    index: int
 
 
 class BrokenConnection(Exception):

@@ -23,7 +23,7 @@ from itertools import cycle
 from typing import Any, Final, TypeVar
 
 from interpulse.storage.api import CommitTooLarge
-from interpulse.storage.zookeeper.budget import Budget
+from interpulse.storage.sessions import Callbacks
 from interpulse.storage.zookeeper.connection import Connection
 from interpulse.storage.zookeeper.errors import (
     BrokenConnection,
@@ -33,6 +33,7 @@ from interpulse.storage.zookeeper.errors import (
     Unusable,
     ZooKeeperError,
     refusal,
+    shown_session,
 )
 from interpulse.storage.zookeeper.protocol import Reply, WatchEvent
 from interpulse.storage.zookeeper.records import (
@@ -43,8 +44,47 @@ from interpulse.storage.zookeeper.records import (
     ConnectRequest,
     Operation,
 )
-from interpulse.storage.zookeeper.servers import Server, Servers
-from interpulse.storage.zookeeper.session import Session, SessionEvent, boot_clock
+from interpulse.storage.zookeeper.session import Server, Servers, Session, SessionEvent, boot_clock
+
+
+class Budget:
+    """A number of bytes to take and give back. Callers that exceed it wait in turn."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self._left = bytes_max
+        self._max = bytes_max
+        self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
+
+    async def take(self, count: int) -> int:
+        """Wait until the bytes are free, and return the number to give back. A request above the bound takes all."""
+        count = min(count, self._max)
+        if self._left >= count and not self._waiting:
+            self._left -= count
+            return count
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append((count, turn))
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self.give_back(count)
+            else:
+                self._waiting.remove((count, turn))
+                self._wake()
+            raise
+        return count
+
+    def give_back(self, count: int) -> None:
+        """Free bytes that were taken."""
+        self._left += count
+        self._wake()
+
+    def _wake(self) -> None:
+        while self._waiting and self._waiting[0][0] <= self._left:
+            count, turn = self._waiting.popleft()
+            self._left -= count
+            turn.set_result(None)
+
 
 log = logging.getLogger(__name__)
 
@@ -86,7 +126,7 @@ class Link:
     """A session, held as long as ZooKeeper allows and renewed after that. Create it with `open`."""
 
     def __init__(self, servers: Servers, config: LinkConfig, clock: Callable[[], float]) -> None:
-        self._servers = servers
+        self.servers = servers
         self._config = config
         self._clock = clock
         self._turns = cycle(random.sample(servers.servers, len(servers.servers)))
@@ -98,8 +138,9 @@ class Link:
         self._sent: deque[_Request] = deque()
         self._watched: list[str] = []
         self._budget = Budget(config.pending_bytes_max)
-        self._on_session: dict[object, Callable[[SessionEvent], None]] = {}
-        self._on_watch_event: Callable[[WatchEvent], None] = lambda event: None
+        self.session_events = Callbacks[SessionEvent]()
+        self.on_watch_event: Callable[[WatchEvent], None] = lambda event: None
+        """Called with every change of a watched node, before any later answer. Must not raise."""
         self._began: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._timer: asyncio.TimerHandle | None = None
         self._suspect_timer: asyncio.TimerHandle | None = None
@@ -125,11 +166,6 @@ class Link:
         return link
 
     @property
-    def servers(self) -> Servers:
-        """The servers that may be asked."""
-        return self._servers
-
-    @property
     def session(self) -> Session:
         """The current session, which may be over while there is no new one."""
         assert self._session is not None
@@ -139,23 +175,6 @@ class Link:
     def connected(self) -> bool:
         """True while requests are answered and watches reported."""
         return self._connection is not None
-
-    def on_session(self, callback: Callable[[SessionEvent], None]) -> Callable[[], None]:
-        """Call back with events of the session, in the event loop, and return the function that ends this.
-
-        Must not raise.
-        """
-        token = object()
-        self._on_session[token] = callback
-
-        def cancel() -> None:
-            self._on_session.pop(token, None)
-
-        return cancel
-
-    def on_watch_event(self, callback: Callable[[WatchEvent], None]) -> None:
-        """Call back with every change of a watched node, before any later answer. Must not raise."""
-        self._on_watch_event = callback
 
     async def ask(self, operation: Operation[Q, A], request: Q, what: str, *, once: bool) -> A:
         """Send a request and return the answer. ``what`` names it in errors; ``once``: it must not be sent twice."""
@@ -187,7 +206,7 @@ class Link:
     async def _close_session(self) -> None:
         connection = self._connection
         answer = self._enqueue(CLOSE_SESSION, b"", "closing the session", once=False) if connection else None
-        self._failure = ZooKeeperError(f"the connection to ZooKeeper {self._servers} is closed")
+        self._failure = ZooKeeperError(f"the connection to ZooKeeper {self.servers} is closed")
         if self._session is not None:
             self._session.over = True
         if connection is not None and answer is not None:
@@ -224,13 +243,10 @@ class Link:
             _fail(request, SessionExpired(request.session.id if request.session else 0, request.what))
             self._end_connection("the session has expired")
         elif reply.error:
-            _fail(request, refusal(reply.error, f"{request.what} (server {self._server})"))
+            server = self._connection.server if self._connection else self.servers
+            _fail(request, refusal(reply.error, f"{request.what} (server {server})"))
         elif not request.answer.done():
             request.answer.set_result(reply.answer)
-
-    @property
-    def _server(self) -> str:
-        return str(self._connection.server) if self._connection else str(self._servers)
 
     def _end_connection(self, reason: str) -> None:
         if self._connection is not None:
@@ -252,15 +268,15 @@ class Link:
                 self._last_zxid = max(self._last_zxid, connection.last_zxid)
                 self._disconnected(connection, reason)
         except Unusable as error:
-            log.error("ZooKeeper cannot be used servers=%s problem=%s", self._servers, error)
+            log.error("ZooKeeper cannot be used servers=%s problem=%s", self.servers, error)
             self._give_up(error)
         except Exception as error:
-            log.exception("ZooKeeper session failed servers=%s", self._servers)
-            self._give_up(ZooKeeperError(f"the connection to ZooKeeper {self._servers} failed: {error!r}"))
+            log.exception("ZooKeeper session failed servers=%s", self.servers)
+            self._give_up(ZooKeeperError(f"the connection to ZooKeeper {self.servers} failed: {error!r}"))
 
     async def _connect(self) -> Connection:
         """Return a connection with a session and its watches, to any server."""
-        count = len(self._servers.servers)
+        count = len(self.servers.servers)
         failures = 0
         while True:
             server = next(self._turns)
@@ -280,7 +296,9 @@ class Link:
         """Connect to a server. Return None if it says that the session is over; the next attempt begins a new one."""
         share_s = self._config.session_timeout_ms / 1000 / server_count
         async with asyncio.timeout(min(max(share_s, _CONNECT_SECONDS_MIN), _CONNECT_SECONDS_MAX)):
-            connection = await Connection.open(server, self._take_reply, self._take_watch_event, self._clock)
+            connection = await Connection.open(
+                server, self._take_reply, lambda event: self.on_watch_event(event), self._clock
+            )
             try:
                 if not await self._take_session(connection):
                     connection.end("the session has expired")
@@ -319,31 +337,31 @@ class Link:
         held = session.holds()
         session.touch(sent_at)
         if not held and session.holds() and connection is self._connection:
-            self._announce(SessionEvent.SUSPECT)
-            self._announce(SessionEvent.RESUMED)
+            self.session_events.announce(SessionEvent.SUSPECT)
+            self.session_events.announce(SessionEvent.RESUMED)
 
     def _expire(self, session: Session) -> None:
         session.over = True
-        log.warning("ZooKeeper session expired servers=%s session=%s", self._servers, session.name)
+        log.warning("ZooKeeper session expired servers=%s session=%s", self.servers, shown_session(session.id))
         for request in list(self._waiting):
             if request.session is session and request.once:
                 self._waiting.remove(request)
                 _fail(request, SessionExpired(session.id, request.what))
-        self._announce(SessionEvent.EXPIRED)
+        self.session_events.announce(SessionEvent.EXPIRED)
 
     def _resume(self, connection: Connection) -> None:
         if connection.lost.done():
             return
         self._cancel_timers()
         self._connection = connection
-        log.info("ZooKeeper connected server=%s session=%s", connection.server, self.session.name)
+        log.info("ZooKeeper connected server=%s session=%s", connection.server, shown_session(self.session.id))
         if not self._began.done():
             self._resumed_id = self.session.id
             self._began.set_result(None)
         else:
             same = self._resumed_id == self.session.id
             self._resumed_id = self.session.id
-            self._announce(SessionEvent.RESUMED if same else SessionEvent.RENEWED)
+            self.session_events.announce(SessionEvent.RESUMED if same else SessionEvent.RENEWED)
         waiting, self._waiting = self._waiting, deque()
         for request in waiting:
             if not request.answer.done():
@@ -364,8 +382,10 @@ class Link:
         session = self.session
         if not session.over:
             delay = max(session.deadline - self._clock(), 0)
-            self._suspect_timer = asyncio.get_running_loop().call_later(delay, self._announce, SessionEvent.SUSPECT)
-        self._announce(SessionEvent.DISCONNECTED)
+            self._suspect_timer = asyncio.get_running_loop().call_later(
+                delay, self.session_events.announce, SessionEvent.SUSPECT
+            )
+        self.session_events.announce(SessionEvent.DISCONNECTED)
 
     def _limit_waiting(self) -> None:
         """Fail requests that have waited too long, and look again when the next one has."""
@@ -373,19 +393,12 @@ class Link:
         due = [request for request in self._waiting if request.waits_until <= loop.time()]
         for request in due:
             self._waiting.remove(request)
-            _fail(request, NotConnected(str(self._servers), self._config.operation_timeout_s, request.what))
+            _fail(request, NotConnected(str(self.servers), self._config.operation_timeout_s, request.what))
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         if self._waiting:
             self._timer = loop.call_at(min(request.waits_until for request in self._waiting), self._limit_waiting)
-
-    def _take_watch_event(self, event: WatchEvent) -> None:
-        self._on_watch_event(event)
-
-    def _announce(self, event: SessionEvent) -> None:
-        for callback in list(self._on_session.values()):
-            callback(event)
 
     def _cancel_timers(self) -> None:
         for timer in (self._timer, self._suspect_timer):
@@ -403,9 +416,9 @@ class Link:
             self._began.set_exception(failure)
             return
         try:
-            self._announce(SessionEvent.ENDED)
+            self.session_events.announce(SessionEvent.ENDED)
         except Exception:
-            log.exception("ZooKeeper session not closed at the server servers=%s", self._servers)
+            log.exception("ZooKeeper session not closed at the server servers=%s", self.servers)
 
     def _fail_all(self) -> None:
         self._cancel_timers()

@@ -23,18 +23,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Self
 
 from interpulse.storage.api import Change, CommitConflict, MetadataUnavailable, Put, Versioned, sizes_of
-from interpulse.storage.metadata.watches import Watches
-from interpulse.storage.meters.metadata_meter import MetadataMeter
+from interpulse.storage.meters import MetadataMeter
+from interpulse.storage.sessions import Callbacks, SessionState, Watches
 from interpulse.storage.zookeeper.client import ZooKeeperClient
 from interpulse.storage.zookeeper.commit_plan import Planned, last_changes, plan_commit
 from interpulse.storage.zookeeper.errors import NoNode, OutcomeUnknown, StepsRefused
-from interpulse.storage.zookeeper.node_cache import NOT_CACHED, CachedNode, NodeCache, cached_node
+from interpulse.storage.zookeeper.node_cache import ABSENT, NOT_CACHED, CachedNode, NodeCache, cached_node
 from interpulse.storage.zookeeper.outcomes import Mark, Marks
 from interpulse.storage.zookeeper.paging import keys_after
 from interpulse.storage.zookeeper.protocol import WatchEvent
 from interpulse.storage.zookeeper.records import CREATE, DELETE, Created, Node, Stat, Step
 from interpulse.storage.zookeeper.session import SessionEvent
-from interpulse.storage.zookeeper.store_session import StoreSession
 
 WATCHED: Final = (
     "/admin",
@@ -206,10 +205,10 @@ class ZooKeeperMetadataStore:
             change = wanted.get(step.request.path)
             if isinstance(stat, Stat) and isinstance(change, Put):
                 zxid = stat.mzxid
-                self._cache.remember_written(change.key, change.value, stat)
+                self._cache.remember_committed(change.key, cached_node(change.value, stat), zxid)
         for step in steps:
             if step.operation is DELETE and zxid:
-                self._cache.remember_deleted(step.request.path, zxid)
+                self._cache.remember_committed(step.request.path, ABSENT, zxid)
 
     async def _nodes(self, keys: Sequence[str]) -> dict[str, CachedNode]:
         """Return all keys as of one moment, from the cache and from one request if it is large enough."""
@@ -228,7 +227,8 @@ class ZooKeeperMetadataStore:
 
     async def _read(self, keys: Sequence[str]) -> dict[str, CachedNode]:
         asked = self._cache.now
-        nodes = {key: cached_node(node) for key, node in (await self._ask_for(keys)).items()}
+        answers = await self._ask_for(keys)
+        nodes = {key: ABSENT if node is None else cached_node(*node) for key, node in answers.items()}
         for key, node in nodes.items():
             self._cache.remember(key, node, asked)
         return nodes
@@ -291,3 +291,54 @@ def _questions(keys: Sequence[str]) -> Iterator[list[str]]:
         size += len(key) * 4 + 20
     if part:
         yield part
+
+
+_STATES: Final = {
+    SessionEvent.DISCONNECTED: SessionState.SUSPENDED,
+    SessionEvent.SUSPECT: SessionState.LOST,
+    SessionEvent.RESUMED: SessionState.CONNECTED,
+    SessionEvent.EXPIRED: SessionState.LOST,
+    SessionEvent.RENEWED: SessionState.CONNECTED,
+    SessionEvent.ENDED: SessionState.LOST,
+}
+
+
+class StoreSession:
+    """The client's session, lost from the moment at which the servers *may* remove its nodes."""
+
+    def __init__(self, client: ZooKeeperClient) -> None:
+        self._client = client
+        self._reported = SessionState.CONNECTED
+        self._watches = Callbacks[SessionState]()
+        client.on_session(self._take_event)
+
+    @property
+    def id(self) -> int:
+        return self._client.session.id
+
+    @property
+    def state(self) -> SessionState:
+        if not self.holds():
+            return SessionState.LOST
+        return SessionState.CONNECTED if self._client.connected else SessionState.SUSPENDED
+
+    def holds(self) -> bool:
+        return self._client.session.holds()
+
+    def on_change(self, callback: Callable[[SessionState], None]) -> Callable[[], None]:
+        return self._watches.add(callback)
+
+    def close(self) -> None:
+        """End the session with its store."""
+        self._report(SessionState.LOST)
+
+    def _take_event(self, event: SessionEvent) -> None:
+        state = _STATES[event]
+        self._report(SessionState.LOST if state is SessionState.SUSPENDED and not self.holds() else state)
+
+    def _report(self, state: SessionState) -> None:
+        """Report a new state. A connection that ends once the session is lost is nothing new."""
+        if state is self._reported or (self._reported is SessionState.LOST and state is SessionState.SUSPENDED):
+            return
+        self._reported = state
+        self._watches.announce(state)

@@ -12,14 +12,13 @@ from interpulse.broker.access.setup import Access
 from interpulse.broker.binary.handlers import HANDLERS
 from interpulse.broker.binary.transport.connection import ClientConnection
 from interpulse.broker.binary.transport.context import ConnectionLimits
-from interpulse.broker.binary.transport.pending_publishes import PublishBuffer
+from interpulse.broker.binary.transport.flow_control import PublishBuffer
+from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.inconsistencies import InconsistencyCounters
-from interpulse.broker.live.api import LastMessage
-from interpulse.broker.live.requests import ProducerRequest, SubscribeRequest
+from interpulse.broker.live.api import LastMessage, ProducerRequest, SubscribeRequest
 from interpulse.broker.ownership.ownership import SoleOwner
-from interpulse.broker.topics.lookup.lookup import BatchLimits, Lookups
-from interpulse.broker.topics.lookup.topic_patterns import TopicPattern
-from interpulse.broker.topics.lookup.topic_watches import TopicWatch
+from interpulse.broker.topics.lookup.lookup import Lookups
+from interpulse.broker.topics.lookup.topic_watches import TopicPattern, TopicWatch
 from interpulse.model.errors import PulsarError, SchemaNotFound, TopicNotFound
 from interpulse.model.ids import MessageId, Position
 from interpulse.model.names import NamespaceName, TopicName
@@ -31,10 +30,10 @@ from interpulse.rules.lookup import LookupTarget
 from interpulse.rules.topic_view import NamespaceStanding
 from interpulse.serving.address_events import DroppedConnections
 from interpulse.serving.admission import LookupPermits
-from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import Frame, FrameDecoder
-from interpulse.wire.server import ServerProtocol
+from interpulse.wire.protocols import ServerProtocol
+from tests.support import commands
 
 TOPIC = "persistent://public/default/t-partition-3"
 
@@ -160,7 +159,9 @@ class FakeConsumer:
         self.closed = True
 
     def stats(self) -> dict[str, Any]:
-        return {"msgRateOut": 2.5, "consumerName": "c", "availablePermits": 7, "unackedMessages": 3}
+        shown: dict[str, Any] = {"msgRateOut": 2.5, "msgThroughputOut": 0.0, "msgRateRedeliver": 0.0}
+        shown |= {"messageAckRate": 0.0, "consumerName": "c", "availablePermits": 7, "unackedMessages": 3}
+        return shown | {"blockedConsumerOnUnackedMsgs": False, "address": "", "connectedSince": ""}
 
 
 class FakeTopic:
@@ -174,6 +175,7 @@ class FakeTopic:
         self.early_active: bool | None = None
         self.broker_entry_metadata_possible = False
         self.has_consumers_without_auto_consume = False
+        self.clients = self
 
     async def add_producer(self, request: ProducerRequest, sink: Any) -> FakeProducer:
         if self.gate is not None:
@@ -223,14 +225,14 @@ class FakeContext:
         self.publish_buffer = PublishBuffer()
         self.dropped = DroppedConnections()
         self.inconsistencies = InconsistencyCounters(lambda: 0)
-        self.batch_limits = BatchLimits()
+        self.batch_limits = BrokerConfig()
         self.lookups = Lookups(
             self,  # type: ignore[arg-type]
             self,  # type: ignore[arg-type]
             self,  # type: ignore[arg-type]
             SoleOwner(LookupTarget("pulsar://127.0.0.1:6650")),
             permits=self.permits,
-            limits=lambda: self.batch_limits,
+            config=lambda: self.batch_limits,
         )
         self.known: dict[str, int] = {}
         self.policies_unchanged = False

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from interpulse.broker.topics.lookup.lookup import BatchLimits
+from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.model.errors import ServerError
-from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
+from tests.support import commands
 
 X, Y = "persistent://public/default/x", "persistent://public/default/y"
 MISSING = "persistent://public/default/missing"
@@ -52,13 +52,17 @@ async def test_batch_when_partitions_are_wanted_then_they_are_counted_and_named(
 @pytest.mark.parametrize(
     ("limits", "topics", "code"),
     [
-        pytest.param(BatchLimits(supported=False), [X], ServerError.UnsupportedVersionError, id="switched-off"),
-        pytest.param(BatchLimits(), [], ServerError.NotAllowedError, id="no-topics"),
-        pytest.param(BatchLimits(topics_max=1), [X, Y], ServerError.NotAllowedError, id="too-many-topics"),
+        pytest.param(
+            BrokerConfig(supports_batch_lookup=False), [X], ServerError.UnsupportedVersionError, id="switched-off"
+        ),
+        pytest.param(BrokerConfig(), [], ServerError.NotAllowedError, id="no-topics"),
+        pytest.param(
+            BrokerConfig(max_topics_per_batch_lookup=1), [X, Y], ServerError.NotAllowedError, id="too-many-topics"
+        ),
     ],
 )
 async def test_batch_when_refused_as_a_whole_then_its_own_answer_says_why(
-    client: Any, limits: BatchLimits, topics: list[str], code: ServerError
+    client: Any, limits: BrokerConfig, topics: list[str], code: ServerError
 ) -> None:
     client.context.batch_limits = limits
     answer = await client.ask(commands.batch_lookup(7, topics))

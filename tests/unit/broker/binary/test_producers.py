@@ -11,8 +11,8 @@ from unittest.mock import Mock
 import pytest
 
 from interpulse.broker.binary.producers import on_send
+from interpulse.broker.live.api import AccessMode
 from interpulse.broker.live.producing.producer import Producer
-from interpulse.broker.live.requests import AccessMode
 from interpulse.model.errors import (
     NoRoomLeft,
     PersistenceError,
@@ -24,10 +24,10 @@ from interpulse.model.errors import (
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.model.topics import Requester
-from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.entries import build_entry
 from interpulse.wire.frames import Frame
+from tests.support import commands
 
 METADATA = pb.MessageMetadata(producer_name="p", sequence_id=1, publish_time=1).SerializeToString()
 ENTRY = build_entry(METADATA, b"hello")

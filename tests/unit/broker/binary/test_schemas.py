@@ -10,7 +10,7 @@ from interpulse.model.errors import ServerError
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo, SchemaType, version_to_bytes
 from interpulse.model.topics import Requester
-from interpulse.wire import commands
+from tests.support import commands
 
 STRING = SchemaInfo(SchemaType.STRING)
 TOPIC = "persistent://public/default/t-partition-3"

@@ -7,35 +7,33 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from interpulse.broker.live.api import Delivery
+from interpulse.broker.committer import ALONE, IN_CLUSTER
+from interpulse.broker.live.api import Delivery, ProducerRequest, SubscribeRequest, SubType, TopicSettings
 from interpulse.broker.live.dispatch.consumer import Consumer
 from interpulse.broker.live.producing.producer import Producer
 from interpulse.broker.live.registry.topic_registry import RegistrySettings, TopicRegistry, TopicStores
-from interpulse.broker.live.requests import ProducerRequest, SubscribeRequest, SubType
-from interpulse.broker.live.settings import TopicSettings
 from interpulse.broker.live.topic.topic import Topic
-from interpulse.broker.metadata.layout import ALONE, IN_CLUSTER
 from interpulse.model.broker_entry_metadata import BrokerEntryFields
 from interpulse.model.errors import PulsarError, TopicNotFound
 from interpulse.model.names import TopicName
 from interpulse.model.topics import Requester
 from interpulse.storage.api import Put
-from interpulse.storage.bookkeeper.ledger_metadata import Quorum
-from interpulse.storage.bookkeeper.ledger_purposes import LogQuorums
-from interpulse.storage.cursors.cursor_store import CursorStore, RecordedCursors
+from interpulse.storage.bookkeeper.client import BookKeeperClient
+from interpulse.storage.bookkeeper.records import LogQuorums, Quorum
+from interpulse.storage.cursors import CursorStore, RecordedCursors
 from interpulse.storage.logs.topic_log import LogConfig
 from interpulse.storage.logs.topic_log_store import TopicLogStore
-from interpulse.storage.managed_ledger.compacted_codec import PulsarCompacted
 from interpulse.storage.managed_ledger.cursor_ledgers import LedgerCursors
-from interpulse.storage.memory import MemoryJournal, MemoryMetadataStore, memory_log_store
+from interpulse.storage.managed_ledger.topic_codec import PulsarCompacted
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.entries import build_entry
 from tests.support.cursor_ledgers import Ledgers
 from tests.support.fake_clock import FakeClock
+from tests.support.memory_storage import MemoryJournal, MemoryMetadataStore, memory_log_store
 
 TOPIC = TopicName.parse("persistent://public/default/t")
 
@@ -162,7 +160,9 @@ class LiveBench:
                 codec=self.layout.topic_records,
                 compacted_form=PulsarCompacted(),
             )
-            cursors = LedgerCursors(self.metadata, self.cursor_ledgers, LogQuorums(Quorum(3, 3, 2)))
+            cursors = LedgerCursors(
+                self.metadata, cast(BookKeeperClient, self.cursor_ledgers), LogQuorums(Quorum(3, 3, 2))
+            )
         return TopicRegistry(
             TopicStores(self.metadata, self.logs, self.layout, cursors),
             cluster="c",

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from interpulse.broker.live import shared_reads as shared_reads_module
-from interpulse.broker.live.read_buffer_limiter import ReadBufferLimiter
-from interpulse.broker.live.requests import SubType
-from interpulse.broker.live.shared_reads import SharedReads
+from interpulse.broker.live.api import SubType
+from interpulse.broker.live.shared_reads import ReadBufferLimiter, SharedReads
 from interpulse.model.errors import PersistenceError
 from interpulse.model.ids import Position
 from interpulse.model.names import TopicName

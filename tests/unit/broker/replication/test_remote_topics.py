@@ -12,13 +12,13 @@ from typing import Any, cast
 import pytest
 
 from interpulse.broker import metadata_paths as keys
-from interpulse.broker.replication.remote_topics import RemoteTopics
+from interpulse.broker.config.broker_config import BrokerConfig
+from interpulse.broker.replication.remote_topics import RemoteTopics, ThrottledLog
 from interpulse.broker.tenancy.cluster_links import QUESTIONS_MAX, ClusterLinks, Connect
 from interpulse.broker.tenancy.clusters import Clusters
 from interpulse.broker.tenancy.namespaces import Namespaces, bootstrap
 from interpulse.broker.topics.lifecycle import TopicLifecycle
 from interpulse.broker.topics.topic_policies import TopicPolicyRecords
-from interpulse.broker.topics.topic_reading import LifecycleSettings
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.clock import SystemClock
 from interpulse.model.clusters import ClusterData
@@ -26,12 +26,74 @@ from interpulse.model.errors import AlreadyExists, NotConnected, OperationTimeou
 from interpulse.model.names import PUBLIC_DEFAULT, TopicName
 from interpulse.model.topics import PartitionedTopicMetadata
 from interpulse.replication.connect import connect
+from interpulse.replication.provision import ReplicationProblem
 from interpulse.storage.api import Delete, Put
-from interpulse.storage.memory import MemoryMetadataStore
+from tests.support.fake_clock import FakeTimers
+from tests.support.memory_storage import MemoryMetadataStore
 from tests.support.waiting import eventually
+
+AWAY = ReplicationProblem("DISCONNECTED", "Cannot reach http://west:8080", "see that west is up")
+HELD = ReplicationProblem("HELD", "counts differ", "make them equal")
 
 X = TopicName.parse("x")
 P = TopicName.parse("p")
+
+
+@pytest.fixture
+def timers() -> FakeTimers:
+    return FakeTimers()
+
+
+def topic(number: int) -> TopicName:
+    return TopicName.parse(f"t{number}")
+
+
+def test_cluster_that_is_away_is_one_line_with_count_and_remedy(
+    timers: FakeTimers, caplog: pytest.LogCaptureFixture
+) -> None:
+    told = ThrottledLog(later=timers.later)
+    for number in range(1000):
+        told.note("west", topic(number), AWAY)
+    assert caplog.messages == []
+    assert timers.run() == [1.0]
+    assert caplog.messages == [
+        "topics cannot be replicated cluster=west state=DISCONNECTED topics=1000 first=persistent://public/default/t0 "
+        "reason=Cannot reach http://west:8080 remedy=see that west is up"
+    ]
+
+
+def test_what_comes_soon_after_waits_and_silence_ends_the_pause(
+    timers: FakeTimers, caplog: pytest.LogCaptureFixture
+) -> None:
+    told = ThrottledLog(later=timers.later)
+    told.note("west", topic(0), AWAY)
+    timers.run()
+    for number in (1, 2, 2):
+        told.note("west", topic(number), AWAY)
+    assert len(caplog.messages) == 1
+    assert timers.run() == [60.0]
+    assert "topics=2 first=persistent://public/default/t1" in caplog.messages[1]
+    assert (timers.run(), timers.run(), len(caplog.messages)) == ([60.0], [], 2)
+    told.note("west", topic(3), AWAY)
+    assert timers.run() == [1.0]
+    assert len(caplog.messages) == 3
+
+
+def test_clusters_and_kinds_are_told_by_themselves(timers: FakeTimers, caplog: pytest.LogCaptureFixture) -> None:
+    told = ThrottledLog(later=timers.later)
+    told.note("west", topic(0), AWAY)
+    told.note("north", topic(0), AWAY)
+    told.note("west", topic(1), HELD)
+    timers.run()
+    assert len(caplog.messages) == 3
+
+
+def test_nothing_is_told_after_the_end(timers: FakeTimers, caplog: pytest.LogCaptureFixture) -> None:
+    told = ThrottledLog(later=timers.later)
+    told.note("west", topic(0), AWAY)
+    told.close()
+    timers.run()
+    assert caplog.messages == []
 
 
 class Remote:
@@ -92,7 +154,7 @@ class RemoteTopicsBench:
         self.store = MemoryMetadataStore()
         self.clusters = Clusters(self.store)
         self.namespaces = Namespaces(self.store, local_cluster="east")
-        self.lifecycle = TopicLifecycle(self.store, self.namespaces, LifecycleSettings)
+        self.lifecycle = TopicLifecycle(self.store, self.namespaces, BrokerConfig)
         self.policies = TopicPolicyRecords(self.store, self.lifecycle)
         self.remotes = {"north": Remote(), "west": Remote()}
         self.connected: list[tuple[str, str | None]] = []

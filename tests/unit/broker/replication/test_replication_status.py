@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from interpulse.broker import metadata_paths as keys
-from interpulse.broker.replication.remote_topics import RemoteState
-from interpulse.broker.replication.replication_status import ReplicationStatus
+from interpulse.broker.config.broker_config import BrokerConfig
+from interpulse.broker.replication.remote_topics import RemoteState, RemoteTopics
+from interpulse.broker.replication.replication_status import ReplicationStatus, ReplicationSurvey, Survey
+from interpulse.broker.replication.replication_supervisor import ReplicationJobView
 from interpulse.broker.tenancy.namespaces import Namespaces, bootstrap
 from interpulse.broker.topics.lifecycle import TopicLifecycle
 from interpulse.broker.topics.topic_policies import TopicPolicyRecords
-from interpulse.broker.topics.topic_reading import LifecycleSettings
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import InvalidRequest
 from interpulse.model.names import PUBLIC_DEFAULT, TopicName
 from interpulse.storage.api import Delete, Put
-from interpulse.storage.memory import MemoryMetadataStore
+from tests.support.counting_store import CountingStore
+from tests.support.memory_storage import MemoryMetadataStore
 
 X = TopicName.parse("x")
 P = TopicName.parse("p")
@@ -29,18 +31,66 @@ LOOKING = RemoteState(100)
 STOPPED = {"state": "DISCONNECTED", "since": 7, "reason": "the replication job is UNAVAILABLE", "remedy": "Java"}
 
 
+class Pairs:
+    """So many topics, replicated to ``west``."""
+
+    def __init__(self, count: int) -> None:
+        self._topics = [TopicName.parse(f"t-{number}") for number in range(count)]
+
+    def topics(self) -> list[TopicName]:
+        return self._topics
+
+    def clusters_of(self, topic: TopicName) -> tuple[str, ...]:
+        return ("west",)
+
+    def state(self, topic: TopicName, cluster: str) -> None:
+        """Nothing is known."""
+
+
+async def test_reports_are_read_once_for_all_topics_of_a_namespace() -> None:
+    store, pairs = CountingStore(), Pairs(1234)
+    namespaces = Namespaces(store, local_cluster="east")
+    status = ReplicationStatus(
+        store,
+        namespaces,
+        cast(TopicLifecycle, None),  # nobody asks for topics here
+        cast(TopicPolicyRecords, None),
+        remote_topics=cast(RemoteTopics, pairs),
+    )
+    survey = await ReplicationSurvey(status, cast(RemoteTopics, pairs), ReplicationJobView).look()
+    assert survey.states == {("west", "PROVISIONING"): 1234}
+    assert survey.remotes == {"west"}
+    assert len(store.gets) == 1
+
+
+def test_longest_delay_of_a_namespace_counts_and_the_rest_adds_up() -> None:
+    survey, lag = Survey(), {"lagEntries": 2, "lagMessages": 5}
+    for topic, cluster, seconds in (("a", "west", 7.5), ("b", "west", 3), ("a", "north", None)):
+        record = {"topic": topic, "cluster": cluster, "state": "HELD", "lagSeconds": seconds, **lag}
+        survey.add(str(PUBLIC_DEFAULT), record)
+    west = "west", str(PUBLIC_DEFAULT)
+    assert (survey.states["west", "HELD"], survey.lag_entries[west], survey.lag_messages[west]) == (2, 4, 10)
+    assert survey.lag_seconds[west] == 7.5
+    assert survey.delays == {("a", "west"): 7.5, ("b", "west"): 3}
+
+
 class StatusBench:
     """A broker that replicates its default namespace to ``west``."""
 
     def __init__(self) -> None:
         self.store = MemoryMetadataStore()
         self.namespaces = Namespaces(self.store, local_cluster="east")
-        self.lifecycle = TopicLifecycle(self.store, self.namespaces, LifecycleSettings)
+        self.lifecycle = TopicLifecycle(self.store, self.namespaces, BrokerConfig)
         self.policies = TopicPolicyRecords(self.store, self.lifecycle)
         self.remote: RemoteState | None = None
         self.job_stopped = False
         self.status = ReplicationStatus(
-            self.store, self.namespaces, self.lifecycle, self.policies, remote_topics=self, without_job=self._stopped
+            self.store,
+            self.namespaces,
+            self.lifecycle,
+            self.policies,
+            remote_topics=cast(RemoteTopics, self),
+            without_job=self._stopped,
         )
 
     def state(self, topic: TopicName, cluster: str) -> RemoteState | None:

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from interpulse.broker.rest.http.call import Answer, Call, Route
-from interpulse.broker.rest.http.required_permissions import any_role, open_to_all
 from interpulse.broker.rest.http.routing import Router
 from interpulse.broker.rest.openapi import described, document
 from interpulse.broker.rest.server import ROUTES
+from interpulse.model.operations import Access, Brokers, Operation
 
 ROUTER = Router(ROUTES)
 TEMPLATE = re.compile(r"{(\w+)}")
@@ -20,7 +20,7 @@ TEMPLATE = re.compile(r"{(\w+)}")
 
 @pytest.fixture(scope="module")
 def described_routes() -> dict[str, Any]:
-    (route,) = [route for route in ROUTES if route.path == "/openapi.json"]
+    (route,) = [route for route in ROUTES if route.operation.path == "/openapi.json"]
     coroutine = route.handler(None)  # type: ignore[arg-type]  # it looks at nothing
     with pytest.raises(StopIteration) as ended:
         coroutine.send(None)  # type: ignore[attr-defined]  # nor does it wait
@@ -73,11 +73,14 @@ async def read_stats(call: Call) -> Answer:
     return Answer()
 
 
+ALIVE = Route(Brokers.IS_ALIVE, read_stats)
+
+
 def test_operation_says_what_its_route_knows() -> None:
     topic = "/admin/v2/{domain}/{tenant}/internalStats"
     one = document(
-        [Route("GET", topic, read_stats, any_role), Route("GET", "/livez", read_stats, open_to_all)],
-        not_offered=[Route("PUT", "/admin/v2/packages/{name}", read_stats, any_role)],
+        [Route(Operation("GET", topic, Access.ANY_ROLE), read_stats), ALIVE],
+        not_offered=[Route(Operation("PUT", "/admin/v2/packages/{name}", Access.ANY_ROLE), read_stats)],
     )
     assert list(one["paths"]) == [
         "/admin/v2/persistent/{tenant}/internalStats",
@@ -101,5 +104,5 @@ def test_operation_says_what_its_route_knows() -> None:
 
 
 def test_description_describes_itself() -> None:
-    routes = described([Route("GET", "/livez", read_stats, open_to_all)])
-    assert [route.path for route in routes] == ["/livez", "/openapi.json"]
+    routes = described([ALIVE])
+    assert [route.operation.path for route in routes] == ["/livez", "/openapi.json"]

@@ -12,22 +12,17 @@ import pytest
 
 from interpulse.broker.app import BrokerApp
 from interpulse.broker.config.broker_config import BrokerConfig
+from interpulse.broker.live.api import InitialPosition, ProducerRequest, SubscribeRequest
 from interpulse.broker.live.registry import backlog_operations
 from interpulse.broker.live.registry.topic_registry import DeleteCheck
 from interpulse.broker.live.registry.topic_tasks import AnyTopic
-from interpulse.broker.live.requests import InitialPosition, ProducerRequest, SubscribeRequest
 from interpulse.model.errors import MetadataError, SchemaNotFound, TopicNotFound
 from interpulse.model.names import PUBLIC_DEFAULT, TopicName
-from interpulse.model.policies.retention_policies import DELETE_WHEN_CAUGHT_UP, InactiveTopicPolicies, RetentionPolicies
+from interpulse.model.policies.policy_records import DELETE_WHEN_CAUGHT_UP, InactiveTopicPolicies, RetentionPolicies
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.model.topics import Existence, Requester, TopicKind
-from tests.unit.broker.live.conftest import (
-    FakeClock,
-    RecordingConsumerSink,
-    RecordingProducerSink,
-    make_entry,
-    settle,
-)
+from tests.support.fake_clock import FakeClock
+from tests.unit.broker.live.conftest import RecordingConsumerSink, RecordingProducerSink, make_entry, settle
 
 X = TopicName.parse("x")
 UNSTORED = TopicName.parse("non-persistent://public/default/x")

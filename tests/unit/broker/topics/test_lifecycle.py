@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import cast
 
 import pytest
 
 from interpulse.broker import metadata_paths as keys
+from interpulse.broker.config.broker_config import BrokerConfig
+from interpulse.broker.tenancy.cluster_links import RemotePartitions
 from interpulse.broker.tenancy.namespaces import Namespaces, bootstrap
 from interpulse.broker.topics.lifecycle import TopicLifecycle
-from interpulse.broker.topics.topic_reading import LifecycleSettings
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import (
     AlreadyExists,
@@ -23,14 +25,14 @@ from interpulse.model.errors import (
 )
 from interpulse.model.ids import Position
 from interpulse.model.names import PUBLIC_DEFAULT, NamespaceName, TopicName
-from interpulse.model.policies.retention_policies import PARTITIONED, AutoTopicCreation
+from interpulse.model.policies.policy_records import PARTITIONED
 from interpulse.model.topics import Existence, PartitionedTopicMetadata, Requester, TopicKind
 from interpulse.storage.api import Change, Delete, Put
-from interpulse.storage.cursors.cursor_records import DEDUPLICATION_CURSOR, JSON_CURSORS, CursorRecord
-from interpulse.storage.memory import MemoryMetadataStore
+from interpulse.storage.cursors import DEDUPLICATION_CURSOR, JSON_CURSORS, CursorRecord
 from tests.support.counting_store import CountingStore
+from tests.support.memory_storage import MemoryMetadataStore
 
-PARTITIONED_4 = LifecycleSettings(AutoTopicCreation(True, PARTITIONED, 4))
+PARTITIONED_4 = BrokerConfig(allow_auto_topic_creation_type=PARTITIONED, default_num_partitions=4)
 X = TopicName.parse("x")
 
 
@@ -39,7 +41,7 @@ class Broker:
 
     def __init__(self, store: MemoryMetadataStore) -> None:
         self.store = store
-        self.settings = LifecycleSettings()
+        self.settings = BrokerConfig()
         self.loaded: set[TopicName] = set()
         self.namespaces = Namespaces(store, local_cluster="east")
         self.lifecycle = TopicLifecycle(store, self.namespaces, lambda: self.settings, loaded=self.loaded)
@@ -98,7 +100,7 @@ async def test_partitions_when_a_remote_cluster_has_the_topic_are_those_and_it_i
     broker = await start(store)
     clusters = ("east", "west")
     await broker.namespaces.update_policies(PUBLIC_DEFAULT, lambda each: each.changed(replication_clusters=clusters))
-    lifecycle = TopicLifecycle(store, broker.namespaces, LifecycleSettings, remote_partitions=remote)
+    lifecycle = TopicLifecycle(store, broker.namespaces, BrokerConfig, remote_partitions=cast(RemotePartitions, remote))
     assert [await lifecycle.partitions(X, create=create) for create in (True, True, False)] == [5, 5, 5]
     assert remote.asked == [(X, ("west",))]
 
@@ -253,7 +255,7 @@ async def test_topic_limit_counts_stored_topics_of_the_namespace(broker: Broker)
 
 
 async def test_topic_limit_of_a_topic_that_is_not_stored_counts_its_own_partitions_only(broker: Broker) -> None:
-    broker.settings = LifecycleSettings(topics_max=2)
+    broker.settings = BrokerConfig(max_topics_per_namespace=2)
     await broker.lifecycle.create_partitioned(X, 2)
     unstored = TopicName.parse("non-persistent://public/default/x")
     with pytest.raises(TopicLimitReached):

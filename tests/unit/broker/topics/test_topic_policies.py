@@ -8,17 +8,17 @@ from contextlib import suppress
 import pytest
 
 from interpulse.broker import metadata_paths as keys
+from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.tenancy.namespaces import Namespaces, bootstrap
 from interpulse.broker.topics.lifecycle import TopicLifecycle
 from interpulse.broker.topics.topic_policies import TopicPolicyRecords
-from interpulse.broker.topics.topic_reading import LifecycleSettings
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import PreconditionFailed, TopicNotFound
 from interpulse.model.names import TopicName
-from interpulse.model.policies.retention_policies import InactiveTopicPolicies
+from interpulse.model.policies.policy_records import InactiveTopicPolicies
 from interpulse.model.policies.topic_policies import TopicPolicies, TopicPolicyRecord
 from interpulse.storage.api import Delete
-from interpulse.storage.memory import MemoryMetadataStore
+from tests.support.memory_storage import MemoryMetadataStore
 
 X = TopicName.parse("x")
 INACTIVE = InactiveTopicPolicies(max_inactive_seconds=5)
@@ -30,7 +30,7 @@ class TopicPoliciesBench:
     def __init__(self, store: MemoryMetadataStore) -> None:
         self.store = store
         namespaces = Namespaces(store, local_cluster="east")
-        self.lifecycle = TopicLifecycle(store, namespaces, LifecycleSettings)
+        self.lifecycle = TopicLifecycle(store, namespaces, BrokerConfig)
         self.records = TopicPolicyRecords(store, self.lifecycle)
 
     async def set(self, name: TopicName, value: InactiveTopicPolicies | None) -> None:

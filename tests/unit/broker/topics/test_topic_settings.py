@@ -8,19 +8,18 @@ from typing import Any
 import pytest
 
 from interpulse.broker.config.broker_config import BrokerConfig
-from interpulse.broker.live.requests import SubType
-from interpulse.broker.live.settings import TopicSettings
+from interpulse.broker.live.api import SubType, TopicSettings
 from interpulse.broker.topics.topic_settings import TopicSettingsReader, broker_level, topic_settings
 from interpulse.model.names import TopicName
-from interpulse.model.policies.messaging_policies import (
+from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.policy_records import (
     BacklogQuota,
     DelayedDelivery,
     DispatchRate,
     PublishRate,
+    RetentionPolicies,
     SubscribeRate,
 )
-from interpulse.model.policies.namespace_policies import NamespacePolicies
-from interpulse.model.policies.retention_policies import RetentionPolicies
 from interpulse.model.policies.topic_policies import TopicPolicies
 
 TOPIC = TopicName.parse("persistent://t/n/orders")

@@ -14,27 +14,27 @@ def test_latencies_when_taken_then_the_interval_begins_anew_and_the_whole_grows(
     latencies = Latencies(value_max=10_000_000, units_per_ms=1000)
     for value in (1000, 2000, 99_000):
         latencies.record(value)
-    first = latencies.take(None, 0, 1)
+    first = latencies.take(0, 1)
     assert (first.count, round(first.p50, 1), round(first.max)) == (3, 2.0, 99)
     latencies.record(-5)
     latencies.record(10**12)
-    second = latencies.take(None, 1, 2)
+    second = latencies.take(1, 2)
     assert (second.count, second.p50, round(second.max / 1e4, 2)) == (2, 0.0, 1.0)
     assert latencies.whole().count == 5
 
 
 def test_latencies_when_there_are_none_then_are_zero() -> None:
-    assert Latencies(value_max=1000, units_per_ms=1).take(None, 0, 1).to_json() == dict.fromkeys(
+    assert Latencies(value_max=1000, units_per_ms=1).take(0, 1).to_json() == dict.fromkeys(
         ["count", "mean", "p50", "p95", "p99", "p999", "p9999", "p99999", "max"], 0
     )
 
 
 def test_file_when_named_hgrm_then_has_the_distribution_of_the_whole(tmp_path: Path) -> None:
     path = tmp_path / "run.hgrm"
-    latencies, file = Latencies(value_max=1_000_000, units_per_ms=1000), HistogramFile(str(path))
+    latencies = Latencies(value_max=1_000_000, units_per_ms=1000, file=HistogramFile(str(path)))
     latencies.record(5000)
-    latencies.take(file, 0, 1)
-    latencies.close(file)
+    latencies.take(0, 1)
+    latencies.close()
     lines = path.read_text().splitlines()
     assert lines[0].split() == ["Value", "Percentile", "TotalCount", "1/(1-Percentile)"]
     assert any(line.startswith("#[Max") and "5.0" in line for line in lines)
@@ -42,11 +42,11 @@ def test_file_when_named_hgrm_then_has_the_distribution_of_the_whole(tmp_path: P
 
 def test_file_when_named_otherwise_then_has_a_histogram_for_each_interval(tmp_path: Path) -> None:
     path = tmp_path / "run.log"
-    latencies, file = Latencies(value_max=1_000_000, units_per_ms=1000), HistogramFile(str(path))
+    latencies = Latencies(value_max=1_000_000, units_per_ms=1000, file=HistogramFile(str(path)))
     for start in (10, 20):
         latencies.record(start * 1000)
-        latencies.take(file, start, start + 10)
-    latencies.close(file)
+        latencies.take(start, start + 10)
+    latencies.close()
     reader = HistogramLogReader(str(path), HdrHistogram(1, 1_000_000, 3))
     found = [reader.get_next_interval_histogram() for _ in range(3)]
     assert [each and each.get_total_count() for each in found] == [1, 1, None]

@@ -9,7 +9,7 @@ import pytest
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.model.ids import ChunkMessageId, MessageId, Position
 from interpulse.model.names import TopicName
-from interpulse.model.policies.retention_policies import InactiveTopicPolicies
+from interpulse.model.policies.policy_records import InactiveTopicPolicies
 from interpulse.model.topics import PartitionedTopicMetadata
 from tests.support.stub_web import StubWeb
 

@@ -11,8 +11,12 @@ from interpulse.model.clusters import ClusterData, FailureDomain, TenantInfo
 from interpulse.model.errors import PulsarError
 from interpulse.model.ids import MessageId
 from interpulse.model.isolation import IsolationPolicy
-from interpulse.model.policies.messaging_policies import BacklogQuota
-from interpulse.model.policies.retention_policies import AutoTopicCreation, InactiveTopicPolicies, RetentionPolicies
+from interpulse.model.policies.policy_records import (
+    AutoTopicCreation,
+    BacklogQuota,
+    InactiveTopicPolicies,
+    RetentionPolicies,
+)
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from tests.support.stub_web import Answer, StubWeb
 

@@ -6,8 +6,8 @@ from interpulse.client.consuming.ack_tracker import AckTracker
 from interpulse.client.messages import Message
 from interpulse.model.ids import MessageId, Position
 from interpulse.wire import pulsar_api_pb2 as pb
-from interpulse.wire.ack_sets import mask_of
 from interpulse.wire.frames import FrameDecoder
+from interpulse.wire.ids import mask_of
 from tests.support.received_messages import received
 
 

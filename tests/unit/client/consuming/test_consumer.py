@@ -7,9 +7,9 @@ import pytest
 from interpulse.client import Client
 from interpulse.model.errors import AlreadyClosed, InvalidRequest, NotAllowed, OperationTimeout, TopicNotFound
 from interpulse.model.ids import MessageId, Position
-from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import Frame
+from tests.support import commands
 from tests.support.scripted_broker import Peer, ScriptedBroker
 from tests.unit.client.consuming.test_partition_consumer import single
 

@@ -10,10 +10,10 @@ from interpulse.client.session import Session
 from interpulse.model.errors import AlreadyClosed, NotSupported
 from interpulse.model.ids import MessageId, Position
 from interpulse.model.names import TopicName
-from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.entries import parse_entry
 from interpulse.wire.frames import Frame
+from tests.support import commands
 from tests.support.received_messages import received
 from tests.support.scripted_broker import Peer, ScriptedBroker
 

@@ -21,10 +21,10 @@ from interpulse.model.ids import EARLIEST, Position
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.replication.copy import EntryMarker
-from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.entries import build_entry
 from interpulse.wire.frames import Frame
+from tests.support import commands
 from tests.support.scripted_broker import Peer, ScriptedBroker
 
 TOPIC = TopicName.parse("t")

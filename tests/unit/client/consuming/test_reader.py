@@ -5,8 +5,8 @@ import pytest
 from interpulse.client import Client
 from interpulse.model.errors import AlreadyClosed, InvalidRequest
 from interpulse.model.ids import LATEST, MessageId, Position
-from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
+from tests.support import commands
 from tests.support.scripted_broker import ScriptedBroker
 from tests.unit.client.consuming.test_partition_consumer import batch, single
 

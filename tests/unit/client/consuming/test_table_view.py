@@ -13,8 +13,8 @@ import pytest
 from interpulse.client import Client, TableView, TableViewConfig
 from interpulse.model.errors import AlreadyClosed, NotAllowed
 from interpulse.model.ids import Position
-from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
+from tests.support import commands
 from tests.support.scripted_broker import ScriptedBroker
 from tests.support.waiting import eventually
 from tests.unit.client.consuming.test_partition_consumer import single

@@ -1,4 +1,4 @@
-"""Consumers with a pattern, seen by a broker that tells, refuses or keeps silent."""
+"""Topics that match a pattern, and how the consumer follows them."""
 
 from __future__ import annotations
 
@@ -10,13 +10,60 @@ import pytest
 
 from interpulse.client.client import Client
 from interpulse.client.consuming.consumer import Consumer
-from interpulse.model.errors import InvalidRequest, NotAllowed
-from interpulse.wire import commands
+from interpulse.client.consuming.topic_discovery import TopicsPattern
+from interpulse.model.errors import InvalidRequest, InvalidTopicName, NotAllowed
+from interpulse.model.names import TopicName
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import Frame
 from interpulse.wire.hashing import topics_hash
+from tests.support import commands
 from tests.support.scripted_broker import Peer, ScriptedBroker
 from tests.support.waiting import eventually
+
+
+@pytest.mark.parametrize(
+    ("written", "told"),
+    [
+        ("persistent://a/b/f-.*", "persistent://a/b/f-.*"),
+        ("a/b/f-.*", "persistent://a/b/f-.*"),
+        ("f-.*", "persistent://public/default/f-.*"),
+        ("^persistent://a/b/f-.*$", "persistent://a/b/f-.*$"),
+        ("non-persistent://a/b/f", "persistent://a/b/f"),
+    ],
+)
+def test_pattern_when_written_in_any_form_of_a_name_then_brokers_are_told_the_complete_one(
+    written: str, told: str
+) -> None:
+    pattern = TopicsPattern.of(re.compile(written))
+    assert (pattern.text, f"persistent://{pattern.namespace}/") == (told, told[: told.rindex("/") + 1])
+
+
+@pytest.mark.parametrize("written", ["a/.*", "persistent://f", "persistent://.*/b/c", "a/b.*/c"])
+def test_pattern_when_it_does_not_name_one_namespace_then_refused(written: str) -> None:
+    with pytest.raises(InvalidTopicName):
+        TopicsPattern.of(re.compile(written))
+
+
+@pytest.mark.parametrize(
+    ("written", "topic", "matches"),
+    [
+        ("a/b/f-.*", "persistent://a/b/f-1", True),
+        ("a/b/f-.*", "persistent://a/b/g-1", False),
+        ("a/b/f", "persistent://a/b/f-1", False),
+        ("a/b/f|g", "persistent://a/b/g", True),
+        ("a/b/f", "persistent://a/b/f-partition-3", True),
+        ("a/b/f-partition-3", "persistent://a/b/f-partition-3", False),
+        ("a/b/f.*", "non-persistent://a/b/f", True),
+        ("a.c/b/f", "persistent://abc/b/f", False),
+    ],
+)
+def test_pattern_when_asked_for_a_topic_then_the_whole_name_counts(written: str, topic: str, matches: bool) -> None:
+    assert TopicsPattern.of(re.compile(written)).matches(TopicName.parse(topic)) is matches
+
+
+def test_pattern_when_compiled_with_flags_then_keeps_them() -> None:
+    assert TopicsPattern.of(re.compile("a/b/F", re.IGNORECASE)).matches(TopicName.parse("a/b/f"))
+
 
 TYPES = pb.BaseCommand
 NEVER_MS = 600_000

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from interpulse.client.encryption.decryptor import Decryptor
-from interpulse.client.encryption.encryptor import Encryptor
+from interpulse.client.encryption.entries import Decryptor, Encryptor
 from interpulse.client.encryption.key_reader import DefaultCryptoKeyReader, EncryptionKeyInfo
 from interpulse.model.errors import CryptoError
 from interpulse.wire import pulsar_api_pb2 as pb

@@ -18,9 +18,9 @@ from interpulse.model.errors import (
     TopicNotFound,
 )
 from interpulse.model.names import TopicName
-from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import Frame
+from tests.support import commands
 from tests.support.scripted_broker import Peer, ScriptedBroker
 
 

@@ -10,8 +10,8 @@ from interpulse.client.session import Session
 from interpulse.model.errors import InvalidRequest, NotAllowed, PulsarError
 from interpulse.model.ids import MessageId, Position
 from interpulse.model.names import TopicName
-from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
+from tests.support import commands
 from tests.support.scripted_broker import ScriptedBroker
 
 

@@ -23,9 +23,9 @@ from interpulse.model.errors import (
 )
 from interpulse.model.ids import Position
 from interpulse.model.names import TopicName
-from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import Frame
+from tests.support import commands
 from tests.support.scripted_broker import Peer, ScriptedBroker
 from tests.support.waiting import eventually
 
@@ -70,7 +70,7 @@ async def test_entries_when_sent_then_receipts_come_with_their_positions(
     futures = [queue.send(run_of(number)) for number in range(3)]
     receipts = await asyncio.gather(*futures)
     assert [(receipt.sequence_id, receipt.position.entry) for receipt in receipts] == [(0, 0), (1, 1), (2, 2)]
-    assert (queue.pending_count, queue.pending_bytes, queue.name) == (0, 0, "made-up")
+    assert (queue.pending_count, queue._unconfirmed.bytes, queue.name) == (0, 0, "made-up")
     assert not receipts[0].is_duplicate
     await queue.close()
     assert broker.count(pb.BaseCommand.CLOSE_PRODUCER) == 1
@@ -112,7 +112,7 @@ async def test_run_when_sent_then_its_receipts_come_together(broker: ScriptedBro
         queue.send(run_of(3)),
         queue.send(run_of(4)),
     )
-    assert (queue.pending_count, queue.pending_bytes) == (5, 5 * len(ENTRY))
+    assert (queue.pending_count, queue._unconfirmed.bytes) == (5, 5 * len(ENTRY))
     await queue.confirmed()
     places = [Position(1, 0), Position(1, 1), Position(1, 2)]
     assert await first == Receipt([0, 1, 2], places)
@@ -120,7 +120,7 @@ async def test_run_when_sent_then_its_receipts_come_together(broker: ScriptedBro
     assert (await between).sequence_id == 3
     assert (await last).sequence_ids == [4]
     assert broker.stored == [0, 1, 2, 3, 4]
-    assert (queue.pending_count, queue.pending_bytes) == (0, 0)
+    assert (queue.pending_count, queue._unconfirmed.bytes) == (0, 0)
     await queue.close()
 
 
@@ -139,7 +139,7 @@ async def test_run_when_the_connection_breaks_in_it_then_its_rest_is_sent_again(
     receipt = await queue.send(run_of(0, 1, 2, 3))
     assert receipt.sequence_ids == [0, 1, 2, 3]
     assert [command.send.sequence_id for command in broker.all_of(pb.BaseCommand.SEND)] == [0, 1, 2, 3, 2, 3]
-    assert (queue.pending_count, queue.pending_bytes) == (0, 0)
+    assert (queue.pending_count, queue._unconfirmed.bytes) == (0, 0)
     await queue.close()
 
 
@@ -182,7 +182,7 @@ async def test_run_when_the_producer_fails_then_it_fails_as_a_whole(broker: Scri
         await queue.send(run_of(0, 1))
     with pytest.raises(TopicTerminated):
         queue.send(run_of(2))
-    assert (queue.pending_count, queue.pending_bytes) == (0, 0)
+    assert (queue.pending_count, queue._unconfirmed.bytes) == (0, 0)
     await queue.close()
 
 

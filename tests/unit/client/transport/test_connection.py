@@ -9,8 +9,8 @@ from interpulse.client.config import BrokerAddress, ClientConfig
 from interpulse.client.credentials import Credentials
 from interpulse.client.transport.connection import Connection
 from interpulse.model.errors import AuthenticationError, IncompatibleSchema, NotConnected, OperationTimeout
-from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
+from tests.support import commands
 from tests.support.scripted_broker import ScriptedBroker
 
 
@@ -19,8 +19,7 @@ async def open_connection(broker: ScriptedBroker, **options: object) -> Connecti
     return await Connection.open(config.url.brokers[0], config)
 
 
-def lookup(request_id: int) -> bytes:
-    return commands.lookup(request_id, "persistent://public/default/t")
+LOOKUP = pb.CommandLookupTopic(topic="t")
 
 
 async def test_open_when_the_broker_accepts_then_says_who_we_are() -> None:
@@ -84,7 +83,7 @@ async def test_requests_when_many_are_under_way_then_each_gets_its_own_answer() 
 
         broker.scripts[pb.BaseCommand.LOOKUP] = answer_in_reverse
         connection = await open_connection(broker)
-        answers = await asyncio.gather(*(connection.request(lookup) for _ in range(5)))
+        answers = await asyncio.gather(*(connection.request(LOOKUP) for _ in range(5)))
         urls = [answer.lookupTopicResponse.brokerServiceUrl for answer in answers]
         assert urls == [f"pulsar://b:{number}" for number in range(5)]
         connection.close()
@@ -98,7 +97,7 @@ async def test_request_when_answered_with_an_error_then_raises_its_class() -> No
         )
         connection = await open_connection(broker)
         with pytest.raises(IncompatibleSchema, match="does not fit"):
-            await connection.request(lambda request_id: commands.producer(request_id, 1, "t"))
+            await connection.request(pb.CommandProducer(producer_id=1, topic="t"))
         connection.close()
         await connection.closed()
 
@@ -108,7 +107,7 @@ async def test_request_when_unanswered_then_operation_timeout_and_the_connection
         broker.scripts[pb.BaseCommand.LOOKUP] = lambda peer, frame: None
         connection = await open_connection(broker)
         with pytest.raises(OperationTimeout):
-            await connection.request(lookup, timeout_ms=20)
+            await connection.request(LOOKUP, timeout_ms=20)
         assert connection.is_open
         connection.close()
         await connection.closed()
@@ -119,10 +118,10 @@ async def test_requests_when_the_connection_breaks_then_fail_with_not_connected(
         broker.scripts[pb.BaseCommand.LOOKUP] = lambda peer, frame: peer.drop()
         connection = await open_connection(broker)
         with pytest.raises(NotConnected):
-            await connection.request(lookup)
+            await connection.request(LOOKUP)
         assert not connection.is_open
         with pytest.raises(NotConnected):
-            await connection.request(lookup)
+            await connection.request(LOOKUP)
         await connection.closed()
 
 
@@ -131,7 +130,7 @@ async def test_connection_when_the_broker_speaks_garbage_then_is_closed() -> Non
         broker.scripts[pb.BaseCommand.LOOKUP] = lambda peer, frame: peer.say(b"\xff" * 20)
         connection = await open_connection(broker)
         with pytest.raises(NotConnected, match="broke the protocol"):
-            await connection.request(lookup)
+            await connection.request(LOOKUP)
 
 
 async def test_connection_when_the_broker_falls_silent_then_is_closed_by_keep_alive() -> None:

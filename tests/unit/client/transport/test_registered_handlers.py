@@ -12,9 +12,9 @@ from interpulse.client.transport.connection import Connection
 from interpulse.model.errors import NotConnected, OperationTimeout, TopicNotFound
 from interpulse.model.ids import EARLIEST
 from interpulse.model.names import TopicName
-from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import Frame, MessageRun, ReceiptRun
+from tests.support import commands
 from tests.support.scripted_broker import Peer, ScriptedBroker
 
 
@@ -59,7 +59,11 @@ async def connection(broker: ScriptedBroker, request: pytest.FixtureRequest) -> 
 
 
 async def subscribe(connection: Connection, listener: CountingListener) -> pb.BaseCommand:
-    return await connection.consumers.open(7, listener, lambda number: commands.subscribe(number, 7, "t", "s"))
+    return await connection.consumers.open(
+        7,
+        listener,
+        pb.CommandSubscribe(consumer_id=7, topic="t", subscription="s", subType=pb.CommandSubscribe.Exclusive),
+    )
 
 
 async def test_listener_when_open_then_is_registered_until_closed(
@@ -90,7 +94,7 @@ def hold_back(broker: ScriptedBroker, kind: int) -> list[tuple[Peer, Frame]]:
 
 async def has_answered(connection: Connection) -> None:
     """Return when the broker has heard all that was written before, and its answers are here."""
-    await connection.request(lambda number: commands.lookup(number, "t"))
+    await connection.request(pb.CommandLookupTopic(topic="t"))
 
 
 async def give_up(broker: ScriptedBroker, opening: asyncio.Task[pb.BaseCommand], ending: type[BaseException]) -> None:
@@ -180,10 +184,8 @@ async def test_opening_when_an_earlier_one_of_its_name_was_given_up_then_waits_u
     held = hold_back(broker, pb.BaseCommand.PRODUCER)
 
     def open_producer(number: int) -> asyncio.Task[pb.BaseCommand]:
-        def frame(request_id: int) -> bytes:
-            return commands.producer(request_id, number, "t", name="p")
-
-        return asyncio.create_task(connection.producers.open(number, SilentProducer(), frame, holds=("t", "p")))
+        command = pb.CommandProducer(producer_id=number, topic="t", producer_name="p")
+        return asyncio.create_task(connection.producers.open(number, SilentProducer(), command, holds=("t", "p")))
 
     first = open_producer(1)
     await broker.heard(pb.BaseCommand.PRODUCER)
@@ -207,7 +209,7 @@ async def test_opening_when_cancelled_while_it_waits_for_exclusivity_then_is_clo
         commands.producer_success(frame.command.producer.request_id, name="p", ready=False)
     )
     opening = asyncio.create_task(
-        connection.producers.open(1, SilentProducer(), lambda number: commands.producer(number, 1, "t"))
+        connection.producers.open(1, SilentProducer(), pb.CommandProducer(producer_id=1, topic="t"))
     )
     await broker.heard(pb.BaseCommand.PRODUCER)
     await has_answered(connection)
@@ -223,7 +225,7 @@ async def test_listener_when_refused_then_there_is_nothing_to_close(
     )
     with pytest.raises(TopicNotFound):
         await subscribe(connection, CountingListener())
-    await connection.request(lambda number: commands.lookup(number, "t"))
+    await connection.request(pb.CommandLookupTopic(topic="t"))
     assert broker.count(pb.BaseCommand.CLOSE_CONSUMER) == 0
 
 

@@ -4,15 +4,16 @@ import json
 
 import pytest
 
-from interpulse.model.policies.messaging_policies import (
+from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.policy_records import (
+    AutoTopicCreation,
     BacklogQuota,
     DelayedDelivery,
     DispatchRate,
     PublishRate,
+    RetentionPolicies,
     SubscribeRate,
 )
-from interpulse.model.policies.namespace_policies import NamespacePolicies
-from interpulse.model.policies.retention_policies import AutoTopicCreation, RetentionPolicies
 
 WRITTEN_BY_PULSAR = """{"auth_policies": {"namespace_auth": {"app": ["consume", "produce"]}, "destination_auth": {
   "persistent://t/n/a": {"other": ["produce"]}}, "subscription_auth_roles": {"mine": ["app"]}},

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from interpulse.model.policies.messaging_policies import (
+from interpulse.model.policies.policy_records import (
     BacklogQuota,
     DelayedDelivery,
     DispatchRate,
+    InactiveTopicPolicies,
     Persistence,
     PublishRate,
+    RetentionPolicies,
     SubscribeRate,
 )
-from interpulse.model.policies.retention_policies import InactiveTopicPolicies, RetentionPolicies
 from interpulse.model.policies.topic_policies import TopicPolicies
 
 INACTIVE = InactiveTopicPolicies("delete_when_subscriptions_caught_up", 5, False)

@@ -12,12 +12,12 @@ from interpulse.client.config import BrokerAddress, ClientConfig
 from interpulse.client.transport.connection_pool import ConnectionPool
 from interpulse.model.errors import NotAllowed
 from interpulse.proxy.brokers import Brokers, endpoint_of
+from interpulse.proxy.dialer import TargetRules
 from interpulse.proxy.lookup.batches import answer_batch
 from interpulse.proxy.lookup.questions import Questions
-from interpulse.proxy.targets import TargetRules
-from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import Frame, FrameDecoder
+from tests.support import commands
 from tests.support.scripted_broker import Peer, ScriptedBroker
 
 BATCHES = pb.FeatureFlags(supports_batch_lookup=True, supports_get_partitioned_metadata_without_auto_creation=True)

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from interpulse.model.errors import MetadataError, ServiceNotReady, UnsupportedVersion
+from interpulse.proxy.dialer import TargetRules
 from interpulse.proxy.lookup.questions import ask
-from interpulse.proxy.targets import TargetRules
-from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import Frame
+from tests.support import commands
 from tests.support.scripted_broker import Peer, ScriptedBroker
 from tests.unit.proxy.lookup.test_batches import asking, knows
 

@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 
 from interpulse.model.errors import IncompatibleSchema, InvalidSchemaDefinition
-from interpulse.rules.schema_compatibility import check_definition
+from interpulse.rules.schema_compatibility.definitions import check_definition
 from interpulse.rules.schemas import SchemaVersion, check_compatibility
 from tests.schema_pairs import by_hand, definitions, generated
 from tests.schema_pairs.cases import (

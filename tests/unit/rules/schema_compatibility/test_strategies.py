@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interpulse.model.schemas import SchemaInfo, SchemaType
-from interpulse.rules.schema_compatibility import STRATEGIES, find_conflict
+from interpulse.rules.schema_compatibility.strategies import STRATEGIES, find_conflict
 from tests.schema_pairs import generated
 from tests.schema_pairs.cases import avro, fld, pair, record
 

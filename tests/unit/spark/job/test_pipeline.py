@@ -15,7 +15,7 @@ from interpulse.spark.job.reports.progress import BatchProgress, TopicLag
 from interpulse.spark.job.routes.route_query import sink_options, source_options
 from interpulse.spark.job.routes.route_topics import TopicState
 from interpulse.spark.job.source_backlog import Backlog
-from interpulse.spark.options.access import Access
+from interpulse.spark.options.connection_options import Access
 from interpulse.spark.options.option import Purpose
 from interpulse.spark.reading.read_options import parse_read_options
 from interpulse.spark.reading.throttle import Rate

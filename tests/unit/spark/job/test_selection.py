@@ -12,7 +12,7 @@ from interpulse.model.policies.namespace_policies import NamespacePolicies
 from interpulse.model.topics import PartitionedTopicMetadata
 from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, Selection
 from interpulse.spark.job.selection import select
-from interpulse.spark.options.access import Access
+from interpulse.spark.options.connection_options import Access
 
 CONFIG = PipelineConfig(
     name="test",

@@ -1,14 +1,18 @@
 """Options: names without case, aliases, all problems at once."""
 
+from __future__ import annotations
+
+from typing import Any
+
 import pytest
 
 from interpulse.model.ids import EARLIEST, LATEST, Position
-from interpulse.spark.options.access import Access
-from interpulse.spark.options.connection_options import access_as_options
-from interpulse.spark.options.option import OptionError, Purpose, documented_options
+from interpulse.spark.options.connection_options import Access, access_as_options, admin_client
+from interpulse.spark.options.option import OptionError, Purpose, replacement_of
 from interpulse.spark.options.option_values import parse_duration_ms, parse_size
 from interpulse.spark.reading.read_options import ReadOptions, parse_read_options
 from interpulse.spark.writing.write_options import WriteOptions, parse_write_options
+from tools.generate_spark_reference import documented_options
 
 URL = {"service.url": "pulsar://127.0.0.1:6650"}
 BASIC = {"pulsar.client.authPluginClassName": "org.apache.pulsar.client.impl.auth.AuthenticationBasic"}
@@ -328,12 +332,38 @@ def test_times_of_the_connection():
     }
 
 
-def test_admin_api_is_asked_as_who_we_are_unless_told_otherwise():
+def test_admin_api_gets_the_credentials_of_the_brokers_unless_it_has_its_own(monkeypatch):
     own = {"authToken": "a", "tlsTrustCertsFile": "/ca.pem", "admin.url": "https://b:1"}
     options = parse_read_options({**URL, "topic": "x", **own, "pulsar.admin.authParams": "token:b"})
-    access, admin_access = options.access, options.admin_access
-    credentials = admin_access.credentials_beside(access)
-    assert credentials is not None
-    assert credentials.source == "token:b"
-    assert admin_access.tls_beside(access) == access.tls
-    assert Access().credentials_beside(access) == access.credentials
+    monkeypatch.setattr("interpulse.client.admin.admin_client.AdminClient", lambda url, **given: given)
+    access = options.access
+    own_admin: Any = admin_client("https://b:1", access, options.admin_access, 1000)
+    assert (own_admin["credentials"].source, own_admin["tls"]) == ("token:b", access.tls)
+    shared: Any = admin_client("https://b:1", access, Access(), 1000)
+    assert shared["credentials"] == access.credentials
+
+
+TOPIC_URL = {**URL, "topic": "x"}
+
+
+@pytest.mark.parametrize(
+    ("key", "said"),
+    [
+        ("kafka.bootstrap.servers", "unknown option 'kafka.bootstrap.servers': give service.url"),
+        ("kafka.security.protocol", "settings of the connection begin with pulsar.client."),
+        ("pulsar.client.useTls", r"give service\.url as pulsar\+ssl://"),
+        ("PULSAR.READER.RECEIVERQUEUESIZE", "set fetchBufferBytes"),
+    ],
+)
+def test_foreign_options_name_their_replacement(key, said):
+    with pytest.raises(OptionError, match=said):
+        parse_read_options({**TOPIC_URL, key: "1"})
+
+
+def test_foreign_options_of_writes_name_their_replacement():
+    with pytest.raises(OptionError, match="give batchingMaxMessages, 1 for no batches"):
+        parse_write_options({**TOPIC_URL, "pulsar.producer.batchingEnabled": "false"})
+
+
+def test_other_unknown_options_have_no_replacement():
+    assert replacement_of("startOffsets") is None

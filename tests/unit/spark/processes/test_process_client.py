@@ -11,7 +11,7 @@ from interpulse.client.config import ClientConfig
 from interpulse.client.outages import Outages
 from interpulse.client.session import Session
 from interpulse.model.errors import NotAllowed, NotConnected
-from interpulse.spark.options.access import Access
+from interpulse.spark.options.connection_options import Access
 from interpulse.spark.processes import process_client
 from interpulse.spark.processes.process_client import (
     Patience,

@@ -1,17 +1,21 @@
 """Spark's workers show their log as the program that runs the job does, and keep what is loaded out of collections."""
 
+from __future__ import annotations
+
 import gc
 import os
 import subprocess
 import sys
+import traceback
 from collections.abc import Iterator
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 import pytest
 
+from interpulse.model.errors import TopicNotFound
 from interpulse.spark.processes import workers
-from interpulse.spark.processes.workers import settle_memory
+from interpulse.spark.processes.workers import settle_memory, strip_traceback, strip_traceback_while_reading
 from interpulse.terminal.logs import configure_logging
 
 PROGRAM = (
@@ -108,3 +112,37 @@ def test_memory_when_the_process_is_no_worker_then_stays_as_it_is(
     run_as(monkeypatch, module)
     settle_memory()
     assert gc.get_freeze_count() == 0
+
+
+def fail(error):
+    try:
+        raise KeyError("inside")
+    except KeyError as cause:
+        raise error from cause
+
+
+@strip_traceback
+def step(error):
+    fail(error)
+
+
+@strip_traceback_while_reading
+def steps(error):
+    yield 1
+    fail(error)
+
+
+@pytest.mark.parametrize("call", [step, lambda error: list(steps(error))])
+def test_missing_package_is_told_with_what_to_do(call):
+    with pytest.raises(ModuleNotFoundError, match=r"^package google is not installed where .* into the archive$"):
+        call(ModuleNotFoundError("No module named 'google'", name="google"))
+
+
+@pytest.mark.parametrize("call", [step, lambda error: list(steps(error))])
+@pytest.mark.parametrize(("error", "is_plain"), [(TopicNotFound("no topic"), True), (AssertionError("ours"), False)])
+def test_errors_for_users_come_without_traceback(call, error, is_plain):
+    with pytest.raises(type(error)) as caught:
+        call(error)
+    text = "".join(traceback.format_exception(caught.value))
+    assert str(error) in text
+    assert ("KeyError" not in text and "in fail" not in text) == is_plain

@@ -52,7 +52,8 @@ class Answers:
 
     async def ends(self, **by_topic):
         self.by_topic = {f"persistent://t/ns/{name}": answer for name, answer in by_topic.items()}
-        return await self.view._ends(list(self.by_topic))
+        ends: Any = source_view.BrokerSourceView.ends
+        return await ends.__wrapped__(self.view, list(self.by_topic))
 
 
 @pytest.fixture

@@ -1,20 +1,28 @@
 """Entries as rows: both modes, column by column."""
 
+from __future__ import annotations
+
 import base64
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from pyspark.sql.types import StringType, StructField, StructType
 
+from interpulse.client import DefaultCryptoKeyReader
 from interpulse.client.consuming.entry_reader import Entry
-from interpulse.model.errors import InvalidRequest, NotSupported
+from interpulse.client.encryption.entries import Encryptor
+from interpulse.model.errors import CryptoError, InvalidRequest, NotSupported
 from interpulse.model.ids import Position
 from interpulse.spark.rows.columns import ENTRY_WRITE_COLUMNS, Layout, read_schema
-from interpulse.spark.rows.row_builder import RowBuilder
+from interpulse.spark.rows.row_builder import Decryption, RowBuilder
+from interpulse.spark.writing.sink_rows import OutgoingMessage, build_messages
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.batches import pack_batch
 from interpulse.wire.compression import compress
 from interpulse.wire.entries import build_entry, parse_entry, with_broker_metadata
+from tests.support.encryption_keys import KeyFiles, new_keys
 
 TOPIC = "persistent://public/default/t-partition-3"
 
@@ -167,3 +175,51 @@ def test_event_time_before_1970_is_negative_on_the_wire():
 def test_time_that_no_column_holds_is_named():
     with pytest.raises(InvalidRequest, match=r"has the time 1706933106789000000 ms in its metadata.*includeColumns"):
         rows(entry(event_time=1_706_933_106_789_000_000))
+
+
+SEALED_TOPIC = "persistent://public/default/t"
+
+
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory: pytest.TempPathFactory) -> KeyFiles:
+    return new_keys(tmp_path_factory.mktemp("keys"), "orders")
+
+
+def written(keys: KeyFiles, *values: bytes, batched: bool, codec: int = pb.NONE) -> Entry:
+    encryptor = Encryptor(SEALED_TOPIC, ["orders"], DefaultCryptoKeyReader(keys.public), "fail")
+    fields: dict[str, Any] = dict.fromkeys(OutgoingMessage._fields)
+    messages = [
+        OutgoingMessage(**{**fields, "topic": SEALED_TOPIC, "value": value, "properties": {}, "replicate_to": ()})
+        for value in values
+    ]
+    ids = range(len(messages))
+    options: dict[str, Any] = {"producer_name": "p", "publish_time_ms": 1, "batched": batched, "codec": codec}
+    raw = build_messages(messages, ids=ids, encryptor=encryptor, **options)
+    return Entry(Position(1, 2), raw, parse_entry(raw))
+
+
+def decrypted_rows(entry: Entry, decryption: Decryption | None) -> list[dict]:
+    layout = Layout("message")
+    builder = RowBuilder(read_schema(layout, ["value", "__encrypted"]), layout, None, None, decryption)
+    builder.add(SEALED_TOPIC, [entry])
+    return builder.take().to_pylist()
+
+
+@pytest.mark.parametrize("codec", [pb.NONE, pb.ZSTD])
+@pytest.mark.parametrize("values", [(b"a",), (b"a", b"b"), tuple(b"%d" % number for number in range(100))])
+def test_entry_when_there_is_its_key_then_has_plain_rows(keys: KeyFiles, values: tuple[bytes, ...], codec: int) -> None:
+    decryption = Decryption(DefaultCryptoKeyReader(private_keys=keys.private), None)
+    found = decrypted_rows(written(keys, *values, batched=len(values) > 1, codec=codec), decryption)
+    assert [(row["value"], row["__encrypted"]) for row in found] == [(value, False) for value in values]
+
+
+def test_entry_when_there_is_no_key_then_its_rows_are_what_the_option_says(keys: KeyFiles, tmp_path: Path) -> None:
+    wrong = DefaultCryptoKeyReader(private_keys=new_keys(tmp_path, "other").private)
+    for decryption in (None, Decryption(None, None), Decryption(None, "consume"), Decryption(wrong, "consume")):
+        (row,) = decrypted_rows(written(keys, b"a", b"b", batched=True), decryption)
+        assert row["__encrypted"]
+        assert row["value"] != b"a"
+    assert decrypted_rows(written(keys, b"a", batched=False), Decryption(None, "discard")) == []
+    for decryption in (Decryption(None, "fail"), Decryption(wrong, None)):
+        with pytest.raises(CryptoError, match=r"entry 1:2: a message of .*'orders'.* give encryptionPrivateKey"):
+            decrypted_rows(written(keys, b"a", batched=False), decryption)

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from interpulse.cli.main import main
 from interpulse.client.credentials import Credentials
-from interpulse.spark.options.access import Access
+from interpulse.spark.options.connection_options import Access
 from interpulse.spark.verify import commands as verify
 from interpulse.spark.verify import verification
 from interpulse.spark.verify.comparisons import TopicPair, VerifyError

@@ -11,8 +11,10 @@ from interpulse.client.consuming.entry_reader import EntryRun
 from interpulse.model.errors import IncompatibleSchema, NotAllowed, NotConnected, PersistenceError, TopicTerminated
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.spark.lanes import NO_SEQUENCE, LaneState, PositionTooLarge, pack_sequence
-from interpulse.spark.writing.lane import HolesFound, LaneInUse, StoredEntry
+from interpulse.spark.writing.broker_target import StoredEntry
+from interpulse.spark.writing.lane import HolesFound, LaneInUse
 from interpulse.spark.writing.lane_writer import EntryRows, LaneWriter
+from interpulse.spark.writing.write_options import WriteOptions
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.entries import build_entry, parse_entry
 
@@ -153,14 +155,20 @@ async def put_runs(writer, batch):
             await writer.copy(topic, [EntryRun(positions, raws)])
 
 
-async def write(target, batch, state=None):
-    writer = LaneWriter(
-        target,
+def lanes(target, states, **more):
+    options = WriteOptions(
+        service_url="pulsar://x:1",
+        mode="entry",
         producer_name="lane",
         source_cluster="east",
         target_cluster="west",
-        states={} if state is None else {TOPIC: state},
+        **more,
     )
+    return LaneWriter(target, options, states, "query")
+
+
+async def write(target, batch, state=None):
+    writer = lanes(target, {} if state is None else {TOPIC: state})
     try:
         await put(writer, batch)
         return (await writer.finish())[0]
@@ -371,14 +379,7 @@ async def test_entry_is_a_chunk_where_its_message_has_several(chunks, is_chunk):
 
 
 def isolating(target, states=None):
-    return LaneWriter(
-        target,
-        producer_name="lane",
-        source_cluster="east",
-        target_cluster="west",
-        states=states or {},
-        isolate=True,
-    )
+    return lanes(target, states or {}, isolate=True)
 
 
 async def write_isolated(target, batches, states=None):
@@ -513,14 +514,7 @@ async def test_position_that_does_not_fit_holds_its_topic_where_topics_are_isola
 
 
 def expecting(target, state, **more):
-    return LaneWriter(
-        target,
-        producer_name="lane",
-        source_cluster="east",
-        target_cluster="west",
-        states={} if state is None else {TOPIC: state},
-        **more,
-    )
+    return lanes(target, {} if state is None else {TOPIC: state}, **more)
 
 
 WRITTEN = LaneState(ids(1)[0], Position(1, 1))

@@ -10,7 +10,8 @@ import pytest
 from interpulse.model.errors import InvalidRequest
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.spark.lanes import NO_SEQUENCE, StreamTask, batch_sequence
-from interpulse.spark.writing.lane import HolesFound, LaneInUse, StoredEntry
+from interpulse.spark.writing.broker_target import StoredEntry
+from interpulse.spark.writing.lane import HolesFound, LaneInUse
 from interpulse.spark.writing.message_writer import MessageWriter
 from interpulse.spark.writing.row_lanes import RowLanes, RowsDiffer
 from interpulse.spark.writing.sink_rows import stored_messages

@@ -12,14 +12,12 @@ from interpulse.storage.api import CompactedLedger, LogDamaged, LogEntry, LogFen
 from interpulse.storage.bookkeeper.client import BookKeeperClient
 from interpulse.storage.bookkeeper.errors import NoLedger
 from interpulse.storage.bookkeeper.journal import BookKeeperJournal
-from interpulse.storage.bookkeeper.ledger_metadata import Quorum
-from interpulse.storage.bookkeeper.ledger_purposes import LogQuorums
 from interpulse.storage.bookkeeper.packets import DigestType
+from interpulse.storage.bookkeeper.records import LogQuorums, Quorum
 from interpulse.storage.logs.topic_log import TopicLog
 from interpulse.storage.logs.topic_log_store import TopicLogStore
-from interpulse.storage.managed_ledger.compacted_codec import PulsarCompacted
-from interpulse.storage.managed_ledger.topic_codec import PulsarTopicRecords
-from interpulse.storage.memory import MemoryMetadataStore
+from interpulse.storage.managed_ledger.topic_codec import PulsarCompacted, PulsarTopicRecords
+from tests.support.memory_storage import MemoryMetadataStore
 from tests.unit.storage.bookkeeper.conftest import Connect
 from tests.unit.storage.listeners import Listener
 

@@ -8,11 +8,11 @@ from collections.abc import Callable, Coroutine, Sequence
 import pytest
 import uvloop
 
-from interpulse.storage.bookkeeper.bookie_addresses import Address
 from interpulse.storage.bookkeeper.connection import BookieConnection, ConnectionConfig
 from interpulse.storage.bookkeeper.errors import Code
 from interpulse.storage.bookkeeper.packets import Digest, DigestType
 from interpulse.storage.bookkeeper.protocol import add_frame
+from interpulse.storage.bookkeeper.records import Address
 from tests.support.scripted_bookie import ScriptedBookie
 from tests.support.waiting import eventually
 

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from interpulse.storage.bookkeeper.client import BookKeeperClient
 from interpulse.storage.bookkeeper.errors import BookKeeperError, Code, RecoveryStopped
-from interpulse.storage.bookkeeper.ledger_metadata import Quorum
 from interpulse.storage.bookkeeper.reader import LedgerReader
+from interpulse.storage.bookkeeper.records import Quorum
 from interpulse.storage.bookkeeper.writer import LedgerWriter
 from interpulse.storage.zookeeper.client import ZooKeeperClient
 from tests.support.scripted_bookie import ADD, ScriptedBookie, ScriptedBookies, scripted_bookies

@@ -26,19 +26,17 @@ from interpulse.storage.bookkeeper.errors import (
     RecoveryStopped,
 )
 from interpulse.storage.bookkeeper.journal import BookKeeperJournal
-from interpulse.storage.bookkeeper.ledger_metadata import LedgerMetadata, LedgerState, Quorum
-from interpulse.storage.bookkeeper.ledger_paths import path_of
-from interpulse.storage.bookkeeper.ledger_purposes import LogQuorums
 from interpulse.storage.bookkeeper.metadata_store import LedgerMetadataStore
 from interpulse.storage.bookkeeper.packets import DigestType
+from interpulse.storage.bookkeeper.records import LedgerMetadata, LedgerState, LogQuorums, Quorum, path_of
 from interpulse.storage.logs.journal import LedgerPurpose, LedgerUse
 from interpulse.storage.logs.topic_log import LogConfig, TopicLog
 from interpulse.storage.logs.topic_log_store import TopicLogStore
 from interpulse.storage.logs.topic_records import with_ledgers
 from interpulse.storage.managed_ledger.topic_codec import PulsarTopicRecords
-from interpulse.storage.memory import MemoryMetadataStore
 from interpulse.storage.zookeeper.client import ZooKeeperClient
 from interpulse.storage.zookeeper.errors import NotConnected
+from tests.support.memory_storage import MemoryMetadataStore
 from tests.support.scripted_bookie import ScriptedBookies
 from tests.support.waiting import eventually
 from tests.unit.storage.bookkeeper.conftest import Connect

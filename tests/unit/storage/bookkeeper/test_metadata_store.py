@@ -6,11 +6,18 @@ from dataclasses import replace
 
 import pytest
 
-from interpulse.storage.bookkeeper.bookie_addresses import Address
 from interpulse.storage.bookkeeper.errors import BookKeeperError, LedgerChanged, LedgerUnusable, NoLedger
-from interpulse.storage.bookkeeper.ledger_metadata import LedgerMetadata, Quorum, Segment
-from interpulse.storage.bookkeeper.ledger_paths import AVAILABLE, LAYOUT, READ_ONLY, path_of
 from interpulse.storage.bookkeeper.metadata_store import LedgerMetadataStore
+from interpulse.storage.bookkeeper.records import (
+    AVAILABLE,
+    LAYOUT,
+    READ_ONLY,
+    Address,
+    LedgerMetadata,
+    Quorum,
+    Segment,
+    path_of,
+)
 from interpulse.storage.zookeeper.client import ZooKeeperClient
 from tests.support.scripted_zookeeper import ScriptedZooKeeper
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interpulse.storage.bookkeeper.ledger_metadata import Quorum
 from interpulse.storage.bookkeeper.pending import PendingEntries
+from interpulse.storage.bookkeeper.records import Quorum
 
 QUORUMS = [Quorum(1, 1, 1), Quorum(3, 3, 2), Quorum(3, 2, 2), Quorum(5, 3, 2), Quorum(4, 3, 1)]
 places = st.integers(0, 4)

@@ -25,15 +25,14 @@ from interpulse.storage.api import (
 )
 from interpulse.storage.bookkeeper.client import BookKeeperClient
 from interpulse.storage.bookkeeper.journal import BookKeeperJournal
-from interpulse.storage.bookkeeper.ledger_metadata import Quorum
-from interpulse.storage.bookkeeper.ledger_purposes import LogQuorums
+from interpulse.storage.bookkeeper.records import LogQuorums, Quorum
 from interpulse.storage.logs.journal import Journal, JournalClient
 from interpulse.storage.logs.topic_log import LogConfig, TopicLog
 from interpulse.storage.logs.topic_log_store import TopicLogStore
 from interpulse.storage.logs.topic_records import with_ledgers
-from interpulse.storage.memory import MemoryJournal, MemoryMetadataStore, memory_log_store
-from interpulse.storage.segments.open import open_log_store
+from interpulse.storage.segments.journal import open_log_store
 from interpulse.storage.zookeeper.client import ZooKeeperClient
+from tests.support.memory_storage import MemoryJournal, MemoryMetadataStore, memory_log_store
 from tests.support.scripted_bookie import scripted_bookies
 from tests.support.scripted_zookeeper import scripted_zookeeper
 from tests.unit.storage.listeners import Listener, read_all

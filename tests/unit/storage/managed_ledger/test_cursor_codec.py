@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interpulse.model.ids import Position
-from interpulse.storage.cursors.cursor_records import DEDUPLICATION_CURSOR, UNREADABLE, CursorRecord
+from interpulse.storage.cursors import DEDUPLICATION_CURSOR, UNREADABLE, CursorRecord
 from interpulse.storage.managed_ledger import managed_ledger_pb2 as pb
 from interpulse.storage.managed_ledger.cursor_codec import (
     PulsarCursors,

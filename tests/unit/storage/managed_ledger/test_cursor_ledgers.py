@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from interpulse.model.ids import Position
 from interpulse.storage.api import CommitConflict, FenceCause, LogFenced, MetadataUnavailable, Put
+from interpulse.storage.bookkeeper.client import BookKeeperClient
 from interpulse.storage.bookkeeper.errors import LedgerFailed, RecoveryStopped
-from interpulse.storage.bookkeeper.ledger_metadata import Quorum
-from interpulse.storage.bookkeeper.ledger_purposes import LogQuorums
-from interpulse.storage.cursors.cursor_records import (
+from interpulse.storage.bookkeeper.records import LogQuorums, Quorum
+from interpulse.storage.cursors import (
     COMPACTED_LEDGER,
     COMPACTION_CURSOR,
     DEDUPLICATION_CURSOR,
@@ -19,8 +19,8 @@ from interpulse.storage.cursors.cursor_records import (
 )
 from interpulse.storage.managed_ledger.cursor_codec import IN_RECORD, decode_record, encode_record
 from interpulse.storage.managed_ledger.cursor_ledgers import LedgerCursors
-from interpulse.storage.memory import MemoryMetadataStore
 from tests.support.cursor_ledgers import Ledgers
+from tests.support.memory_storage import MemoryMetadataStore
 
 LOG = "t/n/persistent/x"
 ABOVE = f"/managed-ledgers/{LOG}"
@@ -36,7 +36,8 @@ class CursorsBench:
         """The cursors, as a broker sees them that opens the topic; ``guarded``: and whose commits prove that it owns
         the topic."""
         quorum, is_guarded = Quorum(3, 3, 2), lambda log: guarded and log == LOG
-        return LedgerCursors(self.metadata, self.ledgers, LogQuorums(quorum), lambda: self.now_ms, is_guarded).of(LOG)
+        ledgers = cast(BookKeeperClient, self.ledgers)
+        return LedgerCursors(self.metadata, ledgers, LogQuorums(quorum), lambda: self.now_ms, is_guarded).of(LOG)
 
     async def record(self, name: str = "s") -> tuple[CursorRecord, int]:
         stored = await self.metadata.get(f"{ABOVE}/{name}")

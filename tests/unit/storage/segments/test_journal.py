@@ -16,15 +16,13 @@ from interpulse.storage.api import DataDirectoryUnusable, LedgerRecord, LogDamag
 from interpulse.storage.logs.journal import LedgerGone
 from interpulse.storage.logs.topic_log import TopicLog
 from interpulse.storage.logs.topic_log_store import TopicLogStore
-from interpulse.storage.memory import MemoryMetadataStore
 from interpulse.storage.segments import journal as journal_module
-from interpulse.storage.segments import open as open_module
 from interpulse.storage.segments import writer as writer_module
-from interpulse.storage.segments.index import parse_index
-from interpulse.storage.segments.journal import SegmentJournal
-from interpulse.storage.segments.open import open_log_store
+from interpulse.storage.segments.journal import SegmentJournal, open_log_store
 from interpulse.storage.segments.reader import SegmentReader
+from interpulse.storage.segments.records import parse_index
 from tests.durability.simulated_disk import SimulatedDisk
+from tests.support.memory_storage import MemoryMetadataStore
 from tests.unit.storage.listeners import Listener, read_all
 
 DIRECTORY = Path("/data/log")
@@ -259,7 +257,7 @@ async def test_open_when_a_log_is_damaged_then_the_log_line_names_it_and_the_off
     await (await stored(disk, metadata, b"x")).close()
     disk.content(DIRECTORY / "0000000001.seg").clear()
     store = await open_on(disk.healthy(), metadata)
-    assert [each.getMessage() for each in caplog.records if each.name == open_module.__name__] == [
+    assert [each.getMessage() for each in caplog.records if each.name == journal_module.__name__] == [
         "log is damaged log=a segment=/data/log/0000000001.seg offset=20"
     ]
     await store.close()

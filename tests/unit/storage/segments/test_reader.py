@@ -9,9 +9,8 @@ import pytest
 
 from interpulse.storage.logs.journal import Run
 from interpulse.storage.segments import reader as reader_module
-from interpulse.storage.segments.index import Row
 from interpulse.storage.segments.reader import SegmentReader, UnreadableRecord
-from interpulse.storage.segments.records import SEGMENT_HEAD, encode_record, location, pack_segment_head
+from interpulse.storage.segments.records import SEGMENT_HEAD, Row, encode_record, location, pack_segment_head
 from interpulse.storage.segments.segment_set import Extent, Segment
 from tests.durability.simulated_disk import SimulatedDisk
 

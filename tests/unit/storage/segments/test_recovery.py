@@ -9,8 +9,16 @@ import pytest
 from interpulse.storage.api import DataDirectoryUnusable
 from interpulse.storage.logs.journal import Run
 from interpulse.storage.segments import records
-from interpulse.storage.segments.index import Row, encode_chunk, pack_index_head, parse_index
-from interpulse.storage.segments.records import SEGMENT_HEAD, encode_record, location, pack_segment_head
+from interpulse.storage.segments.records import (
+    SEGMENT_HEAD,
+    Row,
+    encode_chunk,
+    encode_record,
+    location,
+    pack_index_head,
+    pack_segment_head,
+    parse_index,
+)
 from interpulse.storage.segments.recovery import recover_segments
 from interpulse.storage.segments.segment_set import SegmentSet
 from tests.durability.simulated_disk import SimulatedDisk

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from interpulse.storage.segments.index import Row
+from interpulse.storage.segments.records import Row
 from interpulse.storage.segments.segment_set import Segment, SegmentSet, index_path, segment_path
 
 

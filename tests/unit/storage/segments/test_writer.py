@@ -4,8 +4,7 @@ import asyncio
 import threading
 from pathlib import Path
 
-from interpulse.storage.segments.index import Row, encode_chunk, parse_index
-from interpulse.storage.segments.records import SEGMENT_HEAD
+from interpulse.storage.segments.records import SEGMENT_HEAD, Row, encode_chunk, parse_index
 from interpulse.storage.segments.writer import GroupWrite, LogWriter
 from tests.durability.simulated_disk import SimulatedDisk
 

@@ -17,8 +17,7 @@ from interpulse.storage.zookeeper.errors import (
 )
 from interpulse.storage.zookeeper.link import Link, LinkConfig
 from interpulse.storage.zookeeper.protocol import WatchEvent
-from interpulse.storage.zookeeper.servers import parse_servers
-from interpulse.storage.zookeeper.session import SessionEvent
+from interpulse.storage.zookeeper.session import SessionEvent, parse_servers
 from tests.support.scripted_zookeeper import ScriptedZooKeeper
 from tests.support.waiting import eventually
 from tests.unit.storage.zookeeper.conftest import Connect, Events
@@ -310,7 +309,7 @@ async def test_session_when_answered_again_after_a_pause_then_both_are_reported(
         parse_servers(await scripted.listen()), LinkConfig(session_timeout_ms=10_000), clock=lambda: now
     )
     told: list[SessionEvent] = []
-    link.on_session(told.append)
+    link.session_events.add(told.append)
     now = 1007.0
     await link.watch("/a")
     assert not told

@@ -1,60 +1,55 @@
-"""One open consumer: its permits, its unacknowledged entries, and its counters."""
+"""One open consumer, its permits and counters; and the choice of consumers by their permits.
+
+One permit is one message. An entry goes to a consumer that has at least one permit left, so a batch may overdraw.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import compress, repeat
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any, Protocol
 
-from interpulse.broker.live.api import ConsumerSink, Delivery
-from interpulse.broker.live.dispatch.consumer_choice import message_total
-from interpulse.broker.live.measures import ConsumerMeasure
-from interpulse.broker.live.requests import SubscribeRequest
-from interpulse.broker.live.stats import TrafficMeter
+from interpulse.broker.live.api import ConsumerSink, Delivery, SubscribeRequest
+from interpulse.broker.live.metrics import ConsumerMeasure, TrafficMetrics
 from interpulse.clock import iso_time
 from interpulse.model.errors import ConsumerNotFound
 from interpulse.model.ids import MessageId, Position
-from interpulse.rules.unacked import consumer_blocked
+from interpulse.rules.limits import consumer_blocked
+from interpulse.wire.hashing import murmur3_hash
 
-_position, _entry, _message_count = itemgetter(0), itemgetter(1), itemgetter(4)
+TURN_ENTRIES_MAX = 20
+"""Entries that a receiver gets before the next one's turn (dispatcherMaxRoundRobinBatchSize)."""
 
 
 class ConsumerOwner(Protocol):
     """The interface of the subscription for its consumers."""
 
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def now_ms(self) -> Callable[[], int]: ...
+    name: str
+    now_ms: Callable[[], int]
 
     def flow_granted(self) -> None: ...
-
     def acknowledge(self, consumer: Consumer, positions: Sequence[Position], ack_set: Sequence[int]) -> None: ...
-
     def acknowledge_upto(self, position: Position, ack_set: Sequence[int]) -> None: ...
-
     def redeliver(self, consumer: Consumer, positions: Sequence[Position]) -> None: ...
-
     def remove(self, consumer: Consumer) -> None: ...
-
     async def seek(self, position: MessageId, ack_set: Sequence[int] = ()) -> None: ...
-
     async def seek_to_time(self, publish_time_ms: int) -> None: ...
-
     async def unsubscribe(self, consumer: Consumer, *, force: bool) -> None: ...
 
 
 class Consumer:
-    """A consumer; see `interpulse.broker.live.api.LiveConsumer`."""
+    """An open consumer. All calls after :meth:`close` are ignored."""
 
     def __init__(self, owner: ConsumerOwner, request: SubscribeRequest, sink: ConsumerSink) -> None:
         self.request = request
         self.sink = sink
         self.consumer_id = request.consumer_id
         self.name = request.consumer_name
+        self.subscription_name = owner.name
+        self.priority_level = request.priority_level
         self.epoch = request.epoch
+        """The epoch in MESSAGE commands, by which the client drops messages sent before a full redelivery."""
         self.permits = 0
         """The number of messages that it may get now."""
         self.blocked = False
@@ -63,11 +58,11 @@ class Consumer:
         """Entries that this consumer alone holds, with their unacknowledged messages; Shared types only."""
         self.unacknowledged = 0
         """Messages in `pending`."""
-        self.out = TrafficMeter()
-        self.redelivered = TrafficMeter()
-        self.acknowledged = TrafficMeter()
+        self.out = TrafficMetrics()
+        self.redelivered = TrafficMetrics()
+        self.acknowledged = TrafficMetrics()
         self.closed = False
-        self.end_told = False
+        self.end_reported = False
         """True after the client was notified that the topic is terminated and drained."""
         self._owner = owner
         self._granted = 0
@@ -76,22 +71,6 @@ class Consumer:
         self._connected_ms = owner.now_ms()
         self._first_sent_ms = self.last_sent_ms = self._last_acknowledged_ms = 0
         self._first_flow_ms = self._last_flow_ms = 0
-
-    @property
-    def subscription_name(self) -> str:
-        return self._owner.name
-
-    @property
-    def metadata(self) -> Mapping[str, str]:
-        return self.request.metadata
-
-    @property
-    def read_compacted(self) -> bool:
-        return self.request.read_compacted
-
-    @property
-    def priority_level(self) -> int:
-        return self.request.priority_level
 
     # --- calls of the front end
 
@@ -105,22 +84,26 @@ class Consumer:
         self._owner.flow_granted()
 
     def resume(self) -> None:
+        """Continue deliveries: the sink is writable again."""
         if not self.closed:
             self._owner.flow_granted()
 
     def acknowledge(self, *positions: Position, ack_set: Sequence[int] = ()) -> None:
+        """Acknowledge entries, or those messages of a single batch whose bit is 0 in ``ack_set``."""
         if not self.closed:
             self._last_acknowledged_ms = self._now_ms()
             self.acknowledged.messages += len(positions)
             self._owner.acknowledge(self, positions, ack_set)
 
     def acknowledge_cumulative(self, position: Position, ack_set: Sequence[int] = ()) -> None:
+        """Acknowledge everything up to this entry; raises NotAllowed on Shared and Key_Shared."""
         if not self.closed:
             self._last_acknowledged_ms = self._now_ms()
             self.acknowledged.messages += 1
             self._owner.acknowledge_upto(position, ack_set)
 
     def redeliver(self, positions: Sequence[Position] = (), epoch: int | None = None) -> None:
+        """Send these entries again. Without entries, or for an unshared type, send everything unacknowledged."""
         if self.closed:
             return
         if epoch is not None:
@@ -136,10 +119,12 @@ class Consumer:
         await self._owner.seek_to_time(publish_time_ms)
 
     async def unsubscribe(self, force: bool = False) -> None:
+        """Delete the subscription; raises MetadataError if others are connected and it is not forced."""
         self._check_open()
         await self._owner.unsubscribe(self, force=force)
 
     def close(self) -> None:
+        """Close the consumer after its client left. Others get the entries that it has not acknowledged."""
         if not self.closed:
             self.closed = True
             self._owner.remove(self)
@@ -147,7 +132,6 @@ class Consumer:
     # --- calls of the dispatcher
 
     def deliver(self, batch: Sequence[Delivery]) -> None:
-        """Send entries and charge their permits."""
         messages = message_total(batch)
         self._granted -= messages
         self._count_permits()
@@ -208,7 +192,7 @@ class Consumer:
         self.permits = 0 if self.blocked else min(self._granted, limit - self.unacknowledged)
 
     def close_by_broker(self) -> None:
-        """Have the client reconnect."""
+        """Close the consumer, and have the client subscribe again."""
         if not self.closed:
             self.close()
             self.sink.consumer_closed(self.consumer_id)
@@ -220,12 +204,10 @@ class Consumer:
     # --- statistics
 
     def stats(self) -> dict[str, Any]:
+        """Return Pulsar's ConsumerStats as JSON; also the source of CONSUMER_STATS_RESPONSE."""
         request = self.request
         return {
-            "msgRateOut": self.out.message_rate,
-            "msgThroughputOut": self.out.byte_rate,
-            "bytesOutCounter": self.out.bytes,
-            "msgOutCounter": self.out.messages,
+            **self.out.sent_stats(),
             "msgRateRedeliver": self.redelivered.message_rate,
             "messageAckRate": self.acknowledged.message_rate,
             "chunkedMessageRate": 0.0,
@@ -248,7 +230,6 @@ class Consumer:
         }
 
     def measure(self) -> ConsumerMeasure:
-        """Return the metrics."""
         return ConsumerMeasure(
             self.redelivered.message_rate,
             self.acknowledged.message_rate,
@@ -260,6 +241,85 @@ class Consumer:
         )
 
     def tick(self, seconds: float) -> None:
-        """Compute the rates of the last period."""
         for meter in (self.out, self.redelivered, self.acknowledged):
             meter.tick(seconds)
+
+
+def message_total(batch: Iterable[Delivery]) -> int:
+    """Return the permits that these entries cost together."""
+    return sum(map(_message_count, batch))
+
+
+def covered_by(batch: Sequence[Delivery], permits: int) -> int:
+    """Return how many entries from the beginning of ``batch`` fit the ``permits``; the last may overdraw."""
+    if permits <= 0:
+        return 0
+    if message_total(batch) <= permits:
+        return len(batch)
+    for number, delivery in enumerate(batch, 1):
+        permits -= delivery.message_count
+        if permits <= 0:
+            return number
+    return len(batch)
+
+
+def choose_active(receivers: Sequence[Consumer], topic: str, partition_index: int) -> Consumer | None:
+    """Return the active consumer of a Failover subscription.
+
+    Among the lowest priority level, the partitions of a topic are assigned in the order of consumer names. For a topic
+    without partitions the choice depends on the topic's name, so that many topics spread over the consumers, and it
+    changes only when the active one leaves or a new one outranks it.
+    """
+    if not receivers:
+        return None
+    level = min(map(attrgetter("priority_level"), receivers))
+    candidates = sorted(
+        (receiver for receiver in receivers if receiver.priority_level == level), key=attrgetter("name")
+    )
+    if partition_index >= 0:
+        return candidates[partition_index % len(candidates)]
+    return max(candidates, key=lambda receiver: murmur3_hash(f"{receiver.name}@{topic}".encode()))
+
+
+def share_out(
+    batch: Sequence[Delivery], receivers: Sequence[Consumer], budgets: list[int], turn: int
+) -> tuple[list[tuple[Consumer, list[Delivery]]], int]:
+    """Distribute entries among receivers, lowest priority level first, some entries each in turn.
+
+    ``budgets`` are the permits of each receiver; they are charged. Returns the shares, and the turn that begins the
+    next round. Entries without permits are in no share; they are always the end of the batch.
+    """
+    if len(receivers) == 1:
+        part = list(batch[: covered_by(batch, budgets[0])])
+        budgets[0] -= message_total(part)
+        return ([(receivers[0], part)], 1) if part else ([], turn)
+    parts: list[list[Delivery]] = [[] for _ in receivers]
+    done = 0
+    while done < len(batch):
+        index = _next_in_turn(receivers, budgets, turn)
+        if index < 0:
+            break
+        turn = index + 1
+        piece = batch[done : done + TURN_ENTRIES_MAX]
+        number = covered_by(piece, budgets[index])
+        taken = piece[:number]
+        parts[index] += taken
+        budgets[index] -= message_total(taken)
+        done += number
+    return [(receiver, part) for receiver, part in zip(receivers, parts, strict=True) if part], turn
+
+
+def _next_in_turn(receivers: Sequence[Consumer], budgets: Sequence[int], turn: int) -> int:
+    """Return the index of the next receiver with permits, of the lowest level that has any; -1 = none."""
+    best = -1
+    count = len(receivers)
+    for step in range(count):
+        index = (turn + step) % count
+        if budgets[index] <= 0:
+            continue
+        if best < 0 or receivers[index].priority_level < receivers[best].priority_level:
+            best = index
+    return best
+
+
+_position, _entry, _message_count = itemgetter(0), itemgetter(1), itemgetter(4)

@@ -1,4 +1,8 @@
-"""The dispatch rates of a topic and its subscriptions, as a gate before the deliveries of one subscription.
+"""Limits for the rates of publishing and delivery, and the gate before the deliveries of one subscription.
+
+Tokens flow in evenly, up to the number of one period. One token is enough to proceed, at any cost: a negative balance
+is filled first, so the rate holds on average, and after a pause at most one period's worth comes at once. The time is
+an argument, and all numbers are integers.
 
 A closed gate calls its subscription again when the rates allow more; one call is scheduled at a time. Subscriptions
 that share the rate of their topic take turns; otherwise the first to be called would use all tokens.
@@ -6,13 +10,115 @@ that share the rate of their topic take turns; otherwise the first to be called 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from interpulse.broker.live.api import Delivery
-from interpulse.broker.live.dispatch.consumer_choice import message_total
-from interpulse.broker.live.rate_limits import PAUSE_MS_MIN, RateLimit
-from interpulse.model.policies.messaging_policies import DispatchRate
+from interpulse.broker.live.dispatch.consumer import message_total
+from interpulse.model.policies.policy_records import DispatchRate
+
+PAUSE_MS_MIN = 10
+"""The shortest wait for tokens. None of them is lost, and fast rates need few timers."""
+
+ENTRIES_MAX = 2**31 - 1
+"""A number of entries above all requests."""
+
+_MS_PER_SECOND = 1000
+
+
+class TokenBucket:
+    """A bucket with ``rate`` tokens per period, and at most that many at once; full at first."""
+
+    __slots__ = ("_filled_ms", "_level", "_period_ms", "_rate")
+
+    def __init__(self, rate: int, period_seconds: int, now_ms: int) -> None:
+        self._rate = rate
+        self._period_ms = period_seconds * _MS_PER_SECOND
+        self._level = rate * self._period_ms
+        """Tokens times the period in ms, so that one millisecond adds an integer."""
+        self._filled_ms = now_ms
+
+    def available(self, now_ms: int) -> int:
+        """Return the whole tokens; below 0 while it is overdrawn."""
+        self._fill(now_ms)
+        return self._level // self._period_ms
+
+    def spend(self, tokens: int, now_ms: int) -> None:
+        """Take tokens, even if it overdraws the bucket."""
+        self._fill(now_ms)
+        self._level -= tokens * self._period_ms
+
+    def wait_ms(self, now_ms: int) -> int:
+        self._fill(now_ms)
+        return max(0, -((self._level - self._period_ms) // self._rate))
+
+    def set_rate(self, rate: int, now_ms: int) -> None:
+        """Change the rate. The balance stays, within the new bound."""
+        self._fill(now_ms)
+        self._rate = rate
+        self._level = min(self._level, rate * self._period_ms)
+
+    def _fill(self, now_ms: int) -> None:
+        passed = now_ms - self._filled_ms
+        self._filled_ms = now_ms
+        if passed > 0:  # no tokens for a clock that was set back
+            self._level = min(self._level + passed * self._rate, self._rate * self._period_ms)
+
+
+class RateLimit:
+    """A limit of messages and bytes per period; 0 or less = no limit."""
+
+    __slots__ = ("_bytes", "_messages", "period_seconds")
+
+    def __init__(self, messages: int, size: int, period_seconds: int, now_ms: int) -> None:
+        self.period_seconds = period_seconds
+        self._messages = TokenBucket(messages, period_seconds, now_ms) if messages > 0 else None
+        self._bytes = TokenBucket(size, period_seconds, now_ms) if size > 0 else None
+
+    def spend(self, messages: int, size: int, now_ms: int) -> None:
+        """Charge messages and bytes, even if it overdraws."""
+        if self._messages is not None:
+            self._messages.spend(messages, now_ms)
+        if self._bytes is not None:
+            self._bytes.spend(size, now_ms)
+
+    def wait_ms(self, now_ms: int) -> int:
+        return max(
+            (bucket.wait_ms(now_ms) for bucket in (self._messages, self._bytes) if bucket is not None), default=0
+        )
+
+    def room(self, now_ms: int) -> int:
+        """Return the number of entries that may proceed at most: each has at least one message."""
+        if self.wait_ms(now_ms):
+            return 0
+        return ENTRIES_MAX if self._messages is None else self._messages.available(now_ms)
+
+    def admitted(self, batch: Sequence[Delivery], now_ms: int) -> int:
+        """Return how many entries from the beginning of ``batch`` may proceed now; the last may overdraw."""
+        messages = None if self._messages is None else self._messages.available(now_ms)
+        size = None if self._bytes is None else self._bytes.available(now_ms)
+        for number, delivery in enumerate(batch):
+            if (messages is not None and messages <= 0) or (size is not None and size <= 0):
+                return number
+            if messages is not None:
+                messages -= delivery.message_count
+            if size is not None:
+                size -= len(delivery.entry)
+        return len(batch)
+
+    def short_of(self, now_ms: int) -> tuple[bool, bool]:
+        """Return whether messages, and whether bytes, are exhausted."""
+        return (
+            self._messages is not None and self._messages.available(now_ms) <= 0,
+            self._bytes is not None and self._bytes.available(now_ms) <= 0,
+        )
+
+    def set_rates(self, messages: int, size: int, now_ms: int) -> None:
+        if self._messages is not None:
+            self._messages.set_rate(messages, now_ms)
+        if self._bytes is not None:
+            self._bytes.set_rate(size, now_ms)
+
 
 NOT_THROTTLED: Final = {
     f"dispatchThrottled{kind}EventsBy{owner}Limit": 0
@@ -28,23 +134,10 @@ class DispatchLimit:
     def __init__(self, rate: DispatchRate, now_ms: int) -> None:
         self.rate = rate
         self.limit = RateLimit(rate.messages, rate.bytes, rate.period_seconds, now_ms)
-        self._turns: dict[DispatchGate, None] = {}
+        self.turns: dict[DispatchGate, None] = {}
         """Subscriptions that wait for this limit alone, in the order of their calls."""
 
-    def is_turn_of(self, gate: DispatchGate) -> bool:
-        """Return True if no other subscription has waited longer."""
-        return next(iter(self._turns), gate) is gate
-
-    def await_turn(self, gate: DispatchGate) -> None:
-        """Queue this subscription behind the waiting ones."""
-        self._turns.setdefault(gate)
-
-    def end_turn(self, gate: DispatchGate) -> None:
-        """Remove this subscription: it had its turn, or needs it no more."""
-        self._turns.pop(gate, None)
-
     def follow(self, publish_messages: float, publish_bytes: float, now_ms: int) -> None:
-        """Follow the publish rates per second."""
         rate = self.rate
         if rate.relative_to_publish_rate:
             seconds = rate.period_seconds
@@ -80,16 +173,19 @@ class DispatchGate:
         self._call_later = call_later
         self._wake = wake
         self._waiting = False
-        self._throttled = dict(NOT_THROTTLED)
+        self.throttled = dict(NOT_THROTTLED)
+        """The number of blocked dispatches, by rate and kind of token."""
 
     def room(self) -> int:
         """Return the number of entries that may be sent now at most; 0 = none until the callback."""
         now = self._now_ms()
         wait_ms = max(limit.limit.wait_ms(now) for _, limit in self._limits)
-        if not wait_ms and self.topic_limit is not None and not self.topic_limit.is_turn_of(self):
+        if not wait_ms and self.topic_limit is not None and next(iter(self.topic_limit.turns), self) is not self:
             wait_ms = PAUSE_MS_MIN
         if wait_ms:
-            self._count_throttled(now)
+            for owner, limit in self._limits:
+                for kind, short in zip(("Msg", "Bytes"), limit.limit.short_of(now), strict=True):
+                    self.throttled[f"dispatchThrottled{kind}EventsBy{owner}Limit"] += short
             self._wait(wait_ms, now)
             return 0
         return min(limit.limit.room(now) for _, limit in self._limits)
@@ -105,16 +201,7 @@ class DispatchGate:
         for _, limit in self._limits:
             limit.limit.spend(messages, size, now)
         if self.topic_limit is not None:
-            self.topic_limit.end_turn(self)
-
-    def stats(self) -> Mapping[str, int]:
-        """Return the number of blocked dispatches, by rate."""
-        return self._throttled
-
-    def _count_throttled(self, now: int) -> None:
-        for owner, limit in self._limits:
-            for kind, short in zip(("Msg", "Bytes"), limit.limit.short_of(now), strict=True):
-                self._throttled[f"dispatchThrottled{kind}EventsBy{owner}Limit"] += short
+            self.topic_limit.turns.pop(self, None)
 
     def _wait(self, wait_ms: int, now: int) -> None:
         if self._waiting:
@@ -123,10 +210,10 @@ class DispatchGate:
         self._call_later(max(wait_ms, PAUSE_MS_MIN), self._look_again)
         own = self.own_limit
         if self.topic_limit is not None and (own is None or not own.limit.wait_ms(now)):
-            self.topic_limit.await_turn(self)
+            self.topic_limit.turns.setdefault(self)
 
     def _look_again(self) -> None:
         self._waiting = False
         self._wake()
         if not self._waiting and self.topic_limit is not None:
-            self.topic_limit.end_turn(self)
+            self.topic_limit.turns.pop(self, None)

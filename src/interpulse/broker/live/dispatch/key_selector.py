@@ -21,12 +21,9 @@ from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple, TypeVar
 
 from interpulse.broker.live.api import Delivery
-from interpulse.broker.live.dispatch.consumer import Consumer
-from interpulse.broker.live.dispatch.consumer_choice import covered_by
-from interpulse.broker.live.dispatch.consumer_selector import Assignments, Selection
-from interpulse.broker.live.dispatch.replays import Replays
-from interpulse.broker.live.dispatch.seen_slots import SeenSlots
-from interpulse.broker.live.dispatch.sticky_keys import StickyKeys
+from interpulse.broker.live.dispatch.consumer import Consumer, covered_by
+from interpulse.broker.live.dispatch.consumer_selector import Assignments, Replays, Selection
+from interpulse.broker.live.dispatch.sticky_keys import SeenSlots, StickyKeys
 from interpulse.broker.live.entry_metadata import sticky_slots_of
 from interpulse.model.ids import Position
 
@@ -81,11 +78,12 @@ class KeySelector:
         return self._waiting + len(self._unseen)
 
     def entries_wanted(self, ready: Sequence[Consumer]) -> int:
-        """Return the entries to read. Each consumer gets only its share: fewer receivers need more of them."""
+        """Return how many new entries to read. Each consumer gets only its share: fewer receivers need more of them."""
         return sum(consumer.permits for consumer in ready) * len(self._sticky_keys.consumers) // len(ready)
 
     def select(self, batch: Sequence[Delivery], ready: Sequence[Consumer]) -> Selection:
-        budgets = _budgets(ready)
+        """Select consumers for entries from the log; held ones become replays."""
+        budgets: dict[Consumer | None, int] = {consumer: consumer.permits for consumer in ready}
         assignments: Assignments = []
         held: list[Delivery] = []
         for owner, part in self._seen(batch, held).items():
@@ -101,12 +99,19 @@ class KeySelector:
         return Selection(assignments, held)
 
     def select_replays(self, batch: Sequence[Delivery], ready: Sequence[Consumer]) -> Selection:
-        budgets = _budgets(ready)
+        """Select consumers for replays, which then leave; ``held`` ones were read and stay."""
+        budgets: dict[Consumer | None, int] = {consumer: consumer.permits for consumer in ready}
         assignments: Assignments = []
         filed = self._file_unseen(batch) if self._unseen else []
         if filed and self._draining:
             batch = [delivery for delivery in batch if self._slots.of(delivery.position) not in self._draining]
-        for owner, part in self._replays_by_owner(batch, ready, all_seen=not filed).items():
+        able = [consumer for consumer in ready if self._queues.get(consumer)]
+        parts: Mapping[Consumer | None, Sequence[Delivery]]
+        if not filed and len(able) == 1:  # usually one consumer has new permits, and owns all replays
+            parts = {able[0]: batch}
+        else:
+            parts = self._dealt(self._slots.of_all(map(_position, batch)), batch)
+        for owner, part in parts.items():
             count = covered_by(part, budgets.get(owner, 0))
             if count and owner is not None:
                 assignments.append((owner, list(part[:count])))
@@ -118,6 +123,7 @@ class KeySelector:
         return Selection(assignments, filed)
 
     def next_replays(self, ready: Sequence[Consumer], entries_max: int) -> list[Position]:
+        """Return the next replays that these receivers may be able to take, oldest first."""
         wanted = self._unseen.first(entries_max)
         for consumer in ready:
             queue = self._queues.get(consumer)
@@ -127,15 +133,18 @@ class KeySelector:
         return wanted[:entries_max]
 
     def await_turn(self, positions: Iterable[Position]) -> None:
+        """Add entries that no consumer had yet to the replays."""
         self._unseen.add_all(sorted(positions))
 
     def give_back(self, positions: Sequence[Position]) -> None:
+        """Move entries, in order, from their consumer to the replays."""
         slots = self._slots.of_all(positions)
         self._queue(slots, positions)
         if self._draining:
             self._release(slots)
 
     def acknowledged(self, position: Position, *, held: bool) -> bool:
+        """Drop an entry that a consumer ``held``, or a possible replay. Return True if a replay may be sent now."""
         slot = self._slots.of(position)
         if not slot:
             self._unseen.discard(position)
@@ -163,11 +172,13 @@ class KeySelector:
     # --- consumers
 
     def joined(self, consumer: Consumer) -> None:
+        """Add a consumer. Raise ConsumerAssignError if its key ranges are taken."""
         held = self._held()
         self._sticky_keys.join(consumer)
         self._regroup(held)
 
     def left(self, consumer: Consumer) -> None:
+        """Remove a consumer. The caller then returns the entries that it holds."""
         held = self._held()
         self._sticky_keys.leave(consumer)
         self._drained.pop(consumer, None)
@@ -221,10 +232,7 @@ class KeySelector:
     # --- parts
 
     def _seen(self, batch: Sequence[Delivery], blocked: list[Delivery]) -> dict[Consumer | None, list[Delivery]]:
-        """Group new entries by the owners of their slots.
-
-        Entries of draining slots wait, and are added to ``blocked``.
-        """
+        """Group new entries by the owners of their slots. Entries of draining slots wait, and go to ``blocked``."""
         slots: Sequence[int] = sticky_slots_of(list(map(_entry, batch)))
         if self._slots.full:
             self._slots.keep_only(chain(self._held_positions(), *self._all_queues()))
@@ -232,17 +240,13 @@ class KeySelector:
         if self._draining and not self._draining.keys().isdisjoint(slots):
             free = [slot not in self._draining for slot in slots]
             blocked += [delivery for delivery, is_free in zip(batch, free, strict=True) if not is_free]
-            for delivery in blocked:
-                self._block(delivery.position)
+            for delivery in blocked:  # only the first one of each slot counts as refused
+                draining = self._draining[self._slots.of(delivery.position)]
+                draining.blocked += not draining.replays
+                draining.replays.add(delivery.position)
+            self._waiting += len(blocked)
             batch, slots = list(compress(batch, free)), list(compress(slots, free))
         return self._dealt(slots, batch)
-
-    def _block(self, position: Position) -> None:
-        """Hold an entry until its slot is drained; the first one is counted as refused."""
-        draining = self._draining[self._slots.of(position)]
-        draining.blocked += not draining.replays
-        draining.replays.add(position)
-        self._waiting += 1
 
     def _file_unseen(self, batch: Sequence[Delivery]) -> list[Delivery]:
         """Move replays that were read for the first time to the queues of their owners."""
@@ -252,15 +256,6 @@ class KeySelector:
             self._queues[owner].add_all(list(map(_position, part)))
             self._waiting += len(part)
         return filed
-
-    def _replays_by_owner(
-        self, batch: Sequence[Delivery], ready: Sequence[Consumer], *, all_seen: bool
-    ) -> Mapping[Consumer | None, Sequence[Delivery]]:
-        """Group replays by the owners of their slots. Usually only one consumer has new permits, and owns them all."""
-        able = [consumer for consumer in ready if self._queues.get(consumer)]
-        if all_seen and len(able) == 1:
-            return {able[0]: batch}
-        return self._dealt(self._slots.of_all(map(_position, batch)), batch)
 
     def _queue(self, slots: Iterable[int], positions: Sequence[Position]) -> None:
         """Queue entries of these slots, which are in order."""
@@ -290,22 +285,15 @@ class KeySelector:
             if slot is not None:
                 slot.out -= 1
                 if not slot.out:
-                    self._end_draining(slot)
+                    del self._draining[number]
+                    if slot.holder is not None and slot.holder in self._sticky_keys:
+                        self._drained[slot.holder] += 1
+                    self._queues[self._sticky_keys.owner(number)].add_all(list(slot.replays))
                     playable |= bool(slot.replays)
         return playable
-
-    def _end_draining(self, slot: _DrainingSlot) -> None:
-        del self._draining[slot.number]
-        if slot.holder is not None and slot.holder in self._sticky_keys:
-            self._drained[slot.holder] += 1
-        self._queues[self._sticky_keys.owner(slot.number)].add_all(list(slot.replays))
 
     def _held_positions(self) -> Iterator[Position]:
         return chain.from_iterable(consumer.pending for consumer in self._sticky_keys.consumers)
 
     def _all_queues(self) -> list[Replays]:
         return [*self._queues.values(), *(slot.replays for slot in self._draining.values())]
-
-
-def _budgets(ready: Sequence[Consumer]) -> dict[Consumer | None, int]:
-    return {consumer: consumer.permits for consumer in ready}

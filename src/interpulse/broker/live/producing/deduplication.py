@@ -23,14 +23,14 @@ number and the name of the replicator.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Container, Sequence
-from dataclasses import dataclass, field
 from enum import Enum
 from operator import lt
 from typing import Final
 
 from interpulse.model.ids import EARLIEST, Position
-from interpulse.storage.cursors.cursor_records import CursorRecord
+from interpulse.storage.cursors import CursorRecord
 
 NAMES_PERSISTED_MAX = 10_000
 """Limit for stored names; the ones inactive for longest are left out (brokerDeduplicationMaxNumberOfProducers)."""
@@ -54,11 +54,6 @@ class Verdict(Enum):
 def source_number(position: Position) -> int:
     """Return a position on a source cluster as one number, which rises with the position."""
     return position.ledger << 64 | position.entry
-
-
-def _source_position(number: int) -> Position:
-    """Return the position behind a `source_number`."""
-    return Position(number >> 64, number & (1 << 64) - 1)
 
 
 class SequenceState:
@@ -94,113 +89,75 @@ class SequenceState:
         self.pushed = max(self.pushed, last)
 
 
-@dataclass(frozen=True, slots=True)
-class DeduplicationSnapshot:
-    """The persisted sequence ids after all entries up to ``position``. The default is empty."""
-
-    position: Position = EARLIEST
-    sequences: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """Highest persisted sequence id and last activity in ms, per producer name."""
-    sources: dict[str, Position] = field(default_factory=dict)
-    """Highest persisted position on the source cluster, per replicator."""
-
-    def record(self) -> CursorRecord:
-        """Return the record, which is stored with the cursors of the topic under ``pulsar.dedup``."""
-        numbers = {name: last for name, (last, _) in self.sequences.items()}
-        for name, (ledger, entry) in self.sources.items():
-            numbers[name + _LEDGER_SUFFIX] = ledger
-            numbers[name + _ENTRY_SUFFIX] = entry
-        return CursorRecord(
-            self.position,
-            numbers=numbers,
-            active_ms={name: active for name, (_, active) in self.sequences.items()},
-        )
-
-    @classmethod
-    def of(cls, record: CursorRecord, now_ms: int, *, replicator_prefix: str) -> DeduplicationSnapshot:
-        """Parse a record. Names without a stored activity count as active now.
-
-        ``replicator_prefix`` begins the names of replicators; one of their two numbers without the other is ignored.
-        """
-        numbers, active_ms = dict(record.numbers), record.active_ms
-        sources = {}
-        for key in record.numbers:
-            if not key.startswith(replicator_prefix) or not key.endswith((_LEDGER_SUFFIX, _ENTRY_SUFFIX)):
-                continue
-            number = numbers.pop(key)
-            name = key.removesuffix(_LEDGER_SUFFIX)
-            if name != key and (entry := record.numbers.get(name + _ENTRY_SUFFIX)) is not None:
-                sources[name] = Position(number, entry)
-        sequences = {name: (last, active_ms.get(name, now_ms)) for name, last in numbers.items()}
-        return cls(record.mark_delete, sequences, sources)
-
-
 class Deduplication:
     """The sequence ids of all producer names of one topic."""
 
-    def __init__(self, snapshot: DeduplicationSnapshot) -> None:
-        self._states = {
-            name: SequenceState(persisted, active_ms) for name, (persisted, active_ms) in snapshot.sequences.items()
-        }
-        self._sources = {name: SequenceState(source_number(last)) for name, last in snapshot.sources.items()}
-        self.snapshot_position = snapshot.position
+    def __init__(self, position: Position = EARLIEST) -> None:
+        """Start without sequence ids: those of entries up to ``position`` are unknown."""
+        self.snapshot_position = position
         """The position of the last stored snapshot; a restart needs no entries up to here."""
+        self.states: defaultdict[str, SequenceState] = defaultdict(SequenceState)
+        """States of producer names, which callers may hold while the name is in use."""
+        self.sources: defaultdict[str, SequenceState] = defaultdict(SequenceState)
+        """States of replicators, in numbers of `source_number`."""
+
+    @classmethod
+    def restored(cls, record: CursorRecord, now_ms: int, *, replicator_prefix: str) -> Deduplication:
+        """Restore a snapshot. Names without a stored activity count as active now.
+
+        ``replicator_prefix`` begins the names of replicators; one of their two numbers without the other is ignored.
+        """
+        deduplication = cls(record.mark_delete)
+        for key, number in record.numbers.items():
+            if not key.startswith(replicator_prefix) or not key.endswith((_LEDGER_SUFFIX, _ENTRY_SUFFIX)):
+                deduplication.states[key] = SequenceState(number, record.active_ms.get(key, now_ms))
+            elif (name := key.removesuffix(_LEDGER_SUFFIX)) != key:
+                entry = record.numbers.get(name + _ENTRY_SUFFIX)
+                if entry is not None:
+                    deduplication.replay_source(name, Position(number, entry))
+        return deduplication
+
+    def record(self, position: Position) -> CursorRecord:
+        """Return the snapshot to store as ``pulsar.dedup`` when exactly the entries up to ``position`` are durable."""
+        persisted = [(name, state) for name, state in self.states.items() if state.persisted >= 0]
+        if len(persisted) > NAMES_PERSISTED_MAX:
+            persisted = sorted(persisted, key=lambda item: item[1].active_ms)[-NAMES_PERSISTED_MAX:]
+        numbers = {name: state.persisted for name, state in persisted}
+        for name, state in self.sources.items():
+            if state.persisted >= 0:
+                numbers[name + _LEDGER_SUFFIX], numbers[name + _ENTRY_SUFFIX] = divmod(state.persisted, 1 << 64)
+        return CursorRecord(position, numbers=numbers, active_ms={name: state.active_ms for name, state in persisted})
 
     def __len__(self) -> int:
-        return len(self._states)
-
-    def state(self, producer_name: str) -> SequenceState:
-        """Return the live state of a name, which the caller may hold while the name is in use."""
-        state = self._states.get(producer_name)
-        if state is None:
-            state = self._states[producer_name] = SequenceState()
-        return state
-
-    def source(self, replicator: str) -> SequenceState:
-        """Return the live state of a replicator, in numbers of `source_number`."""
-        state = self._sources.get(replicator)
-        if state is None:
-            state = self._sources[replicator] = SequenceState()
-        return state
+        return len(self.states)
 
     def last_sequence_id(self, producer_name: str) -> int:
         """Return the highest persisted sequence id, -1 for an unknown name."""
-        state = self._states.get(producer_name)
+        state = self.states.get(producer_name)
         return state.persisted if state else -1
 
     def replay(self, producer_name: str, last: int, now_ms: int) -> None:
         """Count an entry that was read from the log after the snapshot."""
-        state = self.state(producer_name)
+        state = self.states[producer_name]
         state.active_ms = now_ms
         state.restore(last)
 
     def replay_source(self, replicator: str, position: Position) -> None:
         """Count an entry of a replicator that was read from the log after the snapshot."""
-        self.source(replicator).restore(source_number(position))
+        self.sources[replicator].restore(source_number(position))
 
     def touch(self, producer_name: str, now_ms: int) -> None:
         """Note that a producer of this name disconnects now."""
-        state = self._states.get(producer_name)
+        state = self.states.get(producer_name)
         if state is not None:
             state.active_ms = now_ms
-
-    def snapshot(self, position: Position) -> DeduplicationSnapshot:
-        """Return the snapshot to store when exactly the entries up to ``position`` are durable."""
-        persisted = [(name, state) for name, state in self._states.items() if state.persisted >= 0]
-        if len(persisted) > NAMES_PERSISTED_MAX:
-            persisted = sorted(persisted, key=lambda item: item[1].active_ms)[-NAMES_PERSISTED_MAX:]
-        sequences = {name: (state.persisted, state.active_ms) for name, state in persisted}
-        sources = {
-            name: _source_position(state.persisted) for name, state in self._sources.items() if state.persisted >= 0
-        }
-        return DeduplicationSnapshot(position, sequences, sources)
 
     def forget_inactive(self, before_ms: int, connected: Container[str]) -> int:
         """Drop names without a producer that were last active before ``before_ms``, and return their count.
 
         Replicators stay: their source may send very old entries again.
         """
-        gone = [name for name, state in self._states.items() if name not in connected and state.active_ms < before_ms]
+        gone = [name for name, state in self.states.items() if name not in connected and state.active_ms < before_ms]
         for name in gone:
-            del self._states[name]
+            del self.states[name]
         return len(gone)

@@ -8,14 +8,15 @@ the epoch of the topic, and a producer that reconnects with an older epoch is re
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from typing import Any
 
-from interpulse.broker.live.api import ProducerSink
+from interpulse.broker.live.api import AccessMode, ProducerRequest, ProducerSink, TopicHost
+from interpulse.broker.live.metrics import TrafficMetrics, sum_of
 from interpulse.broker.live.producing.producer import Producer, ProducerOwner
-from interpulse.broker.live.requests import AccessMode, ProducerRequest
 from interpulse.model.errors import NotAllowed, ProducerBusy, ProducerFenced, PulsarError
 from interpulse.model.numbers import LONG_MAX
+from interpulse.model.topics import TopicMeasure
 from interpulse.rules.limits import check_producers
 
 _EPOCH_MAX = LONG_MAX
@@ -28,34 +29,37 @@ class ProducerSet:
     def __init__(
         self,
         topic: str,
-        epoch: int | None,
-        generate_name: Callable[[], str],
-        store_epoch: Callable[[int], Awaitable[None]],
-        spawn: Callable[[Coroutine[Any, Any, None]], None],
+        host: TopicHost,
+        epoch: int | None = None,
+        store_epoch: Callable[[int], Awaitable[None]] | None = None,
     ) -> None:
+        """``store_epoch`` stores the epoch of a persistent topic."""
         self.epoch = epoch
         self.limit = 0
         """Limit for open producers without replicators; 0 = no limit."""
         self.by_name: dict[str, Producer] = {}
         self.waiting: list[Producer] = []
         self.exclusive: Producer | None = None
+        self.published = TrafficMetrics()
+        """The traffic of closed producers."""
         self._topic = topic
-        self._generate_name = generate_name
+        self._host = host
         self._store_epoch = store_epoch
-        self._spawn = spawn
 
     async def add(self, owner: ProducerOwner, request: ProducerRequest, sink: ProducerSink) -> Producer:
         """Open a producer; one that waits is not `ready` yet. Raises ProducerBusy, ProducerFenced."""
-        name = request.name or self._generate_name()
+        name = request.name or self._host.generate_producer_name()
         await self._free_name(name, request, sink)
-        self._check_limit(request)
+        if self.limit and request.remote_cluster is None:
+            count = sum(producer.request.remote_cluster is None for producer in self.by_name.values())
+            check_producers(self._topic, count, self.limit)
         producer = Producer(owner, request, name, sink)
         if request.access_mode is AccessMode.SHARED:
             self._check_no_exclusive(ProducerBusy)
             self.by_name[name] = producer
             return producer
         self._check_epoch(request)
-        if request.access_mode is AccessMode.WAIT_FOR_EXCLUSIVE and self._occupied:
+        if request.access_mode is AccessMode.WAIT_FOR_EXCLUSIVE and (self.by_name or self.waiting):
             producer.ready = False
             self.waiting.append(producer)
             return producer
@@ -77,10 +81,10 @@ class ProducerSet:
             self.exclusive = None
         if self.waiting and not self.by_name:
             next_owner = self.waiting.pop(0)
-            self.by_name[next_owner.name] = self.exclusive = (
-                next_owner  # immediately, so that no other producer comes first
-            )
-            self._spawn(self._promote(next_owner))
+            # immediately, so that no other producer comes first
+            self.by_name[next_owner.name] = self.exclusive = next_owner
+            self._host.spawn(self._promote(next_owner))
+        self.published.absorb(producer.published)
 
     def leave(self) -> None:
         """Stop answering before the topic is unloaded; :meth:`close_by_broker` follows."""
@@ -93,9 +97,46 @@ class ProducerSet:
         for producer in [*self.by_name.values(), *waiting]:
             producer.close_by_broker()
 
+    # --- statistics
+
+    def sorted_by_name(self) -> list[Producer]:
+        return sorted(self.by_name.values(), key=lambda producer: producer.name)
+
     @property
-    def _occupied(self) -> bool:
-        return bool(self.by_name or self.waiting)
+    def published_by_all(self) -> TrafficMetrics:
+        return sum_of(self.published, *(producer.published for producer in self.by_name.values()))
+
+    def stats(self, throttled_count: int, created_ms: int) -> dict[str, Any]:
+        """Return the producer fields of ``TopicStats``; replicators are left out of the list."""
+        published = self.published_by_all
+        return {
+            "msgRateIn": published.message_rate,
+            "msgThroughputIn": published.byte_rate,
+            "bytesInCounter": published.bytes,
+            "msgInCounter": published.messages,
+            "publishRateLimitedTimes": throttled_count,
+            "publishers": [
+                producer.stats() for producer in self.sorted_by_name() if producer.request.remote_cluster is None
+            ],
+            "waitingPublishers": len(self.waiting),
+            "topicCreationTimeStamp": created_ms,
+        }
+
+    def measure(self) -> TopicMeasure:
+        published = self.published_by_all if self.by_name else self.published
+        return TopicMeasure(
+            producers=len(self.by_name),
+            rate_in=published.message_rate,
+            throughput_in=published.byte_rate,
+            messages_in=published.messages,
+            bytes_in=published.bytes,
+        )
+
+    def tick(self, seconds: float) -> None:
+        for producer in self.by_name.values():
+            producer.published.tick(seconds)
+
+    # --- parts
 
     async def _free_name(self, name: str, request: ProducerRequest, sink: ProducerSink) -> None:
         while (holder := self.by_name.get(name)) is not None:
@@ -104,11 +145,6 @@ class ProducerSet:
             if not (returns and request.epoch > holder.request.epoch) and await holder.sink.is_alive():
                 raise ProducerBusy(f"Producer with name '{name}' is already connected to topic '{self._topic}'")
             holder.close()
-
-    def _check_limit(self, request: ProducerRequest) -> None:
-        if self.limit and request.remote_cluster is None:
-            count = sum(producer.request.remote_cluster is None for producer in self.by_name.values())
-            check_producers(self._topic, count, self.limit)
 
     def _check_no_exclusive(self, refusal: type[PulsarError]) -> None:
         if self.exclusive or self.waiting:
@@ -137,7 +173,8 @@ class ProducerSet:
         wanted = producer.request.topic_epoch
         epoch = wanted if wanted is not None else (-1 if self.epoch is None else self.epoch) + 1
         try:
-            await self._store_epoch(epoch)
+            if self._store_epoch is not None:
+                await self._store_epoch(epoch)
         except BaseException:
             producer.close()
             raise

@@ -6,29 +6,30 @@ no effect.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
-from interpulse.broker.live.api import ConsumerSink, Delivery, LastMessage, ProducerSink
-from interpulse.broker.live.compaction.compacted_reads import check_allowed
-from interpulse.broker.live.dispatch.consumer import Consumer
-from interpulse.broker.live.dispatch.consumer_choice import choose_active, share_out
-from interpulse.broker.live.dispatch.dispatch_choice import make_way
+from interpulse.broker.live.api import (
+    ConsumerSink,
+    Delivery,
+    LastMessage,
+    ProducerRequest,
+    ProducerSink,
+    SubscribeRequest,
+    SubType,
+    TopicHost,
+    TopicSettings,
+)
+from interpulse.broker.live.compaction.log_positions import check_allowed
+from interpulse.broker.live.dispatch.consumer import Consumer, choose_active, share_out
+from interpulse.broker.live.dispatch.dispatch import make_way
 from interpulse.broker.live.dispatch.sticky_keys import StickyKeys
 from interpulse.broker.live.entry_metadata import EntryMetadata, sticky_slot_of
-from interpulse.broker.live.host import TopicHost
-from interpulse.broker.live.measures import LimitMeasure, Measured, summed
-from interpulse.broker.live.producing.deduplication import Deduplication, SequenceState
-from interpulse.broker.live.producing.producer import PendingPublish, Producer
+from interpulse.broker.live.metrics import LimitMeasure, Measured, TrafficMetrics, sum_of, summed
+from interpulse.broker.live.producing.producer import PendingPublish, Producer, PublishLimits, check_encrypted
 from interpulse.broker.live.producing.producer_set import ProducerSet
-from interpulse.broker.live.producing.publish_limits import PublishLimits, check_encrypted
-from interpulse.broker.live.requests import InitialPosition, ProducerRequest, SubscribeRequest, SubType
-from interpulse.broker.live.settings import TopicSettings
-from interpulse.broker.live.stats import TrafficMeter, sum_of
-from interpulse.broker.live.topic import non_persistent_stats
-from interpulse.broker.live.topic.publish_stats import publish_measure
-from interpulse.broker.live.topic.topic_clients import TopicClients
-from interpulse.broker.live.topic.topic_limits import TopicLimits
+from interpulse.broker.live.topic.topic_clients import TopicClients, TopicLimits
+from interpulse.broker.live.topic_state import BrokerEntryInterceptor
 from interpulse.model.errors import (
     ConsumerBusy,
     MetadataError,
@@ -37,11 +38,70 @@ from interpulse.model.errors import (
     ServiceNotReady,
     SubscriptionNotFound,
 )
-from interpulse.model.ids import EARLIEST, MessageId, Position
+from interpulse.model.ids import EARLIEST, Position
 from interpulse.model.names import TopicName
 from interpulse.model.topics import SubscriptionMeasure
 
 _NOWHERE = Position(0, 0)
+
+_NOTHING_STORED: Final[dict[str, Any]] = {
+    "averageMsgSize": 0.0,
+    "msgChunkPublished": False,
+    "storageSize": 0,
+    "backlogSize": 0,
+    "earliestMsgPublishTimeInBacklogs": 0,
+    "offloadedStorageSize": 0,
+    "nonContiguousDeletedMessagesRanges": 0,
+    "nonContiguousDeletedMessagesRangesSerializedSize": 0,
+    "compaction": {
+        "lastCompactionRemovedEventCount": 0,
+        "lastCompactionSucceedTimestamp": 0,
+        "lastCompactionFailedTimestamp": 0,
+        "lastCompactionDurationTimeInMills": 0,
+    },
+    "lastPublishTimeStamp": 0,
+}
+_NOTHING_WAITS: Final[dict[str, Any]] = {
+    "msgRateRedeliver": 0.0,
+    "messageAckRate": 0.0,
+    "chunkedMessageRate": 0.0,
+    "msgBacklog": 0,
+    "backlogSize": 0,
+    "earliestMsgPublishTimeInBacklog": 0,
+    "oldestBacklogMessageAgeSeconds": -1,
+    "msgBacklogNoDelayed": 0,
+    "blockedSubscriptionOnUnackedMsgs": False,
+    "msgDelayed": 0,
+    "msgInReplay": 0,
+    "unackedMessages": 0,
+    "msgRateExpired": 0.0,
+    "msgExpired": 0,
+    "totalMsgExpired": 0,
+    "lastExpireTimestamp": 0,
+    "lastAckedTimestamp": 0,
+    "lastMarkDeleteAdvancedTimestamp": 0,
+    "isDurable": False,
+    "isReplicated": False,
+    "allowOutOfOrderDelivery": False,
+    "consumersAfterMarkDeletePosition": {},
+    "nonContiguousDeletedMessagesRanges": 0,
+    "nonContiguousDeletedMessagesRangesSerializedSize": 0,
+    "subscriptionProperties": {},
+    "durable": False,
+    "replicated": False,
+}
+_NO_CURSOR: Final[dict[str, Any]] = {
+    "waitingReadOp": False,
+    "pendingReadOps": 0,
+    "messagesConsumedCounter": 0,
+    "cursorLedger": 0,
+    "cursorLedgerLastEntry": 0,
+    "active": False,
+    "numberOfEntriesSinceFirstNotAckedMessage": 0,
+    "totalNonContiguousDeletedMessagesRange": 0,
+    "subscriptionHavePendingRead": False,
+    "subscriptionHavePendingReplayRead": False,
+}
 
 
 class NonPersistentSubscription:
@@ -52,12 +112,12 @@ class NonPersistentSubscription:
         self.sub_type = sub_type
         self.consumers: list[Consumer] = []
         self.now_ms = topic.now_ms
-        self.dropped = TrafficMeter()
+        self.dropped = TrafficMetrics()
         self._topic = topic
         self._turn = 0
         self._active: Consumer | None = None
         self._keys = StickyKeys()
-        self._given_up = TrafficMeter()
+        self._given_up = TrafficMetrics()
 
     async def add(self, request: SubscribeRequest, sink: ConsumerSink) -> Consumer:
         """Add a consumer; raise ConsumerBusy if it does not fit the others."""
@@ -102,17 +162,10 @@ class NonPersistentSubscription:
 
     # --- what a consumer asks
 
-    def flow_granted(self) -> None:
-        """Do nothing: no entries wait."""
+    def flow_granted(self, *_: object) -> None:
+        """Do nothing: no entries wait, and none are kept."""
 
-    def acknowledge(self, consumer: Consumer, positions: Sequence[Position], ack_set: Sequence[int]) -> None:
-        """Do nothing: entries are not kept."""
-
-    def acknowledge_upto(self, position: Position, ack_set: Sequence[int]) -> None:
-        """Do nothing: entries are not kept."""
-
-    def redeliver(self, consumer: Consumer, positions: Sequence[Position]) -> None:
-        """Deliver nothing again: entries are not kept."""
+    acknowledge = acknowledge_upto = redeliver = flow_granted
 
     def remove(self, consumer: Consumer) -> None:
         self.consumers.remove(consumer)
@@ -122,11 +175,10 @@ class NonPersistentSubscription:
         if not self.consumers:
             self._topic.forget(self)
 
-    async def seek(self, position: MessageId, ack_set: Sequence[int] = ()) -> None:
+    async def seek(self, *_: object) -> None:
         """Do nothing: entries are not kept. Clients get a success, as from Pulsar."""
 
-    async def seek_to_time(self, publish_time_ms: int) -> None:
-        """Do nothing; see `seek`."""
+    seek_to_time = seek
 
     async def unsubscribe(self, consumer: Consumer, *, force: bool) -> None:
         if len(self.consumers) > 1 and not force:
@@ -143,8 +195,17 @@ class NonPersistentSubscription:
         for consumer in self.consumers:
             consumer.tick(seconds)
 
+    def stats(self) -> dict[str, Any]:
+        out = self.out
+        return _NOTHING_WAITS | {
+            **out.sent_stats(),
+            "msgDropRate": self.dropped.message_rate,
+            "type": self.sub_type.label,
+            "lastConsumedTimestamp": self._last_sent_ms,
+            "consumers": [consumer.stats() for consumer in self.consumers],
+        }
+
     def measure(self) -> SubscriptionMeasure:
-        """Return the metrics."""
         out = self.out
         return SubscriptionMeasure(
             backlog=0,
@@ -159,35 +220,40 @@ class NonPersistentSubscription:
             messages_out=out.messages,
             bytes_out=out.bytes,
             rate_dropped=self.dropped.message_rate,
-            last_sent_ms=max((consumer.last_sent_ms for consumer in self.consumers), default=0),
+            last_sent_ms=self._last_sent_ms,
         )
 
     @property
-    def out(self) -> TrafficMeter:
+    def _last_sent_ms(self) -> int:
+        return max((consumer.last_sent_ms for consumer in self.consumers), default=0)
+
+    @property
+    def out(self) -> TrafficMetrics:
         """The traffic to all consumers, closed ones included."""
         return sum_of(self._given_up, *(consumer.out for consumer in self.consumers))
 
 
 class NonPersistentTopic:
-    """A non-persistent topic; see `interpulse.broker.live.api.LiveTopic`."""
+    """A non-persistent topic, with the methods of `Topic` that make sense without a log."""
+
+    broker_entry_interceptor: BrokerEntryInterceptor | None = None
+    broker_entry_metadata_possible = False
+    deduplication = None
+    last_appended = _NOWHERE
 
     def __init__(self, name: TopicName, host: TopicHost, settings: TopicSettings) -> None:
         self.name = name
         self.settings = settings
         self.subscriptions: dict[str, NonPersistentSubscription] = {}
-        self.deduplication: Deduplication | None = None
         self.now_ms: Callable[[], int] = host.now_ms
-        self.published = TrafficMeter()
-        self.gone = TrafficMeter()
+        self.gone = TrafficMetrics()
         """The traffic of deleted subscriptions."""
         self.entries_added = 0
         self.created_ms = self.active_ms = host.now_ms()
-        self.producers = ProducerSet(str(name), None, host.generate_producer_name, _keep_nothing, host.spawn)
+        self.producers = ProducerSet(str(name), host)
         self.clients = TopicClients(name, self.producers, self.subscriptions)
-        self.limits = TopicLimits(name, host.now_ms, host.call_later)
+        self.limits = TopicLimits(name, host)
         self.publish_limits: PublishLimits | None = None
-        self.broker_entry_interceptor = None
-        self.broker_entry_metadata_possible = False
         self._serving = host.serving
         self._use_limits()
 
@@ -206,19 +272,8 @@ class NonPersistentTopic:
     def topic_epoch(self) -> int | None:
         return self.producers.epoch
 
-    def append(
-        self,
-        entries: Sequence[bytes],
-        producer: Producer,
-        sequence_ids: Sequence[int],
-        *,
-        highest_sequence_id: int,
-        message_count: int,
-        metadata: EntryMetadata | None,
-        sequence: SequenceState | None,
-        sequence_last: int,
-    ) -> None:
-        """Store nothing: answer and send every entry immediately."""
+    def append(self, entries: Sequence[bytes], metadata: EntryMetadata | None) -> Position:
+        """Store nothing; `answer` sends the entries."""
         if self.clients.refusal is not None:
             raise self.clients.refusal
         if self._serving is not None and not self._serving():
@@ -226,20 +281,20 @@ class NonPersistentTopic:
                 f"Topic {self.name} may belong to another broker and takes no entries until this is certain"
             )
         self.entries_added += len(entries)
-        for sequence_id, entry in zip(sequence_ids, entries, strict=True):
-            producer.answered((PendingPublish(_NOWHERE, producer, (sequence_id,), (entry,), highest_sequence_id),))
-            delivery = Delivery(_NOWHERE, entry, 0, (), message_count)
+        return _NOWHERE
+
+    def answer(self, publish: PendingPublish) -> None:
+        """Answer immediately, and send the entries."""
+        if not publish.entries:
+            publish.producer.answered((publish,))
+        for sequence_id, entry in zip(publish.sequence_ids, publish.entries, strict=False):
+            publish.producer.answered((publish._replace(sequence_ids=(sequence_id,), entries=(entry,)),))
+            delivery = Delivery(_NOWHERE, entry, 0, (), publish.message_count)
             for subscription in list(self.subscriptions.values()):
                 subscription.send(delivery)
 
-    def answer_in_turn(
-        self, producer: Producer, sequence_id: int, highest_sequence_id: int, error: PulsarError | None
-    ) -> None:
-        producer.answered((PendingPublish(_NOWHERE, producer, (sequence_id,), (), highest_sequence_id, error=error),))
-
     def remove_producer(self, producer: Producer) -> None:
         self.producers.remove(producer)
-        self.published.absorb(producer.published)
         self.active_ms = self.now_ms()
 
     # --- subscribing
@@ -265,12 +320,7 @@ class NonPersistentTopic:
 
     @property
     def consumer_count(self) -> int:
-        """The number of consumers on all subscriptions."""
         return sum(len(subscription.consumers) for subscription in self.subscriptions.values())
-
-    @property
-    def has_consumers_without_auto_consume(self) -> bool:
-        return self.clients.has_consumers_without_auto_consume
 
     def forget(self, subscription: NonPersistentSubscription) -> None:
         """Forget a subscription whose last consumer left."""
@@ -279,15 +329,7 @@ class NonPersistentTopic:
             self.gone.absorb(subscription.out)
         self.active_ms = self.now_ms()
 
-    async def create_subscription(
-        self,
-        subscription: str,
-        *,
-        position: MessageId | None = None,
-        initial: InitialPosition = InitialPosition.LATEST,
-        properties: Mapping[str, str] | None = None,
-        replicate_state: bool = False,
-    ) -> None:
+    async def create_subscription(self, subscription: str, **options: Any) -> None:
         raise NotAllowed("Create subscription on non-persistent topic is not supported")
 
     async def delete_subscription(self, subscription: str, *, force: bool = False) -> None:
@@ -322,8 +364,7 @@ class NonPersistentTopic:
         """Do nothing: nothing is stored."""
 
     def tick(self, seconds: float) -> None:
-        for producer in self.producers.by_name.values():
-            producer.tick(seconds)
+        self.producers.tick(seconds)
         for subscription in self.subscriptions.values():
             subscription.tick(seconds)
 
@@ -344,17 +385,33 @@ class NonPersistentTopic:
     # --- statistics
 
     def stats(self) -> dict[str, Any]:
-        return non_persistent_stats.stats(self)
+        shown = {name: self.subscriptions[name].stats() for name in sorted(self.subscriptions)}
+        return _NOTHING_STORED | {
+            **self.producers.stats(self.limits.publish_throttled, self.created_ms),
+            "msgRateOut": float(sum(subscription["msgRateOut"] for subscription in shown.values())),
+            "msgThroughputOut": float(sum(subscription["msgThroughputOut"] for subscription in shown.values())),
+            "bytesOutCounter": self.gone.bytes
+            + sum(subscription["bytesOutCounter"] for subscription in shown.values()),
+            "msgOutCounter": self.gone.messages + sum(subscription["msgOutCounter"] for subscription in shown.values()),
+            "msgDropRate": float(sum(subscription["msgDropRate"] for subscription in shown.values())),
+            "subscriptions": shown,
+            "replication": {},
+        }
 
     def measure(self) -> Measured:
-        """Return the metrics."""
         subscriptions = {name: subscription.measure() for name, subscription in self.subscriptions.items()}
         limits = LimitMeasure(self.limits.publish_throttled) if self.limits.publish else None
-        return Measured(summed(publish_measure(self), subscriptions), subscriptions, {}, limits)
+        return Measured(summed(self.producers.measure(), subscriptions), subscriptions, {}, limits)
 
     def internal_stats(self) -> dict[str, Any]:
-        return non_persistent_stats.internal_stats(self)
-
-
-async def _keep_nothing(epoch: int) -> None:
-    """Do nothing: the epoch of a non-persistent topic is not stored."""
+        """Return `PersistentTopicInternalStats` of a topic that stores nothing."""
+        return {
+            "entriesAddedCounter": self.entries_added,
+            "numberOfEntries": 0,
+            "totalSize": 0,
+            "currentLedgerEntries": 0,
+            "currentLedgerSize": 0,
+            "waitingCursorsCount": 0,
+            "pendingAddEntriesCount": 0,
+            "cursors": {name: dict(_NO_CURSOR) for name in sorted(self.subscriptions)},
+        }

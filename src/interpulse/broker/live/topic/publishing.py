@@ -13,15 +13,13 @@ from operator import attrgetter
 from typing import Protocol
 
 from interpulse.broker.live.api import Delivery
-from interpulse.broker.live.broker_entry_metadata import BrokerEntryInterceptor, TopicBrokerEntryMetadata
 from interpulse.broker.live.entry_metadata import EntryMetadata, EntryMetadataCache
-from interpulse.broker.live.producing.deduplication import Deduplication, SequenceState
-from interpulse.broker.live.producing.producer import PendingPublish, Producer
+from interpulse.broker.live.producing.deduplication import Deduplication
+from interpulse.broker.live.producing.producer import PendingPublish, Producer, PublishLimits
 from interpulse.broker.live.producing.producer_set import ProducerSet
-from interpulse.broker.live.producing.publish_limits import PublishLimits
 from interpulse.broker.live.producing.sequence_keeper import SequenceKeeper
-from interpulse.broker.live.stats import TrafficMeter
 from interpulse.broker.live.topic.topic_clients import TopicClients
+from interpulse.broker.live.topic_state import BrokerEntryInterceptor
 from interpulse.model.errors import PulsarError, TopicTerminated
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.model.names import TopicName
@@ -35,64 +33,52 @@ class PublishedTo(Protocol):
     """The interface of the topic for its publishing side."""
 
     active_ms: int
+    clients: TopicClients
+    entry_metadata: EntryMetadataCache
+    log: Log
     name: TopicName
-
-    @property
-    def now_ms(self) -> Callable[[], int]: ...
+    now_ms: Callable[[], int]
+    producers: ProducerSet
+    sequences: SequenceKeeper
 
 
 class Publishing:
     """The owner of a topic's producers; see `ProducerOwner`."""
 
     __slots__ = (
-        "_broker_entry_metadata",
         "_clients",
         "_entry_metadata",
         "_log",
         "_pending",
-        "_producers",
         "_sequences",
         "_topic",
+        "broker_entry_interceptor",
         "chunk_published",
         "entries_added",
         "last_marker",
         "last_publish_ms",
         "now_ms",
         "publish_limits",
-        "published",
     )
 
-    def __init__(
-        self,
-        topic: PublishedTo,
-        topic_log: Log,
-        clients: TopicClients,
-        producers: ProducerSet,
-        sequences: SequenceKeeper,
-        entry_metadata: EntryMetadataCache,
-        broker_entry_metadata: TopicBrokerEntryMetadata,
-    ) -> None:
+    def __init__(self, topic: PublishedTo) -> None:
         self.now_ms = topic.now_ms
         self.publish_limits: PublishLimits | None = None
-        self.published = TrafficMeter()
-        """The traffic of closed producers."""
+        self.broker_entry_interceptor: BrokerEntryInterceptor | None = None
         self.entries_added = 0
         self.last_publish_ms = 0
         self.last_marker = EARLIEST
         """The position of the newest marker appended since the topic was loaded."""
         self.chunk_published = False
         self._topic = topic
-        self._log = topic_log
-        self._clients = clients
-        self._producers = producers
-        self._sequences = sequences
-        self._entry_metadata = entry_metadata
-        self._broker_entry_metadata = broker_entry_metadata
+        self._log = topic.log
+        self._clients = topic.clients
+        self._sequences = topic.sequences
+        self._entry_metadata = topic.entry_metadata
         self._pending: list[PendingPublish] = []
 
     @property
     def pending_count(self) -> int:
-        """Return the number of publishes that wait for the log."""
         return sum(len(publish.sequence_ids) for publish in self._pending)
 
     @property
@@ -102,24 +88,13 @@ class Publishing:
 
     @property
     def topic_epoch(self) -> int | None:
-        return self._producers.epoch
+        return self._topic.producers.epoch
 
     @property
-    def broker_entry_interceptor(self) -> BrokerEntryInterceptor | None:
-        return self._broker_entry_metadata.interceptor
+    def last_appended(self) -> Position:
+        return self._log.last_appended
 
-    def append(
-        self,
-        entries: Sequence[bytes],
-        producer: Producer,
-        sequence_ids: Sequence[int],
-        *,
-        highest_sequence_id: int,
-        message_count: int,
-        metadata: EntryMetadata | None,
-        sequence: SequenceState | None,
-        sequence_last: int,
-    ) -> None:
+    def append(self, entries: Sequence[bytes], metadata: EntryMetadata | None) -> Position:
         """Append entries to the log, which fixes their order; see `ProducerOwner`."""
         if self._clients.refusal is not None:
             raise self._clients.refusal
@@ -133,24 +108,10 @@ class Publishing:
             if metadata.is_marker:
                 self.last_marker = position
             self.chunk_published = self.chunk_published or bool(metadata.chunk_uuid)
-        row = (
-            position,
-            producer,
-            sequence_ids,
-            entries,
-            highest_sequence_id,
-            message_count,
-            sequence,
-            sequence_last,
-            None,
-        )
-        self._pending.append(_new(PendingPublish, row))
+        return position
 
-    def answer_in_turn(
-        self, producer: Producer, sequence_id: int, highest_sequence_id: int, error: PulsarError | None
-    ) -> None:
-        position = self._log.last_appended
-        self._pending.append(PendingPublish(position, producer, (sequence_id,), (), highest_sequence_id, error=error))
+    def answer(self, publish: PendingPublish) -> None:
+        self._pending.append(publish)
 
     def answer_upto(self, last: Position) -> Sequence[PendingPublish]:
         """Answer the publishes up to this position, which is durable; return them."""
@@ -169,15 +130,11 @@ class Publishing:
             publish.producer.failed(publish, refusal)
 
     def forget(self) -> None:
-        """Drop all pending answers."""
         self._pending.clear()
 
     def remove_producer(self, producer: Producer) -> None:
-        """Remove a closed producer."""
-        now_ms = self.now_ms()
-        self._producers.remove(producer)
-        self.published.absorb(producer.published)
-        self._topic.active_ms = now_ms
+        now_ms = self._topic.active_ms = self.now_ms()
+        self._topic.producers.remove(producer)
         if self.deduplication is not None:
             self.deduplication.touch(producer.name, now_ms)
 

@@ -9,54 +9,46 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Coroutine, Mapping
-from operator import attrgetter
 from typing import Any
 from weakref import proxy
 
-from interpulse.broker.live.api import ConsumerSink, LastMessage, ProducerSink
-from interpulse.broker.live.broker_entry_metadata import TopicBrokerEntryMetadata
-from interpulse.broker.live.compaction import compacted_reads
+from interpulse.broker.live.api import (
+    ConsumerSink,
+    InitialPosition,
+    LastMessage,
+    ProducerRequest,
+    ProducerSink,
+    SubscribeRequest,
+    TopicHost,
+    TopicSettings,
+)
 from interpulse.broker.live.compaction.compaction import Compaction
-from interpulse.broker.live.compaction.log_positions import LogPositions
+from interpulse.broker.live.compaction.log_positions import LogPositions, check_allowed
 from interpulse.broker.live.dispatch.consumer import Consumer
 from interpulse.broker.live.entry_metadata import EntryMetadataCache
-from interpulse.broker.live.host import TopicHost
-from interpulse.broker.live.measures import Measured
-from interpulse.broker.live.producing.producer import Producer
+from interpulse.broker.live.metrics import Measured, sum_of
+from interpulse.broker.live.producing.producer import Producer, check_encrypted
 from interpulse.broker.live.producing.producer_set import ProducerSet
-from interpulse.broker.live.producing.publish_limits import check_encrypted
 from interpulse.broker.live.producing.sequence_keeper import SequenceKeeper
-from interpulse.broker.live.requests import InitialPosition, ProducerRequest, SubscribeRequest
-from interpulse.broker.live.settings import TopicSettings
 from interpulse.broker.live.shared_reads import SharedReads
-from interpulse.broker.live.stats import TrafficMeter
 from interpulse.broker.live.topic import topic_stats
 from interpulse.broker.live.topic.backlog_quota import BacklogKeeper
 from interpulse.broker.live.topic.publishing import Publishing, deliveries_of
 from interpulse.broker.live.topic.subscription import Subscription
 from interpulse.broker.live.topic.subscription_set import SubscriptionSet
-from interpulse.broker.live.topic.topic_clients import TopicClients
-from interpulse.broker.live.topic.topic_limits import TopicLimits
-from interpulse.broker.live.topic_state import TopicCounters, TopicStateStore
-from interpulse.model.errors import (
-    PersistenceError,
-    PulsarError,
-    ServiceNotReady,
-    TopicTerminated,
-)
+from interpulse.broker.live.topic.topic_clients import TopicClients, TopicLimits
+from interpulse.broker.live.topic_state import TopicBrokerEntryMetadata, TopicStateStore
+from interpulse.model.errors import PersistenceError, PulsarError, ServiceNotReady, TopicTerminated
 from interpulse.model.ids import MessageId, Position
 from interpulse.model.names import TopicName
 from interpulse.storage.api import FenceCause, Log, LogFenced, MetadataFull, StorageFull
-from interpulse.storage.cursors.cursor_records import COMPACTION_CURSOR, DEDUPLICATION_CURSOR
+from interpulse.storage.cursors import COMPACTION_CURSOR, DEDUPLICATION_CURSOR
 
 log = logging.getLogger(__name__)
 
-_new = tuple.__new__
-_position_of, _producer_of = attrgetter("position"), attrgetter("producer")
-
 
 class Topic:
-    """A persistent topic; see `interpulse.broker.live.api.LiveTopic`. Only `load_topic` creates it."""
+    """A persistent topic. Only `load_topic` creates it."""
 
     __slots__ = (
         "__dict__",  # stays empty: a dictionary of all attributes takes 2 kB per topic; tests replace methods
@@ -94,9 +86,10 @@ class Topic:
         settings: TopicSettings,
         topic_log: Log,
         state: TopicStateStore,
-        counters: TopicCounters,
+        epoch: int | None,
+        last_index: int | None,
     ) -> None:
-        """``counters`` belong to ``state``; `load_topic` restores cursors and sequence ids."""
+        """``epoch`` and ``last_index`` belong to ``state``; `load_topic` restores cursors and sequence ids."""
         self.name = name
         self.settings = settings
         self.log = topic_log
@@ -108,30 +101,19 @@ class Topic:
         self.subscription_set = SubscriptionSet(self, state, host.replicator_prefix)
         self.subscriptions = self.subscription_set.by_name
         self.positions = LogPositions(topic_log)
-        self.entry_metadata = EntryMetadataCache(_behind(topic_log.last_appended))
+        last = topic_log.last_appended
+        self.entry_metadata = EntryMetadataCache(Position(last.ledger, last.entry + 1))
         self.reads = SharedReads(topic_log, self.subscriptions, host.read_buffer_limiter)
-        self.producers = ProducerSet(
-            str(name), counters.epoch, host.generate_producer_name, state.write_epoch, host.spawn
-        )
+        self.producers = ProducerSet(str(name), host, epoch, state.write_epoch)
         self.clients = TopicClients(name, self.producers, self.subscriptions)
-        self.limits = TopicLimits(name, host.now_ms, host.call_later)
+        self.limits = TopicLimits(name, host)
         self.backlog_keeper = BacklogKeeper(seen)
-        self.broker_entry_metadata = TopicBrokerEntryMetadata(topic_log, state, counters.last_index)
-        self.sequences = SequenceKeeper(
-            topic_log, state, seen, replicator_prefix=host.replicator_prefix, cluster=host.cluster
-        )
+        self.broker_entry_metadata = TopicBrokerEntryMetadata(topic_log, state, last_index)
+        self.sequences = SequenceKeeper(topic_log, state, host, lambda: seen.cursors_changed())
         self._host = host
         self._state = state
         self._terminating = 0  # running calls
-        self.publishing = Publishing(
-            seen,
-            topic_log,
-            self.clients,
-            self.producers,
-            self.sequences,
-            self.entry_metadata,
-            self.broker_entry_metadata,
-        )
+        self.publishing = Publishing(seen)
         self.compaction = Compaction(seen, host.compaction_permits)
         self._use_limits()
 
@@ -177,6 +159,7 @@ class Topic:
     # --- producing
 
     async def add_producer(self, request: ProducerRequest, sink: ProducerSink) -> Producer:
+        """Open a producer; raises ProducerBusy, ProducerFenced, TopicTerminated, ServiceNotReady."""
         self.check_open()
         if self.log.terminated:
             raise TopicTerminated(f"Topic {self.name} was already terminated")
@@ -189,10 +172,6 @@ class Topic:
             producer.close()
             raise ServiceNotReady(f"Topic {self.name} is temporarily unavailable")
         return producer
-
-    @property
-    def published(self) -> TrafficMeter:
-        return self.publishing.published
 
     @property
     def entries_added(self) -> int:
@@ -208,7 +187,8 @@ class Topic:
     # --- subscribing
 
     async def subscribe(self, request: SubscribeRequest, sink: ConsumerSink) -> Consumer:
-        compacted_reads.check_allowed(request, is_persistent=True)
+        """Open a consumer; raises ConsumerBusy, SubscriptionNotFound, NotAllowed, ServiceNotReady."""
+        check_allowed(request, is_persistent=True)
         creation_allowed = self.settings.auto_subscription_creation_allowed
         return await self.subscription_set.subscribe(request, sink, creation_allowed=creation_allowed)
 
@@ -221,17 +201,19 @@ class Topic:
         properties: Mapping[str, str] | None = None,
         replicate_state: bool = False,
     ) -> None:
+        """Create a durable subscription without a consumer; raises AlreadyExists."""
         self.check_open()
         await self.subscription_set.create(subscription, position, initial, properties, replicate_state=replicate_state)
 
     async def delete_subscription(self, subscription: str, *, force: bool = False) -> None:
+        """Delete a subscription. Raise SubscriptionNotFound; PreconditionFailed if it is in use and not forced."""
         await self.subscription(subscription).delete(force=force)
 
     def subscription(self, name: str) -> Subscription:
-        """Return a subscription; raise SubscriptionNotFound."""
         return self.subscription_set.get(name)
 
     def subscription_names(self) -> list[str]:
+        """Return all names but those of replication cursors, sorted."""
         return sorted(name for name in self.subscriptions if self.remote_of(name) is None)
 
     def backlog_names(self) -> list[str]:
@@ -245,6 +227,11 @@ class Topic:
         return self.subscription(subscription).cursor.mark_delete
 
     def promised_position(self, cursor: str) -> Position | None:
+        """Return the mark-delete position for a task that copies from this replication cursor.
+
+        It comes with the promise of `wire/cursor_promise.py`. None if it is no replication cursor; raises
+        SubscriptionNotFound.
+        """
         if self.remote_of(cursor) is None:
             return None
         source = self.subscription(cursor)
@@ -261,15 +248,7 @@ class Topic:
     def consumer_count(self) -> int:
         return self.subscription_set.consumer_count
 
-    @property
-    def has_consumers_without_auto_consume(self) -> bool:
-        return self.clients.has_consumers_without_auto_consume
-
-    def cursor_changed(self, subscription: Subscription) -> None:
-        self._host.cursors_changed(self)
-
-    def snapshot_is_due(self) -> None:
-        """Schedule the storing of the sequence ids."""
+    def cursors_changed(self) -> None:
         self._host.cursors_changed(self)
 
     async def store_cursor(self, subscription: Subscription) -> None:
@@ -282,7 +261,6 @@ class Topic:
         self.active_ms = self.now_ms()
 
     async def drop_subscription(self, subscription: Subscription) -> None:
-        """Remove a deleted subscription."""
         if subscription.name == COMPACTION_CURSOR:
             await self.compaction.forget()
         await self.subscription_set.drop(subscription)
@@ -304,10 +282,7 @@ class Topic:
     # --- settings, cursors, rates
 
     async def flush(self, *, last: bool = False) -> None:
-        """Store every cursor that changed, and the sequence ids if they are due, together.
-
-        ``last``: the topic is being closed.
-        """
+        """Store every cursor that changed, and sequence ids that are due, together. ``last``: the topic closes."""
         position = self.positions.durable
         due = self.sequences.snapshot_due
         snapshot = {DEDUPLICATION_CURSOR: self.sequences.snapshot(position)} if due else {}
@@ -326,10 +301,9 @@ class Topic:
         """Apply new policies; on return they are in force."""
         old, self.settings = self.settings, settings
         self._use_limits()
-        if settings.delayed_delivery != old.delayed_delivery:
-            for subscription in self.subscriptions.values():
-                subscription.policies_changed()
-        self.sequences.follow(settings)
+        for subscription in self.subscriptions.values():
+            subscription.policies_changed(delays=settings.delayed_delivery != old.delayed_delivery)
+        self.sequences.settings = settings
         if settings.deduplication_enabled and self.sequences.deduplication is None:
             await self.sequences.begin()
         elif not settings.deduplication_enabled and self.sequences.deduplication is not None:
@@ -341,26 +315,18 @@ class Topic:
     def _use_limits(self) -> None:
         self.limits.use(self.settings, self.producers)
         self.publishing.publish_limits = self.limits.publish
-        for subscription in self.subscriptions.values():
-            subscription.use_limits()
 
     def tick(self, seconds: float) -> None:
-        """Compute the rates of the last period."""
-        for producer in self.producers.by_name.values():
-            producer.tick(seconds)
+        self.producers.tick(seconds)
         for subscription in self.subscriptions.values():
             subscription.tick(seconds)
         self.compaction.tick(seconds)
         self.reads.forget_unused()
         self.sequences.tick(self.now_ms())
-        producers = [producer.published for producer in self.producers.by_name.values()]
-        published = (
-            sum(producer.message_rate for producer in producers),
-            sum(producer.byte_rate for producer in producers),
-        )
-        self.limits.follow(*published)
+        published = sum_of(*(producer.published for producer in self.producers.by_name.values()))
+        self.limits.follow(published.message_rate, published.byte_rate)
         for subscription in self.subscriptions.values():
-            subscription.follow(*published)
+            subscription.follow(published.message_rate, published.byte_rate)
 
     # --- ending
 
@@ -420,7 +386,6 @@ class Topic:
         self.clients.refuse_elsewhere()
 
     async def depart(self) -> None:
-        """Close the log after `forsake`."""
         await self.compaction.stop()
         await self.log.abandon()
         await self._state.close()
@@ -441,9 +406,4 @@ class Topic:
         return topic_stats.internal_stats(self)
 
     def measure(self) -> Measured:
-        """Return the metrics."""
         return topic_stats.measure(self)
-
-
-def _behind(position: Position) -> Position:
-    return Position(position.ledger, position.entry + 1)

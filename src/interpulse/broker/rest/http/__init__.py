@@ -2,7 +2,7 @@
 
 * `call`: a request, an answer and a route; `context`: the objects that handlers ask
 * `routing`: the handler of a path
-* `authorization_filter`: which calls reach their handler; `required_permissions`: the permissions that routes name
+* `authorization_filter`: which calls reach their handler
 * `bodies`: the fields of every JSON body; `fields`: how they are checked
-* `opening`: loading the topics that a path names; `entry_headers`: the metadata of an entry as headers
+* `at_owner`: calls about one topic, answered by its broker, and the topics that a path names
 """

@@ -9,17 +9,21 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import wraps
 from typing import Any, Final
 from urllib.parse import urlencode
 
+from interpulse.broker.live.registry.topic_tasks import AnyTopic
+from interpulse.broker.live.topic.topic import Topic
 from interpulse.broker.ownership.ownership import NO_OPTIONS, LookupOptions
-from interpulse.broker.rest.http.call import DONE, Answer, Call, Handler, Route, answer_json
-from interpulse.broker.rest.http.opening import existing_partitions
-from interpulse.model.errors import NotFound, PreconditionFailed
-from interpulse.model.names import TopicName, encode_local_name
+from interpulse.broker.rest.http.call import DONE, Answer, Call, Route, answer_json, answer_of
+from interpulse.in_turns import sorted_in_turns
+from interpulse.model.errors import NotFound, OperationNotAllowed, PreconditionFailed
+from interpulse.model.names import PERSISTENT, Domain, TopicName, encode_local_name
+from interpulse.model.operations import TOPIC_PATH, Operation
+from interpulse.model.topics import Requester, TopicKind
 from interpulse.rules.lookup import LookupTarget
 
 _ASKED_AT_ONCE: Final = 16
@@ -32,7 +36,7 @@ def at_owner(route: Route, join: Join | None = None) -> Route:
     """Return the route at the owner of the topic. Without ``join`` any broker answers for a partitioned topic."""
 
     @wraps(route.handler)
-    async def answer(call: Call) -> Answer:
+    async def answer(call: Call) -> object:
         if call.context.others is None:
             return await route.handler(call)
         name = call.topic
@@ -40,33 +44,33 @@ def at_owner(route: Route, join: Join | None = None) -> Route:
             if join is None:
                 return await route.handler(call)
             names = await existing_partitions(call, name)
-            return join(await answers_of_partitions(call, route.method, route.path, names, route))
+            return join(await answers_of_partitions(call, names, route))
         options = LookupOptions(call.flag("authoritative"))
         target = await call.context.lookups.find(name, options)
         if _is_here(call, target):
             return await route.handler(call)
         return redirect_to(call, target)
 
-    return replace(route, handler=answer)
+    return Route(route.operation, answer)
 
 
-def or_at_peer(handler: Handler, below: str = "") -> Handler:
-    """Return a handler that redirects (307) to the peer cluster that serves the namespace.
+def or_at_peer(route: Route) -> Route:
+    """Return the route of a topic, which redirects (307) to the peer cluster that serves the namespace.
 
-    ``below`` is the part of the path after the topic. Real Pulsar redirects reads, but answers creations with 503 and
-    no address.
+    Real Pulsar redirects reads, but answers creations with 503 and no address.
     """
+    below = route.operation.path.removeprefix(TOPIC_PATH)
 
-    @wraps(handler)
-    async def answer(call: Call) -> Answer:
+    @wraps(route.handler)
+    async def answer(call: Call) -> object:
         peer = await call.context.lookups.peer(call.namespace)
         if peer is None or not (peer.web_url or peer.web_url_tls):
-            return await handler(call)
+            return await route.handler(call)
         query = f"?{urlencode(call.query)}" if call.query else ""
         location = f"{peer.web_address(tls=call.tls)}/admin/v2/{call.topic.rest_path}{below}{query}"
         return Answer(307, headers={"Location": location})
 
-    return answer
+    return Route(route.operation, answer)
 
 
 def redirect_to(call: Call, target: LookupTarget) -> Answer:
@@ -96,13 +100,8 @@ def joined_objects(values: Mapping[TopicName, Any]) -> Answer:
     return answer_json(joined)
 
 
-async def answers_of_partitions(
-    call: Call, method: str, path: str, names: Sequence[TopicName], route: Route
-) -> dict[TopicName, Any]:
-    """Return the answer of each partition to the call of ``route``, sent to ``path`` at other brokers.
-
-    All partitions are asked before the first failure is raised.
-    """
+async def answers_of_partitions(call: Call, names: Sequence[TopicName], route: Route) -> dict[TopicName, Any]:
+    """Return the answer of each partition to ``route``. All are asked before the first failure is raised."""
     permits = asyncio.Semaphore(_ASKED_AT_ONCE)
 
     async def ask(name: TopicName) -> Any:
@@ -110,9 +109,9 @@ async def answers_of_partitions(
             target = await call.context.lookups.find(name, NO_OPTIONS)
             params = {**call.params, "topic": encode_local_name(name.local_name)}
             if _is_here(call, target):
-                answer = await route.handler(replace(call, params=params))
+                answer = answer_of(await route.handler(replace(call, params=params)))
                 return json.loads(answer.body) if answer.body else None
-            return await _asked(call, target, method, path, params)
+            return await _asked(call, target, route.operation, params)
 
     answers = await asyncio.gather(*map(ask, names), return_exceptions=True)
     for answer in answers:
@@ -121,7 +120,7 @@ async def answers_of_partitions(
     return dict(zip(names, answers, strict=True))
 
 
-async def _asked(call: Call, target: LookupTarget, method: str, path: str, params: Mapping[str, str]) -> Any:
+async def _asked(call: Call, target: LookupTarget, operation: Operation, params: Mapping[str, str]) -> Any:
     others = call.context.others
     assert others is not None, "only a cluster has partitions elsewhere"
     if not target.broker_id:  # callers must not use this broker's own permissions
@@ -130,10 +129,10 @@ async def _asked(call: Call, target: LookupTarget, method: str, path: str, param
     query = {key: value for key, value in call.query.items() if key != "authoritative"}
     if target.redirect:
         query["authoritative"] = str(target.authoritative).lower()
+    path = operation.path
     for name, value in params.items():
         path = path.replace(f"{{{name}}}", value)
-    body = call.json_or_none()
-    return await others.ask(target, method, path, kind="topic", query=query, body=body)
+    return await others.ask(target, operation.method, path, kind="topic", query=query, body=call.json_or_none())
 
 
 def _is_here(call: Call, target: LookupTarget) -> bool:
@@ -145,3 +144,74 @@ async def _is_partitioned(call: Call, name: TopicName) -> bool:
         return await call.context.lifecycle.partitions(name, create=False) > 0
     except NotFound:
         return False
+
+
+async def open_topic(call: Call, name: TopicName) -> AnyTopic:
+    """Load one topic that exists; raises TopicNotFound and TopicInconsistent."""
+    return await call.context.registry.open(name, by=Requester.ADMIN, create=False)
+
+
+async def open_persistent(call: Call, name: TopicName) -> Topic:
+    """Return the topic with a log. Raise OperationNotAllowed if it is non-persistent; see `open_topic`."""
+    topic = await open_topic(call, name)
+    if not isinstance(topic, Topic):
+        raise OperationNotAllowed(f"{name} is not persistent: it keeps no messages")
+    return topic
+
+
+async def open_single(call: Call, operation: str) -> Topic:
+    """Return the topic of the path. Raise OperationNotAllowed if it has several logs or none."""
+    name = call.topic
+    if not name.is_persistent:
+        raise OperationNotAllowed(f"{operation} on a non-persistent topic is not allowed")
+    if not name.is_partition and await call.context.lifecycle.partitions(name, create=False):
+        raise OperationNotAllowed(f"{operation} on a partitioned topic is not allowed, ask one of its partitions")
+    return await open_persistent(call, name)
+
+
+async def open_each(call: Call) -> AsyncIterator[AnyTopic]:
+    """Yield the open topics that `each_name` names."""
+    async for name in each_name(call):
+        yield await open_topic(call, name)
+
+
+async def each_name(call: Call) -> AsyncIterator[TopicName]:
+    """Yield the topic of the path, or its existing partitions, including any that are added meanwhile."""
+    name = call.topic
+    if name.is_partition or await call.context.lifecycle.partitions(name, create=False) == 0:
+        yield name
+        return
+    begin = 0
+    while (end := await call.context.lifecycle.partitions(name, create=False)) > begin:
+        for partition in await _existing(call, [name.partition(index) for index in range(begin, end)]):
+            yield partition
+        begin = end
+
+
+async def existing_partitions(call: Call, base: TopicName) -> list[TopicName]:
+    """Return the partitions that have a record or are loaded at any broker."""
+    partitions = await call.context.lifecycle.partitions(base, create=False)
+    names = [base.partition(index) for index in range(partitions)]
+    if base.is_persistent or call.context.others is None:
+        return await _existing(call, names)
+    elsewhere = await call.context.others.loaded_topics(base.namespace_name, include_system=True)
+    loaded = {*await _existing(call, names), *elsewhere}
+    return [name for name in names if name in loaded]
+
+
+async def listed_topics(
+    call: Call, domain: Domain, *, include_system: bool, bundle: str | None = None
+) -> list[TopicName]:
+    """Return the topics of the namespace at all brokers; with ``bundle``, other brokers list only that bundle."""
+    names = await call.context.lifecycle.list_topics(call.namespace, domain, include_system=include_system)
+    if domain == PERSISTENT or call.context.others is None:
+        return names
+    elsewhere = await call.context.others.loaded_topics(call.namespace, bundle, include_system=include_system)
+    return await sorted_in_turns({*names, *elsewhere}, key=str)
+
+
+async def _existing(call: Call, names: Sequence[TopicName]) -> list[TopicName]:
+    if not call.topic.is_persistent:
+        return [name for name in names if call.context.registry.get(name) is not None]
+    kinds = [(await call.context.lifecycle.existence(name)).kind for name in names]
+    return [name for name, kind in zip(names, kinds, strict=True) if kind is not TopicKind.ABSENT]

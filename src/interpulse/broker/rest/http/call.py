@@ -8,11 +8,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 from dataclasses import dataclass, field
 from functools import partial
 from math import isfinite
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from interpulse.authentication.authentication import PeerCertificate
-from interpulse.broker.access.authorization import Authorization
 from interpulse.broker.rest.http.context import RestContext
 from interpulse.broker.rest.http.fields import (
     FLAG,
@@ -31,6 +30,7 @@ from interpulse.model.changes import Change, to_json
 from interpulse.model.errors import InvalidRequest, PulsarError
 from interpulse.model.names import PERSISTENT, NamespaceName, TopicName
 from interpulse.model.numbers import LONG_MAX, read_integer
+from interpulse.model.operations import Operation
 from interpulse.model.permissions import Principal
 
 _JSON: Final = "application/json"
@@ -264,24 +264,22 @@ def _finite(text: str) -> float:
     return value
 
 
-Handler = Callable[[Call], Awaitable[Answer]]
-
-RequiredPermission = Callable[[Authorization, Principal, Call], Awaitable[None]]
-"""A check of a call. Raises AuthorizationError or TenantNotFound unless the principal is allowed to make it."""
+Handler = Callable[[Call], Awaitable[object]]
+"""Returns an `Answer`, a value that is answered as JSON, or None for `DONE`."""
 
 
-NAMESPACE_PATH: Final = "/admin/v2/namespaces/{tenant}/{namespace}"
-"""Path of routes whose handlers use `Call.namespace`."""
+def answer_of(result: object) -> Answer:
+    """Return the answer that the result of a handler stands for."""
+    if result is None:
+        return DONE
+    if isinstance(result, Answer):
+        return result
+    write = getattr(result, "to_json", None)
+    return answer_json(result if write is None else write())
 
-TOPIC_PATH: Final = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}"
-"""Path of routes whose handlers use `Call.topic`."""
 
+class Route(NamedTuple):
+    """An operation and its handler."""
 
-@dataclass(frozen=True, slots=True)
-class Route:
-    """A method and a path. ``{name}`` matches one part, ``{domain}`` one of the two topic domains."""
-
-    method: str
-    path: str
+    operation: Operation
     handler: Handler
-    required: RequiredPermission

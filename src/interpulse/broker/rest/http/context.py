@@ -12,21 +12,17 @@ from interpulse.broker.config.dynamic_config import DynamicConfig
 from interpulse.broker.instruments import Instruments
 from interpulse.broker.live.registry.topic_registry import TopicRegistry
 from interpulse.broker.replication.replication_clusters import ReplicationClusters
-from interpulse.broker.replication.replication_status import ReplicationStatus
-from interpulse.broker.replication.replication_survey import ReplicationSurvey
-from interpulse.broker.tenancy.clusters import Clusters
-from interpulse.broker.tenancy.failure_domains import FailureDomains
-from interpulse.broker.tenancy.isolation_policies import IsolationPolicyRecords
+from interpulse.broker.replication.replication_status import ReplicationStatus, ReplicationSurvey
+from interpulse.broker.tenancy.clusters import Clusters, FailureDomains, IsolationPolicyRecords
 from interpulse.broker.tenancy.namespaces import Namespaces
 from interpulse.broker.tenancy.tenants import Tenants
 from interpulse.broker.topics.deletion import Deletion
-from interpulse.broker.topics.expansion import Expansion
 from interpulse.broker.topics.inactivity import InactiveTopics
 from interpulse.broker.topics.lifecycle import TopicLifecycle
 from interpulse.broker.topics.lookup.bundles import Bundles
 from interpulse.broker.topics.lookup.lookup import Lookups
 from interpulse.broker.topics.schemas import Schemas
-from interpulse.broker.topics.topic_clusters import TopicClusters
+from interpulse.broker.topics.topic_clusters import Expansion, TopicClusters
 from interpulse.broker.topics.topic_policies import TopicPolicyRecords
 from interpulse.rules.lookup import LookupTarget
 from interpulse.serving.address_events import FailedAuthentications

@@ -25,11 +25,11 @@ class MethodNotAllowed(Exception):
         super().__init__(f"{method} is not allowed here, only {', '.join(self.allowed)}")
 
 
-def spelled_out(route: Route) -> list[tuple[str, dict[str, str]]]:
-    """Return the paths of a route with the parts they fix: one per topic domain, or the only one."""
-    if "{domain}" not in route.path:
-        return [(route.path, {})]
-    return [(route.path.replace("{domain}", domain), {"domain": domain}) for domain in (PERSISTENT, NON_PERSISTENT)]
+def spelled_out(path: str) -> list[tuple[str, dict[str, str]]]:
+    """Return the path with the parts it fixes: once per topic domain, or once."""
+    if "{domain}" not in path:
+        return [(path, {})]
+    return [(path.replace("{domain}", domain), {"domain": domain}) for domain in (PERSISTENT, NON_PERSISTENT)]
 
 
 @dataclass(slots=True)
@@ -52,7 +52,7 @@ class Router:
     def __init__(self, routes: Iterable[Route]) -> None:
         self._root = _Node()
         for route in routes:
-            for path, constants in spelled_out(route):
+            for path, constants in spelled_out(route.operation.path):
                 self._add(route, path, constants)
 
     def find(self, method: str, path: str) -> tuple[Route, dict[str, str]]:
@@ -76,8 +76,9 @@ class Router:
                 node = node.varying
             else:
                 node = node.literal.setdefault(part, _Node())
-        assert route.method not in node.leaves, f"two routes for {route.method} {path}"
-        node.leaves[route.method] = _Leaf(route, tuple(names), constants)
+        method = route.operation.method
+        assert method not in node.leaves, f"two routes for {method} {path}"
+        node.leaves[method] = _Leaf(route, tuple(names), constants)
 
 
 def _find(

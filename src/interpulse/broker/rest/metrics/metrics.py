@@ -6,10 +6,10 @@ import asyncio
 from typing import Final
 
 from interpulse.broker.rest.http.call import Answer, Call, Route
-from interpulse.broker.rest.http.required_permissions import open_to_all
 from interpulse.broker.rest.metrics.metrics_broker import write_broker
 from interpulse.broker.rest.metrics.metrics_replication import write_replication
 from interpulse.broker.rest.metrics.metrics_topics import write_topics
+from interpulse.model.operations import Brokers
 from interpulse.serving.exposition import CONTENT_TYPE, Exposition
 
 
@@ -42,4 +42,4 @@ def _process_metrics() -> bytes:
     return generate_latest(registry)
 
 
-ROUTES: Final = (Route("GET", "/metrics", get_metrics, open_to_all),)
+ROUTES: Final = (Route(Brokers.GET_METRICS, get_metrics),)

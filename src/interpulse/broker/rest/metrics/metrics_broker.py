@@ -17,8 +17,7 @@ from interpulse.broker.instruments import (
     quantiles_of,
 )
 from interpulse.serving.exposition import Exposition, labelled
-from interpulse.storage.meters.histogram import Histogram
-from interpulse.storage.meters.metadata_meter import MetadataMeter
+from interpulse.storage.meters import Histogram, MetadataMeter
 from interpulse.storage.segments.disk_space import DiskSpace
 
 _QUANTILES: Final = (0.5, 0.75, 0.95, 0.99, 0.999, 1.0)

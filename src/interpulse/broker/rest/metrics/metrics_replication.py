@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from interpulse.broker.replication.replication_status import STATES
+from interpulse.broker.replication.replication_status import STATES, ReplicationSurvey, Survey
 from interpulse.broker.replication.replication_supervisor import JobState
-from interpulse.broker.replication.replication_survey import ReplicationSurvey, Survey
 from interpulse.serving.exposition import Exposition, labelled
 
 _TOPICS: Final = "Topics and partitions by the state of their replication."

@@ -1,17 +1,20 @@
-"""REST calls about single policies of a namespace, made from the catalogue of policies."""
+"""REST calls about single policies of a namespace, made from the catalogue of policies, and about its properties.
+
+Properties mean nothing to the broker: operators set and read them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from interpulse.broker.rest.http.bodies import BACKLOG_QUOTA
-from interpulse.broker.rest.http.call import DONE, NAMESPACE_PATH, Answer, Call, Route, answer_json
-from interpulse.broker.rest.http.required_permissions import on_policy, super_user
-from interpulse.broker.rest.policies.policy_values import answer_policy, policy_handler, policy_value, quota_type
+from interpulse.broker.rest.http.call import DONE, UNSET, Answer, Call, Route, answer_json, answer_text
+from interpulse.broker.rest.policies.policy_values import answer_policy, policy_routes, quota_type
+from interpulse.model.operations import Namespaces
 from interpulse.model.policies.catalogue import NAMESPACE_CALLS, PolicyAtLevel
 from interpulse.model.policies.namespace_policies import NamespacePolicies
-from interpulse.model.policies.retention_policies import PARTITIONED
+from interpulse.model.policies.policy_records import PARTITIONED
 from interpulse.rules.effective_policies import LEGACY_STRATEGIES, LEGACY_STRATEGY_FIELD
 from interpulse.rules.policy_changes import namespace_with_policy, namespace_with_quota
 from interpulse.rules.policy_checks import check_backlog_quota, check_schema_switch, check_strategy
@@ -42,27 +45,18 @@ async def get_policy(entry: PolicyAtLevel, call: Call) -> Answer:
     return answer_policy(entry, value)
 
 
-async def set_policy(entry: PolicyAtLevel, call: Call) -> Answer:
-    return await _store(entry, call, policy_value(call, entry))
-
-
-async def remove_policy(entry: PolicyAtLevel, call: Call) -> Answer:
-    return await _store(entry, call, None)
-
-
-async def _store(entry: PolicyAtLevel, call: Call, value: Any) -> Answer:
+async def _store(entry: PolicyAtLevel, call: Call, value: Any) -> None:
     cluster = call.context.namespaces.local_cluster
-    return await _change(call, lambda policies: namespace_with_policy(policies, entry, value, cluster=cluster))
+    await _change(call, lambda policies: namespace_with_policy(policies, entry, value, cluster=cluster))
 
 
-async def _change(call: Call, change: Callable[[NamespacePolicies], NamespacePolicies]) -> Answer:
+async def _change(call: Call, change: Callable[[NamespacePolicies], NamespacePolicies]) -> None:
     """Store the result of the rule ``change``. It is in force in loaded topics before this returns."""
     await call.context.namespaces.update_policies(call.namespace, change)
     await call.context.registry.policies_changed(call.namespace)
-    return DONE
 
 
-async def set_auto_update(call: Call) -> Answer:
+async def set_auto_update(call: Call) -> None:
     """Set the permission for producers, and with a query parameter that for replicators."""
     allowed = call.boolean()
     values = {_AUTO_UPDATE: allowed}
@@ -70,7 +64,7 @@ async def set_auto_update(call: Call) -> Answer:
         with_replicator = call.flag("allowAutoUpdateSchemaWithReplicator")
         check_schema_switch(allowed, with_replicator)
         values["allow_auto_update_schema_with_replicator"] = with_replicator
-    return await _change(call, lambda policies: policies.changed(**values))
+    await _change(call, lambda policies: policies.changed(**values))
 
 
 async def get_backlog_quotas(call: Call) -> Answer:
@@ -78,15 +72,15 @@ async def get_backlog_quotas(call: Call) -> Answer:
     return answer_json({kind: quota.to_json() for kind, quota in sorted(policies.backlog_quotas.items())})
 
 
-async def set_backlog_quota(call: Call) -> Answer:
+async def set_backlog_quota(call: Call) -> None:
     kind = quota_type(call)
     quota = check_backlog_quota(kind, call.object(BACKLOG_QUOTA), namespace=call.namespace)
-    return await _change(call, lambda policies: namespace_with_quota(policies, kind, quota))
+    await _change(call, lambda policies: namespace_with_quota(policies, kind, quota))
 
 
-async def remove_backlog_quota(call: Call) -> Answer:
+async def remove_backlog_quota(call: Call) -> None:
     kind = quota_type(call)
-    return await _change(call, lambda policies: namespace_with_quota(policies, kind, None))
+    await _change(call, lambda policies: namespace_with_quota(policies, kind, None))
 
 
 async def get_legacy_strategy(call: Call) -> Answer:
@@ -94,34 +88,80 @@ async def get_legacy_strategy(call: Call) -> Answer:
     return DONE if strategy is None else answer_json(strategy)
 
 
-async def set_legacy_strategy(call: Call) -> Answer:
+async def set_legacy_strategy(call: Call) -> None:
     strategy = check_strategy(call.json(), tuple(LEGACY_STRATEGIES))
     await call.context.namespaces.update_policies(
         call.namespace, lambda policies: policies.changed(other={**policies.other, LEGACY_STRATEGY_FIELD: strategy})
     )
-    return DONE
 
 
-def _routes(entry: PolicyAtLevel) -> tuple[Route, ...]:
-    level = entry.level
-    path = f"{NAMESPACE_PATH}/{level.path}"
-    required = super_user if entry.attribute == "delayed_delivery" else on_policy  # as in Pulsar
-    setter = set_auto_update if entry.attribute == _AUTO_UPDATE else policy_handler(set_policy, entry)
-    removal = (Route("DELETE", path, policy_handler(remove_policy, entry), required),) if level.removable else ()
-    return (
-        Route("GET", path, policy_handler(get_policy, entry), on_policy),
-        Route(level.method, path, setter, required),
-        *removal,
+async def get_properties(call: Call) -> Answer:
+    return answer_json(dict(await _properties(call)))
+
+
+async def add_properties(call: Call) -> None:
+    """Set the properties of the body. Others stay, as in Pulsar."""
+    await _add_properties(call, call.properties())
+
+
+async def clear_properties(call: Call) -> None:
+    await call.context.namespaces.update_policies(call.namespace, lambda policies: policies.changed(properties={}))
+
+
+async def get_property(call: Call) -> Answer:
+    return _answer_property((await _properties(call)).get(call.param("key"), ""))
+
+
+async def set_property(call: Call) -> None:
+    await _add_properties(call, {call.param("key"): call.param("value")})
+
+
+async def remove_property(call: Call) -> Answer:
+    """Remove a property and return its value."""
+    key, before = call.param("key"), ""
+
+    def change(policies: NamespacePolicies) -> NamespacePolicies:
+        nonlocal before
+        rest = dict(policies.properties)
+        before = rest.pop(key, "")
+        return policies.changed(properties=rest)
+
+    await call.context.namespaces.update_policies(call.namespace, change)
+    return _answer_property(before)
+
+
+async def _properties(call: Call) -> Mapping[str, str]:
+    return (await call.context.namespaces.get_policies(call.namespace)).properties
+
+
+async def _add_properties(call: Call, added: Mapping[str, str]) -> None:
+    await call.context.namespaces.update_policies(
+        call.namespace, lambda policies: policies.changed(properties={**policies.properties, **added})
     )
 
 
-_LEGACY_PATH: Final = f"{NAMESPACE_PATH}/schemaAutoUpdateCompatibilityStrategy"
+def _answer_property(value: str) -> Answer:
+    """Answer with the bare text, as Pulsar's clients expect; a missing property is empty."""
+    return answer_text(value, content_type="application/json") if value else UNSET
+
 
 ROUTES: Final = (
-    *(route for entry in NAMESPACE_CALLS.values() for route in _routes(entry)),
-    Route("GET", f"{NAMESPACE_PATH}/backlogQuotaMap", get_backlog_quotas, on_policy),
-    Route("POST", f"{NAMESPACE_PATH}/backlogQuota", set_backlog_quota, on_policy),
-    Route("DELETE", f"{NAMESPACE_PATH}/backlogQuota", remove_backlog_quota, on_policy),
-    Route("GET", _LEGACY_PATH, get_legacy_strategy, on_policy),
-    Route("PUT", _LEGACY_PATH, set_legacy_strategy, on_policy),
+    *(
+        route
+        for entry in NAMESPACE_CALLS.values()
+        for route in policy_routes(
+            entry, get_policy, _store, set_auto_update if entry.attribute == _AUTO_UPDATE else None
+        )
+    ),
+    Route(Namespaces.GET_QUOTAS, get_backlog_quotas),
+    Route(Namespaces.SET_QUOTA, set_backlog_quota),
+    Route(Namespaces.REMOVE_QUOTA, remove_backlog_quota),
+    Route(Namespaces.GET_LEGACY_STRATEGY, get_legacy_strategy),
+    Route(Namespaces.SET_LEGACY_STRATEGY, set_legacy_strategy),
+    Route(Namespaces.GET_PROPERTIES, get_properties),
+    Route(Namespaces.ADD_PROPERTIES, add_properties),
+    Route(Namespaces.CLEAR_PROPERTIES, clear_properties),
+    Route(Namespaces.GET_PROPERTY, get_property),
+    Route(Namespaces.SET_PROPERTY, set_property),
+    Route(Namespaces.REMOVE_PROPERTY, remove_property),
 )

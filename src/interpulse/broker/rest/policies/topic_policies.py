@@ -1,4 +1,4 @@
-"""REST calls about single policies of a topic, made from the catalogue of policies."""
+"""REST calls about single policies of a topic, made from the catalogue of policies, and about its clusters."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from interpulse.broker.rest.http.bodies import BACKLOG_QUOTA
-from interpulse.broker.rest.http.call import DONE, TOPIC_PATH, Answer, Call, Route, answer_json
-from interpulse.broker.rest.http.required_permissions import on_policy
-from interpulse.broker.rest.policies.policy_values import answer_policy, policy_handler, policy_value, quota_type
+from interpulse.broker.rest.http.call import Answer, Call, Route, answer_json
+from interpulse.broker.rest.policies.policy_values import answer_policy, policy_routes, quota_type
 from interpulse.broker.topics.topic_settings import policies_in_force
+from interpulse.model.operations import Topics, policy_operations
 from interpulse.model.policies.catalogue import TOPIC_CALLS, TOPIC_CLUSTERS, PolicyAtLevel
-from interpulse.model.policies.messaging_policies import BacklogQuota
+from interpulse.model.policies.policy_records import BacklogQuota
 from interpulse.model.policies.topic_policies import TopicPolicies
 from interpulse.rules.effective_policies import namespace_level, topic_level
 from interpulse.rules.policy_changes import topic_with_policy, topic_with_quota
 from interpulse.rules.policy_checks import check_backlog_quota
+from interpulse.rules.replication import effective_replication_clusters
 
 
 async def get_policy(entry: PolicyAtLevel, call: Call) -> Answer:
@@ -24,16 +25,8 @@ async def get_policy(entry: PolicyAtLevel, call: Call) -> Answer:
     return answer_policy(entry, getattr(policies, entry.attribute))
 
 
-async def set_policy(entry: PolicyAtLevel, call: Call) -> Answer:
-    return await _store(entry, call, policy_value(call, entry))
-
-
-async def remove_policy(entry: PolicyAtLevel, call: Call) -> Answer:
-    return await _store(entry, call, None)
-
-
-async def _store(entry: PolicyAtLevel, call: Call, value: Any) -> Answer:
-    return await _change(
+async def _store(entry: PolicyAtLevel, call: Call, value: Any) -> None:
+    await _change(
         call,
         lambda policies, namespace: topic_with_policy(policies, entry, value, namespace=namespace),
         everywhere=_everywhere(entry, call),
@@ -54,7 +47,7 @@ async def _policies(call: Call, *, everywhere: bool) -> TopicPolicies:
 
 async def _change(
     call: Call, change: Callable[[TopicPolicies, TopicPolicies], TopicPolicies], *, everywhere: bool
-) -> Answer:
+) -> None:
     """Store the result of the rule ``change``, which gets the policies of the topic and of its namespace.
 
     It is in force in the loaded topic before this returns.
@@ -64,7 +57,6 @@ async def _change(
     namespace = namespace_level(found, cluster=call.context.namespaces.local_cluster)
     await call.context.topic_policies.update(name, lambda policies: change(policies, namespace), everywhere=everywhere)
     await call.context.registry.policies_changed(name.namespace_name, name.base)
-    return DONE
 
 
 async def get_backlog_quotas(call: Call) -> Answer:
@@ -72,51 +64,64 @@ async def get_backlog_quotas(call: Call) -> Answer:
     return answer_json({kind: quota.to_json() for kind, quota in sorted(quotas.items())})
 
 
-async def set_backlog_quota(call: Call) -> Answer:
-    kind = quota_type(call)
-    if call.json_or_none() is None:
-        return await _store_quota(call, kind, None)
-    quota = check_backlog_quota(kind, call.object(BACKLOG_QUOTA), namespace=call.topic.namespace_name)
-    return await _store_quota(call, kind, quota)
+async def set_backlog_quota(call: Call) -> None:
+    kind, quota = quota_type(call), None
+    if call.json_or_none() is not None:
+        quota = check_backlog_quota(kind, call.object(BACKLOG_QUOTA), namespace=call.topic.namespace_name)
+    await _store_quota(call, kind, quota)
 
 
-async def remove_backlog_quota(call: Call) -> Answer:
-    return await _store_quota(call, quota_type(call), None)
+async def remove_backlog_quota(call: Call) -> None:
+    await _store_quota(call, quota_type(call), None)
 
 
-async def _store_quota(call: Call, kind: str, quota: BacklogQuota | None) -> Answer:
-    return await _change(
+async def _store_quota(call: Call, kind: str, quota: BacklogQuota | None) -> None:
+    await _change(
         call,
         lambda policies, namespace: topic_with_quota(policies, kind, quota, namespace=namespace),
         everywhere=call.flag("isGlobal"),
     )
 
 
-async def remove_all(call: Call) -> Answer:
+async def remove_all(call: Call) -> None:
     """Remove all policies of the topic on both levels, its replication clusters included."""
     await call.context.topic_clusters.clear_with_all_policies(call.topic)
-    return DONE
 
 
-def _routes(entry: PolicyAtLevel) -> tuple[Route, ...]:
-    path = f"{TOPIC_PATH}/{entry.level.path}"
-    removal = (Route("DELETE", path, policy_handler(remove_policy, entry), on_policy),) if entry.level.removable else ()
-    return (
-        Route("GET", path, policy_handler(get_policy, entry), on_policy),
-        Route(entry.level.method, path, policy_handler(set_policy, entry), on_policy),
-        *removal,
-    )
+async def get_clusters(call: Call) -> Answer:
+    """Return the clusters set for the topic, or with ``applied`` the ones in force."""
+    record = await call.context.topic_policies.record_of_existing(call.topic)
+    everywhere = call.flag("isGlobal")
+    if call.flag("applied"):
+        namespace = await call.context.namespaces.get_policies(call.topic.namespace_name)
+        own_level = topic_level(record, everywhere=everywhere)
+        return answer_json(sorted(effective_replication_clusters(own_level, namespace)))
+    own = record.level(everywhere=everywhere).replication_clusters
+    return answer_json(None if own is None else sorted(own))
 
+
+async def set_clusters(call: Call) -> None:
+    await call.context.topic_clusters.set(call.topic, call.strings(), everywhere=call.flag("isGlobal"))
+
+
+async def remove_clusters(call: Call) -> None:
+    await call.context.topic_clusters.clear(call.topic, everywhere=call.flag("isGlobal"))
+
+
+_CLUSTERS: Final = policy_operations(TOPIC_CALLS["replication_clusters"])
 
 ROUTES: Final = (
     *(
         route
         for entry in TOPIC_CALLS.values()
-        if entry.policy.kind is not TOPIC_CLUSTERS  # `topic_clusters` has these calls
-        for route in _routes(entry)
+        if entry.policy.kind is not TOPIC_CLUSTERS
+        for route in policy_routes(entry, get_policy, _store)
     ),
-    Route("DELETE", f"{TOPIC_PATH}/policies", remove_all, on_policy),
-    Route("GET", f"{TOPIC_PATH}/backlogQuotaMap", get_backlog_quotas, on_policy),
-    Route("POST", f"{TOPIC_PATH}/backlogQuota", set_backlog_quota, on_policy),
-    Route("DELETE", f"{TOPIC_PATH}/backlogQuota", remove_backlog_quota, on_policy),
+    Route(_CLUSTERS.get, get_clusters),
+    Route(_CLUSTERS.set, set_clusters),
+    Route(_CLUSTERS.remove, remove_clusters),
+    Route(Topics.REMOVE_POLICIES, remove_all),
+    Route(Topics.GET_QUOTAS, get_backlog_quotas),
+    Route(Topics.SET_QUOTA, set_backlog_quota),
+    Route(Topics.REMOVE_QUOTA, remove_backlog_quota),
 )

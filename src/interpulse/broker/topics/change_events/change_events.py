@@ -18,30 +18,90 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from interpulse.broker import metadata_paths as keys
-from interpulse.broker.metadata.committer import Committer, Records
+from interpulse.broker.committer import Committer, Records
 from interpulse.broker.ownership.own_access import OwnCredentialsRefused, as_this_broker
-from interpulse.broker.topics.change_events.event_codec import encode_policies, event_key
-from interpulse.broker.topics.change_events.event_reading import Levels, read_levels
-from interpulse.broker.topics.change_events.event_schema import EVENT_SCHEMA
-from interpulse.model.errors import NamespaceNotFound, PulsarError, ServiceNotReady
+from interpulse.broker.topics.change_events.event_codec import (
+    EVENT_SCHEMA,
+    decode_policies,
+    encode_policies,
+    event_key,
+    parse_event_key,
+)
+from interpulse.model.errors import (
+    InvalidTopicName,
+    MetadataError,
+    NamespaceNotFound,
+    OperationTimeout,
+    PulsarError,
+    ServiceNotReady,
+)
 from interpulse.model.ids import EARLIEST, MessageId, Position
 from interpulse.model.names import CHANGE_EVENTS, NON_PERSISTENT, PERSISTENT, NamespaceName, TopicName
 from interpulse.model.policies.topic_policies import TopicPolicies, TopicPolicyRecord
 from interpulse.rules.decision import Decision
-from interpulse.rules.policy_events import decide_reported_policies
+from interpulse.rules.policy_changes import decide_reported_policies
 from interpulse.storage.api import MetadataStore
 
 if TYPE_CHECKING:
     from interpulse.client.client import Client
     from interpulse.client.consuming.reader import Reader
+    from interpulse.client.messages import Message
 
 log = logging.getLogger(__name__)
+
+_MESSAGE_MS_MAX: Final = 5_000
+
+Levels = dict[tuple[TopicName, bool], tuple[TopicPolicies | None, Position]]
+"""The latest event of a topic with its position, for this cluster (False) and for all clusters (True)."""
 
 _READ_SECONDS_MAX: Final = 30.0
 _RETRY_SECONDS: Final = (0.2, 0.5, 1.0, 2.0, 5.0)
 _LEAVE_SECONDS: Final = 60.0
 _DELETION_SECONDS_MAX: Final = 5.0
 _REPORT_RETRY_SECONDS: Final = (1.0, 5.0, 30.0, 120.0)
+
+
+async def read_levels(client: Client, reader: Reader, message: Message | None = None) -> tuple[Levels, Position]:
+    """Return the events from ``message`` on, up to the present end of the topic, and the position of the last message.
+
+    ``client`` is asked for the schemas of messages. Unreadable messages are logged and left out.
+    """
+    levels: Levels = {}
+    upto = EARLIEST
+    while message is not None or await reader.has_message_available():
+        if message is None:
+            try:
+                message = await reader.read_next(_MESSAGE_MS_MAX)
+            except OperationTimeout:  # the last message was removed by compaction
+                break
+        upto = max(upto, message.id.position)
+        await _take(client, message, levels)
+        message = None
+    return levels, upto
+
+
+async def _take(client: Client, message: Message, levels: Levels) -> None:
+    try:
+        topic, everywhere = parse_event_key(message.key or "")
+        policies: TopicPolicies | None = None
+        if message.content:
+            decoded = decode_policies(message.content, await _definition(client, message))
+            if decoded is None:
+                return
+            policies, for_all = decoded
+            everywhere |= for_all
+        levels[topic, everywhere] = policies, message.id.position
+    except (InvalidTopicName, MetadataError) as error:
+        log.error("change event invalid topic=%s id=%s key=%s error=%s", message.topic, message.id, message.key, error)
+
+
+async def _definition(client: Client, message: Message) -> bytes:
+    if message.schema_version is None:
+        return EVENT_SCHEMA.definition
+    schema = await client.get_schema(str(TopicName.parse(message.topic).base), message.schema_version)
+    if schema is None:
+        raise MetadataError(f"its schema version {message.schema_version.hex()} does not exist")
+    return schema.schema.definition
 
 
 class _Follower:

@@ -2,6 +2,8 @@
 
 Each message has all policies of a topic on one level: those for this cluster alone, or those for all clusters of the
 topic, whose key has a prefix. A message without content says that nothing is set.
+`EVENT_SCHEMA` is the Avro definition of the messages as brokers of Apache Pulsar 5.0 register it. Both kinds of broker
+register this text, so they share one schema.
 Source: docs/reference/cluster-protocol.md#topic-policies.
 """
 
@@ -9,14 +11,24 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Final
+from operator import itemgetter
+from typing import Any, Final, TypeAlias
 
-from interpulse.broker.topics.change_events.event_schema import EVENT_SCHEMA, POLICY_FIELDS
 from interpulse.model.errors import MetadataError, NotAllowed
 from interpulse.model.names import TopicName
+from interpulse.model.policies.policy_records import DELETE_WHEN_CAUGHT_UP, DELETE_WHEN_NO_SUBSCRIPTIONS, QUOTA_POLICIES
 from interpulse.model.policies.topic_policies import TopicPolicies
+from interpulse.model.schemas import SchemaInfo, SchemaType
+from interpulse.rules.policy_checks import SCHEMA_STRATEGIES, SUBSCRIPTION_TYPES
+
+_Type: TypeAlias = str | dict[str, Any]
+
+_EVENTS: Final = "org.apache.pulsar.common.events"
+_POLICIES: Final = "org.apache.pulsar.common.policies.data"
+_FORMS: Final = f"{_POLICIES}.impl"
+_NOTHING: Final[Mapping[str, _Type]] = {}
 
 _EVERYWHERE: Final = "__G__"
 _NEVER_NULL: Final[Mapping[str, Any]] = {
@@ -36,6 +48,174 @@ _DELAYS, _DELAY_EVENTS = (
     },
 )
 _STRATEGY: Final = "schemaCompatibilityStrategy"
+
+
+def _record(
+    name: str, optional: Mapping[str, _Type], required: Mapping[str, _Type] = _NOTHING, namespace: str = ""
+) -> dict[str, Any]:
+    """Return the type of a record, with its fields in Java's order, by their names."""
+    fields: list[dict[str, Any]] = [{"name": field, "type": of} for field, of in required.items()]
+    fields += [{"name": field, "type": ["null", of], "default": None} for field, of in optional.items()]
+    fields.sort(key=itemgetter("name"))
+    return {"type": "record", "name": name, **({"namespace": namespace} if namespace else {}), "fields": fields}
+
+
+def _each(of: str, names: str) -> dict[str, _Type]:
+    return dict.fromkeys(names.split(), of)
+
+
+def _enum(name: str, symbols: Sequence[str], namespace: str = "") -> dict[str, Any]:
+    return {"type": "enum", "name": name, **({"namespace": namespace} if namespace else {}), "symbols": [*symbols]}
+
+
+def _array(items: _Type, java_class: str = "java.util.List") -> dict[str, Any]:
+    return {"type": "array", "items": items, "java-class": java_class}
+
+
+def _map(values: _Type) -> dict[str, Any]:
+    return {"type": "map", "values": values}
+
+
+_QUOTA_POLICY: Final = _enum("RetentionPolicy", QUOTA_POLICIES, f"{_POLICIES}.BacklogQuota")
+_BACKLOG_QUOTA: Final = _record(
+    "BacklogQuotaImpl", {"limitSize": "long", "policy": _QUOTA_POLICY}, {"limit": "long", "limitTime": "int"}, _FORMS
+)
+_CREATION_OVERRIDE: Final = _record(
+    "AutoSubscriptionCreationOverrideImpl", {}, {"allowAutoSubscriptionCreation": "boolean"}, _FORMS
+)
+_DISPATCH_RATE: Final = _record(
+    "DispatchRateImpl",
+    {},
+    {
+        **_each("int", "dispatchThrottlingRateInMsg ratePeriodInSecond"),
+        "dispatchThrottlingRateInByte": "long",
+        "relativeToPublishRate": "boolean",
+    },
+    _FORMS,
+)
+_DISPATCH_RATE_AGAIN: Final = f"{_FORMS}.DispatchRateImpl"
+"""A type is defined where it is used first, which is in `dispatchRate`."""
+_DELETE_MODE: Final = _enum("InactiveTopicDeleteMode", (DELETE_WHEN_NO_SUBSCRIPTIONS, DELETE_WHEN_CAUGHT_UP))
+_INACTIVE_TOPICS: Final = _record(
+    "InactiveTopicPolicies",
+    {"inactiveTopicDeleteMode": _DELETE_MODE},
+    {"deleteWhileInactive": "boolean", "maxInactiveDurationSeconds": "int"},
+)
+_OFFLOADING: Final = _record(
+    "OffloadPoliciesImpl",
+    {
+        **_each(
+            "string",
+            """
+            fileSystemProfilePath fileSystemURI gcsManagedLedgerOffloadBucket gcsManagedLedgerOffloadRegion
+            gcsManagedLedgerOffloadServiceAccountKeyFile managedLedgerOffloadBucket managedLedgerOffloadDriver
+            managedLedgerOffloadRegion managedLedgerOffloadServiceEndpoint offloadersDirectory
+            s3ManagedLedgerOffloadBucket s3ManagedLedgerOffloadCredentialId s3ManagedLedgerOffloadCredentialSecret
+            s3ManagedLedgerOffloadRegion s3ManagedLedgerOffloadRole s3ManagedLedgerOffloadRoleSessionName
+            s3ManagedLedgerOffloadServiceEndpoint
+            """,
+        ),
+        **_each(
+            "int",
+            """
+            gcsManagedLedgerOffloadMaxBlockSizeInBytes gcsManagedLedgerOffloadReadBufferSizeInBytes
+            managedLedgerOffloadMaxBlockSizeInBytes managedLedgerOffloadMaxThreads
+            managedLedgerOffloadPrefetchRounds managedLedgerOffloadReadBufferSizeInBytes
+            managedLedgerOffloadReadThreads s3ManagedLedgerOffloadMaxBlockSizeInBytes
+            s3ManagedLedgerOffloadReadBufferSizeInBytes
+            """,
+        ),
+        **_each(
+            "long",
+            """
+            managedLedgerOffloadDeletionLagInMillis managedLedgerOffloadThresholdInBytes
+            managedLedgerOffloadThresholdInSeconds
+            """,
+        ),
+        "managedLedgerExtraConfigurations": _map("string"),
+        "managedLedgerOffloadedReadPriority": _enum(
+            "OffloadedReadPriority", ("BOOKKEEPER_FIRST", "TIERED_STORAGE_FIRST")
+        ),
+    },
+)
+_PERSISTENCE: Final = _record(
+    "PersistencePolicies",
+    {"managedLedgerStorageClassName": "string"},
+    {
+        **_each("int", "bookkeeperAckQuorum bookkeeperEnsemble bookkeeperWriteQuorum"),
+        "managedLedgerMaxMarkDeleteRate": "double",
+    },
+)
+_SUBSCRIPTION_TYPE: Final = _enum("SubType", SUBSCRIPTION_TYPES, "org.apache.pulsar.common.api.proto.CommandSubscribe")
+_TOPIC_POLICIES: Final = _record(
+    "TopicPolicies",
+    {
+        **_each(
+            "int",
+            """
+            deduplicationSnapshotIntervalSeconds maxConsumerPerTopic maxConsumersPerSubscription maxMessageSize
+            maxProducerPerTopic maxSubscriptionsPerTopic maxUnackedMessagesOnConsumer
+            maxUnackedMessagesOnSubscription messageTTLInSeconds subscriptionExpirationTimeInMinutes
+            """,
+        ),
+        **_each("long", "compactionThreshold delayedDeliveryMaxDelayInMillis delayedDeliveryTickTimeMillis"),
+        **_each(
+            "boolean",
+            """
+            deduplicationEnabled delayedDeliveryEnabled dispatcherPauseOnAckStatePersistentEnabled isGlobal
+            schemaValidationEnforced
+            """,
+        ),
+        "autoSubscriptionCreationOverride": _CREATION_OVERRIDE,
+        "backLogQuotaMap": _map(_BACKLOG_QUOTA),
+        "dispatchRate": _DISPATCH_RATE,
+        "entryFilters": _record("EntryFilters", {"entryFilterNames": "string"}),
+        "inactiveTopicPolicies": _INACTIVE_TOPICS,
+        "offloadPolicies": _OFFLOADING,
+        "persistence": _PERSISTENCE,
+        "publishRate": _record(
+            "PublishRate", {}, {"publishThrottlingRateInByte": "long", "publishThrottlingRateInMsg": "int"}
+        ),
+        "replicationClusters": _array("string"),
+        "replicatorDispatchRate": _DISPATCH_RATE_AGAIN,
+        "retentionPolicies": _record(
+            "RetentionPolicies", {}, {"retentionSizeInMB": "long", "retentionTimeInMinutes": "int"}
+        ),
+        "schemaCompatibilityStrategy": _enum("SchemaCompatibilityStrategy", ("UNDEFINED", *SCHEMA_STRATEGIES)),
+        "shadowTopics": _array("string"),
+        "subscribeRate": _record(
+            "SubscribeRate", {}, _each("int", "ratePeriodInSecond subscribeThrottlingRatePerConsumer")
+        ),
+        "subscriptionDispatchRate": _DISPATCH_RATE_AGAIN,
+        "subscriptionPolicies": _map(_record("SubscriptionPolicies", {"dispatchRate": _DISPATCH_RATE_AGAIN})),
+        "subscriptionTypesEnabled": _array(_SUBSCRIPTION_TYPE),
+    },
+    namespace=_POLICIES,
+)
+_TRANSACTIONS: Final = "TRANSACTION_BUFFER_SNAPSHOT"
+_EVENT: Final = _record(
+    "PulsarEvent",
+    {
+        "actionType": _enum("ActionType", ("INSERT", "DELETE", "UPDATE", "NONE")),
+        "eventType": _enum(
+            "EventType", ("TOPIC_POLICY", _TRANSACTIONS, f"{_TRANSACTIONS}_SEGMENTS", f"{_TRANSACTIONS}_INDEXES")
+        ),
+        "replicateTo": _array("string", "java.util.HashSet"),
+        "topicPoliciesEvent": _record(
+            "TopicPoliciesEvent", {**_each("string", "domain namespace tenant topic"), "policies": _TOPIC_POLICIES}
+        ),
+    },
+    namespace=_EVENTS,
+)
+
+POLICY_FIELDS: Final = frozenset(field["name"] for field in _TOPIC_POLICIES["fields"])
+"""Policies that an event can carry."""
+
+EVENT_SCHEMA: Final = SchemaInfo(
+    SchemaType.AVRO,
+    json.dumps(_EVENT, separators=(",", ":")).encode(),
+    {"__alwaysAllowNull": "true", "__jsr310ConversionEnabled": "false"},
+)
 
 
 def event_key(topic: TopicName, *, everywhere: bool) -> str:

@@ -1,4 +1,4 @@
-"""The brokers of topics: `lookup` finds them, `topic_patterns` and `topic_watches` find the topics of a namespace.
+"""The brokers of topics: `lookup` finds them, `topic_watches` the topics of a namespace that match a pattern.
 
 `bundles` has the bundles that namespaces are split into.
 """

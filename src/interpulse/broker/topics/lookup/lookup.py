@@ -67,19 +67,6 @@ class BatchLookup:
     """Returns the topics that may not be looked up, with the reasons; None allows all."""
 
 
-@dataclass(frozen=True, slots=True)
-class BatchLimits:
-    """The switch for lookups of many topics, and the number of topics per lookup."""
-
-    supported: bool = True
-    topics_max: int = 1000
-
-    @classmethod
-    def of(cls, config: BrokerConfig) -> BatchLimits:
-        """Return the settings that lookups depend on."""
-        return cls(config.supports_batch_lookup, config.max_topics_per_batch_lookup)
-
-
 class _Served(NamedTuple):
     view: NamespaceView
     bundle_index: int
@@ -97,10 +84,10 @@ class Lookups:
         ownership: Ownership,
         *,
         permits: AbstractContextManager[None],
-        limits: Callable[[], BatchLimits] = BatchLimits,
+        config: Callable[[], BrokerConfig] = BrokerConfig,
         ready: Callable[[], bool] = lambda: True,
     ) -> None:
-        """Create the lookups; ``limits`` and ``ready`` are read each time, ``permits`` raises TooManyRequests."""
+        """Create the lookups; ``config`` and ``ready`` are read each time, ``permits`` raises TooManyRequests."""
         self.meter = LatencyMeter()
         """Lookups of single topics."""
         self.redirected = 0
@@ -110,7 +97,7 @@ class Lookups:
         self._lifecycle = lifecycle
         self._ownership = ownership
         self._permits = permits
-        self._limits = limits
+        self._config = config
         self._ready = ready
         self._views: dict[NamespaceName, tuple[NamespaceView, Mapping[str, int | None]]] = {}
         self._served: dict[str, _Served] = {}
@@ -119,7 +106,7 @@ class Lookups:
     @property
     def batches_supported(self) -> bool:
         """True if clients may look up many topics in one request."""
-        return self._limits().supported
+        return self._config().supports_batch_lookup
 
     async def find(self, topic: TopicName, options: LookupOptions) -> LookupTarget:
         """Return the broker that clients of a topic connect to, even if the topic does not exist. Raise refusals."""
@@ -174,14 +161,15 @@ class Lookups:
         Raises errors of the whole request: UnsupportedVersion, ServiceNotReady, TooManyRequests, InvalidRequest without
         topics, RequestTooLarge.
         """
-        limits = self._limits()
-        if not limits.supported:
+        config = self._config()
+        if not config.supports_batch_lookup:
             raise UnsupportedVersion("Batch lookup is switched off on this broker (supportsBatchLookup=false)")
         self.check_ready()
         with self._permits:
-            check_batch_size(len(request.topics), limits.topics_max)
-            await self._own_turn()
-            return await self._answer(request, limits)
+            check_batch_size(len(request.topics), config.max_topics_per_batch_lookup)
+            async with self._turn:  # one batch per turn of the loop, so that large ones do not delay other clients
+                await asyncio.sleep(0)
+            return await self._answer(request)
 
     async def bundle(self, topic: TopicName) -> str:
         """Return the hash range of the topic's bundle. As in Pulsar, a missing namespace is one bundle."""
@@ -193,12 +181,7 @@ class Lookups:
             raise ServiceNotReady("Failed due to pulsar service is not ready")
         self._ownership.check_serving()
 
-    async def _own_turn(self) -> None:
-        """Wait for a turn of the event loop, one batch per turn, so that large batches do not delay other clients."""
-        async with self._turn:
-            await asyncio.sleep(0)
-
-    async def _answer(self, request: BatchLookup, limits: BatchLimits) -> BatchAnswer:
+    async def _answer(self, request: BatchLookup) -> BatchAnswer:
         answer = BatchAnswer()
         topics = requested_topics(request.topics, answer)
         if request.refused is not None:

@@ -11,21 +11,59 @@ import itertools
 import logging
 from bisect import bisect_left, insort
 from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, Final
 
 from interpulse.broker import metadata_paths as keys
 from interpulse.broker.topics.lifecycle import TopicLifecycle
-from interpulse.broker.topics.lookup.topic_patterns import TopicPattern
-from interpulse.model.errors import MetadataError
+from interpulse.model.errors import InvalidTopicName, MetadataError
 from interpulse.model.names import PERSISTENT, NamespaceName, TopicName
 from interpulse.storage.api import MetadataStore
 from interpulse.storage.metadata.session_bounded import with_waiting_reads
+
+_MEMORY_BYTES_MAX: Final = 8 * 1024 * 1024
 
 log = logging.getLogger(__name__)
 Spawn = Callable[[Coroutine[Any, Any, None]], None]
 _SLASHES_IN_RECORD_KEY = 5  # /managed-ledgers/tenant/namespace/domain/topic; keys of cursors have one more
 _RETRY_SECONDS = 1.0
 _NAMES_AT_ONCE = 1000  # more would hold the event loop for too long
+
+
+def without_domain(pattern: str) -> str:
+    """Return the pattern without its domain, which plays no part: ``persistent://a/b/.*`` means ``a/b/.*``."""
+    _, separator, rest = pattern.partition("://")
+    return rest if separator else pattern
+
+
+class TopicPattern:
+    """Matches whole names ``tenant/namespace/topic``, where partitions have the name of their topic.
+
+    The syntax is that of RE2. A client writes the pattern and we match it against every topic of a namespace, so
+    matching takes time linear in the name whatever the pattern is. Look-around and back references, which would break
+    that, are not understood: such a pattern is left to the client to evaluate.
+    """
+
+    def __init__(self, text: str) -> None:
+        """Compile a pattern. Raise InvalidTopicName, as Pulsar does, if RE2 does not accept it."""
+        import re2  # loaded with the first pattern: most brokers are never asked for one
+
+        options = re2.Options()
+        options.log_errors = False  # the error has the message; the library would write to stderr
+        options.max_mem = _MEMORY_BYTES_MAX
+        try:
+            self._matched = re2.compile(without_domain(text), options).fullmatch
+        except re2.error as error:
+            raise InvalidTopicName(f"Invalid topics pattern: {text}: {_reason(error)}") from None
+        except UnicodeEncodeError:
+            raise InvalidTopicName(f"Invalid topics pattern: {text!a}: half a character") from None
+
+    def matches(self, topic: TopicName) -> bool:
+        return self._matched(f"{topic.tenant}/{topic.namespace}/{topic.base.local_name}") is not None
+
+
+def _reason(error: Exception) -> str:
+    (reason,) = error.args
+    return reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
 
 
 class TopicWatch:
@@ -178,13 +216,10 @@ class _WatchedNamespace:
         async with self._reading:
             if self._unsure:
                 self._unsure = False
-                self._changed_keys |= await self._all_keys()
+                names = await self._lifecycle.list_topics(self._namespace, PERSISTENT, include_system=False)
+                self._changed_keys |= {keys.topic_record(topic) for topic in (*names, *self.topics)}
             changed, self._changed_keys = self._changed_keys, set()
             self._apply(changed, await self._store.get_many(list(changed)))
-
-    async def _all_keys(self) -> set[str]:
-        names = await self._lifecycle.list_topics(self._namespace, PERSISTENT, include_system=False)
-        return {keys.topic_record(topic) for topic in (*names, *self.topics)}
 
     def _apply(self, changed: Collection[str], present: Collection[str]) -> None:
         """Apply changed records. Many do not change the list: adding a ledger writes a record too."""

@@ -4,57 +4,37 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from interpulse.model.policies.topic_policies import TopicPolicies, TopicPolicyRecord
 from interpulse.rules.effective_policies import effective_policies, topic_level
 
-TOPIC: Final = "topic"
-EVERYWHERE: Final = "topic, on all its clusters"
-NAMESPACE: Final = "namespace"
-BROKER: Final = "broker"
+_LEVELS: Final = ("topic", "topic, on all its clusters", "namespace", "broker")
 _QUOTAS: Final = "backLogQuotaMap"
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyRow:
-    """One policy by its name in Pulsar's JSON; ``hidden`` are lower levels with other values."""
-
-    name: str
-    value: str
-    level: str
-    hidden: list[str]
-
-
-def policy_rows(record: TopicPolicyRecord, namespace: TopicPolicies, broker: TopicPolicies) -> list[PolicyRow]:
-    """Return the policies, with those of the topic and the namespace before those of the broker."""
-    levels = [
-        (TOPIC, _said(record.here)),
-        (EVERYWHERE, _said(record.everywhere)),
-        (NAMESPACE, _said(namespace)),
-        (BROKER, _said(broker)),
-    ]
-    in_force = _said(effective_policies(topic_level(record), namespace, broker))
+def policy_rows(record: TopicPolicyRecord, namespace: TopicPolicies, broker: TopicPolicies) -> list[dict[str, Any]]:
+    """Return the policies by name, with those of the topic and the namespace before those of the broker."""
+    policies = zip(_LEVELS, (record.here, record.everywhere, namespace, broker), strict=True)
+    levels = {level: _entries(of_level) for level, of_level in policies}
+    in_force = _entries(effective_policies(topic_level(record), namespace, broker))
     rows = [_row(name, value, levels) for name, value in in_force.items()]
-    order = [TOPIC, EVERYWHERE, NAMESPACE, BROKER]
-    return sorted(rows, key=lambda row: (order.index(row.level), row.name))
+    return sorted(rows, key=lambda row: (_LEVELS.index(row["level"]), row["name"]))
 
 
-def _said(policies: TopicPolicies) -> dict[str, Any]:
+def _entries(policies: TopicPolicies) -> dict[str, Any]:
     """Return one entry per policy; quotas have one per type."""
     body = policies.to_json()
     quotas: Mapping[str, Any] = body.pop(_QUOTAS, None) or {}
-    return {name: value for name, value in body.items() if value not in (None, [])} | {
-        f"{_QUOTAS}.{kind}": value for kind, value in quotas.items()
-    }
+    entries = {name: value for name, value in body.items() if value not in (None, [])}
+    return entries | {f"{_QUOTAS}.{kind}": value for kind, value in quotas.items()}
 
 
-def _row(name: str, value: Any, levels: list[tuple[str, dict[str, Any]]]) -> PolicyRow:
-    settings = [(level, said[name]) for level, said in levels if name in said]
-    level = next((level for level, setting in settings if setting == value), BROKER)
-    hidden = [f"{other}: {_text(setting)}" for other, setting in settings if other != level and setting != value]
-    return PolicyRow(name, _text(value), level, hidden)
+def _row(name: str, value: Any, levels: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+    settings = {level: entries[name] for level, entries in levels.items() if name in entries}
+    source = next((level for level, setting in settings.items() if setting == value), _LEVELS[-1])
+    hidden = [f"{level}: {_text(item)}" for level, item in settings.items() if level != source and item != value]
+    return {"name": name, "value": _text(value), "level": source, "hidden": hidden}
 
 
 def _text(value: Any) -> str:

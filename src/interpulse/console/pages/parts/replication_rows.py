@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-REPLICATING: Final = "REPLICATING"
-_URGENCY: Final = {"HELD": 0, "DISCONNECTED": 1, "PROVISIONING": 2, REPLICATING: 3, "DISABLED": 4, "NOT_APPLICABLE": 5}
+TROUBLED: Final = ("HELD", "DISCONNECTED")
+_REPLICATING: Final = "REPLICATING"
+_URGENCY: Final = (*TROUBLED, "PROVISIONING", _REPLICATING, "DISABLED", "NOT_APPLICABLE")
 _EXPANSION: Final = re.compile(r"\(topics update-partitioned-topic (.+) -p (\d{1,9}), here\)")
 _PHASES: Final = {
     "latestOffset": "look for new entries",
@@ -21,56 +22,10 @@ _PHASES: Final = {
     "commitBatch": "record the end",
 }
 """Spark's words, and ours."""
-_WHOLE: Final = "triggerExecution"
+_ALL_PHASES: Final = "triggerExecution"
 
-
-@dataclass(frozen=True, slots=True)
-class CatchUp:
-    """The estimated end of the backlog. If ``seconds`` is None, ``text`` is the reason."""
-
-    seconds: float | None
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Remedy:
-    """An action of the console that is the remedy."""
-
-    action: str
-    label: str
-    fields: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One topic, or partition, on its way to one cluster. Times are milliseconds since 1970, rates per second."""
-
-    topic: str
-    cluster: str
-    state: str
-    since: int | None
-    reason: str
-    remedy: str
-    retry_at: int | None
-    lag_messages: int | None
-    lag_seconds: float | None
-    rate_out: float | None
-    throughput_out: float | None
-    provisioned: str
-    action: Remedy | None
-    rate_in: float | None = None
-    """The publish rate that replication has to keep up with; None if the topic is not loaded."""
-    catch_up: CatchUp | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """The newest micro-batch of the job towards one cluster."""
-
-    number: int
-    duration_ms: int
-    phases: list[tuple[str, int]]
-    """The steps and their milliseconds, the longest first."""
+Row = dict[str, Any]
+"""One topic, or partition, on its way to one cluster. Times are milliseconds since 1970, rates per second."""
 
 
 @dataclass(slots=True)
@@ -94,82 +49,101 @@ class Summary:
         self.rate_out += float(record["msgRateOut"] or 0)
         self.throughput_out += float(record["msgThroughputOut"] or 0)
 
-    @property
-    def troubled(self) -> int:
-        return sum(count for state, count in self.states.items() if state in ("HELD", "DISCONNECTED"))
+    def row(self, progress: Mapping[str, Any] | None) -> Row:
+        """Return the totals of the cluster, with the newest progress of the job.
+
+        The estimate of catching up ignores messages that are published meanwhile.
+        """
+        return {
+            "cluster": self.cluster,
+            "states": dict(sorted(self.states.items())),
+            "troubled": sum(self.states.get(state, 0) for state in TROUBLED),
+            "lag_messages": self.lag_messages,
+            "lag_seconds": self.lag_seconds,
+            "rate_out": self.rate_out,
+            "throughput_out": self.throughput_out,
+            "catch_up": catch_up(self.lag_messages, self.rate_out, 0.0),
+            "batch": batch_of(progress),
+        }
 
 
 def row_of(record: Mapping[str, Any]) -> Row:
     """Return the row of a status record."""
     remedy = record["remedy"] or ""
-    return Row(
-        topic=record["topic"],
-        cluster=record["cluster"],
-        state=record["state"],
-        since=_whole(record["since"]),
-        reason=record["reason"] or "",
-        remedy=remedy,
-        retry_at=_whole(record["nextRetryAt"]),
-        lag_messages=_waiting(record),
-        lag_seconds=record["lagSeconds"],
-        rate_out=record["msgRateOut"],
-        throughput_out=record["msgThroughputOut"],
-        provisioned=record["provisioned"] or "",
-        action=remedy_of(remedy),
-    )
+    return {
+        "topic": record["topic"],
+        "cluster": record["cluster"],
+        "state": record["state"],
+        "since": _whole(record["since"]),
+        "reason": record["reason"] or "",
+        "remedy": remedy,
+        "retry_at": _whole(record["nextRetryAt"]),
+        "lag_messages": _waiting(record),
+        "lag_seconds": record["lagSeconds"],
+        "rate_out": record["msgRateOut"],
+        "throughput_out": record["msgThroughputOut"],
+        "provisioned": record["provisioned"] or "",
+        "action": action_of(remedy),
+        "rate_in": None,  # the publish rate, which replication has to keep up with; known where the topic is loaded
+        "catch_up": None,
+    }
 
 
 def order(row: Row) -> tuple[int, int, float, str, str]:
     """Return the sort key: held topics first, the longest held before others; then the largest delay."""
-    urgency = _URGENCY.get(row.state, len(_URGENCY))
-    since = 0 if row.state == REPLICATING else row.since or 0
-    return urgency, since, -(row.lag_messages or 0), row.topic, row.cluster
+    urgency = _URGENCY.index(row["state"]) if row["state"] in _URGENCY else len(_URGENCY)
+    since = 0 if row["state"] == _REPLICATING else row["since"] or 0
+    return urgency, since, -(row["lag_messages"] or 0), row["topic"], row["cluster"]
 
 
-def catch_up(lag: int | None, rate_out: float | None, rate_in: float | None) -> CatchUp:
-    """Return the state of catching up, from the backlog and the rates per second of copies and publications."""
+def catch_up(lag: int | None, rate_out: float | None, rate_in: float | None) -> dict[str, Any]:
+    """Return the estimated end of the backlog, from the rates per second of copies and publications.
+
+    ``seconds`` is the time left; if it is None, ``text`` is the reason.
+    """
+    gain = (rate_out or 0.0) - (rate_in or 0.0)
     if lag is None or rate_out is None:
-        return CatchUp(None, "unknown")
-    if lag == 0:
-        return CatchUp(0.0, "caught up")
-    gain = rate_out - (rate_in or 0.0)
-    if rate_out == 0:
-        return CatchUp(None, "nothing is being copied")
-    if gain <= 0:
-        return CatchUp(None, "not at this rate: publications equal copies")
-    return CatchUp(lag / gain, "")
+        seconds, text = None, "unknown"
+    elif lag == 0:
+        seconds, text = 0.0, "caught up"
+    elif rate_out == 0:
+        seconds, text = None, "nothing is being copied"
+    elif gain <= 0:
+        seconds, text = None, "not at this rate: publications equal copies"
+    else:
+        seconds, text = lag / gain, ""
+    return {"seconds": seconds, "text": text}
 
 
-def remedy_of(text: str) -> Remedy | None:
+def action_of(remedy: str) -> dict[str, Any] | None:
     """Return the action of a remedy that is one call to this broker; None for remedies that a person has to choose."""
-    found = _EXPANSION.search(text)
-    if found is None:
+    match = _EXPANSION.search(remedy)
+    if match is None:
         return None
     try:
-        (topic,) = shlex.split(found[1])
+        (topic,) = shlex.split(match[1])
     except ValueError:
         return None
-    return Remedy("expand-topic", f"Expand to {int(found[2]):,} partitions", {"topic": topic, "partitions": found[2]})
+    label = f"Expand to {int(match[2]):,} partitions"
+    return {"action": "expand-topic", "label": label, "fields": {"topic": topic, "partitions": match[2]}}
 
 
-def batch_of(line: Mapping[str, Any] | None) -> Batch | None:
-    """Return the newest progress of the job; None before its first report."""
-    if line is None or not isinstance(line.get("batchId"), int):
+def batch_of(progress: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Return the newest micro-batch of the job with its steps, the longest first; None before its first report."""
+    if progress is None or not isinstance(progress.get("batchId"), int):
         return None
-    phases = line.get("phasesMs") or {}
     steps: dict[str, int] = {}
-    for name, spent in phases.items():
-        if name != _WHOLE and spent:
+    for name, spent_ms in (progress.get("phasesMs") or {}).items():
+        if name != _ALL_PHASES and spent_ms:
             word = _PHASES.get(name, name)
-            steps[word] = steps.get(word, 0) + int(spent)
+            steps[word] = steps.get(word, 0) + int(spent_ms)
     longest_first = sorted(steps.items(), key=lambda step: (-step[1], step[0]))
-    return Batch(line["batchId"], int(line.get("batchMs") or 0), longest_first)
+    return {"number": progress["batchId"], "duration_ms": int(progress.get("batchMs") or 0), "phases": longest_first}
 
 
 def _waiting(record: Mapping[str, Any]) -> int | None:
-    """Return the estimated messages in the backlog; None if only entries are known."""
-    found = record["lagMessages"] if record["lagMessages"] is not None else record["lagEntries"]
-    return _whole(found)
+    """Return the estimated messages in the backlog, or its entries if only they are known."""
+    return _whole(record["lagMessages"] if record["lagMessages"] is not None else record["lagEntries"])
 
 
 def _whole(number: float | None) -> int | None:

@@ -18,15 +18,6 @@ BAD: Final = "bad"
 
 
 @dataclass(frozen=True, slots=True)
-class AutoCreation:
-    """The policy on missing topics and its level, the namespace or the broker."""
-
-    level: str
-    policy: str
-    """The policy in words."""
-
-
-@dataclass(frozen=True, slots=True)
 class Ground:
     """The reason why a name exists, or why asking for it may or may not create it."""
 
@@ -52,26 +43,29 @@ class Way:
     policy: str
 
 
-def ways(view: TopicView, auto_creation: AutoCreation) -> list[Way]:
-    """Return the answers for all kinds of clients. ``view`` has to hold the partition records."""
+def ways(view: TopicView, policy: str) -> list[Way]:
+    """Return the answers for all kinds of clients. ``view`` has to hold the partition records.
+
+    ``policy`` is the policy on missing topics in words, with its level: the namespace or the broker.
+    """
+    lookup = _way("Lookup", view, policy, lambda: decide_lookup(view), lambda _: (GOOD, "names the broker"))
     return [
-        _lookup(view, auto_creation),
-        _partitions(view, auto_creation),
-        _client("Producer", view, auto_creation),
-        _client("Consumer", view, auto_creation),
-        _replicator(view, auto_creation),
+        lookup,
+        _partitions(view, policy),
+        _client("Producer", view, policy),
+        _client("Consumer", view, policy),
+        _opens("Replicator", view, policy, Requester.REPLICATOR),  # it opens each name as it is, partition or not
     ]
 
 
-def ground(view: TopicView, auto_creation: AutoCreation, *, by: Requester = Requester.CLIENT) -> Ground:
+def ground(view: TopicView, policy: str, *, by: Requester = Requester.CLIENT) -> Ground:
     """Return the first reason that holds, in the order of `topic_view.existence` and `topic_view.may_create`."""
-    found = existence(view)
-    name = view.name
+    stored, name = existence(view), view.name
     if name.namespace_name.is_heartbeat:
         return Ground(True, "topics of brokers' own health checks always exist")
-    if found.kind is TopicKind.PARTITIONED:
-        return Ground(True, f"it exists: its partition metadata has {found.partitions:,} partitions (PIP-344, row 1)")
-    if found.kind is not TopicKind.ABSENT:
+    if stored.kind is TopicKind.PARTITIONED:
+        return Ground(True, f"it exists: its partition metadata has {stored.partitions:,} partitions (PIP-344, row 1)")
+    if stored.kind is not TopicKind.ABSENT:
         return Ground(True, "it exists: it has a record (PIP-344, row 2)")
     if view.namespace is NamespaceStanding.DELETED:
         return Ground(False, "its namespace is being deleted")
@@ -79,34 +73,25 @@ def ground(view: TopicView, auto_creation: AutoCreation, *, by: Requester = Requ
         return Ground(False, "no topic can be created under such a name")
     by_replicator = by is Requester.REPLICATOR and view.auto_creation.replicator_allowed
     if by_replicator and not view.base_metadata:
-        return Ground(True, "it is missing, and replicators may create topics (PIP-433)", _policy(auto_creation))
+        return Ground(True, "it is missing, and replicators may create topics (PIP-433)", policy)
     if view.system_topics_enabled and name.is_system:
         return Ground(True, "it is missing, and system topics may always be created", "broker: systemTopicEnabled")
     if name.is_partition and view.base_metadata:
         return _of_partition(view)
     rule = "it is missing, and the policy on missing topics decides (PIP-344, rows 3 to 7)"
-    return Ground(view.auto_creation.allowed, rule, _policy(auto_creation))
+    return Ground(view.auto_creation.allowed, rule, policy)
 
 
 def _of_partition(view: TopicView) -> Ground:
     if view.deletion_begun:
         return Ground(False, "the topic that it is a partition of is being deleted")
     if view.name.partition_index < view.partitions:
-        return Ground(
-            True, "it is missing, but its partition metadata has it: it is created again whatever policies say"
-        )
+        rule = "it is missing, but its partition metadata has it: it is created again whatever policies say"
+        return Ground(True, rule)
     return Ground(False, f"its topic has {view.partitions:,} partitions, and it would be one beyond them")
 
 
-def _policy(auto_creation: AutoCreation) -> str:
-    return f"{auto_creation.level}: {auto_creation.policy}"
-
-
-def _lookup(view: TopicView, auto_creation: AutoCreation) -> Way:
-    return _told("Lookup", view, auto_creation, lambda: decide_lookup(view), lambda _: (GOOD, "names the broker"))
-
-
-def _partitions(view: TopicView, auto_creation: AutoCreation) -> Way:
+def _partitions(view: TopicView, policy: str) -> Way:
 
     def words(decision: Any) -> tuple[str, str]:
         if isinstance(decision, AskRemotes):
@@ -117,35 +102,34 @@ def _partitions(view: TopicView, auto_creation: AutoCreation) -> Way:
             return WARN, f"creates a partitioned topic of {count:,} partitions"
         return GOOD, f"{count:,} partitions" if count else "0: no partitions"
 
-    ask = lambda: decide_partitions(view, create=True)  # noqa: E731  # one of a kind, beside what reads it
-    return _told("Partition metadata", view, auto_creation, ask, words)
+    return _way("Partition metadata", view, policy, lambda: decide_partitions(view, create=True), words)
 
 
-def _client(who: str, view: TopicView, auto_creation: AutoCreation) -> Way:
+def _client(who: str, view: TopicView, policy: str) -> Way:
     """Return the way of a client, which asks for the partition metadata first and opens the topics it names."""
     try:
         decision = decide_partitions(view, create=True)
     except PulsarError as error:
-        return _refused(who, error, ground(view, auto_creation))
+        return _refused(who, error, ground(view, policy))
     if isinstance(decision, AskRemotes):
-        return replace(_partitions(view, auto_creation), who=who)
+        return replace(_partitions(view, policy), who=who)
     if not decision.answer:
-        return _opens(who, view, auto_creation, Requester.CLIENT)
-    return _opens_partitions(who, view, auto_creation, decision)
+        return _opens(who, view, policy, Requester.CLIENT)
+    return _opens_partitions(who, view, policy, decision)
 
 
-def _opens(who: str, view: TopicView, auto_creation: AutoCreation, by: Requester) -> Way:
-    return _told(
+def _opens(who: str, view: TopicView, policy: str, by: Requester) -> Way:
+    return _way(
         who,
         view,
-        auto_creation,
+        policy,
         lambda: decide_open(view, by=by, create=True),
         lambda decision: (WARN, "creates the topic and opens it") if decision.changes else (GOOD, "opens the topic"),
         by=by,
     )
 
 
-def _opens_partitions(who: str, view: TopicView, auto_creation: AutoCreation, decision: Decision[int]) -> Way:
+def _opens_partitions(who: str, view: TopicView, policy: str, decision: Decision[int]) -> Way:
     count = decision.answer
     metadata = {view.name.base: view.base_metadata or PartitionedTopicMetadata(count)}
     missing = [index for index in range(count) if index not in view.partition_records]
@@ -153,34 +137,29 @@ def _opens_partitions(who: str, view: TopicView, auto_creation: AutoCreation, de
     of_partition = replace(
         view, name=view.name.partition(first), metadata=metadata, recorded=first in view.partition_records
     )
-    why = ground(view, auto_creation)
     try:
         decide_open(of_partition, by=Requester.CLIENT, create=True)
     except PulsarError as error:
-        return _refused(who, error, ground(of_partition, auto_creation))
+        return _refused(who, error, ground(of_partition, policy))
+    mood, answer = GOOD, f"opens {count:,} partitions"
     if decision.changes:
-        return Way(who, WARN, f"creates a topic of {count:,} partitions and opens each", "", why.rule, why.policy)
-    if missing and view.name.is_persistent:
-        answer = f"opens {count:,} partitions, {len(missing):,} of which have no record and are created"
-        return Way(who, WARN, answer, "", why.rule, why.policy)
-    return Way(who, GOOD, f"opens {count:,} partitions", "", why.rule, why.policy)
+        mood, answer = WARN, f"creates a topic of {count:,} partitions and opens each"
+    elif missing and view.name.is_persistent:
+        mood, answer = WARN, f"{answer}, {len(missing):,} of which have no record and are created"
+    why = ground(view, policy)
+    return Way(who, mood, answer, "", why.rule, why.policy)
 
 
-def _replicator(view: TopicView, auto_creation: AutoCreation) -> Way:
-    """Return the way of another cluster's replicator, which opens each name as it is, partition or not."""
-    return _opens("Replicator", view, auto_creation, Requester.REPLICATOR)
-
-
-def _told(
+def _way(
     who: str,
     view: TopicView,
-    auto_creation: AutoCreation,
+    policy: str,
     decide: Callable[[], Any],
     words: Callable[[Any], tuple[str, str]],
     *,
     by: Requester = Requester.CLIENT,
 ) -> Way:
-    why = ground(view, auto_creation, by=by)
+    why = ground(view, policy, by=by)
     try:
         mood, answer = words(decide())
     except PulsarError as error:
@@ -188,7 +167,11 @@ def _told(
     return Way(who, mood, answer, "", why.rule, why.policy)
 
 
+def refusal_code(error: PulsarError) -> str:
+    """Return the wire code and the HTTP status of a refusal."""
+    return f"{error.wire_code.name} ({int(error.wire_code)}), HTTP {error.http_status}"
+
+
 def _refused(who: str, error: PulsarError, why: Ground) -> Way:
-    code = f"{error.wire_code.name} ({int(error.wire_code)}), HTTP {error.http_status}"
     rule, policy = (why.rule, why.policy) if not why.allows else (type(error).__name__, "")
-    return Way(who, BAD, str(error), code, rule, policy)
+    return Way(who, BAD, str(error), refusal_code(error), rule, policy)

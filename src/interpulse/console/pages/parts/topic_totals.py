@@ -3,100 +3,79 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Final
 
 from interpulse.console.broker_facts import BrokerFacts, LoadedTopic
+from interpulse.console.visit import Model
 from interpulse.in_turns import Turn
 from interpulse.model.names import TopicName
 
+_COUNTERS: Final = ("messages_in", "messages_out", "bytes_in", "bytes_out")
+_MEASURED: Final = (
+    "producers", "consumers", "rate_in", "rate_out", "throughput_in", "throughput_out", "backlog", *_COUNTERS,
+)  # fmt: skip
+_IN_STATS: Final = {
+    "rate_in": "msgRateIn",
+    "rate_out": "msgRateOut",
+    "throughput_in": "msgThroughputIn",
+    "throughput_out": "msgThroughputOut",
+    "storage": "storageSize",
+}
+_IN_SUBSCRIPTION_STATS: Final = {
+    "backlog": "msgBacklog",
+    "unacknowledged": "unackedMessages",
+    "delayed": "msgDelayed",
+    "rate_out": "msgRateOut",
+    "rate_redelivered": "msgRateRedeliver",
+}
 
-@dataclass(slots=True)
-class SubscriptionRow:
-    """One subscription, over all partitions. Rates are per second, times milliseconds since 1970, 0 = never."""
 
-    name: str
-    kind: str = ""
-    backlog: int = 0
-    unacknowledged: int = 0
-    delayed: int = 0
-    consumers: int = 0
-    rate_out: float = 0.0
-    rate_redelivered: float = 0.0
-    last_acknowledged: int = 0
-    blocked: bool = False
-
-
-@dataclass(slots=True)
 class TopicTotals:
-    """Totals of the loaded ``parts`` of a topic."""
+    """Sums over the parts of a topic, and of each of its subscriptions. Rates are per second; a time of 0 is never."""
 
-    parts: int = 0
-    producers: int = 0
-    consumers: int = 0
-    rate_in: float = 0.0
-    rate_out: float = 0.0
-    throughput_in: float = 0.0
-    throughput_out: float = 0.0
-    messages_in: int = 0
-    messages_out: int = 0
-    bytes_in: int = 0
-    bytes_out: int = 0
-    backlog: int = 0
-    storage: int = 0
-    subscriptions: dict[str, SubscriptionRow] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self.sums: dict[str, Any] = dict.fromkeys(("parts", "storage", *_MEASURED), 0)
+        self.subscriptions: dict[str, Model] = {}
 
     def add(self, topic: LoadedTopic) -> None:
-        """Add one part."""
-        one, subscriptions = topic.measure()
-        self.parts += 1
-        self.producers += one.producers
-        self.consumers += one.consumers
-        self.rate_in += one.rate_in
-        self.rate_out += one.rate_out
-        self.throughput_in += one.throughput_in
-        self.throughput_out += one.throughput_out
-        self.messages_in += one.messages_in
-        self.messages_out += one.messages_out
-        self.bytes_in += one.bytes_in
-        self.bytes_out += one.bytes_out
-        self.backlog += one.backlog
-        self.storage += one.storage_bytes
-        for name, subscription in subscriptions.items():
-            row = self.subscriptions.setdefault(name, SubscriptionRow(name))
-            row.kind = topic.subscription_kind(name) or row.kind
-            row.backlog += subscription.backlog
-            row.unacknowledged += subscription.unacknowledged
-            row.delayed += subscription.delayed
-            row.consumers += subscription.consumers
-            row.rate_out += subscription.rate_out
-            row.rate_redelivered += subscription.rate_redelivered
-            row.last_acknowledged = max(row.last_acknowledged, subscription.last_acknowledged_ms)
-            row.blocked = row.blocked or subscription.blocked
+        """Add a part that is loaded here."""
+        counts, subscriptions = topic.measure()
+        self._add({name: getattr(counts, name) for name in _MEASURED} | {"storage": counts.storage_bytes})
+        for name, counted in subscriptions.items():
+            sums = {field: getattr(counted, field) for field in ("consumers", *_IN_SUBSCRIPTION_STATS)}
+            self._add_subscription(
+                name, topic.subscription_kind(name), sums, counted.last_acknowledged_ms, blocked=counted.blocked
+            )
 
     def add_stats(self, stats: Mapping[str, Any]) -> None:
-        """Add one part at another broker, by its statistics."""
-        self.parts += 1
-        self.producers += len(stats.get("publishers") or ())
-        self.rate_in += float(stats.get("msgRateIn", 0))
-        self.rate_out += float(stats.get("msgRateOut", 0))
-        self.throughput_in += float(stats.get("msgThroughputIn", 0))
-        self.throughput_out += float(stats.get("msgThroughputOut", 0))
-        self.storage += int(stats.get("storageSize", 0))
-        for name, subscription in stats.get("subscriptions", {}).items():
-            row = self.subscriptions.setdefault(name, SubscriptionRow(name))
-            consumers = len(subscription.get("consumers") or ())
-            row.kind = str(subscription.get("type") or row.kind)
-            row.backlog += int(subscription.get("msgBacklog", 0))
-            row.unacknowledged += int(subscription.get("unackedMessages", 0))
-            row.delayed += int(subscription.get("msgDelayed", 0))
-            row.consumers += consumers
-            row.rate_out += float(subscription.get("msgRateOut", 0))
-            row.rate_redelivered += float(subscription.get("msgRateRedeliver", 0))
-            row.last_acknowledged = max(row.last_acknowledged, int(subscription.get("lastAckedTimestamp", 0)))
-            row.blocked = row.blocked or bool(subscription.get("blockedSubscriptionOnUnackedMsgs"))
-            self.consumers += consumers
-            self.backlog += int(subscription.get("msgBacklog", 0))
+        """Add a part at another broker, by its statistics."""
+        subscriptions = stats.get("subscriptions", {})
+        self._add({name: stats.get(key, 0) for name, key in _IN_STATS.items()})
+        self.sums["producers"] += len(stats.get("publishers") or ())
+        for name, values in subscriptions.items():
+            sums = {field: values.get(key, 0) for field, key in _IN_SUBSCRIPTION_STATS.items()}
+            sums["consumers"] = len(values.get("consumers") or ())
+            self.sums["consumers"] += sums["consumers"]
+            self.sums["backlog"] += sums["backlog"]
+            blocked = bool(values.get("blockedSubscriptionOnUnackedMsgs"))
+            self._add_subscription(name, values.get("type"), sums, values.get("lastAckedTimestamp", 0), blocked=blocked)
+
+    def _add(self, sums: Mapping[str, float]) -> None:
+        self.sums["parts"] += 1
+        for name, value in sums.items():
+            self.sums[name] += value
+
+    def _add_subscription(
+        self, name: str, kind: str | None, sums: Mapping[str, float], last_acknowledged: int, *, blocked: bool
+    ) -> None:
+        empty = {"name": name, "kind": "", **dict.fromkeys(sums, 0), "last_acknowledged": 0, "blocked": False}
+        row = self.subscriptions.setdefault(name, empty)
+        row["kind"] = kind or row["kind"]
+        row["last_acknowledged"] = max(row["last_acknowledged"], last_acknowledged)
+        row["blocked"] = row["blocked"] or blocked
+        for field, value in sums.items():
+            row[field] += value
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,30 +91,29 @@ class Sample:
 
     @classmethod
     def of(cls, totals: TopicTotals, now_ms: int) -> Sample:
-        return cls(now_ms, totals.messages_in, totals.messages_out, totals.bytes_in, totals.bytes_out, totals.backlog)
+        return cls(now_ms, backlog=totals.sums["backlog"], **{name: totals.sums[name] for name in _COUNTERS})
 
     def since(self, before: Sample | None) -> dict[str, float | int | None]:
         """Return the point of the charts: rates since the sample before, None without one."""
         seconds = 0.0 if before is None else (self.time - before.time) / 1000
 
-        def rate(field_name: str) -> float | None:
+        def rate(counter: str) -> float | None:
             if before is None or seconds <= 0:
                 return None
-            gained: int = getattr(self, field_name) - getattr(before, field_name)
+            gained: int = getattr(self, counter) - getattr(before, counter)
             return round(gained / seconds, 2) if gained >= 0 else None
 
-        rates = {name: rate(name) for name in ("messages_in", "messages_out", "bytes_in", "bytes_out")}
-        return {"time": self.time, **rates, "backlog": self.backlog}
+        return {"time": self.time, **{name: rate(name) for name in _COUNTERS}, "backlog": self.backlog}
 
 
-def loaded_parts(broker: BrokerFacts, name: TopicName, partitions: int) -> Iterable[LoadedTopic]:
+def loaded_parts(broker: BrokerFacts, name: TopicName, partitions: int) -> list[LoadedTopic]:
     """Return the topic or its partitions that are loaded here, without loading others."""
     names = [name.partition(index) for index in range(partitions)] if partitions else [name]
     return [topic for name in names if (topic := broker.loaded_topic(name)) is not None]
 
 
 async def totals_of(topics: Iterable[LoadedTopic]) -> TopicTotals:
-    """Their sum."""
+    """Return the sums over topics. Yields to other work."""
     totals = TopicTotals()
     turn = Turn()
     for topic in topics:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from interpulse.client.outages import remedy_for
 from interpulse.clock import now_ms
+from interpulse.spark.copying.copy_reader import ReportCommit
 from interpulse.spark.copying.copy_source import COPY_FORMAT, CopyDataSource, copy_options
-from interpulse.spark.copying.reports import ReportCommit
 from interpulse.spark.job.pipeline_config import FORWARD_ORIGIN
 from interpulse.spark.job.routes.route import Emit, Route
 from interpulse.spark.options.connection_options import access_as_options

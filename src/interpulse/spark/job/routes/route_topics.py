@@ -19,7 +19,7 @@ from functools import partial
 from typing import Final
 
 from interpulse.client.admin.admin_client import AdminClient
-from interpulse.client.lookup.topic_schemas import store_schema
+from interpulse.client.lookup.lookup import store_schema
 from interpulse.client.producing.entry_sender import EntrySender
 from interpulse.client.session import Session
 from interpulse.clock import now_ms
@@ -46,9 +46,9 @@ from interpulse.spark.job.start import Begin, first_message
 from interpulse.spark.lanes import LaneState
 from interpulse.spark.reading.throttle import Rate
 from interpulse.spark.state_files import write_atomically
-from interpulse.spark.writing.target.broker_target import lane_start
-from interpulse.spark.writing.target.target_topics import check_deduplicating, ensure_deduplication
-from interpulse.wire.commands.cursor_promise import REPLICATION_CURSORS
+from interpulse.spark.writing.broker_target import lane_start
+from interpulse.spark.writing.target_topics import check_deduplicating, ensure_deduplication
+from interpulse.wire.cursor_promise import REPLICATION_CURSORS
 
 _HELD_FIRST_S: Final = 0.1
 _HELD_MAX_S: Final = 60.0

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
-from interpulse.broker.live.api import Delivery
-from interpulse.broker.live.dispatch.consumer import Consumer
-from interpulse.broker.live.requests import SubscribeRequest
+from interpulse.broker.live.api import Delivery, SubscribeRequest
+from interpulse.broker.live.dispatch.consumer import (
+    Consumer,
+    choose_active,
+    covered_by,
+    share_out,
+)
 from interpulse.model.errors import ConsumerNotFound
 from interpulse.model.ids import MessageId, Position
 
@@ -192,7 +197,7 @@ def test_new_consumer_holds_and_may_get_nothing() -> None:
     assert consumer.stats() == shown()
     state = (consumer.permits, consumer.pending, consumer.unacknowledged, consumer.epoch)
     assert state == (0, {}, 0, 5)
-    assert (consumer.blocked, consumer.closed, consumer.end_told) == (False, False, False)
+    assert (consumer.blocked, consumer.closed, consumer.end_reported) == (False, False, False)
 
 
 def test_statistics_tell_first_and_last_times_sums_and_rates() -> None:
@@ -299,3 +304,88 @@ def test_permits_follow_what_is_held_up_to_the_limit_and_down_to_its_half() -> N
     assert (consumer.permits, consumer.unacknowledged, consumer.pending) == (4, 0, {})
     consumer.hold_at_most(0)
     assert (consumer.permits, consumer.blocked) == (6, False)
+
+
+def receiver(name: str, permits: int = 0, priority_level: int = 0) -> Consumer:
+    consumer = Consumer(Mock(), SubscribeRequest(1, "s", consumer_name=name, priority_level=priority_level), Mock())
+    consumer.permits = permits
+    return consumer
+
+
+def batch(*message_counts: int) -> list[Delivery]:
+    return [Delivery(Position(1, entry), b"", 0, (), count) for entry, count in enumerate(message_counts)]
+
+
+@pytest.mark.parametrize(
+    ("counts", "permits", "covered"),
+    [((1, 1, 1), 3, 3), ((1, 1, 1), 2, 2), ((1, 1), 0, 0), ((10, 10), 1, 1), ((10, 10), 10, 1), ((10, 10), 11, 2)],
+)
+def test_covered_by_counts_messages_and_overdraws_by_one_entry(
+    counts: tuple[int, ...], permits: int, covered: int
+) -> None:
+    assert covered_by(batch(*counts), permits) == covered
+
+
+def shares(entries: int, *receivers: Consumer, turn: int = 0) -> dict[str, list[int]]:
+    parts, _ = share_out(batch(*[1] * entries), receivers, [each.permits for each in receivers], turn)
+    return {consumer.name: [each.position.entry for each in part] for consumer, part in parts}
+
+
+def test_share_out_gives_each_receiver_some_entries_in_turn() -> None:
+    shared = shares(50, receiver("a", 1000), receiver("b", 1000))
+    assert shared == {"a": [*range(20), *range(40, 50)], "b": list(range(20, 40))}
+
+
+def test_share_out_goes_round_all_receivers() -> None:
+    shared = shares(70, *(receiver(name, 1000) for name in "abc"))
+    assert shared == {"a": [*range(20), *range(60, 70)], "b": list(range(20, 40)), "c": list(range(40, 60))}
+
+
+def test_share_out_begins_with_the_turn() -> None:
+    assert shares(5, receiver("a", 9), receiver("b", 9), turn=1) == {"b": [0, 1, 2, 3, 4]}
+
+
+def test_share_out_when_permits_end_then_the_rest_stays() -> None:
+    assert shares(9, receiver("a", 2), receiver("b", 1)) == {"a": [0, 1], "b": [2]}
+
+
+@pytest.mark.parametrize(("turn", "first"), [(0, "b"), (1, "b"), (2, "d"), (3, "d"), (4, "b")])
+def test_share_out_when_the_one_in_turn_lacks_permits_then_the_next_one_is(turn: int, first: str) -> None:
+    receivers = [receiver("a", 0), receiver("b", 9), receiver("c", 0), receiver("d", 9)]
+    assert shares(5, *receivers, turn=turn) == {first: [0, 1, 2, 3, 4]}
+
+
+def test_share_out_serves_the_lowest_priority_level_first() -> None:
+    shared = shares(9, receiver("low", 100, 1), receiver("high", 4, 0))
+    assert shared == {"high": [0, 1, 2, 3], "low": [4, 5, 6, 7, 8]}
+
+
+def test_choose_active_hands_partitions_out_in_the_order_of_names() -> None:
+    consumers = [receiver("b"), receiver("a")]
+    chosen = [choose_active(consumers, f"t-partition-{index}", index) for index in range(4)]
+    assert [each.name for each in chosen if each] == ["a", "b", "a", "b"]
+    first = [choose_active(consumers, f"t{number}-partition-0", 0) for number in range(10)]
+    assert [each.name for each in first if each] == ["a"] * 10
+
+
+def test_choose_active_prefers_the_lowest_priority_level() -> None:
+    consumers = [receiver("a", priority_level=2), receiver("b", priority_level=1)]
+    for partition in (-1, 0, 1):
+        chosen = choose_active(consumers, "t", partition)
+        assert chosen is consumers[1]
+
+
+def test_choose_active_when_another_leaves_then_the_chosen_one_stays() -> None:
+    consumers = [receiver(name) for name in "abcdef"]
+    chosen = choose_active(consumers, "topic", -1)
+    assert chosen is not None
+    for leaving in consumers:
+        if leaving is not chosen:
+            assert choose_active([each for each in consumers if each is not leaving], "topic", -1) is chosen
+    assert choose_active([], "topic", -1) is None
+
+
+def test_choose_active_spreads_topics_over_consumers() -> None:
+    consumers = [receiver("a"), receiver("b")]
+    chosen = [choose_active(consumers, f"topic-{number}", -1) for number in range(100)]
+    assert 20 < sum(each is consumers[0] for each in chosen) < 80

@@ -12,13 +12,12 @@ from hypothesis import strategies as st
 from interpulse.broker.live.entry_metadata import last_sequence_id_of
 from interpulse.broker.live.producing.deduplication import (
     Deduplication,
-    DeduplicationSnapshot,
     SequenceState,
     Verdict,
     source_number,
 )
 from interpulse.model.ids import Position
-from interpulse.storage.cursors.cursor_records import DEDUPLICATION_CURSOR, JSON_CURSORS, CursorRecord
+from interpulse.storage.cursors import DEDUPLICATION_CURSOR, JSON_CURSORS, CursorRecord
 from interpulse.wire import pulsar_api_pb2 as pb
 
 HERE = Position(1, 1)
@@ -26,8 +25,12 @@ PREFIX = "pulsar.repl"
 EAST = "pulsar.repl.east-->west"
 
 
-def restored(record: CursorRecord) -> DeduplicationSnapshot:
-    return DeduplicationSnapshot.of(record, now_ms=0, replicator_prefix=PREFIX)
+def restored(record: CursorRecord) -> Deduplication:
+    return Deduplication.restored(record, now_ms=0, replicator_prefix=PREFIX)
+
+
+def snapshot_of(numbers: dict[str, int], active_ms: dict[str, int] | None = None) -> Deduplication:
+    return restored(CursorRecord(HERE, numbers=numbers, active_ms=active_ms or {}))
 
 
 @pytest.mark.parametrize(
@@ -151,17 +154,17 @@ def test_batches_when_topics_and_connections_break_then_nothing_acknowledged_is_
 
 
 def test_snapshot_holds_what_is_persisted_and_nothing_that_is_only_pushed() -> None:
-    deduplication = Deduplication(DeduplicationSnapshot())
-    deduplication.state("a").judge(4)
-    deduplication.state("a").confirm(4)
-    deduplication.state("a").judge(5)
-    deduplication.state("b").judge(1)
-    snapshot = restored(deduplication.snapshot(HERE).record())
-    assert snapshot.position == HERE
-    assert snapshot.sequences == {"a": (4, 0)}
-    again = Deduplication(snapshot)
+    deduplication = Deduplication()
+    deduplication.states["a"].judge(4)
+    deduplication.states["a"].confirm(4)
+    deduplication.states["a"].judge(5)
+    deduplication.states["b"].judge(1)
+    record = deduplication.record(HERE)
+    assert (record.mark_delete, record.numbers, record.active_ms) == (HERE, {"a": 4}, {"a": 0})
+    again = restored(record)
+    assert again.snapshot_position == HERE
     assert again.last_sequence_id("a") == 4
-    assert again.state("a").judge(5) is Verdict.NEW
+    assert again.states["a"].judge(5) is Verdict.NEW
     assert again.last_sequence_id("b") == -1
 
 
@@ -172,51 +175,50 @@ def test_source_number_rises_with_the_position() -> None:
 
 
 def test_snapshot_holds_the_source_position_of_replicators_in_two_numbers_as_pulsar_does() -> None:
-    deduplication = Deduplication(DeduplicationSnapshot())
-    deduplication.source(EAST).judge(source_number(Position(12, 2**40)))
-    deduplication.source(EAST).confirm(source_number(Position(12, 2**40)))
-    deduplication.source(EAST).judge(source_number(Position(13, 0)))
-    deduplication.source("pulsar.repl.north-->west").judge(1)
+    deduplication = Deduplication()
+    deduplication.sources[EAST].judge(source_number(Position(12, 2**40)))
+    deduplication.sources[EAST].confirm(source_number(Position(12, 2**40)))
+    deduplication.sources[EAST].judge(source_number(Position(13, 0)))
+    deduplication.sources["pulsar.repl.north-->west"].judge(1)
     deduplication.replay("x_LID", 3, now_ms=0)
-    record = deduplication.snapshot(HERE).record()
+    record = deduplication.record(HERE)
     assert record.numbers == {"x_LID": 3, f"{EAST}_LID": 12, f"{EAST}_EID": 2**40}
     encoded = JSON_CURSORS.encode(DEDUPLICATION_CURSOR, record)
-    snapshot = restored(JSON_CURSORS.decode(DEDUPLICATION_CURSOR, encoded))
-    assert (snapshot.sequences, snapshot.sources) == ({"x_LID": (3, 0)}, {EAST: Position(12, 2**40)})
-    again = Deduplication(snapshot).source(EAST)
+    stored = restored(JSON_CURSORS.decode(DEDUPLICATION_CURSOR, encoded))
+    assert (len(stored), stored.last_sequence_id("x_LID"), stored.record(HERE)) == (1, 3, record)
+    again = stored.sources[EAST]
     assert again.judge(source_number(Position(12, 2**40))) is Verdict.DUPLICATE
     assert again.judge(source_number(Position(13, 0))) is Verdict.NEW
 
 
 @pytest.mark.parametrize("key", [f"{EAST}_LID", f"{EAST}_EID"])
 def test_snapshot_with_half_a_source_position_knows_none(key: str) -> None:
-    snapshot = restored(CursorRecord(HERE, numbers={key: 7}))
-    assert (snapshot.sequences, snapshot.sources) == ({}, {})
+    assert snapshot_of({key: 7}).record(HERE).numbers == {}
 
 
 def test_replay_of_a_replicator_then_the_highest_position_counts() -> None:
-    deduplication = Deduplication(DeduplicationSnapshot(HERE, sources={EAST: Position(3, 9)}))
+    deduplication = snapshot_of({f"{EAST}_LID": 3, f"{EAST}_EID": 9})
     deduplication.replay_source(EAST, Position(3, 12))
     deduplication.replay_source(EAST, Position(3, 10))
-    assert deduplication.source(EAST).judge(source_number(Position(3, 12))) is Verdict.DUPLICATE
-    assert deduplication.source(EAST).judge(source_number(Position(3, 13))) is Verdict.NEW
+    assert deduplication.sources[EAST].judge(source_number(Position(3, 12))) is Verdict.DUPLICATE
+    assert deduplication.sources[EAST].judge(source_number(Position(3, 13))) is Verdict.NEW
 
 
 def test_forget_inactive_then_replicators_stay() -> None:
-    deduplication = Deduplication(DeduplicationSnapshot(HERE, {"a": (1, 10)}, {EAST: Position(3, 9)}))
+    deduplication = snapshot_of({"a": 1, f"{EAST}_LID": 3, f"{EAST}_EID": 9}, {"a": 10})
     assert deduplication.forget_inactive(1000, ()) == 1
-    assert deduplication.snapshot(HERE).sources == {EAST: Position(3, 9)}
+    assert deduplication.record(HERE).numbers == {f"{EAST}_LID": 3, f"{EAST}_EID": 9}
 
 
 def test_replay_when_an_entry_follows_the_snapshot_then_it_counts_as_persisted() -> None:
-    deduplication = Deduplication(DeduplicationSnapshot(HERE, {"a": (4, 0)}))
+    deduplication = snapshot_of({"a": 4})
     deduplication.replay("a", 9, now_ms=50)
-    assert deduplication.state("a").judge(9) is Verdict.DUPLICATE
-    assert deduplication.state("a").judge(10) is Verdict.NEW
+    assert deduplication.states["a"].judge(9) is Verdict.DUPLICATE
+    assert deduplication.states["a"].judge(10) is Verdict.NEW
 
 
 def test_forget_inactive_when_a_name_is_connected_then_it_stays() -> None:
-    deduplication = Deduplication(DeduplicationSnapshot(HERE, {"a": (1, 10), "b": (1, 10), "c": (1, 99)}))
+    deduplication = snapshot_of({"a": 1, "b": 1, "c": 1}, {"a": 10, "b": 10, "c": 99})
     assert deduplication.forget_inactive(50, {"b"}) == 1
     assert [deduplication.last_sequence_id(name) for name in "abc"] == [-1, 1, 1]
     deduplication.touch("b", 100)
@@ -226,5 +228,5 @@ def test_forget_inactive_when_a_name_is_connected_then_it_stays() -> None:
 
 
 def test_snapshot_of_partition_that_was_never_opened_knows_nothing() -> None:
-    snapshot = restored(JSON_CURSORS.decode(DEDUPLICATION_CURSOR, b'{"markDeletePosition":"-1:-1"}'))
-    assert (snapshot.sequences, snapshot.sources) == ({}, {})
+    record = JSON_CURSORS.decode(DEDUPLICATION_CURSOR, b'{"markDeletePosition":"-1:-1"}')
+    assert restored(record).record(HERE).numbers == {}

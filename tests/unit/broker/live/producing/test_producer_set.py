@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
-from interpulse.broker.live.requests import AccessMode, ProducerRequest
+from interpulse.broker.live.api import AccessMode, ProducerRequest, TopicSettings
+from interpulse.broker.live.topic.non_persistent import NonPersistentTopic
 from interpulse.model.errors import NotAllowed, ProducerBusy, ProducerFenced
+from interpulse.model.names import TopicName
 
 EXCLUSIVE, WAIT, FENCING = AccessMode.EXCLUSIVE, AccessMode.WAIT_FOR_EXCLUSIVE, AccessMode.EXCLUSIVE_WITH_FENCING
 
@@ -136,3 +138,24 @@ async def test_epoch_survives_a_restart(bench: Any) -> None:
     await bench.restart()
     producer, _ = await bench.producer(await bench.topic(), "e", access_mode=EXCLUSIVE)
     assert producer.topic_epoch == 1
+
+
+@pytest.mark.parametrize("persistent", [True, False])
+async def test_what_producers_published_counts_also_when_they_are_gone(bench: Any, persistent: bool) -> None:
+    topic = await bench.topic()
+    if not persistent:
+        topic = NonPersistentTopic(
+            TopicName.parse("non-persistent://public/default/x"), bench.registry, TopicSettings()
+        )
+    gone, _ = await bench.producer(topic, "gone")
+    stays, _ = await bench.producer(topic, "stays")
+    for producer in (gone, stays):
+        producer.publish([0], [bench.entry(0)])
+    await bench.settle()
+    gone.close()
+    shown, measure = topic.producers.stats(0, 0), topic.producers.measure()
+    assert [each["producerName"] for each in shown["publishers"]] == ["stays"]
+    assert (shown["msgInCounter"], measure.messages_in, measure.producers) == (2, 2, 1)
+    assert shown["bytesInCounter"] == measure.bytes_in == 2 * len(bench.entry(0))
+    stays.close()
+    assert topic.producers.measure().messages_in == 2

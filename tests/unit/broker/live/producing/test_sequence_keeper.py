@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from interpulse.broker.live.settings import TopicSettings
+from interpulse.broker.live.api import TopicSettings
 from interpulse.model.errors import MetadataError
 from interpulse.model.ids import Position
 from interpulse.storage.api import Put

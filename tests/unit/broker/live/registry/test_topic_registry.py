@@ -8,7 +8,7 @@ from weakref import ref
 
 import pytest
 
-from interpulse.broker.live.settings import TopicSettings
+from interpulse.broker.live.api import TopicSettings
 from interpulse.broker.live.topic.non_persistent import NonPersistentTopic
 from interpulse.model.errors import MetadataError, PreconditionFailed, ServiceNotReady, TopicNotFound
 from interpulse.model.names import NamespaceName, TopicName
@@ -53,7 +53,7 @@ async def test_open_after_close_is_refused(bench: Any, topic_name: Any) -> None:
 async def test_close_when_a_load_waits_for_another_then_it_is_given_up(
     bench: Any, topic_name: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("interpulse.broker.live.registry.keyed_executor._SETTLE_SECONDS", 0)
+    monkeypatch.setattr("interpulse.broker.live.registry.executors._SETTLE_SECONDS", 0)
     monkeypatch.setattr(bench.registry, "_open_rule", lambda *_: asyncio.get_running_loop().create_future())
     opening = asyncio.create_task(bench.registry.open(topic_name))
     await bench.settle()
@@ -206,7 +206,7 @@ async def test_policies_that_cannot_be_applied_are_told_to_the_caller_and_logged
 async def test_work_on_all_topics_when_there_are_many_then_others_get_their_turn_in_between(
     bench: Any, work: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("cursor_flushes", "settings_refresh", "topic_registry", "topic_tasks"):
+    for module in ("topic_registry", "topic_tasks"):
         monkeypatch.setattr(f"interpulse.broker.live.registry.{module}.TOPICS_AT_ONCE", 10)
     monkeypatch.setattr("interpulse.in_turns._TURN_SECONDS", 0.0)
     names = [TopicName.parse(f"t{number}") for number in range(50)]
@@ -344,7 +344,7 @@ async def test_unload_when_cursors_cannot_be_stored_then_the_old_topic_never_wri
     assert again is not topic
     seen: list[str] = []
     bench.metadata.watch("/managed-ledgers", seen.append)
-    topic.cursor_changed(subscription)
+    topic.cursors_changed()
     await bench.registry.flush()
     with pytest.raises(ServiceNotReady):
         await topic.store_cursor(subscription)
@@ -439,7 +439,7 @@ async def test_cursor_that_waits_for_its_store_then_those_of_other_topics_are_st
     seen: list[str] = []
     bench.metadata.watch("/managed-ledgers", seen.append)
     for _ in range(3):
-        slow.cursor_changed(slow.subscription("s"))
+        slow.cursors_changed()
         await bench.registry.flush(within_seconds=0.0)
         await bench.settle()
     assert (len(asked), seen) == (1, [f"/managed-ledgers/{other.name.log_name}/s"])
@@ -469,7 +469,7 @@ async def test_cursors_that_cannot_be_stored_since_the_topic_was_closed_meanwhil
     assert [message.partition(" topic=")[0] for message in caplog.messages] == [
         "cursors not stored, the topic is closed"
     ]
-    assert topic not in bench.registry._flushes._changed | bench.registry._flushes._unstored
+    assert topic not in bench.registry._flushes.changed | bench.registry._flushes.unstored
 
 
 async def test_cursors_that_cannot_be_stored_are_told_once_and_once_more_when_they_are(

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from interpulse.broker.live.api import TopicSettings
 from interpulse.broker.live.registry import backlog_operations
-from interpulse.broker.live.settings import TopicSettings
 from interpulse.broker.live.topic.topic import Topic
 from interpulse.model.errors import QuotaExceededError, QuotaExceededException
 from interpulse.model.names import TopicName
-from interpulse.model.policies.messaging_policies import BacklogQuota
+from interpulse.model.policies.policy_records import BacklogQuota
 
 HOLD, REFUSE, EVICT = "producer_request_hold", "producer_exception", "consumer_backlog_eviction"
 ERRORS = {HOLD: QuotaExceededError, REFUSE: QuotaExceededException}

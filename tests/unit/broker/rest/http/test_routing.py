@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from interpulse.broker.rest.http.call import Answer, Call, Handler, Route
-from interpulse.broker.rest.http.required_permissions import open_to_all
 from interpulse.broker.rest.http.routing import MethodNotAllowed, Router
 from interpulse.model.errors import NotFound
+from interpulse.model.operations import Access, Operation
 
 
 def handler_named(name: str) -> Handler:
@@ -20,11 +20,14 @@ def handler_named(name: str) -> Handler:
 
 ROUTER = Router(
     [
-        Route("GET", "/namespaces/{tenant}", handler_named("list_namespaces"), open_to_all),
-        Route("GET", "/namespaces/{tenant}/{namespace}/topics", handler_named("list_topics"), open_to_all),
-        Route("GET", "/{domain}/{tenant}/{namespace}/partitioned", handler_named("list_partitioned"), open_to_all),
-        Route("PUT", "/{domain}/{tenant}/{namespace}/{topic}", handler_named("create"), open_to_all),
-        Route("GET", "/{domain}/{tenant}/{namespace}/{topic}/stats", handler_named("stats"), open_to_all),
+        Route(Operation("GET", "/namespaces/{tenant}", Access.OPEN), handler_named("list_namespaces")),
+        Route(Operation("GET", "/namespaces/{tenant}/{namespace}/topics", Access.OPEN), handler_named("list_topics")),
+        Route(
+            Operation("GET", "/{domain}/{tenant}/{namespace}/partitioned", Access.OPEN),
+            handler_named("list_partitioned"),
+        ),
+        Route(Operation("PUT", "/{domain}/{tenant}/{namespace}/{topic}", Access.OPEN), handler_named("create")),
+        Route(Operation("GET", "/{domain}/{tenant}/{namespace}/{topic}/stats", Access.OPEN), handler_named("stats")),
     ]
 )
 
@@ -86,6 +89,6 @@ def test_method_without_a_route_names_those_there_are() -> None:
 
 
 def test_two_routes_for_one_path_are_a_mistake() -> None:
-    route = Route("GET", "/x", handler_named("x"), open_to_all)
+    route = Route(Operation("GET", "/x", Access.OPEN), handler_named("x"))
     with pytest.raises(AssertionError, match="two routes for GET /x"):
         Router([route, route])

@@ -5,23 +5,24 @@ from __future__ import annotations
 import pytest
 
 from interpulse.broker.topics.change_events.event_codec import (
+    EVENT_SCHEMA,
     decode_policies,
     encode_policies,
     event_key,
     parse_event_key,
 )
-from interpulse.broker.topics.change_events.event_schema import EVENT_SCHEMA
 from interpulse.model.errors import InvalidTopicName, MetadataError, NotAllowed
 from interpulse.model.names import TopicName
-from interpulse.model.policies.messaging_policies import (
+from interpulse.model.policies.policy_records import (
     BacklogQuota,
     DelayedDelivery,
     DispatchRate,
+    InactiveTopicPolicies,
     Persistence,
     PublishRate,
+    RetentionPolicies,
     SubscribeRate,
 )
-from interpulse.model.policies.retention_policies import InactiveTopicPolicies, RetentionPolicies
 from interpulse.model.policies.topic_policies import TopicPolicies
 
 T = TopicName.parse("public/e/t")

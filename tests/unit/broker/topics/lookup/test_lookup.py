@@ -13,8 +13,7 @@ from interpulse.broker.ownership.ownership import NO_OPTIONS, Bundle, LookupOpti
 from interpulse.broker.tenancy.clusters import Clusters
 from interpulse.broker.tenancy.namespaces import Namespaces, bootstrap
 from interpulse.broker.topics.lifecycle import TopicLifecycle
-from interpulse.broker.topics.lookup.lookup import BatchLimits, BatchLookup, Lookups
-from interpulse.broker.topics.topic_reading import LifecycleSettings
+from interpulse.broker.topics.lookup.lookup import BatchLookup, Lookups
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import (
     InvalidRequest,
@@ -28,7 +27,7 @@ from interpulse.model.errors import (
 )
 from interpulse.model.names import PUBLIC_DEFAULT, NamespaceName, TopicName
 from interpulse.model.policies.namespace_policies import NamespacePolicies
-from interpulse.model.policies.retention_policies import PARTITIONED, AutoTopicCreation
+from interpulse.model.policies.policy_records import PARTITIONED
 from interpulse.rules.lookup import BatchAnswer, LookupTarget, Owner
 from interpulse.serving.admission import LookupPermits
 from interpulse.storage.api import Put, Versioned
@@ -55,8 +54,8 @@ class Broker:
 
     def __init__(self) -> None:
         self.store = PartlyUnreadableStore()
-        self.settings = LifecycleSettings()
-        self.limits = BatchLimits()
+        self.settings = BrokerConfig()
+        self.limits = BrokerConfig()
         self.permits_max = 1
         self.ready = True
         self.permits = LookupPermits(lambda: self.permits_max)
@@ -69,7 +68,7 @@ class Broker:
             self.lifecycle,
             SoleOwner(HERE),
             permits=self.permits,
-            limits=lambda: self.limits,
+            config=lambda: self.limits,
             ready=lambda: self.ready,
         )
 
@@ -187,7 +186,7 @@ async def test_peer_when_it_cannot_be_named_then_metadata_error(
 
 async def test_batch_when_switched_off_then_10(broker: Broker) -> None:
     assert broker.lookups.batches_supported
-    broker.limits = BatchLimits.of(BrokerConfig(supports_batch_lookup=False))
+    broker.limits = BrokerConfig(supports_batch_lookup=False)
     assert not broker.lookups.batches_supported
     with pytest.raises(UnsupportedVersion, match="supportsBatchLookup"):
         await broker.find_many("x")
@@ -195,7 +194,7 @@ async def test_batch_when_switched_off_then_10(broker: Broker) -> None:
 
 
 async def test_batch_when_the_limit_is_passed_then_22_names_it(broker: Broker) -> None:
-    broker.limits = BatchLimits.of(BrokerConfig(max_topics_per_batch_lookup=2))
+    broker.limits = BrokerConfig(max_topics_per_batch_lookup=2)
     assert (await broker.find_many("x", "y")).groups == {HERE: ["x", "y"]}
     with pytest.raises(RequestTooLarge, match="at most 2"):
         await broker.find_many("x", "y", "x")
@@ -316,7 +315,7 @@ async def test_expansion_when_a_topic_is_partitioned_then_answers_its_partitions
 
 
 async def test_expansion_when_a_topic_is_missing_then_it_is_created_only_if_that_is_meant(broker: Broker) -> None:
-    broker.settings = LifecycleSettings(AutoTopicCreation(True, PARTITIONED, 2))
+    broker.settings = BrokerConfig(allow_auto_topic_creation_type=PARTITIONED, default_num_partitions=2)
     answer = await broker.find_many("new", create_if_missing=False, expand_partitions=True)
     assert failures(answer) == {"new": ServerError.TopicNotFound}
     assert await broker.lifecycle.metadata(TopicName.parse("new")) is None
@@ -326,7 +325,7 @@ async def test_expansion_when_a_topic_is_missing_then_it_is_created_only_if_that
 
 
 async def test_expansion_when_creation_is_off_then_a_missing_topic_fails_with_11(broker: Broker) -> None:
-    broker.settings = LifecycleSettings(AutoTopicCreation(False))
+    broker.settings = BrokerConfig(allow_auto_topic_creation=False)
     await broker.lifecycle.create_plain(X)
     answer = await broker.find_many("new", "x", "p-partition-4", expand_partitions=True)
     assert failures(answer) == {"new": ServerError.TopicNotFound}

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from interpulse.console.pages.parts.rule_answers import AutoCreation, Ground, ground, ways
+from interpulse.console.pages.parts.rule_answers import Ground, ground, ways
 from interpulse.model.errors import PulsarError
 from interpulse.model.names import TopicName
 from interpulse.model.topics import PartitionedTopicMetadata, Requester, TopicKind
@@ -19,7 +19,7 @@ from interpulse.rules.effective_policies import EffectiveAutoCreation
 from interpulse.rules.topic_view import NamespaceStanding, TopicView, existence, may_create
 from interpulse.rules.topics import _may_create_for, decide_lookup, decide_open, decide_partitions
 
-POLICY = AutoCreation("namespace a/b", "allowAutoTopicCreation false")
+POLICY = "namespace a/b: allowAutoTopicCreation false"
 NAMES = (
     "persistent://a/b/c",
     "non-persistent://a/b/c",

@@ -1,1 +1,0 @@
-"""The metadata of a broker: the layout of its records, and the commit of every decision about them."""

@@ -1,1 +1,0 @@
-"""Pages of a console that has only the admin API of a cluster."""

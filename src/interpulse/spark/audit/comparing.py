@@ -304,12 +304,14 @@ class Judge:
 
 
 def namespace_rows(cluster: str, pair: Mapping[str, Any]) -> Iterator[Row]:
+    """Yield the differences of one namespace."""
     states = [None if pair[side] is None else state_of(**pair[side]) for side in ("source", "target")]
     for difference in namespace_differences(cluster, NamespaceName.parse(pair["namespace"]), *states):
         yield difference_row(difference, cluster, pair["namespace"])
 
 
 def topic_rows(cluster: str, pair: Mapping[str, Any]) -> Iterator[Row]:
+    """Yield the differences of one topic."""
     sides = [None if pair[side] is None else topic_row_of(pair[side]) for side in ("source", "target")]
     for difference in topic_differences(*sides):
         yield difference_row(difference, cluster, pair["source_name"])

@@ -73,6 +73,7 @@ def summary(
 
 
 def audit_session(directory: Path, settings: SparkSettings) -> AbstractContextManager[SparkSession]:
+    """Return a session; see `session_of_program`."""
     return session_of_program(
         "interpulse audit",
         master=settings.master,

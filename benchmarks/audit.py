@@ -18,15 +18,15 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import psutil
 
 from benchmarks.contenders import Interpulse, cpu_seconds
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.replication.cluster_reading import ReadingRules
-from interpulse.spark.audit.inventory_job import INVENTORY_COLUMNS
-from interpulse.spark.audit.launch import Audit, AuditOptions, Summary
+from interpulse.spark.audit.comparing import INVENTORY_COLUMNS
+from interpulse.spark.audit.launch import Audit, AuditOptions
 from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, Selection
 from interpulse.spark.session import start_session
 
@@ -129,7 +129,7 @@ async def _create(url: str, topics: int, is_there: Callable[[int], bool]) -> Non
 
 def _audit(
     spark: SparkSession, root: Path, run: str, addresses: list[ClusterAddress], options: AuditOptions
-) -> tuple[float, float, Summary]:
+) -> tuple[float, float, dict[str, Any]]:
     source, target = addresses
     select = Selection(namespaces=("public/default",))
     config = PipelineConfig(name="audit", state=root, source=source, target=target, select=select)
@@ -138,10 +138,10 @@ def _audit(
     return time.monotonic() - started, _own_cpu_seconds() - spent, summary
 
 
-def _tell(topics: int, what: str, measured: tuple[float, float, Summary]) -> None:
+def _tell(topics: int, what: str, measured: tuple[float, float, dict[str, Any]]) -> None:
     seconds, spent, summary = measured
-    found = sum(row["count"] for row in summary.counts)
-    assert not summary.unread, summary.covered
+    found = sum(row["count"] for row in summary["counts"])
+    assert summary["result"] != "incomplete", summary["covered"]
     print(f"| {topics:,} | {what} | {seconds:.0f} | {spent:.0f} | {found:,} |", flush=True)
 
 

@@ -20,8 +20,14 @@ from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.replication.cluster_reading import ClusterReading, ReadingRules
 from interpulse.rules.comparison import inventory_differences
 from interpulse.rules.inventory import NamespaceInventory
-from interpulse.spark.audit.comparing import Confirm, difference_row
-from interpulse.spark.audit.inventory_job import ReadNamespaces, inventory_rows, state_of, topic_row_of
+from interpulse.spark.audit.comparing import (
+    Confirm,
+    ReadNamespaces,
+    difference_row,
+    inventory_rows,
+    state_of,
+    topic_row_of,
+)
 from interpulse.spark.audit.plans import PlanError, apply_plan, load_plan, make_plan, write_plan
 from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, Selection
 from interpulse.spark.topic_map import TopicMap, parse_topic_map

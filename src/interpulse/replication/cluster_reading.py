@@ -176,7 +176,6 @@ class ClusterReading(AsyncCloses):
         )
 
     async def _turn(self, requests: int = 1) -> None:
-        """Wait until the rate allows this many more requests."""
         now = asyncio.get_running_loop().time()
         begin = max(now, self._next)
         self._next = begin + requests / self._rules.rate

@@ -149,11 +149,7 @@ class EntryMarker:
 
 
 def renumber(
-    raw: bytes,
-    metadata: pb.MessageMetadata,
-    producer_name: str,
-    sequence_id: int,
-    schema_version: bytes | None = None,
+    raw: bytes, metadata: pb.MessageMetadata, producer_name: str, sequence_id: int, schema_version: bytes | None = None
 ) -> bytes:
     """Return the metadata of an entry that is published again.
 

@@ -23,13 +23,7 @@ from interpulse.model.errors import (
 from interpulse.model.inventory import TopicRow
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, NamespaceName, TopicName
 from interpulse.model.topics import PartitionedTopicMetadata
-from interpulse.rules.inventory import (
-    NamespaceInventory,
-    NamespaceState,
-    TopicLists,
-    needs_settings,
-    with_count,
-)
+from interpulse.rules.inventory import NamespaceInventory, NamespaceState, TopicLists, needs_settings, with_count
 
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient

@@ -80,7 +80,6 @@ def make_archive() -> Path:
 
 
 def _spark_home() -> Path | None:
-    """Return the directory of the jars that PySpark starts Java with."""
     pyspark = importlib.util.find_spec("pyspark")
     if pyspark is None or pyspark.origin is None:
         return None
@@ -88,22 +87,13 @@ def _spark_home() -> Path | None:
 
 
 def _run_training(spark: Path, options: str, scratch: str) -> subprocess.CompletedProcess[str]:
-    settings = {
-        "spark.driver.extraJavaOptions": options,
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.ui.enabled": "false",
-        "spark.log.level": "ERROR",
-    }
+    local = "127.0.0.1"
     command = [str(spark / "bin" / "spark-submit"), "--master", "local[2]", "--driver-memory", "700m"]
-    for key, value in settings.items():
-        command += ["--conf", f"{key}={value}"]
-    environment = os.environ | {
-        "SPARK_HOME": str(spark),
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "PYSPARK_PYTHON": sys.executable,
-        "PYSPARK_DRIVER_PYTHON": sys.executable,
-    }
+    command += ["--conf", f"spark.driver.extraJavaOptions={options}", "--conf", f"spark.driver.host={local}"]
+    command += ["--conf", f"spark.driver.bindAddress={local}", "--conf", "spark.ui.enabled=false"]
+    command += ["--conf", "spark.log.level=ERROR"]
+    python = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
+    environment = os.environ | {"SPARK_HOME": str(spark), "SPARK_LOCAL_IP": local, **python}
     return subprocess.run(
         [*command, str(_TRAINING), scratch],
         stdin=subprocess.DEVNULL,

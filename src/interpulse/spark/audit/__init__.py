@@ -1,5 +1,5 @@
 """The Spark job that compares the topics and policies of two clusters, and the plan that makes the target equal.
 
-`inventory_job` distributes the reading of namespaces and writes a table, `comparing` joins two such tables and hands
-unequal rows to the rules, `plans` makes a plan of the differences and applies it.
+`comparing` distributes the reading of namespaces, joins two such tables and hands unequal rows to the rules; `plans`
+makes a plan of the differences and applies it.
 """

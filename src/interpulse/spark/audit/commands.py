@@ -102,10 +102,9 @@ def compare(
         name = run or _now()
         with _opened(config_path, directory, name) as audit_run:
             summary = audit_run.compare(_options(reading, confirm=not no_confirm), against)
-        shown = summary.to_json()
-        print_value(shown, _text(shown), tabular=True)
+        print_value(summary, _text(summary), tabular=True)
         click.echo(f"all differences: interpulse audit show --dir {directory} --run {name}", err=True)
-        code = 2 if summary.unread else 0 if summary.is_same else 1
+        code = {"same": 0, "different": 1, "incomplete": 2}[summary["result"]]
     end_process(code)
 
 
@@ -297,8 +296,6 @@ def _request(item: dict[str, Any]) -> dict[str, str]:
 
 
 class _Stages:
-    """The progress of each stage, on a line of its own."""
-
     def __init__(self) -> None:
         self._by_stage: dict[str, Progress] = {}
 

@@ -7,7 +7,7 @@ Everything of a run is below ``DIRECTORY/RUN``: ``run.json`` with its options, t
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,8 +16,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from interpulse.model.clusters import shown_address
 from interpulse.replication.cluster_reading import ReadingRules
-from interpulse.spark.audit.comparing import DIFFERENCE_COLUMNS, Confirm, compare_inventories
-from interpulse.spark.audit.inventory_job import read_inventory, write_inventory
+from interpulse.spark.audit.comparing import (
+    DIFFERENCE_COLUMNS,
+    Confirm,
+    Row,
+    compare_inventories,
+    read_inventory,
+    write_inventory,
+)
 from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, SparkSettings
 from interpulse.spark.session import file_url, session_of_program, task_progress
 from interpulse.spark.state_files import write_atomically
@@ -45,32 +51,25 @@ class AuditOptions:
     rules: ReadingRules = field(default_factory=ReadingRules)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Summary:
-    """The result of a run as JSON: counts by namespace and kind, and how much was read."""
+def summary(
+    run: str,
+    source: str,
+    target: str,
+    counts: Sequence[Row],
+    covered: Mapping[str, Row],
+    new: Sequence[Row] | None = None,
+) -> Row:
+    """Return the result of a run as JSON: counts by namespace and kind, and how much was read.
 
-    run: str
-    source: str
-    target: str
-    counts: Sequence[dict[str, Any]]
-    covered: dict[str, dict[str, int]]
-    new: Sequence[dict[str, Any]] | None = None
-    """The differences that an earlier run did not have, if there is one to compare with."""
-
-    @property
-    def unread(self) -> int:
-        return sum(side["unread"] for side in self.covered.values())
-
-    @property
-    def is_same(self) -> bool:
-        """True if there are only differences that ask for no action."""
-        return all(row["severity"] == "INFO" for row in self.counts)
-
-    def to_json(self) -> dict[str, Any]:
-        body: dict[str, Any] = {"run": self.run, "source": self.source, "target": self.target}
-        body["result"] = "incomplete" if self.unread else "same" if self.is_same else "different"
-        body |= {"covered": self.covered, "counts": list(self.counts)}
-        return body if self.new is None else body | {"new": list(self.new)}
+    It is ``same`` if there are only differences that ask for no action. ``new``: those that an earlier run did not
+    have, if there is one to compare with.
+    """
+    is_same = all(row["severity"] == "INFO" for row in counts)
+    unread = any(side["unread"] for side in covered.values())
+    body: Row = {"run": run, "source": source, "target": target}
+    body["result"] = "incomplete" if unread else "same" if is_same else "different"
+    body |= {"covered": covered, "counts": counts}
+    return body if new is None else body | {"new": new}
 
 
 def audit_session(directory: Path, settings: SparkSettings) -> AbstractContextManager[SparkSession]:
@@ -143,15 +142,17 @@ class Audit:
         }
 
     def _namespaces_there(self, namespaces: Sequence[str]) -> Sequence[str]:
-        """Return the namespaces of the source, and the ones its topics are mapped to."""
         if not namespaces:
             return ()
         rows = self._inventory(self._config.source.cluster).where("mapped is not null")
         mapped = rows.selectExpr("regexp_extract(mapped, '://([^/]+/[^/]+)/', 1) as name").distinct().collect()
         return sorted({*namespaces, *(row["name"] for row in mapped)})
 
-    def compare(self, options: AuditOptions, against: str | None = None) -> Summary:
-        """Compare the inventories, which are taken first if they are missing. Raises AuditError for an unknown run."""
+    def compare(self, options: AuditOptions, against: str | None = None) -> Row:
+        """Compare the inventories, which are taken first if they are missing, and return the `summary`.
+
+        Raises AuditError for an unknown run.
+        """
         if against is not None and not (self._directory / against / "differences" / "_SUCCESS").exists():
             raise AuditError(f"--against {against}: {self._directory / against} has no differences of a finished run")
         self.take_inventories(options)
@@ -161,11 +162,21 @@ class Audit:
             rules = options.rules.shared(self._spark.sparkContext.defaultParallelism)
             confirm = Confirm(self._config.source, self._target, rules, self._config.map)
             with self._shown("comparing"):
-                found = compare_inventories(here, there, self._target.cluster, confirm if options.confirm else None)
-                found.write.mode("overwrite").parquet(file_url(path))
-        summary = self._summary(against)
-        write_atomically(self._path("summary.json"), json.dumps(summary.to_json(), indent=2))
-        return summary
+                compared = compare_inventories(here, there, self._target.cluster, confirm if options.confirm else None)
+                compared.write.mode("overwrite").parquet(file_url(path))
+        differences = self._differences(self._run)
+        counts = differences.groupBy("namespace", "kind", "severity").count().orderBy("namespace", "kind").collect()
+        sides = (self._config.source, self._target)
+        body = summary(
+            self._run,
+            self._config.source.cluster,
+            self._target.cluster,
+            [row.asDict() for row in counts],
+            {side.cluster: self._covered(side) for side in sides},
+            None if against is None else self._new(differences, against),
+        )
+        write_atomically(self._path("summary.json"), json.dumps(body, indent=2))
+        return body
 
     # ---- Parts
 
@@ -184,18 +195,6 @@ class Audit:
         with task_progress(self._spark, lambda done, total: self._on_stage(stage, done, total)):
             yield
 
-    def _summary(self, against: str | None) -> Summary:
-        found = self._differences(self._run)
-        counts = found.groupBy("namespace", "kind", "severity").count().orderBy("namespace", "kind").collect()
-        return Summary(
-            run=self._run,
-            source=self._config.source.cluster,
-            target=self._target.cluster,
-            counts=[row.asDict() for row in counts],
-            covered={side.cluster: self._covered(side) for side in (self._config.source, self._target)},
-            new=None if against is None else self._new(found, against),
-        )
-
     def _covered(self, side: ClusterAddress) -> dict[str, int]:
         """Return how much of a cluster was read.
 
@@ -213,13 +212,13 @@ class Audit:
         columns = [f"count_if({condition}) as {name}" for name, condition in counted.items()]
         return self._inventory(side.cluster).selectExpr(*columns).collect()[0].asDict()
 
-    def _new(self, found: DataFrame, against: str) -> list[dict[str, Any]]:
+    def _new(self, differences: DataFrame, against: str) -> list[dict[str, Any]]:
         keys = ["kind", "namespace", "topic", "source_value", "target_value"]
         before = self._differences(against).select(*keys).alias("before")
         same = " and ".join(f"now.{key} <=> before.{key}" for key in keys)
         from pyspark.sql import functions as f
 
-        new = found.alias("now").join(before, f.expr(same), "left_anti").select(*keys).orderBy(*keys)
+        new = differences.alias("now").join(before, f.expr(same), "left_anti").select(*keys).orderBy(*keys)
         return [row.asDict() for row in new.limit(_SHOWN_MAX).collect()]
 
 

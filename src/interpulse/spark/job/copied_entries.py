@@ -29,11 +29,7 @@ class CopiedEntry(NamedTuple):
 
 
 async def last_copied(
-    session: Session,
-    topic: TopicName,
-    is_wanted: Callable[[CopiedEntry], bool],
-    *,
-    tails: Sequence[int | None],
+    session: Session, topic: TopicName, is_wanted: Callable[[CopiedEntry], bool], *, tails: Sequence[int | None]
 ) -> Position | None:
     """Return the source position of the last matching entry, or None if the end of the topic has none.
 

@@ -62,12 +62,9 @@ class HeartbeatArrivals:
     async def follow(self, topics: RouteTopics) -> None:
         """Start to listen, or start again after the target was away."""
         topic = self._route.config.heartbeat_topic
-        if topic is None or (self._listening is not None and not self._listening.done()):
-            return
-        state = topics.states.get(topic)
-        if state is None or not state.is_ready:
-            return
-        self._listening = asyncio.create_task(self._listen(topics.session, self._route.target_name(topic)))
+        is_over = self._listening is None or self._listening.done()
+        if topic is not None and is_over and topic in topics.states and topics.states[topic].is_ready:
+            self._listening = asyncio.create_task(self._listen(topics.session, self._route.target_name(topic)))
 
     async def _listen(self, session: Session, topic: TopicName) -> None:
         try:
@@ -88,7 +85,6 @@ class HeartbeatArrivals:
             self._emit("heartbeat", delayMs=delay)
 
     async def close(self) -> None:
-        listening, self._listening = self._listening, None
-        if listening is not None:
-            listening.cancel()
-            await asyncio.gather(listening, return_exceptions=True)
+        if self._listening is not None:
+            self._listening.cancel()
+            await asyncio.gather(self._listening, return_exceptions=True)

@@ -97,7 +97,6 @@ def _dry_run(config: PipelineConfig, takeover: Takeover | None) -> int:
 
 
 def _take_over(config: PipelineConfig, takeover: Takeover, reports: list[Report]) -> PipelineConfig:
-    """Move the cursors, and return the configuration of a job that begins there."""
     from interpulse.model.errors import PulsarError
     from interpulse.spark.job.cursors import find_begins, move_cursors
     from interpulse.spark.job.pipeline_config import PipelineConfigError

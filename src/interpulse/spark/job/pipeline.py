@@ -215,7 +215,6 @@ _HELD_REMEDY: Final = "resolve what the reason names; the entries are kept and r
 
 
 def _hold_of(held: HeldRange) -> dict[str, Any]:
-    """Return the status fields of a topic-partition that was refused while it was copied."""
     return {
         "state": "HELD",
         "since": held.since_ms,

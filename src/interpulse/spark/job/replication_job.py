@@ -158,7 +158,6 @@ class ReplicationJob:
             self._pipelines[query].take_idle()
 
     async def _control(self, admin: AdminClient, starting: asyncio.Task[None]) -> int:
-        """Run turns, and return the exit code once the job is stopped or cannot continue."""
         while not self._stopping.is_set():
             if starting.done():
                 starting.result()

@@ -39,8 +39,6 @@ class Backlog(NamedTuple):
 
 
 class _First(NamedTuple):
-    """Sample of the entries behind a position."""
-
     after: Position
     entries: int
     messages: int

@@ -63,7 +63,6 @@ class _Rows:
     ends: pa.Array
 
     def number(self) -> pa.Array:
-        """Read a number of each row, as UINT64."""
         numbers, self.at = read_varints(self.data, self.at)
         return numbers
 
@@ -78,7 +77,6 @@ class _Rows:
         return sizes
 
     def cut(self, size: Any) -> Callable[[], pa.Array]:
-        """Read this many bytes of each row, as BINARY."""
         start = self.at
         self.at = end = pc.add(start, size)
         if pc.any(pc.greater(end, self.ends)).as_py():

@@ -143,7 +143,6 @@ def _of_members(shapes: Mapping[str, Shape | None], of_null: Shape | None) -> Sh
 
 
 def _as_branch(written: AvroType, union: AvroType, branch: AvroType) -> Shape | None:
-    """Return the shape that makes a value the one of this branch of the reader's union."""
     shape, members = reading_shape(written, branch), members_of(union)
     is_column = len(members) < 2 or branch.kind == "null" or wide_member(members) is not None
     if is_column or isinstance(shape, _Refusal):

@@ -77,12 +77,7 @@ class PayloadDecoder:
     """
 
     def __init__(
-        self,
-        schema: SchemaInfo,
-        columns: StructType,
-        schema_of: SchemaOfVersion,
-        *,
-        corrupt_column: str | None = None,
+        self, schema: SchemaInfo, columns: StructType, schema_of: SchemaOfVersion, *, corrupt_column: str | None = None
     ) -> None:
         from pyspark.sql.pandas.types import to_arrow_schema
         from pyspark.sql.types import StructType

@@ -71,7 +71,6 @@ def _long(raw: bytes) -> int:
 
 
 def _days(per_day: int) -> Primitive:
-    """Return a date as a number with this many units in a day."""
     return _time(
         DateType(),
         lambda raw: _EPOCH_DAY + timedelta(days=_long(raw) // per_day),

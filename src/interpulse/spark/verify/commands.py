@@ -167,7 +167,6 @@ _PROBLEMS = ("missing", "extra", "duplicated", "reordered", "different")
 
 
 def _text(report: dict[str, Any]) -> str:
-    """Format the result: a sentence, the topics that differ, examples."""
     topics = report["topics"]
     total = {key: sum(topic[key] for topic in topics.values()) for key in next(iter(topics.values()), {})}
     pair = f"{report['source']} -> {report['target']}"

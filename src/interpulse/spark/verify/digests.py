@@ -100,7 +100,6 @@ class PositionDigests:
     forwards: bool = False
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield digests of rows in entry mode."""
         return _as_batches(self.digests(row for batch in batches for row in batch.to_pylist()))
 
     def digests(self, rows: Iterator[Mapping[str, Any]]) -> Iterator[Digest]:
@@ -168,7 +167,6 @@ class ContentDigests:
     names: Mapping[str, str]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield digests of rows in message mode."""
         return _as_batches(self.digests(row for batch in batches for row in batch.to_pylist()))
 
     def digests(self, rows: Iterator[Mapping[str, Any]]) -> Iterator[Digest]:

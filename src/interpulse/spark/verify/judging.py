@@ -97,9 +97,7 @@ def _without_same(met: DataFrame) -> DataFrame:
     in_order = Window.partitionBy(*_GROUP, "became").orderBy(f.coalesce(copy["at"], original["at"]))
     highest = f.max(original["at"]).over(in_order.rowsBetween(Window.unboundedPreceding, -1))
     ordered = met.withColumn("became", became).select(
-        *(*_GROUP, "original", "copy", "became"),
-        f.row_number().over(in_order).alias("turn"),
-        highest.alias("highest"),
+        *(*_GROUP, "original", "copy", "became"), f.row_number().over(in_order).alias("turn"), highest.alias("highest")
     )
     is_pair = f.col("became") == _PAIRED
     is_late = f.coalesce(original["at"] < f.col("highest"), f.expr("false"))

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from interpulse.cli.main import main
 from interpulse.spark.audit import commands as command
 from interpulse.spark.audit import plans
-from interpulse.spark.audit.launch import AuditOptions, Summary
+from interpulse.spark.audit.launch import AuditOptions, summary
 
 
 class Ended(Exception):
@@ -41,11 +41,11 @@ def run(*arguments: str) -> tuple[int, str]:
     return code, result.output
 
 
-def summary_of(*counts: tuple[str, str, int], unread: int = 0, new: Any = None) -> Summary:
+def summary_of(*counts: tuple[str, str, int], unread: int = 0, new: Any = None) -> dict[str, Any]:
     rows = [{"namespace": "a/b", "kind": kind, "severity": level, "count": count} for kind, level, count in counts]
     covered = {"namespaces": 1, "topics": 5, "unread": 0, "sampled": 0, "sample_wrong": 0}
     sides = {"east": covered, "west": {**covered, "unread": unread}}
-    return Summary(run="r", source="east", target="west", counts=rows, covered=sides, new=new)
+    return summary("r", "east", "west", rows, sides, new)
 
 
 def item(kind: str) -> dict[str, Any]:
@@ -56,14 +56,14 @@ def item(kind: str) -> dict[str, Any]:
 class FakeAudit:
     """Gives the answers of one run."""
 
-    def __init__(self, summary: Summary) -> None:
+    def __init__(self, summary: dict[str, Any]) -> None:
         self.summary = summary
         self.options: AuditOptions | None = None
 
     def take_inventories(self, options: AuditOptions) -> None:
         self.options = options
 
-    def compare(self, options: AuditOptions, against: str | None = None) -> Summary:
+    def compare(self, options: AuditOptions, against: str | None = None) -> dict[str, Any]:
         self.options = options
         return self.summary
 
@@ -91,7 +91,7 @@ COMPARE = ("compare", "--config", "f", "--dir", "d", "--run", "r")
     ids=["same", "only told", "different", "incomplete", "new"],
 )
 def test_compare_when_done_then_shows_counts_and_ends_by_them(
-    summary: Summary, code: int, told: str, monkeypatch: pytest.MonkeyPatch
+    summary: dict[str, Any], code: int, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install(monkeypatch, FakeAudit(summary))
     ended, output = run(*COMPARE)

@@ -8,8 +8,14 @@ from typing import Any
 import pyarrow as pa
 
 from interpulse.spark.arrow_frames import arrow_schema
-from interpulse.spark.audit.comparing import COMPARED, DIFFERENCE_COLUMNS, Judge, namespace_rows, topic_rows
-from interpulse.spark.audit.inventory_job import INVENTORY_COLUMNS
+from interpulse.spark.audit.comparing import (
+    COMPARED,
+    DIFFERENCE_COLUMNS,
+    INVENTORY_COLUMNS,
+    Judge,
+    namespace_rows,
+    topic_rows,
+)
 
 TOPIC = "persistent://a/b/t"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter as Counted
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -65,16 +65,18 @@ class JobMetrics:
         return int(self._server.server_port)
 
     def take(self, event: Mapping[str, Any]) -> None:
-        cluster = str(event.get("cluster"))
-        if event.get("event") == "error":
+        cluster, kind = str(event.get("cluster")), event.get("event")
+        if kind == "error":
             self._errors.labels(cluster).inc()
-        if event.get("event") == "healed":
+        elif kind == "healed":
             self._healed.labels(cluster, event["place"]).inc(event["count"])
-        if event.get("event") == "heartbeat":
+        elif kind == "heartbeat":
             self._heartbeat.labels(cluster).set(event["delayMs"] / 1000)
             self._heard.labels(cluster).set(now_ms() / 1000)
-        if event.get("event") != "progress":
-            return
+        elif kind == "progress":
+            self._note_batch(cluster, event)
+
+    def _note_batch(self, cluster: str, event: Mapping[str, Any]) -> None:
         self._batch.labels(cluster).set(event["batchId"])
         self._succeeded.labels(cluster).set(now_ms() / 1000)
         for phase, milliseconds in event["phasesMs"].items():
@@ -87,9 +89,7 @@ class JobMetrics:
 
     def show(self, records: Records) -> None:
         """Update the metrics. Unknown values are left out instead of shown as 0."""
-        states: dict[tuple[str, str], int] = defaultdict(int)
-        for record in records:
-            states[record["cluster"], record["state"]] += 1
+        states = Counted((record["cluster"], record["state"]) for record in records)
         self._states.clear()
         for labels, count in states.items():
             self._states.labels(*labels).set(count)

@@ -103,11 +103,11 @@ def _clusters(records: Records) -> Table:
 
 
 def _number(records: Records, key: str, joined: Callable[[list[float]], float]) -> str:
-    known = [record[key] for record in records if record.get(key) is not None]
-    if not known:
+    values = [record[key] for record in records if record.get(key) is not None]
+    if not values:
         return "?"
-    more = "" if len(known) == len(records) else "+"
-    return f"{joined(known):,.{1 if key == 'lagSeconds' else 0}f}{more}"
+    more = "" if len(values) == len(records) else "+"
+    return f"{joined(values):,.{1 if key == 'lagSeconds' else 0}f}{more}"
 
 
 def _topics(records: Records) -> Iterator[RenderableType]:

@@ -131,7 +131,6 @@ class ProgressListener(StreamingQueryListener):
 
     @property
     def _jlistener(self) -> Any:
-        """Java object that PySpark registers for this listener."""
         if self._in_java is None:
             assert SparkContext._jvm is not None, "a classic session, not a remote one"
             self._in_java = SparkContext._jvm.PythonStreamingQueryListenerWrapper(_EventsOfJava(self))
@@ -148,9 +147,8 @@ class ProgressListener(StreamingQueryListener):
         self.take_progress(event.progress.json)
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:
-        name = self._names.get(event.runId)
-        if name is not None:
-            self._on_idle(name)
+        if event.runId in self._names:
+            self._on_idle(self._names[event.runId])
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
         self._names.pop(event.runId, None)

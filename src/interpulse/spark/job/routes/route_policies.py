@@ -121,8 +121,6 @@ _NAMES: Final = [
 
 
 class _Part(NamedTuple):
-    """One policy, or one backlog quota."""
-
     name: str
     kind: str = ""
 

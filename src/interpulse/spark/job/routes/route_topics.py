@@ -8,7 +8,6 @@ the source stays, and all others continue.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import logging
 import random
@@ -207,8 +206,7 @@ class RouteTopics:
             self._emit("provisioned", topic=str(topic), what=provisioned)
 
     async def _provision(self, topic: TopicName, before: TopicState) -> tuple[int, str | None]:
-        rules, there = self._route.config.provision, self._route.target_name(topic)
-        created = None
+        rules, there, created = self._route.config.provision, self._route.target_name(topic), None
         if rules.namespaces and not before.is_ready:
             namespace = there.namespace_name
             if await create_namespace(self._source, topic.namespace_name, self.admin, namespace):
@@ -220,9 +218,8 @@ class RouteTopics:
             creation_allowed=rules.create,
             expansion_allowed=rules.on_mismatch == ON_MISMATCH_EXPAND,
         )
-        count, change = await provisioner.ensure_topic(
-            topic, equal_before=self._equal_before(topic, before), there=there
-        )
+        equal_before = self._equal_before(topic, before)
+        count, change = await provisioner.ensure_topic(topic, equal_before=equal_before, there=there)
         if self._route.config.copy_schemas:
             first = TopicName.parse(partitions_of(there, count)[0])
             await copy_schemas(self._source, topic, lambda _, schema: self._register_schema(first, schema), there=there)
@@ -240,11 +237,8 @@ class RouteTopics:
         for topic in self.states.keys() - held:
             refusal = refused.get(topic)
             problem = describe_problem(self._route.remote, refusal) if refusal is not None else None
-            self.states[topic] = replace(
-                self.states[topic],
-                reason=problem and f"its policies for all clusters are not carried: {problem.reason}",
-                remedy=problem and problem.remedy,
-            )
+            reason = problem and f"its policies for all clusters are not carried: {problem.reason}"
+            self.states[topic] = replace(self.states[topic], reason=reason, remedy=problem and problem.remedy)
 
     async def _open_cursors(self, names: Sequence[str]) -> None:
         """Open cursors before Spark has started. Otherwise the source may delete the topic or new messages.
@@ -266,10 +260,11 @@ class RouteTopics:
         """
         if self._route.config.select.from_policies and self._route.cursor.startswith(REPLICATION_CURSORS):
             return False
-        with contextlib.suppress(AlreadyExists):
+        try:
             await self._source.topics.create_subscription(name, self._route.cursor, first)
-            return True
-        return False
+        except AlreadyExists:
+            return False
+        return True
 
     async def _put_cursor(self, name: str, begin: Begin) -> None:
         first = await first_message(self._source, name, begin)
@@ -306,30 +301,24 @@ class RouteTopics:
     def _hold(self, topic: TopicName, before: TopicState, error: Exception) -> None:
         problem = describe_problem(self._route.remote, error)
         since = before.since_ms if before.state == problem.state else now_ms()
+        retry_at = time.monotonic() + before.pause * random.uniform(0.9, 1.0)
         self.states[topic] = replace(
-            before,
-            state=problem.state,
-            since_ms=since,
-            reason=problem.reason,
-            remedy=problem.remedy,
-            retry_at=time.monotonic() + before.pause * random.uniform(0.9, 1.0),
-            pause=min(before.pause * 2, _HELD_MAX_S),
+            before, **problem._asdict(), since_ms=since, retry_at=retry_at, pause=min(before.pause * 2, _HELD_MAX_S)
         )
         if before.reason != problem.reason:
             self._emit(problem.state.lower(), topic=str(topic), reason=str(error), remedy=problem.remedy)
 
     async def _anchor(self, names: list[str]) -> None:
         """Record the positions of lanes before their first range, so that a retry of it can be read back."""
-        missing = [name for name in names if name not in self._anchored_names()]
-        if not missing:
-            return
         states: dict[str, LaneState] = {}
-        for name in missing:
-            (there,), lane = self._target_names([name]), self._route.lane_of(name)
-            states[name] = await lane_start(self.session, there, lane, takeover_timeout_ms=_TAKEOVER_MS)
-        files = self._route.files
-        files.write_anchors({**files.anchors(), **states})  # read again: others were recorded meanwhile
-        self._anchored_names().update(states)
+        for name in names:
+            if name not in self._anchored_names():
+                (there,), lane = self._target_names([name]), self._route.lane_of(name)
+                states[name] = await lane_start(self.session, there, lane, takeover_timeout_ms=_TAKEOVER_MS)
+        if states:
+            files = self._route.files
+            files.write_anchors({**files.anchors(), **states})  # read again: others were recorded meanwhile
+            self._anchored_names().update(states)
 
     def _anchored_names(self) -> set[str]:
         """Return the anchored names from memory. Only this job writes the file, which is long."""
@@ -341,10 +330,7 @@ class RouteTopics:
         return [str(self._route.target_name(TopicName.parse(name))) for name in names]
 
     def _list_topics(self) -> None:
-        """Write the source's topics file: topics to read, topics to hold, and rates."""
-        active: list[str] = []
-        held: list[str] = []
-        rates: dict[str, Rate] = {}
+        active, held, rates = list[str](), list[str](), dict[str, Rate]()
         for topic, state in self.states.items():
             names, rate = _names(topic, state), self._rates.of(topic)
             (active if state.is_ready else held).extend(names)
@@ -368,13 +354,12 @@ class RouteTopics:
 
     async def close(self) -> None:
         """Close the connections to the target."""
-        admin, self._target_admin = self._target_admin, None
-        if admin is not None:
-            await admin.close()
-        session, self._target_session = self._target_session, None
-        if session is not None:
+        if self._target_admin is not None:
+            await self._target_admin.close()
+        if self._target_session is not None:
             await self._presence.close()
-            await session.close()
+            await self._target_session.close()
+        self._target_admin = self._target_session = None
 
 
 def _names(topic: TopicName, state: TopicState) -> list[str]:

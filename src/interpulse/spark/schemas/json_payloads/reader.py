@@ -7,10 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from interpulse.spark.schemas.avro_columns import non_null_branches, resolved_types
-from interpulse.spark.schemas.json_payloads.definition import (
-    is_pairs,
-    parse_json_definition,
-)
+from interpulse.spark.schemas.json_payloads.definition import is_pairs, parse_json_definition
 from interpulse.spark.schemas.json_payloads.values import Fraction, JsonMisfit, ReadValue, kind_name, value_reader
 
 _JSON: Final = json.JSONDecoder(parse_float=Fraction)

@@ -12,11 +12,7 @@ from functools import cache, partial
 from typing import Any, Final, TypeAlias
 
 from interpulse.spark.schemas.avro_columns import non_null_branches, resolved_types
-from interpulse.spark.schemas.json_payloads.definition import (
-    JAVA_SECONDS,
-    is_pairs,
-    parse_json_definition,
-)
+from interpulse.spark.schemas.json_payloads.definition import JAVA_SECONDS, is_pairs, parse_json_definition
 from interpulse.spark.schemas.json_payloads.values import JsonMisfit, kind_name
 
 _Write: TypeAlias = Callable[[Any], str]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from interpulse.broker.binary.handlers import CHECKS
+from interpulse.broker.binary.handlers import AWAITING
 from interpulse.broker.rest.server import ROUTES
 from interpulse.model.names import TopicName
 from interpulse.model.operations import Access, Permission
@@ -51,7 +51,7 @@ def page() -> str:
 def _commands() -> Iterator[str]:
     yield "## Commands of the binary protocol\n\n| command | needs |\n| --- | --- |\n"
     names = pb.BaseCommand.Type.DESCRIPTOR.values_by_number
-    for kind, check in CHECKS.items():
+    for kind, (_, _, check) in AWAITING.items():
         yield f"| `{names[kind].name}` | {_needs(check.__name__)} |\n"
 
 

@@ -27,7 +27,7 @@ from interpulse.client.credentials import Credentials
 from interpulse.client.portal import Portal
 from interpulse.client.sync.blocking import Blocking, blocking
 from interpulse.client.tls import TlsOptions
-from interpulse.model.adjustments import AdminRequest
+from interpulse.model.operations import AdminRequest
 '''
 _CLIENT = '''
 

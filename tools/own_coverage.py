@@ -21,13 +21,8 @@ from coverage.exceptions import NoDataError
 ROOT = Path(__file__).parent.parent
 UNIT = Path("tests/unit")
 PACKAGE = Path("src/interpulse")
-SUBJECTS = {
-    "benchmarks": Path("benchmarks"),
-    "demo": Path("demo"),
-    "support": Path("tests/support"),
-    "tools": Path("tools"),
-}
-"""Folders of unit tests whose subjects are outside the package."""
+SUPPORT = Path("tests/support")
+"""Helpers of tests, whose own tests are among the unit tests."""
 
 
 class FileContexts:
@@ -76,8 +71,7 @@ def module_of(test_file: Path) -> Path:
     """Return the path of the module that a unit test file is named after."""
     inside = test_file.relative_to(UNIT)
     inside = inside.with_name(inside.name.removeprefix("test_"))
-    folder = SUBJECTS.get(inside.parts[0])
-    return folder.joinpath(*inside.parts[1:]) if folder else PACKAGE / inside
+    return SUPPORT.joinpath(*inside.parts[1:]) if inside.parts[0] == SUPPORT.name else PACKAGE / inside
 
 
 def unpaired(modules: Iterable[Path], test_files: Iterable[Path]) -> tuple[list[Path], list[Path]]:

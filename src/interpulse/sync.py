@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from interpulse.client.sync.client import Client, Consumer, Producer, Reader
-from interpulse.client.sync.table_view import TableView
+from interpulse.client.sync.client import Client, Consumer, Producer, Reader, TableView
 
 if TYPE_CHECKING:
     from interpulse.client.sync.admin_client import AdminClient

@@ -17,7 +17,7 @@ from interpulse.authentication.authentication import Authentication
 from interpulse.authentication.tokens import TokenProvider, TokenVerifier
 from interpulse.broker.access.authorization import Authorization
 from interpulse.broker.access.setup import Access
-from interpulse.broker.binary.handlers import AWAITING, CHECKS
+from interpulse.broker.binary.handlers import AWAITING
 from interpulse.broker.rest.http.authorization_filter import AuthorizationFilter
 from interpulse.broker.rest.http.call import Call, Route
 from interpulse.broker.rest.http.routing import Router, spelled_out
@@ -155,7 +155,7 @@ async def refusal(access: Access, router: Router, route: Route, path: str, role:
 
 
 def test_need_when_a_route_or_command_declares_one_then_it_is_written_down() -> None:
-    declared = {need_of(route) for route in ROUTES} | {check.__name__ for check in CHECKS.values()}
+    declared = {need_of(route) for route in ROUTES} | {check.__name__ for _, _, check in AWAITING.values()}
     assert declared - {"OPEN"} == set(NEEDS)
 
 
@@ -194,8 +194,7 @@ async def test_refusal_of_a_call_when_compared_then_does_not_tell_what_exists(ac
 @pytest.mark.parametrize("place", PLACES)
 async def test_every_command_by_every_caller(access: Access, place: str) -> None:
     wrong = []
-    for kind, (field, _) in AWAITING.items():
-        check = CHECKS[kind]
+    for kind, (field, _, check) in AWAITING.items():
         for role in sorted(ROLES):
             told = await refused_command(access, check, request(field, PLACES[place]), role)
             if (told is None) is not (role in expected(check.__name__, place)):
@@ -204,10 +203,10 @@ async def test_every_command_by_every_caller(access: Access, place: str) -> None
 
 
 async def test_refusal_of_a_command_when_compared_then_does_not_tell_what_exists(access: Access) -> None:
-    for kind, (field, _) in AWAITING.items():
+    for kind, (field, _, check) in AWAITING.items():
         for role in sorted(ROLES - TENANT):
             told = [
-                await refused_command(access, CHECKS[kind], request(field, PLACES[place]), role)
+                await refused_command(access, check, request(field, PLACES[place]), role)
                 for place in ("topic", "no topic", "no namespace")
             ]
             assert told[0] is None or len(set(told)) == 1, (kind, role, told)

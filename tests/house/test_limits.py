@@ -37,7 +37,7 @@ TESTED = {
     "calls of the web service per second": f"{WEB}::test_requests_when_there_are_more_than_allowed",
     "header fields, path and query of a call": f"{WEB}::test_request_when_as_large_as_allowed",
     "charts and followed topics in the console": (
-        f"{UNIT}/console/test_polling.py::test_room_when_as_many_watch_as_may"
+        f"{UNIT}/console/test_sampling.py::test_room_when_as_many_watch_as_may"
     ),
     "body of a call": f"{WEB}::test_request_when_as_large_as_allowed",
     "size of a message; a frame may have 10 KiB more": f"{UNIT}/wire/test_frames.py::test_frame_when_as_large_as",

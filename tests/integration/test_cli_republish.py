@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from interpulse.cli.main import main
+from interpulse.cli.messaging import warn_if_not_retained
 from interpulse.cli.support.connection.settings import ConnectionSettings
-from interpulse.cli.support.retention_warning import warn_if_not_retained
 from interpulse.client.consuming.consumer_config import DeadLetterPolicy
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo, SchemaType
@@ -93,7 +93,7 @@ def test_target_when_it_keeps_nothing_then_is_warned_of_before_a_message_is_ackn
             await warn_if_not_retained(settings, topic)
 
         monkeypatch.setattr("interpulse.cli.republish.warn_if_not_retained", note)
-        monkeypatch.setattr("interpulse.cli.support.retention_warning._WAITED_S", 60)
+        monkeypatch.setattr("interpulse.cli.messaging._WAITED_S", 60)
         warning = f"Warning: {TOPIC} has neither a subscription nor retention"
         output = run(broker, LETTERS, TOPIC, "-n", "1", "--admin-url", broker.web_url)
         assert (output.count(warning), backlogs) == (1, [2])

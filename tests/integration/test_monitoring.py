@@ -73,8 +73,8 @@ async def test_expressions_ask_for_what_brokers_show(pulsar_cluster_pair: Cluste
     }
     assert not wrong
     for dashboard in DASHBOARDS.values():
-        for variable in dashboard.variables:
-            assert variable.label in shown[variable.metric] | ADDED_WHEN_SCRAPED, variable
+        for label, metric in dashboard.variables.items():
+            assert label in shown[metric] | ADDED_WHEN_SCRAPED, label
 
 
 async def labels_of(web_url: str) -> dict[str, set[str]]:

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from interpulse.broker.replication.replication_clusters import RemoteComparison
 from interpulse.replication.connect import connect
 from tests.support.adjustable_namespace import ADJUST, POLICIES, PREVIEW, REPLICATION, differ, kinds, stored
 from tests.support.joined_clusters import BOTH, done, join
@@ -58,9 +57,7 @@ TROUBLES: Mapping[str, Callable[[StubWeb, str, str], None]] = {
 
 def be_impatient(east: RestBroker) -> None:
     """As if the ten seconds for an answer were over sooner."""
-    comparison = east.context.replication_clusters._comparison
-    assert isinstance(comparison, RemoteComparison)
-    comparison._connect = partial(connect, timeout_ms=3000)
+    east.context.replication_clusters.connect = partial(connect, timeout_ms=3000)
 
 
 @pytest.mark.parametrize("trouble", TROUBLES)

@@ -173,9 +173,13 @@ class Authentication:
             except Refused as refusal:
                 refusals.append(refusal)
                 continue
-            self._accepted(provider, identity)
+            self.meter.successes[provider.name, method] += 1
+            if method == _TOKEN and identity.expires_at is not None:
+                self.meter.token_minutes.add(max(0.0, identity.expires_at - self._now()) / 60)
             return identity
-        self._refused(providers, refusals)
+        for provider, refused in zip(providers, refusals, strict=True):
+            self.meter.failures[provider.name, method, refused.reason] += 1
+            self.meter.expired_tokens += refused.expired
         raise BadCredentials(detail="; ".join(map(str, refusals)))
 
     async def authenticate_http(
@@ -195,16 +199,6 @@ class Authentication:
             return await self.authenticate(method, _decoded(method, sent), certificate=certificate)
         except BadCredentials as error:
             raise BadCredentials("Authentication required", error.detail) from None
-
-    def _accepted(self, provider: Provider, identity: Identity) -> None:
-        self.meter.successes[provider.name, provider.method] += 1
-        if provider.method == _TOKEN and identity.expires_at is not None:
-            self.meter.token_minutes.add(max(0.0, identity.expires_at - self._now()) / 60)
-
-    def _refused(self, providers: Iterable[Provider], refusals: Iterable[Refused]) -> None:
-        for provider, refusal in zip(providers, refusals, strict=True):
-            self.meter.failures[provider.name, provider.method, refusal.reason] += 1
-            self.meter.expired_tokens += refusal.expired
 
 
 _TOKEN: Final = "token"

@@ -100,7 +100,10 @@ class PasswordProvider:
         if stored is None or self._known.get(digest) != stored:
             if not await self._is_correct(password, stored) or stored is None:
                 raise Refused("INVALID_AUTH_DATA", f"user {user[:100]!r} is unknown, or the password is wrong")
-            self._remember(digest, stored)
+            self._known[digest] = stored
+            self._known.move_to_end(digest)
+            if len(self._known) > _KNOWN_MAX:
+                self._known.popitem(last=False)
         return Identity(user, revoked=lambda: self._users().get(user) != stored)
 
     async def _is_correct(self, password: str, stored: str | None) -> bool:
@@ -122,12 +125,6 @@ class PasswordProvider:
             return bool(self._context.verify(password, stored))
         except ValueError:  # no hash can be made of this password
             return False
-
-    def _remember(self, digest: bytes, stored: str) -> None:
-        self._known[digest] = stored
-        self._known.move_to_end(digest)
-        if len(self._known) > _KNOWN_MAX:
-            self._known.popitem(last=False)
 
 
 def _user_and_password(credentials: bytes) -> tuple[str, str]:

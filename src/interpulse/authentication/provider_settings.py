@@ -1,4 +1,4 @@
-"""Settings about the clients of a program. The keys are Pulsar's, the same for broker and proxy."""
+"""Settings of a program that serves clients. The keys are Pulsar's, the same for broker and proxy."""
 
 from __future__ import annotations
 
@@ -9,9 +9,24 @@ from interpulse.serving.settings import setting
 
 @dataclass(frozen=True, slots=True)
 class ProviderSettings:
-    """The settings of a program that checks credentials, to which it adds its own."""
+    """The settings of a program that checks clients, to which it adds its own."""
 
-    tls_trust_certs_file_path: str = setting("", "Authorities of clients (PEM).")
+    bind_address: str = setting("127.0.0.1", "Address all ports listen on.")
+    tls_certificate_file_path: str = setting(
+        "", "Certificate of the ports inside TLS (PEM, with those that lead to its authority)."
+    )
+    tls_key_file_path: str = setting("", "Private key of tlsCertificateFilePath (PEM, without a password).")
+    tls_trust_certs_file_path: str = setting(
+        "",
+        "Authorities of clients (PEM), one of which must have signed a client's certificate. Empty = clients are not "
+        "asked for one.",
+    )
+    tls_require_trusted_client_cert_on_connect: bool = setting(
+        False, "Clients have to show a certificate, on every port inside TLS."
+    )
+    tls_cert_refresh_check_duration_sec: int = setting(
+        300, "Seconds between two checks of the certificate files for changes; 0 = one second."
+    )
     tls_cert_identity_source: str = setting(
         "CN",
         "Name in the certificate of a client that makes its role: the common name (CN), the whole subject (DN), or the "
@@ -53,53 +68,31 @@ class ProviderSettings:
         secret=True,
     )
     open_id_allowed_token_issuers: str = setting(
-        "",
-        "Issuers of OpenID Connect whose tokens are accepted, as https:// addresses with commas between them.",
-        key="openIDAllowedTokenIssuers",
+        "", "Issuers of OpenID Connect whose tokens are accepted, as https:// addresses with commas between them."
     )
-    open_id_allowed_audiences: str = setting(
-        "", "Audiences of such tokens; a token must name one.", key="openIDAllowedAudiences"
-    )
-    open_id_role_claim: str = setting("sub", "Claim of such a token that holds the role.", key="openIDRoleClaim")
+    open_id_allowed_audiences: str = setting("", "Audiences of such tokens; a token must name one.")
+    open_id_role_claim: str = setting("sub", "Claim of such a token that holds the role.")
     open_id_accepted_time_leeway_seconds: int = setting(
-        0,
-        "Accepted difference of the issuers' clocks from the local one, in seconds.",
-        key="openIDAcceptedTimeLeewaySeconds",
+        0, "Accepted difference of the issuers' clocks from the local one, in seconds."
     )
     open_id_token_issuer_trust_certs_file_path: str = setting(
-        "",
-        "Authorities for the certificates of issuers (PEM); empty = those of the system.",
-        key="openIDTokenIssuerTrustCertsFilePath",
+        "", "Authorities for the certificates of issuers (PEM); empty = those of the system."
     )
-    open_id_require_issuers_use_https: bool = setting(
-        True, "Issuers are called only by https://.", key="openIDRequireIssuersUseHttps"
-    )
+    open_id_require_issuers_use_https: bool = setting(True, "Issuers are called only by https://.")
     open_id_cache_refresh_after_write_seconds: int = setting(
-        18 * 3600,
-        "Age at which the keys of an issuer are fetched again, in seconds.",
-        least=1,
-        key="openIDCacheRefreshAfterWriteSeconds",
+        18 * 3600, "Age at which the keys of an issuer are fetched again, in seconds.", least=1
     )
     open_id_cache_expiration_seconds: int = setting(
-        24 * 3600,
-        "Age up to which keys are used if the issuer cannot be reached, in seconds.",
-        least=1,
-        key="openIDCacheExpirationSeconds",
+        24 * 3600, "Age up to which keys are used if the issuer cannot be reached, in seconds.", least=1
     )
     open_id_key_id_cache_miss_refresh_seconds: int = setting(
-        300,
-        "Interval at which keys are fetched again because a token names an unknown one, in seconds.",
-        least=1,
-        key="openIDKeyIdCacheMissRefreshSeconds",
+        300, "Interval at which keys are fetched again because a token names an unknown one, in seconds.", least=1
     )
     open_id_http_connection_timeout_millis: int = setting(
-        10_000,
-        "Longest wait for a connection to an issuer, in milliseconds.",
-        least=1,
-        key="openIDHttpConnectionTimeoutMillis",
+        10_000, "Longest wait for a connection to an issuer, in milliseconds.", least=1
     )
     open_id_http_read_timeout_millis: int = setting(
-        10_000, "Longest wait for the answer of an issuer, in milliseconds.", least=1, key="openIDHttpReadTimeoutMillis"
+        10_000, "Longest wait for the answer of an issuer, in milliseconds.", least=1
     )
     authentication_refresh_check_seconds: int = setting(
         60, "Interval at which clients with expired credentials are asked for new ones, in seconds; 0 = never."

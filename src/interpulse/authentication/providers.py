@@ -20,28 +20,21 @@ Key = TypeVar("Key")
 def build_authentication(config: ProviderSettings) -> Authentication:
     """Return authentication by all providers that the settings name. Raise PreconditionFailed for unusable settings."""
     meter = AccessMeter()
-    return Authentication(_providers(config, meter), anonymous_role=config.anonymous_user_role, meter=meter)
-
-
-def _providers(config: ProviderSettings, meter: AccessMeter) -> list[Provider]:
     names = words(config.authentication_providers)
     if not names:
         raise PreconditionFailed(
             "authenticationEnabled=true needs authenticationProviders, "
             "for example org.apache.pulsar.broker.authentication.AuthenticationProviderToken"
         )
-    return [_provider(name, config, meter) for name in dict.fromkeys(names)]
-
-
-def _provider(name: str, config: ProviderSettings, meter: AccessMeter) -> Provider:
-    """Return a provider by the last part of its Java class name."""
-    simple = name.rpartition(".")[2]
-    make = _MAKERS.get(simple)
-    if make is None:
-        raise PreconditionFailed(
-            f"authenticationProviders={name} is not offered: it is not known; offered: {', '.join(_MAKERS)}"
-        )
-    return make(config, meter)
+    providers = []
+    for name in dict.fromkeys(names):
+        make = _MAKERS.get(name.rpartition(".")[2])  # the last part of a Java class name
+        if make is None:
+            raise PreconditionFailed(
+                f"authenticationProviders={name} is not offered: it is not known; offered: {', '.join(_MAKERS)}"
+            )
+        providers.append(make(config, meter))
+    return Authentication(providers, anonymous_role=config.anonymous_user_role, meter=meter)
 
 
 def _token_provider(config: ProviderSettings, meter: AccessMeter) -> Provider:

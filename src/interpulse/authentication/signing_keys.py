@@ -50,7 +50,10 @@ def read_key(source: str) -> bytes:
         return _data(source)
     path = _path(source)
     if path is not None:
-        return _file(path)
+        try:
+            return path.read_bytes()
+        except OSError as error:
+            raise UnusableKey(f"{path} cannot be read: {error.strerror}") from error
     return _base64(source, "it is neither file:..., data:..., the path of a file that is there, nor base64")
 
 
@@ -131,21 +134,10 @@ def _data(source: str) -> bytes:
 def _path(source: str) -> Path | None:
     if source.startswith("file:"):
         return Path(url2pathname(urlsplit(source).path))
-    return Path(source) if _is_file(source) else None
-
-
-def _is_file(text: str) -> bool:
     try:
-        return Path(text).is_file()
+        return Path(source) if Path(source).is_file() else None
     except (OSError, ValueError):  # too long for a path, or containing a null character
-        return False
-
-
-def _file(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise UnusableKey(f"{path} cannot be read: {error.strerror}") from error
+        return None
 
 
 def _base64(text: str, problem: str) -> bytes:

@@ -37,7 +37,7 @@ from interpulse.broker.assembly import (
 )
 from interpulse.broker.binary.handlers import HANDLERS
 from interpulse.broker.binary.server import BinaryServer
-from interpulse.broker.binary.transport.command_connection import Handlers
+from interpulse.broker.binary.transport.context import Handlers
 from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.console_host import console_of_broker
 from interpulse.broker.instruments import LoopLag
@@ -218,15 +218,15 @@ class BrokerApp:
         binary_server, context = parts.binary_server, parts.context
         opened.push_async_callback(binary_server.close)
         await _start_registry(parts, opened)
-        opened.callback(binary_server.stop_accepting)
+        opened.callback(binary_server.sockets.close)
         for service in services.binary:
-            await service.open(binary_server.start, binary_server.start_encrypted)
+            await service.open(binary_server.start)
         quota = ConnectionQuota(self.config.max_http_server_connections, within=self._sockets)
         rest_server = RestServer(context, quota)
         rest_server.mount(console_of_broker(context, rest_server.calls))
         opened.push_async_callback(rest_server.stop)
         for service in services.web:
-            await service.open(rest_server.start, rest_server.start_encrypted)
+            await service.open(rest_server.start)
         if services.tls is not None:
             _follow_certificates(parts, ExpiryLog(services.tls), rest_server)
 
@@ -279,8 +279,8 @@ def _follow_disk_space(disk_space: DiskSpace, registry: TopicRegistry) -> None:
 
 def _follow_certificates(parts: Parts, expiry: ExpiryLog, rest_server: RestServer) -> None:
     async def refresh() -> None:
-        await parts.binary_server.refresh_certificates()
-        await rest_server.refresh_certificates()
+        await parts.binary_server.sockets.refresh()
+        await rest_server.sockets.refresh()
         expiry.look()
 
     expiry.look()

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Protocol
 from interpulse.broker.access.grants import Grants
 from interpulse.broker.access.setup import Access, build_access
 from interpulse.broker.binary.server import BinaryServer
-from interpulse.broker.binary.transport.command_connection import Handlers
-from interpulse.broker.binary.transport.context import BinaryContext, ConnectionLimits
-from interpulse.broker.binary.transport.reading import PublishBuffer
+from interpulse.broker.binary.transport.context import BinaryContext, ConnectionLimits, Handlers
+from interpulse.broker.binary.transport.flow_control import PublishBuffer
 from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.config.dynamic_config import DynamicConfig
 from interpulse.broker.inconsistencies import InconsistencyCounters
@@ -29,18 +28,13 @@ from interpulse.broker.live.registry.topic_tasks import TaskPeriods
 from interpulse.broker.ownership.own_access import OwnAccess
 from interpulse.broker.ownership.ownership import Ownership, this_broker
 from interpulse.broker.replication.remote_topics import RemoteTopics
-from interpulse.broker.replication.replication_clusters import (
-    LocalReading,
-    RegistryReplicationCursors,
-    RemoteComparison,
-    ReplicationClusters,
-)
+from interpulse.broker.replication.replication_clusters import ReplicationClusters
 from interpulse.broker.replication.replication_status import ReplicationStatus, ReplicationSurvey
 from interpulse.broker.replication.replication_supervisor import JobCommand, ReplicationSupervisor, records_without_job
 from interpulse.broker.rest.http.context import RestContext
 from interpulse.broker.services import Services
 from interpulse.broker.stores import Stores
-from interpulse.broker.tenancy.cluster_links import AdminRemotePartitions, ClusterLinks
+from interpulse.broker.tenancy.cluster_links import ClusterLinks, RemotePartitions
 from interpulse.broker.tenancy.clusters import Clusters, FailureDomains, IsolationPolicyRecords
 from interpulse.broker.tenancy.namespaces import Namespaces
 from interpulse.broker.tenancy.tenants import Tenants
@@ -217,7 +211,7 @@ def build_topics(base: Foundation, tenancy: Tenancy, member: Membership, ready: 
         namespaces,
         current,
         loaded=registry.names,
-        remote_partitions=AdminRemotePartitions(
+        remote_partitions=RemotePartitions(
             tenancy.clusters, base.clock, timeout_ms=config.auto_topic_creation_lookup_timeout_ms
         ),
         layout=stores.layout,
@@ -238,13 +232,7 @@ def build_topics(base: Foundation, tenancy: Tenancy, member: Membership, ready: 
     )
     permits = LookupPermits(lambda: current().max_concurrent_lookup_request)
     lookups = Lookups(
-        namespaces,
-        tenancy.clusters,
-        lifecycle,
-        member.owners,
-        permits=permits,
-        config=current,
-        ready=ready,
+        namespaces, tenancy.clusters, lifecycle, member.owners, permits=permits, config=current, ready=ready
     )
     return Topics(
         registry,
@@ -351,11 +339,7 @@ def build_replication(
 
 
 def build_binary_server(
-    base: Foundation,
-    tenancy: Tenancy,
-    topics: Topics,
-    handlers: Handlers,
-    sockets: ConnectionQuota,
+    base: Foundation, tenancy: Tenancy, topics: Topics, handlers: Handlers, sockets: ConnectionQuota
 ) -> BinaryServer:
     """Build the front end for the binary protocol, within the quota of all ``sockets``."""
     config, stores = base.config, base.stores
@@ -402,8 +386,7 @@ def build_context(
     """Build the objects for the handlers of the admin API."""
     clusters, tenants, namespaces, current = tenancy.clusters, tenancy.tenants, tenancy.namespaces, tenancy.current
     lifecycle, registry, policies = topics.lifecycle, topics.registry, topics.topic_policies
-    remotes, cursors = AdminRemotes(tenancy.links), RegistryReplicationCursors(registry)
-    comparison = RemoteComparison(LocalReading(lifecycle, namespaces, current))
+    remotes = AdminRemotes(tenancy.links)
     return RestContext(
         clusters=clusters,
         failure_domains=FailureDomains(base.metadata, clusters, base.stores.layout),
@@ -419,10 +402,8 @@ def build_context(
         deletion=topics.deletion,
         inactive_topics=topics.inactive_topics,
         topic_policies=policies,
-        replication_clusters=ReplicationClusters(
-            clusters, tenants, namespaces, cursors, comparison, lambda: current().supports_replication_preview
-        ),
-        topic_clusters=TopicClusters(clusters, tenants, namespaces, policies, lifecycle, remotes, cursors, current),
+        replication_clusters=ReplicationClusters(clusters, tenants, namespaces, lifecycle, registry, current),
+        topic_clusters=TopicClusters(clusters, tenants, namespaces, policies, lifecycle, remotes, registry, current),
         replication_status=replication.status,
         replication_survey=replication.survey,
         dynamic=tenancy.dynamic,
@@ -436,11 +417,7 @@ def build_context(
 
 
 def build_instruments(
-    base: Foundation,
-    tenancy: Tenancy,
-    topics: Topics,
-    binary_server: BinaryServer,
-    loop_lag: LoopLag,
+    base: Foundation, tenancy: Tenancy, topics: Topics, binary_server: BinaryServer, loop_lag: LoopLag
 ) -> Instruments:
     """Build the metrics of the broker besides those of topics."""
     stores = base.stores

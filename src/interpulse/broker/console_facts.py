@@ -15,12 +15,7 @@ from interpulse.broker.replication.replication_status import STATES
 from interpulse.broker.replication.replication_supervisor import ReplicationJobView
 from interpulse.broker.rest.http.context import RestContext
 from interpulse.broker.topics.topic_settings import broker_level
-from interpulse.console.broker_facts import (
-    ConnectedProducer,
-    DiskFacts,
-    LoadedTopic,
-    SettingFacts,
-)
+from interpulse.console.broker_facts import ConnectedProducer, DiskFacts, LoadedTopic, SettingFacts
 from interpulse.model.adjustments import AdjustmentPlan
 from interpulse.model.brokers import ListenerAddresses
 from interpulse.model.names import Domain, NamespaceName, TopicName

@@ -14,8 +14,7 @@ from interpulse.rules.listeners import Listeners, plan_listeners
 from interpulse.serving.listening import ServiceAddress, advertised_host
 from interpulse.serving.tls import ServerTls
 
-Listen = Callable[[socket.socket], Awaitable[None]]
-ListenEncrypted = Callable[[socket.socket, ServerTls], Awaitable[None]]
+Listen = Callable[[socket.socket, ServerTls | None], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +30,9 @@ class _TakenAddress:
         port: int = self.bound.getsockname()[1]
         return port
 
-    async def open(self, listen: Listen, listen_encrypted: ListenEncrypted) -> None:
+    async def open(self, listen: Listen) -> None:
         with self.address.listening():
-            if self.tls is None:
-                await listen(self.bound)
-            else:
-                await listen_encrypted(self.bound, self.tls)
+            await listen(self.bound, self.tls)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import tempfile
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -36,8 +36,8 @@ def cluster() -> None:
     "ZooKeeper of several clusters; only that of --metadata-store is supported.",
     metavar="URL",
 )
-@option("-uw --web-service-url", "Where the admin API is reached: http://host:8080.", metavar="URL")
-@option("-tw --web-service-url-tls", "The same with TLS: https://host:8443.", metavar="URL")
+@option("-uw --web-service-url service_url", "Where the admin API is reached: http://host:8080.", metavar="URL")
+@option("-tw --web-service-url-tls service_url_tls", "The same with TLS: https://host:8443.", metavar="URL")
 @option("-ub --broker-service-url", "Where clients connect: pulsar://host:6650.", metavar="URL")
 @option("-tb --broker-service-url-tls", "The same with TLS: pulsar+ssl://host:6651.", metavar="URL")
 @option("-bn --default-namespace-bundle-number bundles", "Bundles of the namespace public/default.", int, 16)
@@ -57,13 +57,10 @@ def init(
     name: str,
     metadata_store: str,
     configuration_metadata_store: str | None,
-    web_service_url: str | None,
-    web_service_url_tls: str | None,
-    broker_service_url: str | None,
-    broker_service_url_tls: str | None,
     bundles: int,
     coordinators: int,
     containers: int,
+    **addresses: Any,
 ) -> None:
     """Create the nodes of a new cluster in ZooKeeper, as `pulsar initialize-cluster-metadata` does.
 
@@ -80,8 +77,7 @@ def init(
         )
     if not metadata_store.startswith("zk:"):
         raise CommandFailed(f"--metadata-store {metadata_store}: a cluster needs ZooKeeper, zk:host1:2181,host2:2181")
-    addresses = ClusterData(web_service_url, web_service_url_tls, broker_service_url, broker_service_url_tls)
-    new = NewCluster(name, addresses, bundles, coordinators, containers)
+    new = NewCluster(name, ClusterData(**addresses), bundles, coordinators, containers)
     try:
         made = asyncio.run(set_up_cluster(metadata_store, new))
     except (PulsarError, ValueError) as error:
@@ -132,12 +128,9 @@ def import_(config_file: str, settings: tuple[str, ...], data_dir: Path, without
         raise CommandFailed(
             f"{len(imported.failed)} topics could not be copied, as reported above; all others were copied"
         )
-    print_lines(
-        [
-            f"{imported.topics} topics with {imported.entries} entries ({imported.size} bytes) and {imported.cursors} "
-            f"cursors are in cluster {config.cluster_name}, equal to those in {data_dir}"
-        ]
-    )
+    copied = f"{imported.topics} topics with {imported.entries} entries ({imported.size} bytes)"
+    place = f"cluster {config.cluster_name}, equal to those in {data_dir}"
+    print_lines([f"{copied} and {imported.cursors} cursors are in {place}"])
 
 
 async def _import(config: BrokerConfig, data_dir: Path, without_compacted: bool) -> Imported:
@@ -148,13 +141,8 @@ async def _import(config: BrokerConfig, data_dir: Path, without_compacted: bool)
     async with AsyncExitStack() as opened:
         source = await DataDirectory.open(data_dir, opened)
         stores = await in_cluster(config, opened)
-        work = ClusterImport(
-            source,
-            stores,
-            config.cluster_name,
-            without_compacted=without_compacted,
-            say=lambda line: print_lines([line]),
-        )
+        report, cluster_name = (lambda line: print_lines([line])), config.cluster_name
+        work = ClusterImport(source, stores, cluster_name, without_compacted=without_compacted, say=report)
         try:
             return await work.run()
         except ImportRefused as refused:

@@ -67,11 +67,11 @@ def _check(settings: Mapping[str, str]) -> None:
     """Raise click.UsageError for settings that no command could use."""
     from interpulse.client.config import ClientConfig
 
-    found = ConnectionSettings.resolve({key: settings.get(key) for key in CONTEXT_KEYS}, {})
+    resolved = ConnectionSettings.resolve({key: settings.get(key) for key in CONTEXT_KEYS}, {})
     try:
         for url in (settings.get("brokerServiceUrl"), settings.get("webServiceUrl")):
             if url is not None:
-                ClientConfig(url, credentials=found.credentials())
+                ClientConfig(url, credentials=resolved.credentials())
     except ValueError as error:
         raise click.UsageError(str(error)) from error
 

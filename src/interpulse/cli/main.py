@@ -16,49 +16,33 @@ from interpulse.terminal.option_groups import flag
 _PROGRAMS = "Run"
 _MESSAGES = "Send and receive messages"
 _ADMINISTRATION = "Administer"
+
+
+def _command(target: str, summary: str, section: str) -> LazyCommand:
+    return LazyCommand(f"interpulse.cli.{target}", summary, section)
+
+
 _COMMANDS = {
-    "admin": LazyCommand(
-        "interpulse.cli.admin.admin:admin", "Administer a cluster, with the commands of pulsar-admin.", _ADMINISTRATION
+    "admin": _command("admin.admin:admin", "Administer a cluster, with the commands of pulsar-admin.", _ADMINISTRATION),
+    "alerts": _command("monitoring.commands:alerts", "Print alert rules for Prometheus.", _ADMINISTRATION),
+    "broker": _command("programs.broker:broker", "Run a broker of a cluster in this process.", _PROGRAMS),
+    "check": _command("watching.check:check", "Check what needs attention in a cluster.", _ADMINISTRATION),
+    "cluster": _command("cluster:cluster", "Prepare a cluster of brokers.", _ADMINISTRATION),
+    "console": _command("console:console", "Show a cluster in the browser.", _PROGRAMS),
+    "consume": _command("receiving:consume", "Receive messages and print them.", _MESSAGES),
+    "context": _command("context:context", "Keep addresses and credentials of clusters under names.", _ADMINISTRATION),
+    "dashboards": _command(
+        "monitoring.commands:dashboards", "Print or install dashboards for Grafana.", _ADMINISTRATION
     ),
-    "alerts": LazyCommand(
-        "interpulse.cli.monitoring.commands:alerts", "Print alert rules for Prometheus.", _ADMINISTRATION
-    ),
-    "broker": LazyCommand(
-        "interpulse.cli.programs.broker:broker", "Run a broker of a cluster in this process.", _PROGRAMS
-    ),
-    "check": LazyCommand(
-        "interpulse.cli.watching.check:check", "Check what needs attention in a cluster.", _ADMINISTRATION
-    ),
-    "cluster": LazyCommand("interpulse.cli.cluster:cluster", "Prepare a cluster of brokers.", _ADMINISTRATION),
-    "console": LazyCommand("interpulse.cli.console:console", "Show a cluster in the browser.", _PROGRAMS),
-    "consume": LazyCommand("interpulse.cli.consume:consume", "Receive messages and print them.", _MESSAGES),
-    "context": LazyCommand(
-        "interpulse.cli.context:context", "Keep addresses and credentials of clusters under names.", _ADMINISTRATION
-    ),
-    "dashboards": LazyCommand(
-        "interpulse.cli.monitoring.commands:dashboards", "Print or install dashboards for Grafana.", _ADMINISTRATION
-    ),
-    "metadata": LazyCommand(
-        "interpulse.cli.metadata:metadata", "Read and repair the metadata of a stopped broker.", _ADMINISTRATION
-    ),
-    "perf": LazyCommand(
-        "interpulse.cli.perf.commands:perf", "Put load on a cluster and measure it, as pulsar-perf does.", _MESSAGES
-    ),
-    "produce": LazyCommand("interpulse.cli.produce:produce", "Send messages.", _MESSAGES),
-    "read": LazyCommand("interpulse.cli.read:read", "Print messages without a subscription.", _MESSAGES),
-    "republish": LazyCommand(
-        "interpulse.cli.republish:republish", "Publish the messages of a topic to another one.", _MESSAGES
-    ),
-    "proxy": LazyCommand("interpulse.cli.programs.proxy:proxy", "Run a lookup proxy in front of brokers.", _PROGRAMS),
-    "standalone": LazyCommand(
-        "interpulse.cli.programs.standalone:standalone", "Run a broker in this process.", _PROGRAMS
-    ),
-    "top": LazyCommand(
-        "interpulse.cli.watching.top:top", "Watch topics, subscriptions and replication.", _ADMINISTRATION
-    ),
-    "tokens": LazyCommand(
-        "interpulse.cli.tokens:tokens", "Make and check keys and tokens for authentication.", _ADMINISTRATION
-    ),
+    "metadata": _command("metadata:metadata", "Read and repair the metadata of a stopped broker.", _ADMINISTRATION),
+    "perf": _command("perf.commands:perf", "Put load on a cluster and measure it, as pulsar-perf does.", _MESSAGES),
+    "produce": _command("produce:produce", "Send messages.", _MESSAGES),
+    "read": _command("receiving:read", "Print messages without a subscription.", _MESSAGES),
+    "republish": _command("republish:republish", "Publish the messages of a topic to another one.", _MESSAGES),
+    "proxy": _command("programs.proxy:proxy", "Run a lookup proxy in front of brokers.", _PROGRAMS),
+    "standalone": _command("programs.broker:standalone", "Run a broker in this process.", _PROGRAMS),
+    "top": _command("watching.top:top", "Watch topics, subscriptions and replication.", _ADMINISTRATION),
+    "tokens": _command("tokens:tokens", "Make and check keys and tokens for authentication.", _ADMINISTRATION),
     **COMMANDS,
 }
 

@@ -42,16 +42,15 @@ class SchemaReader:
             raise CommandFailed(str(error), UNUSABLE) from error
         except ValueError as error:
             kind = schema.type.name if schema else "bytes"
-            raise CommandFailed(
-                f"message {message.id} of {message.topic} is not of its schema {kind}: {error}"
-            ) from error
+            sentence = f"message {message.id} of {message.topic} is not of its schema {kind}: {error}"
+            raise CommandFailed(sentence) from error
 
     async def _schema(self, topic: str, version: bytes | None) -> SchemaInfo | None:
         if not version:
             return None
         if (topic, version) not in self._schemas:
-            found = await self._client.get_schema(topic, version)
-            self._schemas[topic, version] = found.schema if found else None
+            stored = await self._client.get_schema(topic, version)
+            self._schemas[topic, version] = stored.schema if stored else None
         return self._schemas[topic, version]
 
 
@@ -105,7 +104,6 @@ def message_as_json(message: Message, *, hidden: bool = False, value: Any = _UNR
 
 
 def _plain(value: Any) -> Any:
-    """Return the value without Java's classes."""
     if isinstance(value, TypedValue):
         return value.value
     if isinstance(value, Mapping):
@@ -139,7 +137,6 @@ def _content(content: bytes | None, hexadecimal: bool) -> str:
 
 
 def _value_text(value: Any, hexadecimal: bool) -> str:
-    """Format a value like Java's maps and lists."""
     if value is None:
         return "null"
     if isinstance(value, TypedValue):

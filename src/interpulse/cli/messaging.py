@@ -1,9 +1,10 @@
-"""Parts shared by commands that send or receive: options, an open client, a steady rate, keys."""
+"""Parts shared by commands that send or receive: options, an open client, a steady rate, keys, a warning."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,14 +13,18 @@ import click
 from interpulse.cli.admin.admin import connection_options
 from interpulse.cli.support.connection.settings import ConnectionSettings
 from interpulse.cli.support.params import COUNT
-from interpulse.cli.support.running import UNUSABLE, CommandFailed, failure
+from interpulse.cli.support.running import UNUSABLE, CommandFailed, failure, open_admin
 from interpulse.model.errors import PulsarError
 from interpulse.model.extras import pip_install
-from interpulse.terminal.option_groups import flag, option, option_group
+from interpulse.model.names import TopicName
+from interpulse.terminal.option_groups import Decorator, flag, option, option_group
 
 if TYPE_CHECKING:
     from interpulse.client.client import Client
     from interpulse.client.encryption.key_reader import DefaultCryptoKeyReader
+
+_WAITED_S: Final = 2.0
+"""Time for the web service to answer before a warning."""
 
 messaging_options = option_group(
     option("--url brokerServiceUrl", "Service URL, pulsar://localhost:6650 unless configured."),
@@ -43,29 +48,16 @@ SUBSCRIPTION_TYPES: Final = {
 """Subscription types of the client by their names in pulsar-client."""
 
 
-def type_option(flag: str) -> Callable[[Any], Any]:
-    """Return the option ``subscription_type``, one of `SUBSCRIPTION_TYPES`; ``flag`` is its short form."""
-    return click.option(
-        flag,
-        "--subscription-type",
-        type=click.Choice(list(SUBSCRIPTION_TYPES), case_sensitive=False),
-        default="Exclusive",
-        show_default=True,
-        help="Type of the subscription.",
-    )
+def type_option(short: str) -> Decorator:
+    """Return the option ``subscription_type``, one of `SUBSCRIPTION_TYPES`; ``short`` is its short form."""
+    types = click.Choice(list(SUBSCRIPTION_TYPES), case_sensitive=False)
+    return option(f"{short} --subscription-type", "Type of the subscription.", types, "Exclusive")
 
 
-def start_option(flag: str) -> Callable[[Any], Any]:
-    """Return the option ``position``, Latest or Earliest."""
-    return click.option(
-        flag,
-        "--subscription-position",
-        "position",
-        type=click.Choice(["Latest", "Earliest"], case_sensitive=False),
-        default="Latest",
-        show_default=True,
-        help="Start of a new subscription.",
-    )
+def start_option(short: str) -> Decorator:
+    """Return the option ``position``, Latest or Earliest; ``short`` is its short form."""
+    positions = click.Choice(["Latest", "Earliest"], case_sensitive=False)
+    return option(f"{short} --subscription-position position", "Start of a new subscription.", positions, "Latest")
 
 
 replicated_option = flag("-rs --replicated", "Have the position replicated to other clusters.")
@@ -85,25 +77,26 @@ chunk_options = option_group(
 """Options for chunked messages."""
 
 
+web_service_option = option(
+    "--admin-url webServiceUrl", "Web service URL, for the warning about messages that are not kept."
+)
+"""Address of the web service, for commands that warn."""
+
+
 def run_with_client(flags: dict[str, Any], call: Callable[[Client], Coroutine[Any, Any, None]]) -> ConnectionSettings:
     """Run ``call`` with an open client. A failure becomes one line and an exit code."""
-    timeout_ms, listener_name = int(flags.pop("timeout_seconds") * 1000), flags.pop("listener_name")
+    timeout_ms = int(flags["timeout_seconds"] * 1000)
     settings = ConnectionSettings.resolve(flags)
+
+    async def opened() -> None:
+        async with open_client(settings, timeout_ms, flags["listener_name"]) as client:
+            await call(client)
+
     try:
-        asyncio.run(_with_client(settings, timeout_ms, listener_name, call))
+        asyncio.run(opened())
     except PulsarError as error:
         raise failure(error) from error
     return settings
-
-
-async def _with_client(
-    settings: ConnectionSettings,
-    timeout_ms: int,
-    listener_name: str | None,
-    call: Callable[[Client], Coroutine[Any, Any, None]],
-) -> None:
-    async with open_client(settings, timeout_ms, listener_name) as client:
-        await call(client)
 
 
 def open_client(settings: ConnectionSettings, timeout_ms: int, listener_name: str | None) -> Client:
@@ -153,3 +146,28 @@ def key_reader(*, public: str | None = None, private: str | None = None) -> Defa
     from interpulse.client.encryption.key_reader import DefaultCryptoKeyReader
 
     return DefaultCryptoKeyReader(public, private)
+
+
+async def warn_if_not_retained(settings: ConnectionSettings, topic: TopicName) -> None:
+    """Warn if the topic has neither a subscription nor retention, if its web service answers in time."""
+    web_url = settings.paired_admin_url
+    if web_url is None or not topic.is_persistent:
+        return
+    with suppress(PulsarError, click.UsageError, TimeoutError):
+        async with asyncio.timeout(_WAITED_S):
+            not_retained = await _is_not_retained(settings, web_url, topic)
+        if not_retained:
+            click.echo(
+                f"Warning: {topic} has neither a subscription nor retention: its messages can be deleted at any "
+                "moment, and the topic with them a minute after the last client has disconnected. Create a "
+                f"subscription first (interpulse-admin topics create-subscription {topic} -s NAME), or set retention.",
+                err=True,
+            )
+
+
+async def _is_not_retained(settings: ConnectionSettings, web_url: str, topic: TopicName) -> bool:
+    async with open_admin(settings, web_url) as admin:
+        if await admin.topics.subscriptions(topic):
+            return False
+        retention = await admin.topic_policies.get(topic, "retention", applied=True)
+        return retention is None or not (retention.time_minutes and retention.size_mb)

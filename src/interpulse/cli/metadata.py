@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from interpulse.cli.support.command_groups import CommandGroup
+from interpulse.cli.support.params import Parsed
 from interpulse.cli.support.running import UNUSABLE, CommandFailed
 from interpulse.model.errors import PulsarError
 from interpulse.terminal.option_groups import option
@@ -22,16 +23,13 @@ if TYPE_CHECKING:
 _STORE_FILE = "metadata.sqlite"
 
 
-class _Key(click.ParamType[str]):
-    name = "key"
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        if not value.startswith("/"):
-            self.fail(f"{value!r} does not begin with /", param, ctx)
-        return value.rstrip("/") or "/"
+def _key(text: str) -> str:
+    if not text.startswith("/"):
+        raise ValueError(f"{text!r} does not begin with /")
+    return text.rstrip("/") or "/"
 
 
-_KEY = _Key()
+_KEY = Parsed("key", _key)
 
 
 @click.group(cls=CommandGroup)
@@ -46,27 +44,26 @@ def _store_command(name: str) -> Callable[[Callable[..., Coroutine[Any, Any, Non
     """Make a command whose first argument is an open store. The data directory is locked while it runs."""
 
     def register(callback: Callable[..., Coroutine[Any, Any, None]]) -> click.Command:
+        async def with_store(data_dir: Path, values: dict[str, Any]) -> None:
+            async with _open_store(data_dir) as store:
+                await callback(store, **values)
+
         def run(data_dir: Path, **values: Any) -> None:
             import asyncio
 
             try:
-                asyncio.run(_with_store(data_dir, lambda store: callback(store, **values)))
+                asyncio.run(with_store(data_dir, values))
             except PulsarError as error:
                 raise CommandFailed(str(error)) from error
 
         run.__doc__ = callback.__doc__
         run.__click_params__ = getattr(callback, "__click_params__", [])  # type: ignore[attr-defined]
-        directory = option(
-            "--data-dir", "Data directory of the broker.", click.Path(path_type=Path, file_okay=False), Path("data")
+        directory = click.Path(path_type=Path, file_okay=False)
+        return metadata.command(name)(
+            option("--data-dir", "Data directory of the broker.", directory, Path("data"))(run)
         )
-        return metadata.command(name)(directory(run))
 
     return register
-
-
-async def _with_store(data_dir: Path, call: Callable[[MetadataStore], Coroutine[Any, Any, None]]) -> None:
-    async with _open_store(data_dir) as store:
-        await call(store)
 
 
 @asynccontextmanager
@@ -126,7 +123,7 @@ async def delete_key(store: MetadataStore, key: str) -> None:
 
 
 async def _existing(store: MetadataStore, key: str) -> bytes:
-    found = await store.get(key)
-    if found is None:
+    entry = await store.get(key)
+    if entry is None:
         raise CommandFailed(f"{key} has no value")
-    return found.value
+    return entry.value

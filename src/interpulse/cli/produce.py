@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import io
+import sys
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from interpulse.cli.messaging import Pace, key_reader, messaging_options, run_with_client
-from interpulse.cli.schema_contents import OutgoingContents
+from interpulse.cli.messaging import (
+    Pace,
+    key_reader,
+    messaging_options,
+    run_with_client,
+    warn_if_not_retained,
+    web_service_option,
+)
+from interpulse.cli.schema_contents import OutgoingContents, checked, encoded
 from interpulse.cli.support.params import AMOUNT, PAIRS, POSITIVE, STRINGS, TOPIC, joined_pairs
-from interpulse.cli.support.retention_warning import warn_if_not_retained, web_service_option
-from interpulse.cli.support.standard_input import lines_of_standard_input
+from interpulse.cli.support.running import CommandFailed
 from interpulse.model.names import TopicName
 from interpulse.terminal.option_groups import flag, option, option_group
 from interpulse.terminal.progress import Progress
@@ -24,46 +31,9 @@ if TYPE_CHECKING:
     from interpulse.client.messages import OutgoingMessage
     from interpulse.model.ids import MessageId
 
-_LOCAL_ONLY = ("__local__",)
+_LOCAL_ONLY: Final = ("__local__",)
 """Replication clusters of a message that is not replicated."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Order:
-    """Messages to send: ``contents``, ``repetitions`` times, or lines of standard input for None."""
-
-    contents: Sequence[bytes] | None
-    repetitions: int
-    rate: float
-    key: str | bytes | None
-    properties: dict[str, str]
-    outgoing: OutgoingContents
-    batching_enabled: bool
-    chunking_enabled: bool
-    replicated: bool
-    encryption: dict[str, Any]
-    """Encryption settings of the producer."""
-
-    @property
-    def total(self) -> int | None:
-        return None if self.contents is None else len(self.contents) * self.repetitions
-
-    async def messages(self) -> AsyncIterator[OutgoingMessage]:
-        from interpulse.client.messages import OutgoingMessage
-
-        clusters = () if self.replicated else _LOCAL_ONLY
-        async for value in self._contents():
-            key, content = self.outgoing.joined(self.key, value)
-            yield OutgoingMessage(content, key=key, properties=self.properties, replication_clusters=clusters)
-
-    async def _contents(self) -> AsyncIterator[bytes]:
-        if self.contents is None:
-            async for line in lines_of_standard_input():
-                yield self.outgoing.value_of_text(line)
-            return
-        for _ in range(self.repetitions):
-            for content in self.contents:
-                yield content
+_LINE_MAX: Final = 64 * 1024 * 1024
 
 
 class _Receipts:
@@ -97,7 +67,7 @@ class _Receipts:
         """Wait for all receipts. Raise the error of the first message that failed."""
         await asyncio.gather(*self._waiting)
 
-    def tell(self) -> None:
+    def report(self) -> None:
         """Print the number of acknowledged messages, complete or not."""
         self._progress.wipe()
         if self.acknowledged == self.sent == (self.sent if self.total is None else self.total):
@@ -109,7 +79,7 @@ class _Receipts:
         click.echo(f"{self.acknowledged}{of_all} messages acknowledged{under_way}", err=True)
 
 
-_content_options = option_group(
+_options = option_group(
     option("-m --messages", "Content of a message; commas separate several messages.", multiple=True),
     option(
         "-f --files",
@@ -121,8 +91,6 @@ _content_options = option_group(
     option("-r --rate", "Messages per second; 0 = all at once.", AMOUNT, 0),
     option("-s --separator", "Separator of messages in -m; an empty one keeps each whole.", default=","),
     option("-k --key", "Key of every message."),
-)
-_schema_options = option_group(
     option(
         "-vs --value-schema",
         "Schema of the contents: bytes, string, avro:DEFINITION or json:DEFINITION.",
@@ -136,16 +104,12 @@ _schema_options = option_group(
     ),
     option("-kvk --key-value-key typed_key", "The key of every message with -kvet."),
     option("-kvkf --key-value-key-file key_file", "A file with that key; of an Avro schema in Avro's binary form."),
-)
-_encryption_options = option_group(
     option("-ekn --encryption-key-name encryption_key_name", "Encrypt: the key's name.", metavar="NAME"),
     option(
         "-ekv --encryption-key-value encryption_key_value",
         "The public key with that name: a PEM file, also as file:///path, or data:application/x-pem-file;base64,KEY.",
         metavar="FILE",
     ),
-)
-_sending_options = option_group(
     option("-p --properties", "Properties of every message: a=b,c=d.", PAIRS, multiple=True),
     flag("-db --disable-batching", "Send every message by itself."),
     flag("-c --chunking", "Send a message that is too large in chunks."),
@@ -156,88 +120,88 @@ _sending_options = option_group(
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("topic", type=TOPIC)
-@_content_options
-@_schema_options
-@_encryption_options
-@_sending_options
+@_options
 @messaging_options
-def produce(
-    topic: TopicName,
-    messages: tuple[str, ...],
-    files: tuple[list[str], ...],
-    repetitions: int,
-    rate: float,
-    separator: str,
-    key: str | None,
-    value_schema: str,
-    key_schema: str,
-    encoding: str | None,
-    typed_key: str | None,
-    key_file: str | None,
-    encryption_key_name: str | None,
-    encryption_key_value: str | None,
-    properties: tuple[dict[str, str], ...],
-    disable_batching: bool,
-    chunking: bool,
-    disable_replication: bool,
-    **flags: Any,
-) -> None:
+def produce(topic: TopicName, **flags: Any) -> None:
     """Send messages to TOPIC and wait until all of them are stored.
 
     Warns if the topic has neither a subscription nor retention, provided its web service is known.
     """
-    if (encryption_key_name is None) != (encryption_key_value is None):
-        raise click.UsageError("-ekn and -ekv need each other: the name of the public key, and the key")
-    encryption = _encryption(encryption_key_name, encryption_key_value)
-    outgoing = OutgoingContents(value_schema, key_schema, encoding)
-    message_key = key if encoding is None else _key(outgoing, typed_key, key_file)
-    if encoding is None and not typed_key is key_file is None:
-        raise click.UsageError("-kvk and -kvkf need -kvet separated or -kvet inline")
-    if encoding is not None and key is not None:
-        raise click.UsageError("-k is for messages without -kvet: give the key as -kvk or -kvkf")
-    if any("-" in names for names in files):
-        if messages or sum(map(len, files)) > 1 or repetitions > 1:
-            raise click.UsageError("-f - sends standard input once, and nothing else beside it")
-        contents = None
-    else:
-        contents = _contents(outgoing, messages, files, separator)
-    batching, replication = not disable_batching, not disable_replication
-    order = _Order(
-        contents,
-        repetitions,
-        rate,
-        message_key,
-        joined_pairs(properties),
-        outgoing,
-        batching,
-        chunking,
-        replication,
-        encryption,
-    )
-    settings = run_with_client(flags, lambda client: _send(client, topic, order))
+    encryption = _encryption(flags["encryption_key_name"], flags["encryption_key_value"])
+    outgoing = OutgoingContents(flags["value_schema"], flags["key_schema"], flags["encoding"])
+    key = _key(outgoing, flags)
+    contents = _contents(outgoing, flags)
+    producer = {
+        "schema": outgoing.schema,
+        "batching_enabled": not flags["disable_batching"] and not flags["chunking"],
+        "chunking_enabled": flags["chunking"],
+        **encryption,
+    }
+    fields: dict[str, Any] = {
+        "properties": joined_pairs(flags["properties"]),
+        "replication_clusters": _LOCAL_ONLY if flags["disable_replication"] else (),
+    }
+    repetitions = flags["repetitions"]
+
+    async def messages() -> AsyncIterator[OutgoingMessage]:
+        from interpulse.client.messages import OutgoingMessage
+
+        async for value in _lines(outgoing) if contents is None else _repeated(contents, repetitions):
+            joined_key, content = outgoing.joined(key, value)
+            yield OutgoingMessage(content, key=joined_key, **fields)
+
+    async def send(client: Client) -> None:
+        timeout_ms = client.config.operation_timeout_ms
+        opened = await client.create_producer(str(topic), send_timeout_ms=timeout_ms, **producer)
+        receipts = _Receipts(None if contents is None else len(contents) * repetitions)
+        pace = Pace(flags["rate"])
+        try:
+            async for message in messages():
+                await pace.wait()
+                if receipts.has_failed:
+                    break
+                receipts.add(await opened.enqueue(message))
+            await receipts.all()
+        finally:
+            receipts.report()
+
+    settings = run_with_client(flags, send)
     asyncio.run(warn_if_not_retained(settings, topic))
 
 
 def _encryption(name: str | None, value: str | None) -> dict[str, Any]:
-    if name is None or value is None:
-        return {}
-    return {"encryption_keys": (name,), "crypto_key_reader": key_reader(public=value)}
+    if (name is None) != (value is None):
+        raise click.UsageError("-ekn and -ekv need each other: the name of the public key, and the key")
+    return {} if name is None else {"encryption_keys": (name,), "crypto_key_reader": key_reader(public=value)}
 
 
-def _key(outgoing: OutgoingContents, typed: str | None, file: str | None) -> bytes | None:
+def _key(outgoing: OutgoingContents, flags: dict[str, Any]) -> str | bytes | None:
+    typed, file = flags["typed_key"], flags["key_file"]
+    if flags["encoding"] is None:
+        if not typed is file is None:
+            raise click.UsageError("-kvk and -kvkf need -kvet separated or -kvet inline")
+        key: str | None = flags["key"]
+        return key
     if typed is not None and file is not None:
         raise click.UsageError("-kvk and -kvkf are both given: a message has one key")
+    if flags["key"] is not None:
+        raise click.UsageError("-k is for messages without -kvet: give the key as -kvk or -kvkf")
     if file is not None:
-        return outgoing.check_key(_read(file), file)
-    return None if typed is None else outgoing.key_of_text(typed)
+        return checked(outgoing.key, _read(file), file)
+    return None if typed is None else encoded(outgoing.key, typed)
 
 
-def _contents(
-    outgoing: OutgoingContents, messages: tuple[str, ...], files: tuple[list[str], ...], separator: str
-) -> list[bytes]:
+def _contents(outgoing: OutgoingContents, flags: dict[str, Any]) -> list[bytes] | None:
+    """Return the contents of messages, or None for the lines of standard input."""
+    messages, separator = flags["messages"], flags["separator"]
+    files = [name for names in flags["files"] for name in names]
+    if "-" in files:
+        if messages or len(files) > 1 or flags["repetitions"] > 1:
+            raise click.UsageError("-f - sends standard input once, and nothing else beside it")
+        return None
     texts = [part for text in messages for part in (text.split(separator) if separator else [text])]
-    contents = [outgoing.value_of_text(text) for text in texts]
-    contents += [outgoing.check_value(_read(name), name) for names in files for name in names]
+    contents = [encoded(outgoing.value, text) for text in texts]
+    contents += [checked(outgoing.value, _read(name), name) for name in files]
     if not contents:
         raise click.UsageError("Please supply message content with either --messages or --files")
     return contents
@@ -250,24 +214,36 @@ def _read(name: str) -> bytes:
         raise click.UsageError(f"{name} cannot be read: {error.strerror}") from error
 
 
-async def _send(client: Client, topic: TopicName, order: _Order) -> None:
-    receipts = _Receipts(order.total)
-    batched = order.batching_enabled and not order.chunking_enabled
-    producer = await client.create_producer(
-        str(topic),
-        schema=order.outgoing.schema,
-        batching_enabled=batched,
-        chunking_enabled=order.chunking_enabled,
-        send_timeout_ms=client.config.operation_timeout_ms,
-        **order.encryption,
-    )
-    pace = Pace(order.rate)
+async def _repeated(contents: Sequence[bytes], repetitions: int) -> AsyncIterator[bytes]:
+    for _ in range(repetitions):
+        for content in contents:
+            yield content
+
+
+async def _lines(outgoing: OutgoingContents) -> AsyncIterator[bytes]:
+    async for line in _lines_of_standard_input():
+        yield encoded(outgoing.value, line)
+
+
+async def _lines_of_standard_input() -> AsyncIterator[bytes]:
+    """Yield lines without their ends as they arrive. Raise CommandFailed for a line above 64 MiB."""
+    source = sys.stdin.buffer
+    reader = asyncio.StreamReader(limit=_LINE_MAX)
+    loop = asyncio.get_running_loop()
     try:
-        async for message in order.messages():
-            await pace.wait()
-            if receipts.has_failed:
-                break
-            receipts.add(await producer.enqueue(message))
-        await receipts.all()
+        transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), source)
+    except (ValueError, io.UnsupportedOperation):  # a file, whose reads never wait
+        for line in source:
+            yield _without_end(line)
+        return
+    try:
+        while line := await reader.readline():
+            yield _without_end(line)
+    except ValueError as error:
+        raise CommandFailed(f"a line of standard input is longer than {_LINE_MAX} bytes") from error
     finally:
-        receipts.tell()
+        transport.close()
+
+
+def _without_end(line: bytes) -> bytes:
+    return line.removesuffix(b"\n").removesuffix(b"\r")

@@ -1,15 +1,28 @@
-"""Parts shared by ``consume`` and ``read``: their options, and the output of messages."""
+"""Commands ``consume`` and ``read``, with the arguments and the output of pulsar-client."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from interpulse.cli.message_printer import MessagePrinter, SchemaReader
-from interpulse.cli.messaging import Pace, chunk_options, key_reader, run_with_client
-from interpulse.cli.support.params import AMOUNT, COUNT
+from interpulse.cli.messaging import (
+    SUBSCRIPTION_TYPES,
+    Pace,
+    chunk_options,
+    key_reader,
+    messaging_options,
+    replicated_option,
+    run_with_client,
+    start_option,
+    type_option,
+)
+from interpulse.cli.support.params import AMOUNT, COUNT, MESSAGE_ID, TOPIC
+from interpulse.model.errors import InvalidTopicName
+from interpulse.model.names import TopicName
 from interpulse.terminal.option_groups import flag, option, option_group
 
 if TYPE_CHECKING:
@@ -19,7 +32,7 @@ if TYPE_CHECKING:
 _QUEUE_SIZE: Final = 1000
 _CHUNKED_MAX: Final = 10
 
-receiving_options = option_group(
+_receiving_options = option_group(
     option("-n --num-messages count", "Number of messages; 0 = unlimited.", COUNT, 1),
     option("-r --rate", "Messages per second; 0 = without pause.", AMOUNT, 0),
     option("-q --queue-size", "Messages fetched ahead; 0 = the default, 1000.", COUNT, 0),
@@ -50,44 +63,120 @@ receiving_options = option_group(
 )
 """Options that pulsar-client has for both."""
 
+_subscription_options = option_group(
+    option("-s --subscription-name subscription", "Name of the subscription.", default="interpulse-consume"),
+    type_option("-t"),
+    option(
+        "-m --subscription-mode mode",
+        "Whether the subscription outlives its consumers.",
+        click.Choice(["Durable", "NonDurable"], case_sensitive=False),
+        "Durable",
+    ),
+    start_option("-p"),
+    option(
+        "-stp --start-timestamp",
+        "Begin with messages published then, in ms since 1970; 0 = where the subscription is.",
+        COUNT,
+        0,
+    ),
+    option("-etp --end-timestamp", "End before a message published later than then.", COUNT),
+    replicated_option,
+    flag("--regex", "TOPIC is a pattern: tenant/namespace/regex; it includes topics that are created later."),
+)
 
-class ReceivingOptions:
-    """Parsed options of a receiving command."""
 
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("topic")
+@_subscription_options
+@_receiving_options
+@messaging_options
+def consume(topic: str, **flags: Any) -> None:
+    """Receive messages from TOPIC, print and acknowledge them."""
+    start_ms, end_ms = flags["start_timestamp"], flags["end_timestamp"]
+    if end_ms is not None and end_ms < start_ms:
+        raise click.UsageError("end timestamp should larger than start timestamp.")
+    receiving = _Receiving(flags)
+    wanted = _pattern(topic) if flags["regex"] else _checked(topic)
+    settings = receiving.settings | {
+        "subscription_type": SUBSCRIPTION_TYPES[flags["subscription_type"]],
+        "durable": flags["mode"] == "Durable",
+        "initial_position": flags["position"].lower(),
+        "replicate_subscription_state": flags["replicated"],
+        "oldest_chunks_acknowledged": flags["oldest_chunks_acknowledged"],
+    }
+
+    async def receive(client: Client) -> None:
+        consumer = await client.subscribe(wanted, flags["subscription"], **settings)
+        if not consumer.topics:
+            click.echo(f"no topic matches {topic} so far", err=True)
+        if start_ms:
+            await consumer.seek(start_ms)
+        schemas = receiving.schemas(client)
+        async for message in receiving.messages(consumer.receive):
+            if end_ms is not None and message.publish_time_ms > end_ms:
+                break
+            await receiving.printer.show(message, schemas)
+            consumer.acknowledge(message)
+
+    receiving.run(receive, "consumed")
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("topic", type=TOPIC)
+@option(
+    "-m --start-message-id start",
+    "Where reading begins: latest, earliest, or ledgerId:entryId.",
+    MESSAGE_ID,
+    "latest",
+)
+@flag("-i --start-message-id-inclusive included", "Read the message of -m too.")
+@_receiving_options
+@messaging_options
+def read(topic: TopicName, **flags: Any) -> None:
+    """Print messages of TOPIC without leaving a subscription behind."""
+    receiving = _Receiving(flags)
+
+    async def print_all(client: Client) -> None:
+        start, included = flags["start"], flags["included"]
+        reader = await client.create_reader(str(topic), start, start_included=included, **receiving.settings)
+        schemas = receiving.schemas(client)
+        async for message in receiving.messages(reader.read_next):
+            await receiving.printer.show(message, schemas)
+
+    receiving.run(print_all, "read")
+
+
+class _Receiving:
     def __init__(self, flags: dict[str, Any]) -> None:
-        """Remove the options from ``flags``. Raise CommandFailed for keys without their dependencies."""
-        key_value = flags.pop("key_value")
-        if flags.pop("pooled") is not None:
+        """Raise CommandFailed for keys without their dependencies."""
+        if flags["pooled"] is not None:
             click.echo("-pm has no effect here: there is no pool of messages", err=True)
-        self._count: int = flags.pop("count")
-        self._pace = Pace(flags.pop("rate"))
-        self._by_schema = flags.pop("schema_type") == "auto_consume"
+        self._flags = flags
+        self._pace = Pace(flags["rate"])
         self.printer = MessagePrinter(
-            flags.pop("hexadecimal"),
-            flags.pop("hide_content"),
-            flags.pop("print_metadata"),
-            flags.pop("form") == "json",
+            flags["hexadecimal"], flags["hide_content"], flags["print_metadata"], flags["form"] == "json"
         )
-        self.oldest_chunks_acknowledged: bool = flags.pop("oldest_chunks_acknowledged")
-        self.of_client: dict[str, Any] = {
-            "receiver_queue_size": flags.pop("queue_size") or _QUEUE_SIZE,
-            "chunked_messages_max": flags.pop("chunked_max") or _CHUNKED_MAX,
-            "crypto_failure_action": flags.pop("crypto_failure_action").lower(),
-            "crypto_key_reader": None if key_value is None else key_reader(private=key_value),
+        key = flags["key_value"]
+        self.settings: dict[str, Any] = {
+            "receiver_queue_size": flags["queue_size"] or _QUEUE_SIZE,
+            "chunked_messages_max": flags["chunked_max"] or _CHUNKED_MAX,
+            "crypto_failure_action": flags["crypto_failure_action"].lower(),
+            "crypto_key_reader": None if key is None else key_reader(private=key),
         }
         """Settings of the consumer or reader."""
 
     async def messages(self, receive: Callable[[], Awaitable[Message]]) -> AsyncIterator[Message]:
         """Yield the requested number of messages at the requested rate. Print each before taking the next."""
-        while not self._count or self.printer.count < self._count:
+        count = self._flags["count"]
+        while not count or self.printer.count < count:
             await self._pace.wait()
             yield await receive()
 
     def schemas(self, client: Client) -> SchemaReader | None:
         """Return the schemas for the printer, or None to print contents as they are."""
-        return SchemaReader(client) if self._by_schema else None
+        return SchemaReader(client) if self._flags["schema_type"] == "auto_consume" else None
 
-    def run(self, flags: dict[str, Any], call: Callable[[Client], Coroutine[Any, Any, None]], done: str) -> None:
+    def run(self, call: Callable[[Client], Coroutine[Any, Any, None]], done: str) -> None:
         """Run ``call`` with an open client, and print how many messages were ``done``."""
 
         async def counted(client: Client) -> None:
@@ -97,7 +186,27 @@ class ReceivingOptions:
                 click.echo(f"{self.printer.count} messages successfully {done}", err=True)
 
         try:
-            run_with_client(flags, counted)
+            run_with_client(self._flags, counted)
         except KeyboardInterrupt:
-            if self._count:  # without a count, this is how it ends
+            if self._flags["count"]:  # without a count, this is how it ends
                 raise
+
+
+def _checked(topic: str) -> str:
+    try:
+        return str(TopicName.parse(topic))
+    except InvalidTopicName as error:
+        raise click.UsageError(str(error)) from error
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    from interpulse.client.consuming.topic_discovery import TopicsPattern
+
+    try:
+        pattern = re.compile(text)
+        TopicsPattern.of(pattern)
+    except re.error as error:
+        raise click.UsageError(f"{text!r} is not a regular expression: {error}") from error
+    except InvalidTopicName as error:
+        raise click.UsageError(str(error)) from error
+    return pattern

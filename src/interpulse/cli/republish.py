@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from interpulse.cli.messaging import messaging_options, run_with_client
+from interpulse.cli.messaging import messaging_options, run_with_client, warn_if_not_retained, web_service_option
 from interpulse.cli.support.connection.settings import ConnectionSettings
 from interpulse.cli.support.params import COUNT, TOPIC
-from interpulse.cli.support.retention_warning import warn_if_not_retained, web_service_option
 from interpulse.model.errors import OperationTimeout
 from interpulse.terminal.option_groups import option
 
@@ -37,9 +35,7 @@ _SUBSCRIPTION: Final = "interpulse-republish"
 )
 @web_service_option
 @messaging_options
-def republish(
-    source: TopicName, target: TopicName, subscription: str, count: int, idle_seconds: float, **flags: Any
-) -> None:
+def republish(source: TopicName, target: TopicName, **flags: Any) -> None:
     """Publish the messages of SOURCE to TARGET.
 
     A message of SOURCE is acknowledged when the broker has stored its copy. If the command is interrupted, run it again
@@ -52,53 +48,35 @@ def republish(
         raise click.UsageError(
             f"{source} and {target} are the same topic: what is published would come again, without end"
         )
-
     settings = ConnectionSettings.resolve(flags)
-
-    async def warn() -> None:
-        await warn_if_not_retained(settings, target)
+    count, idle_ms = flags["count"], int(flags["idle_seconds"] * 1000)
 
     async def copy(client: Client) -> None:
-        done = await _copy(client, source, target, subscription, warn, count=count, idle_ms=int(idle_seconds * 1000))
+        consumer = await client.subscribe(
+            str(source), flags["subscription"], initial_position="earliest", subscription_type="failover"
+        )
+        producers: dict[bytes | None, Producer] = {}
+        done = 0
+        while not count or done < count:
+            try:
+                message = await consumer.receive(timeout_ms=idle_ms)
+            except OperationTimeout:
+                break
+            if message.schema_version not in producers:
+                producers[message.schema_version] = await _producer(client, target, message)
+                if len(producers) == 1:  # TARGET exists now, and no message of SOURCE is acknowledged yet
+                    await warn_if_not_retained(settings, target)
+            await producers[message.schema_version].send(_copied(message))
+            consumer.acknowledge(message)
+            done += 1
         click.echo(f"{done} messages of {source} were published to {target}")
 
     run_with_client(flags, copy)
 
 
-async def _copy(
-    client: Client,
-    source: TopicName,
-    target: TopicName,
-    subscription: str,
-    warn: Callable[[], Awaitable[None]],
-    *,
-    count: int,
-    idle_ms: int,
-) -> int:
-    """Copy the messages. ``warn`` is called once TARGET exists, before a message of SOURCE is acknowledged."""
-    options: dict[str, Any] = {"initial_position": "earliest", "subscription_type": "failover"}
-    consumer = await client.subscribe(str(source), subscription, **options)
-    producers: dict[bytes | None, Producer] = {}
-    done = 0
-    while not count or done < count:
-        try:
-            message = await consumer.receive(timeout_ms=idle_ms)
-        except OperationTimeout:
-            break
-        if message.schema_version not in producers:
-            producers[message.schema_version] = await _producer(client, target, message)
-            if len(producers) == 1:
-                await warn()
-        await producers[message.schema_version].send(_copied(message))
-        consumer.acknowledge(message)
-        done += 1
-    return done
-
-
 async def _producer(client: Client, target: TopicName, message: Message) -> Producer:
-    """Open a producer with the schema that the message was published with."""
-    found = await client.get_schema(message.topic, message.schema_version) if message.schema_version else None
-    schema = None if found is None else found.schema
+    stored = await client.get_schema(message.topic, message.schema_version) if message.schema_version else None
+    schema = None if stored is None else stored.schema
     timeout_ms = client.config.operation_timeout_ms
     return await client.create_producer(str(target), schema=schema, batching_enabled=False, send_timeout_ms=timeout_ms)
 

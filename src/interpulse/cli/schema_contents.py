@@ -21,32 +21,16 @@ class OutgoingContents:
     """
 
     def __init__(self, value: str, key: str = "string", encoding: str | None = None) -> None:
-        self._value = _described(value, "--value-schema")
-        self._key = _described(key, "--key-schema")
+        self.value = _described(value, "--value-schema")
+        self.key = _described(key, "--key-schema")
         self._encoding = encoding
 
     @property
     def schema(self) -> SchemaInfo | None:
         """Schema of the producer; None for plain bytes."""
         if self._encoding is not None:
-            return _key_value_schema(self._key, self._value, self._encoding)
-        return None if self._value.type is SchemaType.NONE else self._value
-
-    def value_of_text(self, text: str | bytes) -> bytes:
-        """Encode a value given as text, for Avro in Avro's JSON notation. Raise UsageError if it does not match."""
-        return _of_text(self._value, text)
-
-    def key_of_text(self, text: str) -> bytes:
-        """Encode a key given as text; see `value_of_text`."""
-        return _of_text(self._key, text)
-
-    def check_value(self, raw: bytes, name: str) -> bytes:
-        """Check a value from a file. Raise UsageError if it does not match the schema."""
-        return _checked(self._value, raw, name)
-
-    def check_key(self, raw: bytes, name: str) -> bytes:
-        """Check a key from a file. Raise UsageError if it does not match the schema."""
-        return _checked(self._key, raw, name)
+            return _key_value_schema(self.key, self.value, self._encoding)
+        return None if self.value.type is SchemaType.NONE else self.value
 
     def joined(self, key: str | bytes | None, value: bytes) -> tuple[str | bytes | None, bytes]:
         """Return the key and the content of a message. With ``inline`` encoding the content contains both."""
@@ -84,11 +68,12 @@ def _with_length(raw: bytes | None) -> bytes:
     return NULL_LENGTH.to_bytes(4, "big") if raw is None else len(raw).to_bytes(4, "big") + raw
 
 
-def _of_text(schema: SchemaInfo, text: str | bytes) -> bytes:
+def encoded(schema: SchemaInfo, text: str | bytes) -> bytes:
+    """Encode a text, for Avro in Avro's JSON notation. Raise UsageError if it does not match the schema."""
     raw = text.encode() if isinstance(text, str) else text
     if schema.type is SchemaType.AVRO:
         return _avro_of_text(schema, raw.decode(errors="replace"))
-    return _checked(schema, raw, raw.decode(errors="replace"))
+    return checked(schema, raw, raw.decode(errors="replace"))
 
 
 def _avro_of_text(schema: SchemaInfo, text: str) -> bytes:
@@ -103,7 +88,8 @@ def _avro_of_text(schema: SchemaInfo, text: str) -> bytes:
     return raw.getvalue()
 
 
-def _checked(schema: SchemaInfo, raw: bytes, name: str) -> bytes:
+def checked(schema: SchemaInfo, raw: bytes, name: str) -> bytes:
+    """Return the content of the file of this name. Raise UsageError if it does not match the schema."""
     try:
         read_value(schema, raw)
     except ValueError as error:

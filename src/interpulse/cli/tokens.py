@@ -9,32 +9,35 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from stat import S_ISREG
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from interpulse.cli.support.command_groups import CommandGroup
 from interpulse.cli.support.params import TIME
 from interpulse.cli.support.running import UNUSABLE, CommandFailed
-from interpulse.terminal.option_groups import flag, option
+from interpulse.terminal.option_groups import flag, option, option_group
 
 if TYPE_CHECKING:
     from interpulse.authentication.signing_keys import PrivateKey, PublicKey
+
+Key = TypeVar("Key")
 
 _SECRET = ("HS256", "HS384", "HS512")
 _PAIR = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512")
 _SECRET_BYTES = dict(zip(_SECRET, (32, 48, 64), strict=True))
 _FORMS = "file:..., data:..., the path of a file, or base64."
 
-_token = click.argument("token", required=False)
-_token_file = option("-f --token-file", "Read the token from a file.", click.Path())
-_token_input = flag("-i --stdin from_stdin", "Read the token from standard input.")
+_token_options = option_group(
+    click.argument("token", required=False),
+    flag("-i --stdin from_stdin", "Read the token from standard input."),
+    option("-f --token-file", "Read the token from a file.", click.Path()),
+)
 _force = flag("--force", "Replace a file that holds something.")
 _secret_key = option("-sk --secret-key", f"The secret key: {_FORMS}")
 
 
 def _algorithm(names: Sequence[str], about: str | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return the option for the signature algorithm. The first name is the default."""
     choice = click.Choice(names)
     return option("-a --signature-algorithm algorithm", about, choice, names[0])
 
@@ -52,13 +55,10 @@ def tokens() -> None:
 def create_secret_key(algorithm: str, output: str | None, encoded: bool, force: bool) -> None:
     """Create a key that signs and verifies tokens. Its owner can assume every role."""
     key = os.urandom(_SECRET_BYTES[algorithm])
-    written = base64.b64encode(key) if encoded else key
     if output is None:
-        click.echo(written, nl=encoded)
-        return
-    if not force:
-        _refuse_to_replace(output)
-    _write(output, written)
+        click.echo(base64.b64encode(key) if encoded else key, nl=encoded)
+    else:
+        _write(output, base64.b64encode(key) if encoded else key, force=force)
 
 
 @tokens.command("create-key-pair")
@@ -73,8 +73,8 @@ def create_key_pair(algorithm: str, output_private_key: str, output_public_key: 
     if not force:
         _refuse_to_replace(output_private_key, output_public_key)
     private, public = new_key_pair(algorithm)
-    _write(output_private_key, private)
-    _write(output_public_key, public, secret=False)
+    _write(output_private_key, private, force=True)
+    _write(output_public_key, public, force=True, secret=False)
 
 
 @tokens.command("create")
@@ -85,22 +85,17 @@ def create_key_pair(algorithm: str, output_private_key: str, output_public_key: 
 @option("-pk --private-key", f"The private key: {_FORMS}")
 @option("-hs --headers", "Additional header of the token.", multiple=True, metavar="KEY=VALUE")
 @option("--key-id", "Id of the key in the broker's tokenValidationKeysJwks: the header kid.")
-def create(
-    subject: str,
-    expires_in: int | None,
-    algorithm: str,
-    secret_key: str | None,
-    private_key: str | None,
-    headers: tuple[str, ...],
-    key_id: str | None,
-) -> None:
+def create(subject: str, expires_in: int | None, algorithm: str, headers: tuple[str, ...], **flags: str | None) -> None:
     """Create a token."""
-    from interpulse.authentication.signing_keys import signatures
+    from interpulse.authentication.signing_keys import private_key, secret_key, signatures
     from interpulse.authentication.tokens import create_token
 
-    if (secret_key is None) == (private_key is None):
+    secret, private, key_id = flags["secret_key"], flags["private_key"], flags["key_id"]
+    if (secret is None) == (private is None):
         raise click.UsageError("Either --secret-key or --private-key needs to be passed")
-    key = _signing_key(secret_key, private_key)
+    key: bytes | PrivateKey = (
+        _read_key(secret, secret_key) if secret is not None else _read_key(private or "", private_key)
+    )
     if expires_in is not None and expires_in <= 0:
         raise click.UsageError("--expiry-time needs to be above 0")
     signature = signatures(key)[-1] if isinstance(key, bytes) else _fitting(algorithm, key.public_key())
@@ -122,90 +117,70 @@ def create_key_set(secrets: tuple[str, ...], publics: tuple[str, ...], output: s
 
     Tokens refer to their key by its id; see --key-id of tokens create.
     """
+    from interpulse.authentication.signing_keys import public_key, secret_key
     from interpulse.authentication.tokens import json_key
 
-    given = [_pair(secret, "--secret-key") for secret in secrets], [_pair(public, "--public-key") for public in publics]
-    ids = [key_id for pairs in given for key_id, _ in pairs]
+    secret_pairs = [_pair(secret, "--secret-key") for secret in secrets]
+    public_pairs = [_pair(public, "--public-key") for public in publics]
+    ids = [key_id for key_id, _ in (*secret_pairs, *public_pairs)]
     if not all(ids) or not 0 < len(set(ids)) == len(ids):
         raise click.UsageError("Keys need to be passed by --secret-key or --public-key, each with an id of its own")
-    keys = [json_key(_verifying_key(secret=key), key_id) for key_id, key in given[0]]
-    keys += [json_key(_verifying_key(public=key), key_id) for key_id, key in given[1]]
+    keys = [json_key(_read_key(key, secret_key), key_id) for key_id, key in secret_pairs]
+    keys += [json_key(_read_key(key, public_key), key_id) for key_id, key in public_pairs]
     written = json.dumps({"keys": keys}, indent=2) + "\n"
     if output is None:
         click.echo(written, nl=False)
-        return
-    if not force:
-        _refuse_to_replace(output)
-    _write(output, written.encode(), secret=bool(secrets))
+    else:
+        _write(output, written.encode(), force=force, secret=bool(secrets))
 
 
 @tokens.command("show")
-@_token
-@_token_input
-@_token_file
-def show(token: str | None, from_stdin: bool, token_file: str | None) -> None:
+@_token_options
+def show(**flags: Any) -> None:
     """Print header and claims of a token without verifying them."""
     from interpulse.authentication.tokens import BadToken, show_token
 
     try:
-        header, claims = show_token(_given(token, from_stdin, token_file))
+        header, claims = show_token(_token(**flags))
     except BadToken as error:
         raise CommandFailed(str(error)) from None
     click.echo(f"{_compact(header)}\n---\n{_compact(claims)}")
 
 
 @tokens.command("validate")
-@_token
-@_token_input
-@_token_file
+@_token_options
 @_secret_key
 @option("-pk --public-key", f"The public key: {_FORMS}")
 @_algorithm(_PAIR, "For a public key.")
-def validate(
-    token: str | None,
-    from_stdin: bool,
-    token_file: str | None,
-    secret_key: str | None,
-    public_key: str | None,
-    algorithm: str,
-) -> None:
+def validate(secret_key: str | None, public_key: str | None, algorithm: str, **flags: Any) -> None:
     """Verify signature and lifetime of a token, and print its claims."""
+    from interpulse.authentication import signing_keys
     from interpulse.authentication.tokens import BadToken, TokenVerifier, show_token
 
     if (secret_key is None) == (public_key is None):
         raise click.UsageError("Either --secret-key or --public-key needs to be passed")
-    text = _given(token, from_stdin, token_file)
+    text = _token(**flags)
+    key: bytes | PublicKey
+    if secret_key is not None:
+        key = _read_key(secret_key, signing_keys.secret_key)
+    else:
+        key = _read_key(public_key or "", signing_keys.public_key)
+        _fitting(algorithm, key)
     try:
-        TokenVerifier(_verifying_key(secret_key, public_key, algorithm)).verify(text)
+        TokenVerifier(key).verify(text)
     except BadToken as error:
         raise CommandFailed(str(error)) from None
     claims = show_token(text)[1]
     click.echo("{" + ", ".join(f"{name}={value}" for name, value in claims.items()) + "}")
 
 
-def _signing_key(secret: str | None, private: str | None) -> bytes | PrivateKey:
-    from interpulse.authentication.signing_keys import UnusableKey, private_key, read_key, secret_key
+def _read_key(source: str, parse: Callable[[bytes], Key]) -> Key:
+    from interpulse.authentication.signing_keys import UnusableKey, read_key
 
     try:
-        return secret_key(read_key(secret)) if secret is not None else private_key(read_key(private or ""))
+        return parse(read_key(source))
     except UnusableKey as error:
         raise CommandFailed(f"the key cannot be used: {error}", UNUSABLE) from None
-
-
-def _verifying_key(
-    secret: str | None = None, public: str | None = None, algorithm: str | None = None
-) -> bytes | PublicKey:
-    from interpulse.authentication.signing_keys import UnusableKey, public_key, read_key, secret_key
-
-    try:
-        if secret is not None:
-            return secret_key(read_key(secret))
-        key = public_key(read_key(public or ""))
-    except UnusableKey as error:
-        raise CommandFailed(f"the key cannot be used: {error}", UNUSABLE) from None
-    if algorithm is not None:
-        _fitting(algorithm, key)
-    return key
 
 
 def _fitting(algorithm: str, key: PublicKey) -> str:
@@ -216,8 +191,7 @@ def _fitting(algorithm: str, key: PublicKey) -> str:
     return algorithm
 
 
-def _given(token: str | None, from_stdin: bool, token_file: str | None) -> str:
-    """Return the token from the one place that names it."""
+def _token(token: str | None, from_stdin: bool, token_file: str | None) -> str:
     if sum((token is not None, from_stdin, token_file is not None)) != 1:
         raise click.UsageError("Token needs to be either passed as an argument, or through `--stdin` or `--token-file`")
     if from_stdin:
@@ -254,8 +228,10 @@ def _refuse_to_replace(*paths: str) -> None:
             )
 
 
-def _write(path: str, key: bytes, *, secret: bool = True) -> None:
+def _write(path: str, key: bytes, *, force: bool, secret: bool = True) -> None:
     """Write a key; a key that signs is readable by its owner only."""
+    if not force:
+        _refuse_to_replace(path)
     try:
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600 if secret else 0o644), "wb") as file:
             if secret and S_ISREG(os.fstat(file.fileno()).st_mode):

@@ -44,19 +44,15 @@ class LoadedTopic(Protocol):
     @property
     def ledger_bytes(self) -> int:
         """The size of its ledgers, 0 for a topic that stores nothing."""
-        ...
 
     def measure(self) -> tuple[TopicMeasure, Mapping[str, SubscriptionMeasure]]:
         """Return the statistics of the topic, and those of its subscriptions by name."""
-        ...
 
     def subscription_kind(self, subscription: str) -> str | None:
         """Return the type of a subscription, None before its first consumer."""
-        ...
 
     def producers(self) -> Iterable[ConnectedProducer]:
         """Return the producers that are connected now."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +91,6 @@ class JobFacts(Protocol):
     @property
     def progress(self) -> Mapping[str, Mapping[str, Any]]:
         """The newest progress report of each remote cluster."""
-        ...
 
 
 class BrokerFacts(Protocol):
@@ -107,12 +102,10 @@ class BrokerFacts(Protocol):
     @property
     def shared(self) -> bool:
         """True if the broker belongs to a cluster of several."""
-        ...
 
     @property
     def roles_checked(self) -> bool:
         """True if authorization is on."""
-        ...
 
     # --- names, and the decisions of rules about them
 
@@ -120,25 +113,20 @@ class BrokerFacts(Protocol):
 
     async def namespaces(self, tenant: str) -> Sequence[str]:
         """Return the full names of a tenant's namespaces."""
-        ...
 
     def local_names(self, namespace: NamespaceName, domain: Domain) -> AsyncIterator[tuple[str, bool]]:
         """Yield the local names of stored topics, and True for partitioned ones, in turns. Raise NamespaceNotFound."""
-        ...
 
     async def view(self, topic: TopicName) -> TopicView:
         """Return the facts that rules decide on, with the partition records."""
-        ...
 
     async def existence(self, topic: TopicName) -> Existence: ...
 
     async def partitions(self, topic: TopicName) -> int:
         """Return the partition count, 0 for a topic without partitions. Raise TopicNotFound."""
-        ...
 
     async def check_role(self, role: str, operation: TopicOperation, topic: TopicName, subscription: str) -> None:
         """Raise AuthorizationError or TenantNotFound unless the role may do this. Only where roles are checked."""
-        ...
 
     # --- policies and settings
 
@@ -146,26 +134,21 @@ class BrokerFacts(Protocol):
 
     async def namespace_policies(self, namespace: NamespaceName) -> NamespacePolicies | None:
         """Return the policies, None for a namespace that does not exist."""
-        ...
 
     @property
     def policies(self) -> TopicPolicies:
         """The settings in force as the lowest level of policies."""
-        ...
 
     @property
     def auto_topic_creation(self) -> AutoTopicCreation:
         """The setting for namespaces without this policy."""
-        ...
 
     @property
     def settings(self) -> Mapping[str, SettingFacts]:
         """All configuration keys."""
-        ...
 
     def setting_problem(self, key: str, value: str) -> str:
         """Return the reason why a value cannot be used; empty if it can."""
-        ...
 
     # --- this broker
 
@@ -175,16 +158,13 @@ class BrokerFacts(Protocol):
     @property
     def disk(self) -> DiskFacts | None:
         """Disk usage; None if entries are not stored in a data directory."""
-        ...
 
     @property
     def entries_written(self) -> tuple[int, float, Sequence[float]]:
         """The number of entries written since the start, their waits in ms together, and the latest waits."""
-        ...
 
     def loaded_topics(self) -> AsyncIterator[LoadedTopic]:
         """Yield the topics that are loaded here, in turns."""
-        ...
 
     def loaded_topic(self, topic: TopicName) -> LoadedTopic | None: ...
 
@@ -192,15 +172,12 @@ class BrokerFacts(Protocol):
 
     async def brokers(self) -> Mapping[str, ListenerAddresses]:
         """Return the addresses of all brokers by id, of a broker alone none."""
-        ...
 
     async def owner_elsewhere(self, topic: TopicName) -> LookupTarget | None:
         """Return the other broker that serves the topic; None: this one does."""
-        ...
 
     async def ask_owner(self, owner: LookupTarget, path: str) -> Any:
         """Return the answer of another broker to a GET about a topic, made in the name of this broker."""
-        ...
 
     # --- replication
 
@@ -210,16 +187,12 @@ class BrokerFacts(Protocol):
     @property
     def replication_states(self) -> tuple[str, ...]:
         """The states of a topic on its way to a remote cluster."""
-        ...
 
     def replication_records(self, allowed: Callable[[NamespaceName], Awaitable[bool]]) -> AsyncIterator[dict[str, Any]]:
         """Yield the replication status of every replicated topic in an allowed namespace, in turns."""
-        ...
 
     async def replication_totals(self) -> tuple[int, int]:
         """Return the number of pairs of topic and remote cluster, and of messages that wait for one."""
-        ...
 
     async def preview_clusters(self, namespace: NamespaceName, clusters: Iterable[str]) -> AdjustmentPlan:
         """Return the changes that setting these replication clusters would need. Raise OperationNotAllowed."""
-        ...

@@ -114,11 +114,9 @@ class AdminApi(Protocol):
 
     async def answer(self, call: VisitorCall) -> HttpAnswer:
         """Return the answer, a redirect included. Raise PulsarError for a refusal."""
-        ...
 
     async def check(self, call: VisitorCall) -> None:
         """Raise the refusal of a call if it is known without making the call."""
-        ...
 
 
 class Access(Protocol):
@@ -129,7 +127,6 @@ class Access(Protocol):
 
     def principal(self, role: str, original: str | None, *, same_allowed: bool = False) -> Principal:
         """Return the principal of a call. Raise AuthorizationError for a role that may not speak for another."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from typing import Any, Final
 from interpulse.console.web.response import EventStream, event, event_of_all, to_json
 from interpulse.model.errors import PulsarError, ServiceNotReady
 
-_KEPT: Final = 300
+_STORED_MAX: Final = 300
 """Samples of five minutes. A new watcher gets them all, a slow one misses older samples."""
 _WOKEN_AT_ONCE: Final = 20
 """Writing to them takes about a millisecond."""
@@ -62,7 +62,7 @@ class PollingRate:
 
 @dataclass(slots=True)
 class _Series:
-    samples: deque[str] = field(default_factory=lambda: deque(maxlen=_KEPT))
+    samples: deque[str] = field(default_factory=lambda: deque(maxlen=_STORED_MAX))
     """Samples as JSON."""
 
     number: int = 0
@@ -74,8 +74,8 @@ class _Series:
 
     def since(self, number: int) -> list[str]:
         """Return the stored samples after this number."""
-        kept = len(self.samples)
-        return list(islice(self.samples, max(0, kept - (self.number - number)), kept))
+        stored = len(self.samples)
+        return list(islice(self.samples, max(0, stored - (self.number - number)), stored))
 
     async def change(self) -> None:
         """Return when a sample arrives or the series ends."""

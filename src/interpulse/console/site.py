@@ -71,7 +71,7 @@ class Site:
     async def _answer(self, request: Request) -> Response:
         check_source(request.method, request.headers, self._host.hosts)
         if request.method not in ("GET", "POST"):
-            raise _not_allowed(request.method, "GET, POST")
+            raise MethodNotAllowed(f"{request.method} is not allowed here, only GET, POST")
         first, _, rest = request.place.partition("/")
         if first == "static":
             file = self._files.response(rest)
@@ -88,7 +88,7 @@ class Site:
             return self._sign_out(request, visitor)
         name = request.place.removesuffix(_JSON)
         if request.method != "GET" and not (name in self._pages and self._pages[name].takes_forms):
-            raise _not_allowed(request.method, "GET")
+            raise MethodNotAllowed(f"{request.method} is not allowed here, only GET")
         if not request.place:
             return redirect(page_url(HOME))
         return await self._page(request, visitor, name)
@@ -161,7 +161,7 @@ class Site:
             stream = await STREAMS[name](visit)
             return Response(200, headers={"Content-Type": "text/event-stream"}, stream=stream)
         if name in DOWNLOADS:
-            return (await DOWNLOADS[name](visit)).response()
+            return await DOWNLOADS[name](visit)
         page = self._pages.get(name)
         if page is None:
             raise NotFound("The console has no such page")
@@ -185,8 +185,7 @@ class Site:
 
     def _visit(self, visitor: Visitor, query: Mapping[str, str]) -> Visit:
         now_ms = time.time_ns() // 1_000_000
-        read_only = self._host.read_only()
-        return Visit(visitor, self._host, query, now_ms, self._cache, self._samples, self._tails, read_only)
+        return Visit(visitor, self._host, query, now_ms, self._cache, self._samples, self._tails)
 
     # --- actions
 
@@ -275,12 +274,7 @@ class Site:
         return self._renderer.render(template, {**frame, **values})
 
 
-def _not_allowed(method: str, allowed: str) -> MethodNotAllowed:
-    return MethodNotAllowed(f"{method} is not allowed here, only {allowed}")
-
-
 def _form(request: Request) -> dict[str, str]:
-    """Return the fields of the form. Raise InvalidRequest."""
     return read_query(request.body.decode("latin-1"))
 
 

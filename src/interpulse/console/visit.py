@@ -43,14 +43,6 @@ class ServedElsewhere(PulsarError):
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """A part of a page: the answer of the admin API, or its refusal."""
-
-    value: Any
-    refusal: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Visit:
     """The input of a page's builder."""
 
@@ -68,8 +60,6 @@ class Visit:
     tails: PollingRate
     """The rate of visitors who follow the messages of a topic."""
 
-    read_only: bool = False
-
     @property
     def broker(self) -> BrokerFacts:
         """Facts that no single admin call returns; see `refusal`. Pages of an API-only console do not use them."""
@@ -80,12 +70,12 @@ class Visit:
         """Make a GET of the admin API. Return decoded JSON, a text, or None. Raise its refusal, and ServedElsewhere."""
         return await self.send("GET", path)
 
-    async def attempt(self, path: str) -> Part:
-        """Make a GET; if it is refused, the rest of the page is shown anyway."""
+    async def attempt(self, path: str) -> tuple[Any, str]:
+        """Make a GET. Return its answer, or None and the refusal: the rest of the page is shown anyway."""
         try:
-            return Part(await self.read(path))
+            return await self.read(path), ""
         except PulsarError as error:
-            return Part(None, str(error))
+            return None, str(error)
 
     @property
     def admin(self) -> AdminClient:
@@ -96,10 +86,14 @@ class Visit:
         """Make any call of the admin API; see `read`."""
         answer = await self.exchange(method, path, None if body is None else json.dumps(body).encode())
         if answer.status >= _REFUSED:  # a partial result; other errors are raised
-            raise error_for_http_status(answer.status, _reason(answer))
+            document = json.loads(answer.content) if answer.content else {}
+            raise error_for_http_status(answer.status, str(document.get("reason") or "The broker gave no reason"))
         if not answer.content:
             return None
-        return _decoded(answer)
+        if answer.content_type == _JSON:
+            with suppress(ValueError):  # brokers send bare words such as ``ok`` with this type, too; they stay texts
+                return json.loads(answer.content)
+        return answer.text
 
     async def exchange(self, method: str, path: str, body: bytes | None, content_type: str = _JSON) -> HttpAnswer:
         """Return the answer to a call of the admin API. Raise ServedElsewhere for a redirect."""
@@ -123,8 +117,8 @@ class Visit:
 
     # --- the query
 
-    def text(self, name: str, default: str = "") -> str:
-        return self.query.get(name, default)
+    def text(self, name: str) -> str:
+        return self.query.get(name, "")
 
     def number(self, name: str, default: int, *, most: int) -> int:
         """Return a number from 0 to ``most``. Raise InvalidRequest."""
@@ -142,32 +136,11 @@ class Visit:
             raise InvalidRequest(f"{name} must be one of {', '.join(choices)}, not {text[:100]!r}")
         return text
 
-    def topic(self, name: str = "name") -> TopicName:
+    def topic(self) -> TopicName:
         """Return the topic of the address. Raise InvalidTopicName."""
-        return TopicName.parse(self._required(name, "a topic such as persistent://public/default/orders"))
-
-    def namespace(self, name: str = "namespace") -> NamespaceName:
-        """Return the namespace of the address. Raise InvalidTopicName."""
-        return NamespaceName.parse(self._required(name, "a namespace such as public/default"))
-
-    def _required(self, name: str, meaning: str) -> str:
-        text = self.query.get(name, "")
-        if not text:
-            raise InvalidRequest(f"The address needs {name}: {meaning}")
-        return text
-
-
-def _reason(answer: HttpAnswer) -> str:
-    document = json.loads(answer.content) if answer.content else {}
-    return str(document.get("reason") or "The broker gave no reason")
-
-
-def _decoded(answer: HttpAnswer) -> Any:
-    """Decode JSON. Brokers send bare words such as ``ok`` with its content type, too; they stay texts."""
-    if answer.content_type == _JSON:
-        with suppress(ValueError):
-            return json.loads(answer.content)
-    return answer.text
+        if not self.query.get("name"):
+            raise InvalidRequest("The address needs name: a topic such as persistent://public/default/orders")
+        return TopicName.parse(self.query["name"])
 
 
 class _VisitorAdmin(AdminClient):
@@ -180,8 +153,6 @@ class _VisitorAdmin(AdminClient):
 
 
 class _VisitorSession(HttpSession):
-    """A session without connections."""
-
     def __init__(self, visit: Visit) -> None:
         super().__init__(_HERE)
         self._visit = visit

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from interpulse.model.names import NamespaceName, TopicName
 
-if TYPE_CHECKING:  # clients load this module for `AdminRequest` and do without the policies behind the changes
+if TYPE_CHECKING:  # clients load this module for `PLAN_LEVELS` and do without the policies behind the changes
     from interpulse.model.changes import AdminChange, TopicAdminChange
 
 PLAN_LEVELS: Final = 4
@@ -96,18 +96,6 @@ class Outcome(StrEnum):
     READY = "READY"
     NEEDS_ADJUSTMENT = "NEEDS_ADJUSTMENT"
     CONFLICT = "CONFLICT"
-
-
-@dataclass(frozen=True, slots=True)
-class AdminRequest:
-    """Request to the admin API. ``path`` is encoded and has its query, ``body`` is sent as JSON."""
-
-    method: str
-    path: str
-    body: Any
-
-    def to_json(self) -> dict[str, Any]:
-        return {"method": self.method, "path": self.path, "body": self.body}
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,12 +26,7 @@ from interpulse.wire.commands import OriginalClient
 
 PROXY_VERSION: Final = f"interpulse-{interpulse.__version__}"
 
-_NOT_FORWARDED: Final = (
-    "proxy_to_broker_url",
-    "original_principal",
-    "original_auth_data",
-    "original_auth_method",
-)
+_NOT_FORWARDED: Final = ("proxy_to_broker_url", "original_principal", "original_auth_data", "original_auth_method")
 """Fields that clients may not set: the target is for the proxy, and the original client is set by the proxy alone."""
 _CREDENTIALS: Final = ("auth_method", "auth_method_name", "auth_data")
 _QUESTION_METHODS: Final = ("token", "basic")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import socket
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, cast
 
+from interpulse import __version__
 from interpulse.authentication.authentication import BadCredentials
 from interpulse.authentication.certificates import peer_certificate
 from interpulse.client.config import ClientConfig
@@ -28,8 +28,9 @@ from interpulse.proxy.dialer import Dialer, TargetRefused, TargetRules, TargetUn
 from interpulse.proxy.lookup.lookup_session import Answers, LookupSession
 from interpulse.proxy.lookup.questions import Questions
 from interpulse.proxy.meter import ProxyMeter
+from interpulse.proxy.proxy_config import ProxyConfig
 from interpulse.proxy.relay import Relay
-from interpulse.serving.tls import ServerTls, TlsListener
+from interpulse.serving.tls import ListeningSockets
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.frames import Frame
@@ -37,13 +38,18 @@ from interpulse.wire.protocols import ServerProtocol
 
 _logger = logging.getLogger(__name__)
 
+_SERVER_VERSION: Final = f"Pulsar Server interpulse-{__version__}"
+_FLAGS: Final = pb.FeatureFlags(
+    supports_get_partitioned_metadata_without_auto_creation=True, supports_batch_lookup=True
+)
+"""Flags of connections for lookups. Topic watchers need a broker, so clients behind a proxy ask for lists instead."""
+_OPERATION_TIMEOUT_MS: Final = 30_000
 _CLOSING_SECONDS: Final = 1.0
 _TARGET_LENGTH_MAX: Final = 200
 """The most characters of a client's target in the log."""
 _CONNECT_BYTES_MAX: Final = 128 * 1024
 """Enough for large tokens, for clients that have not authenticated yet."""
 
-_BACKLOG: Final = 1024
 _REJECTIONS_LOGGED_EVERY: Final = 1000
 
 
@@ -64,15 +70,30 @@ class GreetingContext:
     dialer: Dialer
     answers: Answers
     meter: ProxyMeter
-    new_protocol: Callable[[float], ServerProtocol]
-    new_config: Callable[[Credentials | None], ClientConfig]
-    """Returns settings for connections to brokers, with these credentials."""
-    credentials_forwarded: bool
-    """True if the credentials of unauthenticated clients are forwarded."""
-    tls_with_brokers: bool
-    idle_seconds: float
-    access: ProxyAccess | None = None
+    config: ProxyConfig
+    access: ProxyAccess | None
     """None if clients need not authenticate."""
+
+    def new_protocol(self, now: float) -> ServerProtocol:
+        """Return the protocol of a connection that begins now."""
+        return ServerProtocol(
+            server_version=_SERVER_VERSION,
+            feature_flags=_FLAGS,
+            now=now,
+            keep_alive_interval=self.config.keep_alive_interval_seconds,
+            message_limit_announced=False,
+        )
+
+    def client_config(self, credentials: Credentials | None) -> ClientConfig:
+        """Return settings for connections to brokers. The service URL is unused, since each call names its broker."""
+        scheme = "pulsar+ssl" if self.config.tls_enabled_with_broker else "pulsar"
+        return ClientConfig(
+            service_url=f"{scheme}://localhost",
+            credentials=credentials,
+            tls=self.config.broker_tls,
+            connect_timeout_ms=self.config.broker_proxy_connect_timeout_ms,
+            operation_timeout_ms=_OPERATION_TIMEOUT_MS,
+        )
 
 
 class FirstFrame:
@@ -98,10 +119,7 @@ class Greeting(asyncio.Protocol):
     """A connection that reads CONNECT and passes its socket to a `Relay` or, without a target, a `LookupSession`."""
 
     def __init__(
-        self,
-        context: GreetingContext,
-        admitted: Callable[[Greeting], bool],
-        on_lost: Callable[[Greeting], None],
+        self, context: GreetingContext, admitted: Callable[[Greeting], bool], on_lost: Callable[[Greeting], None]
     ) -> None:
         """``admitted`` False: the connection is closed immediately. ``on_lost`` is called once in either case."""
         self._context = context
@@ -186,7 +204,9 @@ class Greeting(asyncio.Protocol):
         try:
             if connect.HasField("proxy_version"):
                 raise NotAllowed("Must not provide proxyVersion: clients connect to this proxy, other proxies do not")
-            await self._authenticate(connect)
+            if self._context.access is not None:
+                shown = peer_certificate(self._transport)
+                self._client = await AuthenticatedClient.of(self._context.access, connect, shown)
             if connect.proxy_to_broker_url:
                 await self._relay(connect, rest)
             else:
@@ -199,22 +219,17 @@ class Greeting(asyncio.Protocol):
             _logger.exception("connection failed address=%s", self.ip)
             self._hang_up("bug of the proxy")
 
-    async def _authenticate(self, connect: pb.CommandConnect) -> None:
-        if self._context.access is not None:
-            shown = peer_certificate(self._transport)
-            self._client = await AuthenticatedClient.of(self._context.access, connect, shown)
-
     async def _broker_greeting(self, connect: pb.CommandConnect) -> bytes:
         access, client = self._context.access, self._client
         if access is None or client is None:
-            return broker_connect(connect, credentials_forwarded=self._context.credentials_forwarded)
+            return broker_connect(connect, credentials_forwarded=self._context.config.forward_authorization_credentials)
         original = await client.original()
         return broker_connect_for(original, connect, access.own.method, await access.own.secret())
 
     async def _relay(self, connect: pb.CommandConnect, rest: bytes) -> None:
         context, endpoint = self._context, connect.proxy_to_broker_url
         greeting = await self._broker_greeting(connect)
-        relay = Relay(context.meter, context.idle_seconds, self._gone)
+        relay = Relay(context.meter, context.config.broker_proxy_read_timeout_ms / 1000, self._gone)
         try:
             await context.dialer.connect(endpoint, relay.broker)
         except (TargetRefused, TargetUnreachable) as error:
@@ -240,12 +255,12 @@ class Greeting(asyncio.Protocol):
     async def _answer_questions(self, connect: pb.CommandConnect, rest: bytes) -> None:
         context, access, client = self._context, self._context.access, self._client
         if access is not None:
-            self._pool = ConnectionPool(context.new_config(access.own.credentials), access.own.issued, client)
+            self._pool = ConnectionPool(context.client_config(access.own.credentials), access.own.issued, client)
             credentials = None
         else:
-            credentials = forwarded_credentials(connect) if context.credentials_forwarded else None
-            self._pool = ConnectionPool(context.new_config(credentials))
-        questions = Questions(context.brokers, context.rules, self._pool, tls=context.tls_with_brokers)
+            credentials = forwarded_credentials(connect) if context.config.forward_authorization_credentials else None
+            self._pool = ConnectionPool(context.client_config(credentials))
+        questions = Questions(context.brokers, context.rules, self._pool, tls=context.config.tls_enabled_with_broker)
         if credentials is not None:
             await questions.connection()  # the broker's verdict on the credentials is the answer to CONNECT
         self._protocol.accept()
@@ -285,41 +300,19 @@ class Greeting(asyncio.Protocol):
 class BinaryServer:
     """A server that accepts clients, up to the limits."""
 
-    def __init__(self, context: GreetingContext, *, connections_max: int, connections_per_ip_max: int) -> None:
-        """``connections_per_ip_max`` 0: no limit."""
+    def __init__(self, context: GreetingContext) -> None:
         self._context = context
         self._meter = context.meter
-        self._connections_max = connections_max
-        self._per_ip_max = connections_per_ip_max
         self._connections: set[Greeting] = set()
         self._by_ip: Counter[str] = Counter()
         self._releasing: set[asyncio.Task[None]] = set()
-        self._server: asyncio.Server | None = None
-        self._encrypted: TlsListener | None = None
+        self.sockets = ListeningSockets(lambda: Greeting(context, self._admit, self._on_lost))
         self._closed = False
-
-    async def listen(self, bound: socket.socket) -> None:
-        """Listen on a bound socket, which the server owns from now on."""
-        loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(self._new, sock=bound, backlog=_BACKLOG)
-
-    async def listen_encrypted(self, bound: socket.socket, tls: ServerTls) -> None:
-        """Listen inside TLS on a bound socket, which the server owns from now on. Raise UnusableTls."""
-        self._encrypted = TlsListener(tls, bound, self._new, backlog=_BACKLOG)
-        await self._encrypted.start()
-
-    async def refresh_certificates(self) -> None:
-        """Give new connections the current certificates of the files; see `TlsListener.refresh`."""
-        if self._encrypted is not None:
-            await self._encrypted.refresh()
 
     async def close(self) -> None:
         """Accept no more clients, send what is pending (clients that do not read lose it), and disconnect."""
         self._closed = True
-        if self._server is not None:
-            self._server.close()
-        if self._encrypted is not None:
-            self._encrypted.close()
+        self.sockets.close()
         for connection in list(self._connections):
             connection.close(_CLOSING_SECONDS)
         while self._connections or self._releasing:
@@ -329,13 +322,12 @@ class BinaryServer:
                 await asyncio.sleep(_CLOSING_SECONDS / 20)
         self._meter.dropped.close()
 
-    def _new(self) -> Greeting:
-        return Greeting(self._context, self._admit, self._on_lost)
-
     def _admit(self, connection: Greeting) -> bool:
         """Count a new connection. Return True if it may stay."""
-        full = self._meter.active_connections >= self._connections_max
-        full |= bool(self._per_ip_max) and self._by_ip[connection.ip] >= self._per_ip_max
+        config = self._context.config
+        per_ip_max = config.max_concurrent_inbound_connections_per_ip
+        full = self._meter.active_connections >= config.max_concurrent_inbound_connections
+        full |= bool(per_ip_max) and self._by_ip[connection.ip] >= per_ip_max
         self._connections.add(connection)
         self._meter.active_connections += 1
         self._by_ip[connection.ip] += 1

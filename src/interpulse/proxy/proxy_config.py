@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -103,7 +103,6 @@ class ProxyConfig(ProviderSettings):
     )
 
     # --- own addresses
-    bind_address: str = setting("127.0.0.1", "Address all ports listen on.")
     advertised_address: str = setting("", "Host name in the addresses that are shown; empty = the bind address.")
     service_port: int = setting(6650, "Port of the binary protocol; 0 = a free one.", most=_PORT_MAX)
     service_port_tls: int | None = setting(
@@ -112,15 +111,6 @@ class ProxyConfig(ProviderSettings):
     web_service_port: int = setting(8080, "Port of the admin API, metrics and health; 0 = a free one.", most=_PORT_MAX)
     web_service_port_tls: int | None = setting(
         None, "Port of the same inside TLS; 0 = a free one, empty = none.", most=_PORT_MAX
-    )
-    tls_certificate_file_path: str = setting("", "Certificate of the proxy (PEM), for its ports with TLS.")
-    tls_key_file_path: str = setting("", "Private key of tlsCertificateFilePath (PEM).")
-    tls_trust_certs_file_path: str = setting(
-        "", "Authorities of clients (PEM), one of which must have signed a client's certificate."
-    )
-    tls_require_trusted_client_cert_on_connect: bool = setting(False, "A client with TLS must show a certificate.")
-    tls_cert_refresh_check_duration_sec: int = setting(
-        300, "Interval at which the proxy checks these files for changes, in seconds; 0 = every second."
     )
     web_service_allowed_hosts: str = setting(
         "",
@@ -191,60 +181,69 @@ class ProxyConfig(ProviderSettings):
         least=1,
     )
 
-    def as_problems(self) -> list[str]:
-        """Return the problems of settings that are valid each alone, one sentence for each."""
-        problems: list[str] = []
-        binary, web = self._broker_keys()
+    def problems(self) -> Iterator[str]:
+        """Yield the problems of settings that are valid each alone, one sentence for each."""
+        suffix = "TLS" if self.tls_enabled_with_broker else ""
+        binary, web = f"brokerServiceURL{suffix}", f"brokerWebServiceURL{suffix}"
         binary_scheme, web_scheme = self._schemes
         if not self.metadata_store_url:
             if not self._binary_text:
-                problems.append(
+                yield (
                     f"the brokers are not named: give {binary}={binary_scheme}host:port, "
                     "or metadataStoreUrl=zk:host:2181 where they register"
                 )
             if not self.web_urls:
-                problems.append(f"their web services are not named: give {web}={web_scheme}host:port")
+                yield f"their web services are not named: give {web}={web_scheme}host:port"
         elif not self.metadata_store_url.startswith("zk:"):
-            problems.append(f"metadataStoreUrl={self.metadata_store_url}: must begin with zk:, as zk:host:2181/path")
-        problems += self._unusable_urls(binary, web)
-        problems += self._unusable_access()
-        if self._listens_encrypted and not (self.tls_certificate_file_path and self.tls_key_file_path):
-            problems.append(
-                "servicePortTls and webServicePortTls need tlsCertificateFilePath and tlsKeyFilePath (PEM files)"
-            )
-        if self.tls_trust_certs_file_path and not self._listens_encrypted:
-            problems.append(
+            yield f"metadataStoreUrl={self.metadata_store_url}: must begin with zk:, as zk:host:2181/path"
+        for url in _listed(self._binary_text, _BINARY_SCHEME.values()):
+            try:
+                usable = BrokerAddress.parse(url).tls == self.tls_enabled_with_broker
+            except ValueError:
+                usable = False
+            if not usable:
+                yield f"{binary}={url}: must be {binary_scheme}host:port, with commas between several"
+        for url in self.web_urls:
+            if not url.startswith(web_scheme):
+                yield f"{web}={url}: must be {web_scheme}host:port"
+        yield from self._problems_of_access()
+        yield from self._problems_of_tls()
+
+    def _problems_of_tls(self) -> Iterator[str]:
+        encrypted = self.service_port_tls is not None or self.web_service_port_tls is not None
+        if encrypted and not (self.tls_certificate_file_path and self.tls_key_file_path):
+            yield "servicePortTls and webServicePortTls need tlsCertificateFilePath and tlsKeyFilePath (PEM files)"
+        if self.tls_trust_certs_file_path and not encrypted:
+            yield (
                 "tlsTrustCertsFilePath has no effect: no port is inside TLS. Give servicePortTls and webServicePortTls"
             )
         if self.tls_require_trusted_client_cert_on_connect and not self.tls_trust_certs_file_path:
-            problems.append(
+            yield (
                 "tlsRequireTrustedClientCertOnConnect=true needs tlsTrustCertsFilePath, a PEM file of the authorities "
                 "that sign the certificates of clients"
             )
-        return problems
 
-    def _unusable_access(self) -> list[str]:
+    def _problems_of_access(self) -> Iterator[str]:
         try:
             own = self.own_credentials
         except ValueError as error:
-            return [f"brokerClientAuthenticationParameters: {error}"]
-        problems: list[str] = []
+            yield f"brokerClientAuthenticationParameters: {error}"
+            return
         if own is not None and not self.authentication_enabled:
-            problems.append(
+            yield (
                 "brokerClientAuthenticationPlugin needs authenticationEnabled=true: to brokers every client would be "
                 "the proxy"
             )
         if own is None and self.authentication_enabled and self.forward_authorization_credentials:
-            problems.append(
+            yield (
                 "forwardAuthorizationCredentials=true with authenticationEnabled=true needs "
                 "brokerClientAuthenticationPlugin: brokers take the credentials of clients from a proxy that they know"
             )
         if own is not None and own.method == "tls" and not self.tls_enabled_with_broker:
-            problems.append(
+            yield (
                 "brokerClientAuthenticationPlugin=AuthenticationTls needs tlsEnabledWithBroker=true: the proxy shows "
                 "its certificate inside TLS"
             )
-        return problems
 
     @property
     def own_credentials(self) -> Credentials | None:
@@ -252,18 +251,6 @@ class ProxyConfig(ProviderSettings):
         return Credentials.from_plugin(
             self.broker_client_authentication_plugin, self.broker_client_authentication_parameters
         )
-
-    def _unusable_urls(self, binary: str, web: str) -> list[str]:
-        binary_scheme, web_scheme = self._schemes
-        problems: list[str] = []
-        for url in _listed(self._binary_text, _BINARY_SCHEME.values()):
-            try:
-                if BrokerAddress.parse(url).tls != self.tls_enabled_with_broker:
-                    raise ValueError
-            except ValueError:
-                problems.append(f"{binary}={url}: must be {binary_scheme}host:port, with commas between several")
-        wrong = [url for url in self.web_urls if not url.startswith(web_scheme)]
-        return problems + [f"{web}={url}: must be {web_scheme}host:port" for url in wrong]
 
     @property
     def broker_urls(self) -> tuple[BrokerAddress, ...]:
@@ -292,14 +279,6 @@ class ProxyConfig(ProviderSettings):
     @property
     def _binary_text(self) -> str:
         return self.broker_service_url_tls if self.tls_enabled_with_broker else self.broker_service_url
-
-    @property
-    def _listens_encrypted(self) -> bool:
-        return self.service_port_tls is not None or self.web_service_port_tls is not None
-
-    def _broker_keys(self) -> tuple[str, str]:
-        suffix = "TLS" if self.tls_enabled_with_broker else ""
-        return f"brokerServiceURL{suffix}", f"brokerWebServiceURL{suffix}"
 
 
 def _listed(text: str, schemes: Iterable[str]) -> tuple[str, ...]:
@@ -349,7 +328,6 @@ def load_config(
     loaded = _PROXY.load(
         file_text=file_text, file_name=file_name, environment=environment, settings=settings, options=options
     )
-    problems = loaded.config.as_problems()
-    if problems:
+    if problems := list(loaded.config.problems()):
         raise ConfigError(*problems)
     return loaded

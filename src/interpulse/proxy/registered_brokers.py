@@ -14,7 +14,6 @@ from interpulse.proxy.brokers import RegisteredBroker
 from interpulse.storage.zookeeper.client import ZooKeeperClient
 from interpulse.storage.zookeeper.errors import NoNode, ZooKeeperError
 from interpulse.storage.zookeeper.link import LinkConfig
-from interpulse.storage.zookeeper.protocol import WatchEvent
 from interpulse.storage.zookeeper.session import SessionEvent
 
 _logger = logging.getLogger(__name__)
@@ -52,7 +51,7 @@ class RegisteredBrokers:
         """Connect, read, and keep reading. Raise ZooKeeperError or ValueError."""
         client = await ZooKeeperClient.connect(url, LinkConfig(session_timeout_ms=session_timeout_ms))
         followed = cls(client, on_change, tls=tls)
-        client.on_watch_event(followed._on_change)
+        client.on_watch_event(lambda event: followed._changed.set())
         client.on_session(followed._on_session)
         try:
             await client.watch(_BROKERS)
@@ -69,9 +68,6 @@ class RegisteredBrokers:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
         await self._client.close()
-
-    def _on_change(self, event: WatchEvent) -> None:
-        self._changed.set()
 
     def _on_session(self, event: SessionEvent) -> None:
         if event in (SessionEvent.RESUMED, SessionEvent.RENEWED):  # anything may have changed meanwhile

@@ -11,10 +11,7 @@ import asyncio
 import json
 import logging
 import re
-import socket
-import ssl
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from io import BytesIO
 from typing import Final
 from urllib.parse import unquote
@@ -30,10 +27,11 @@ from interpulse.model.errors import PulsarError
 from interpulse.proxy.access import ProxyAccess
 from interpulse.proxy.brokers import Brokers
 from interpulse.proxy.dialer import TargetRules
+from interpulse.proxy.proxy_config import ProxyConfig
 from interpulse.serving.address_events import FailedAuthentications
 from interpulse.serving.admission import ConnectionQuota
 from interpulse.serving.exposition import CONTENT_TYPE
-from interpulse.serving.tls import ServerTls, TlsListener
+from interpulse.serving.tls import ListeningSockets
 from interpulse.serving.web_connections import WebConnections
 from interpulse.serving.web_pages import KnownHosts, check_origin
 
@@ -43,7 +41,6 @@ _FORWARDED: Final = ("/admin", "/lookup")
 _REDIRECTS: Final = (301, 302, 307, 308)
 _REDIRECTS_MAX: Final = 10
 _STOP_SECONDS: Final = 1.0
-_BACKLOG: Final = 1024
 _LINE_BYTES_MAX: Final = 64 * 1024
 _CHUNK_BYTES: Final = 64 * 1024
 _CONNECTIONS_MAX: Final = 512
@@ -89,60 +86,44 @@ def is_forwarded(raw_path: str) -> bool:
     return any(raw_path == prefix or raw_path.startswith(f"{prefix}/") for prefix in _FORWARDED)
 
 
-@dataclass(frozen=True, slots=True)
-class WebSettings:
-    """The settings for calls of the admin API."""
-
-    hosts: KnownHosts
-    rules: TargetRules
-    """The hosts that brokers may redirect a call to."""
-    credentials_forwarded: bool
-    """True if the credentials of unauthenticated callers are forwarded."""
-    calls_max: int
-    """0: no limit."""
-    connections_max: int
-    """0: no limit."""
-    idle_seconds: float
-    """The time for a whole call to arrive, and for its answer to be read."""
-    timeout_seconds: float
-    """The time for the body of a call, then for the answer of a broker, and for the client to read that."""
-    connect_timeout_seconds: float
-    body_bytes_max: int
-    broker_context: ssl.SSLContext | None
-    """Verification of the brokers' certificates; None: brokers are called without TLS."""
-    access: ProxyAccess | None = None
-    """None if callers need not authenticate."""
-
-
 class WebServer:
     """A server for HTTP, with and without TLS."""
 
     def __init__(
-        self, brokers: Brokers, settings: WebSettings, *, metrics: Callable[[], bytes], ready: Callable[[], bool]
+        self,
+        config: ProxyConfig,
+        brokers: Brokers,
+        rules: TargetRules,
+        access: ProxyAccess | None,
+        metrics: Callable[[], bytes],
     ) -> None:
+        """``rules`` limit the hosts that brokers may redirect a call to."""
         self._brokers = brokers
-        self._settings = settings
+        self._config = config
+        self._rules = rules
+        self._access = access
+        self._hosts = KnownHosts.of(config, "proxy")
+        self._timeout_seconds = config.http_proxy_timeout / 1000
         self._metrics = metrics
-        self._ready = ready
         self._calls = 0
         self._failed_authentications = FailedAuthentications()
         self._server = WebConnections(
             self._serve,
-            quota=ConnectionQuota(settings.connections_max),
-            idle_seconds=settings.idle_seconds,
+            quota=ConnectionQuota(config.max_http_server_connections),
+            idle_seconds=config.http_server_idle_timeout / 1000,
             line_bytes_read=_LINE_BYTES_MAX,
             decompressed=False,
         )
+        self.sockets = ListeningSockets(self._server)
         self._runner = web.ServerRunner(self._server, shutdown_timeout=_STOP_SECONDS)
-        self._encrypted: TlsListener | None = None
         self._session: aiohttp.ClientSession | None = None
 
     async def start(self) -> None:
-        """Prepare to call brokers."""
+        """Prepare to call brokers. Then `sockets` may listen."""
         timeout = aiohttp.ClientTimeout(
-            total=self._settings.timeout_seconds, sock_connect=self._settings.connect_timeout_seconds
+            total=self._timeout_seconds, sock_connect=self._config.broker_proxy_connect_timeout_ms / 1000
         )
-        context = self._settings.broker_context
+        context = self._config.broker_tls.context() if self._config.tls_enabled_with_broker else None
         connector = aiohttp.TCPConnector(limit=_CONNECTIONS_MAX, ssl=True if context is None else context)
         self._session = aiohttp.ClientSession(
             connector=connector,
@@ -153,25 +134,10 @@ class WebServer:
         )
         await self._runner.setup()
 
-    async def listen(self, bound: socket.socket) -> None:
-        """Listen on a bound socket, which the server owns from now on."""
-        await web.SockSite(self._runner, bound, backlog=_BACKLOG).start()
-
-    async def listen_encrypted(self, bound: socket.socket, tls: ServerTls) -> None:
-        """Listen inside TLS on a bound socket, which the server owns from now on. Raise UnusableTls."""
-        self._encrypted = TlsListener(tls, bound, self._server, backlog=_BACKLOG)
-        await self._encrypted.start()
-
-    async def refresh_certificates(self) -> None:
-        """Give new connections the current certificates of the files; see `TlsListener.refresh`."""
-        if self._encrypted is not None:
-            await self._encrypted.refresh()
-
     async def stop(self) -> None:
         """Accept no new calls, and end those in progress."""
         self._server.closed = True
-        if self._encrypted is not None:
-            self._encrypted.close()
+        self.sockets.close()
         await self._runner.cleanup()
         self._failed_authentications.close()
         if self._session is not None:
@@ -185,7 +151,7 @@ class WebServer:
                 return own
         if not is_forwarded(path):
             return _refusal(404, f"{path[:200]} is no path of the admin API; the proxy forwards /admin and /lookup")
-        limit = self._settings.calls_max
+        limit = self._config.max_concurrent_http_requests
         if limit and self._calls >= limit:
             return _refusal(
                 503, f"maxConcurrentHttpRequests={limit} calls are in progress in the proxy; call again later"
@@ -199,9 +165,14 @@ class WebServer:
     async def _admin_call(self, request: web.BaseRequest, path: str) -> web.StreamResponse:
         """Answer a call of the admin API; every failure is an answer."""
         try:
-            self._check_no_web_page(request)
+            # no calls from web pages: their scripts can set Authorization too, and brokers may not check for it
+            check_origin(request.headers)
+            self._hosts.check(request.headers)
             role = await self._role(request)
-            if request.content_length is not None and request.content_length > self._settings.body_bytes_max:
+            if (
+                request.content_length is not None
+                and request.content_length > self._config.http_input_max_replay_buffer_size
+            ):
                 return self._too_large()
             headers = await self._forwarded_headers(request, role)
             return await self._forward(request, headers, await self._body(request))
@@ -212,13 +183,13 @@ class WebServer:
         except _TooLarge:
             return self._too_large()
         except _BodyStalled:
-            limit = f"httpProxyTimeout={self._settings.timeout_seconds * 1000:.0f}"
+            limit = f"httpProxyTimeout={self._config.http_proxy_timeout}"
             return _refusal(408, f"The body did not come within {limit} ms of the proxy")
         except aiohttp.ConnectionTimeoutError:
-            millis = self._settings.connect_timeout_seconds * 1000
-            return _refusal(504, f"No broker took the connection within brokerProxyConnectTimeoutMs={millis:.0f} ms")
+            millis = self._config.broker_proxy_connect_timeout_ms
+            return _refusal(504, f"No broker took the connection within brokerProxyConnectTimeoutMs={millis} ms")
         except TimeoutError:
-            return _refusal(504, f"No broker answered within {self._settings.timeout_seconds:g} s")
+            return _refusal(504, f"No broker answered within {self._timeout_seconds:g} s")
         except (aiohttp.ClientError, OSError) as error:
             _logger.warning("admin call failed method=%s path=%s reason=%s", request.method, path, error)
             return _refusal(502, f"The broker cannot be called: {error or type(error).__name__}")
@@ -227,7 +198,7 @@ class WebServer:
             return _refusal(500, f"The proxy failed: {type(error).__name__}")
 
     async def _role(self, request: web.BaseRequest) -> str | None:
-        access = self._settings.access
+        access = self._access
         if access is None:
             return None
         shown = peer_certificate(request)
@@ -241,7 +212,7 @@ class WebServer:
 
     async def _own_page(self, request: web.BaseRequest, path: str) -> web.Response | None:
         if path in ("/metrics", "/metrics/"):
-            access = self._settings.access
+            access = self._access
             if access is not None and access.metrics_authenticated:
                 try:
                     await self._role(request)
@@ -251,32 +222,24 @@ class WebServer:
         if path == "/livez":
             return web.Response(text="ok")
         if path == "/readyz":
-            ready = self._ready()
+            ready = self._brokers.count > 0
             return web.Response(text="ok" if ready else "the proxy has no broker", status=200 if ready else 503)
         return None
-
-    def _check_no_web_page(self, request: web.BaseRequest) -> None:
-        """Raise Forbidden for calls from web pages.
-
-        Scripts of pages can set Authorization too, and brokers may not check for it.
-        """
-        check_origin(request.headers)
-        self._settings.hosts.check(request.headers)
 
     async def _body(self, request: web.BaseRequest) -> bytes:
         collected = bytearray()
         try:
-            async with asyncio.timeout(self._settings.timeout_seconds):
+            async with asyncio.timeout(self._timeout_seconds):
                 async for chunk in request.content.iter_chunked(_CHUNK_BYTES):
                     collected += chunk
-                    if len(collected) > self._settings.body_bytes_max:
+                    if len(collected) > self._config.http_input_max_replay_buffer_size:
                         raise _TooLarge
         except TimeoutError as error:
             raise _BodyStalled from error
         return bytes(collected)
 
     def _too_large(self) -> web.Response:
-        limit = self._settings.body_bytes_max
+        limit = self._config.http_input_max_replay_buffer_size
         return _refusal(413, f"The body is larger than httpInputMaxReplayBufferSize={limit} bytes of the proxy")
 
     async def _forward(self, request: web.BaseRequest, headers: CIMultiDict[str], body: bytes) -> web.StreamResponse:
@@ -317,7 +280,7 @@ class WebServer:
             raise aiohttp.ClientError(
                 f"a broker sends the call on to {url}, which does not begin with {called.scheme}://"
             )
-        refusal = self._settings.rules.refusal_of_host(url.host or "") if url.authority != called.authority else None
+        refusal = self._rules.refusal_of_host(url.host or "") if url.authority != called.authority else None
         if refusal is not None:
             raise aiohttp.ClientError(f"a broker sends the call on to {url}: {refusal}")
 
@@ -326,9 +289,9 @@ class WebServer:
 
         Raise ServiceNotReady if the proxy's own credentials are not available.
         """
-        access = self._settings.access
+        access = self._access
         left_out = _HOP_BY_HOP | _NOT_FORWARDED | _connection_names(request.headers.getall("Connection", ()))
-        if access is not None or not self._settings.credentials_forwarded:
+        if access is not None or not self._config.forward_authorization_credentials:
             left_out |= _CREDENTIALS
         headers = CIMultiDict((name, value) for name, value in request.headers.items() if name.lower() not in left_out)
         headers["X-Forwarded-For"] = request.remote or "unknown"
@@ -350,7 +313,7 @@ class WebServer:
             response.content_length = int(length)
         await response.prepare(request)
         try:
-            async with asyncio.timeout(self._settings.timeout_seconds):  # the client may not read
+            async with asyncio.timeout(self._timeout_seconds):  # the client may not read
                 if request.method != "HEAD":
                     async for chunk in answer.content.iter_chunked(_CHUNK_BYTES):
                         await response.write(chunk)

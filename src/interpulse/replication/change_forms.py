@@ -10,9 +10,8 @@ import json
 import shlex
 from collections.abc import Iterable
 from typing import Any, Final
-from urllib.parse import urlencode
 
-from interpulse.model.adjustments import AdminRequest, Difference, DifferenceKind
+from interpulse.model.adjustments import Difference, DifferenceKind
 from interpulse.model.changes import (
     AdminChange,
     CreateMissedPartitions,
@@ -26,49 +25,34 @@ from interpulse.model.changes import (
     TopicAdminChange,
 )
 from interpulse.model.names import TopicName
+from interpulse.model.operations import AdminRequest, Namespaces, Topics, policy_operations
+from interpulse.model.policies.catalogue import NAMESPACE_CALLS
 from interpulse.model.topics import Existence, TopicKind
 from interpulse.rules.provisioning import Provisioning, creation
 
 # ---- Calls of the admin API
-
-_POLICIES: Final = {
-    "auto_topic_creation": ("POST", "autoTopicCreation"),
-    "allow_auto_update_schema": ("POST", "isAllowAutoUpdateSchema"),
-    "schema_compatibility_strategy": ("PUT", "schemaCompatibilityStrategy"),
-    "deduplication_enabled": ("POST", "deduplication"),
-    "retention": ("POST", "retention"),
-    "message_ttl_seconds": ("POST", "messageTTL"),
-    "backlog_quotas": ("POST", "backlogQuota"),
-}
-"""Methods that set a policy of a namespace, with the end of their paths."""
 
 
 def request_of(change: AdminChange, *, local_only: bool) -> AdminRequest:
     """Return the request that makes the change. With ``local_only`` the broker does not pass it to other clusters."""
     match change:
         case CreatePartitionedMetadata(topic, partitions):
-            return _request("PUT", topic, "/partitions", partitions, createLocalTopicOnly=local_only)
+            return Topics.CREATE_PARTITIONED.request(topic, body=partitions, createLocalTopicOnly=local_only)
         case SetPartitionCount(topic, partitions, force):
             forced = {"force": True} if force else {}
-            return _request("POST", topic, "/partitions", partitions, updateLocalTopicOnly=local_only, **forced)
+            return Topics.EXPAND.request(topic, body=partitions, updateLocalTopicOnly=local_only, **forced)
         case CreateTopicRecord(topic, properties):
-            return _request("PUT", topic, "", dict(properties))
+            return Topics.CREATE.request(topic, body=dict(properties))
         case CreateMissedPartitions(topic):
-            return _request("POST", topic, "/createMissedPartitions")
+            return Topics.CREATE_MISSED_PARTITIONS.request(topic)
         case DeletePartitionedMetadata(topic, force):
-            return _request("DELETE", topic, "/partitions", force=force, deleteSchema=True)
+            return Topics.DELETE_PARTITIONED.request(topic, force=force, deleteSchema=True)
         case DeleteTopic(topic, force):
-            return _request("DELETE", topic, "", force=force, deleteSchema=True)
+            return Topics.DELETE.request(topic, force=force, deleteSchema=True)
         case CreateNamespace(namespace, clusters):
-            path = f"/admin/v2/namespaces/{namespace}"
-            return AdminRequest("PUT", path, {"replication_clusters": list(clusters)})
+            return Namespaces.CREATE.request(namespace, body={"replication_clusters": list(clusters)})
         case SetNamespacePolicy():
             return _policy_request(change)
-
-
-def _request(method: str, topic: TopicName, path_end: str, body: Any = None, **query: bool) -> AdminRequest:
-    words = urlencode({name: str(value).lower() for name, value in query.items()})
-    return AdminRequest(method, f"/admin/v2/{topic.rest_path}{path_end}{'?' if words else ''}{words}", body)
 
 
 def _policy_request(change: SetNamespacePolicy) -> AdminRequest:
@@ -76,14 +60,15 @@ def _policy_request(change: SetNamespacePolicy) -> AdminRequest:
 
     Both switches of schema updates are one request, because they are stored together.
     """
-    method, name = _POLICIES[change.policy]
-    path, value = f"/admin/v2/namespaces/{change.namespace}/{name}", change.value
+    namespace, value = change.namespace, change.value
+    if change.policy == "backlog_quotas":
+        operation = Namespaces.REMOVE_QUOTA if value is None else Namespaces.SET_QUOTA
+        return operation.request(namespace, body=value, backlogQuotaType=change.key)
+    operations = policy_operations(NAMESPACE_CALLS[change.policy])
     if change.policy == "allow_auto_update_schema":
         producers, replicators = value
-        return AdminRequest(method, f"{path}?allowAutoUpdateSchemaWithReplicator={str(replicators).lower()}", producers)
-    if change.key is not None:
-        path = f"{path}?{name}Type={change.key}"
-    return AdminRequest("DELETE" if value is None else method, path, value)
+        return operations.set.request(namespace, body=producers, allowAutoUpdateSchemaWithReplicator=replicators)
+    return (operations.remove if value is None else operations.set).request(namespace, body=value)
 
 
 # ---- Commands

@@ -109,7 +109,7 @@ def settings_of(config: type[Any]) -> dict[str, Setting]:
 
 
 def _key(name: str) -> str:
-    first, *rest = name.split("_")
+    first, *rest = name.replace("open_id", "openID").split("_")
     return first + "".join("MB" if part == "mb" else part.capitalize() for part in rest)
 
 

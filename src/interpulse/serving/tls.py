@@ -24,6 +24,7 @@ _logger = logging.getLogger(__name__)
 _CERTIFICATE_MARK: Final = b"-----BEGIN CERTIFICATE-----"
 _KEY_MARK: Final = b"PRIVATE KEY-----"
 _VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
+_BACKLOG: Final = 1024
 _HANDSHAKE_SECONDS: Final = 10.0
 """Time limit of a handshake, as in Pulsar. The connection is then closed."""
 _LOG_SECONDS: Final = 10.0
@@ -126,12 +127,7 @@ class TlsListener:
     """Listener with TLS on one bound socket, which it owns from now on."""
 
     def __init__(
-        self,
-        tls: ServerTls,
-        bound: socket.socket,
-        new_protocol: Callable[[], asyncio.BaseProtocol],
-        *,
-        backlog: int,
+        self, tls: ServerTls, bound: socket.socket, new_protocol: Callable[[], asyncio.BaseProtocol], *, backlog: int
     ) -> None:
         self._tls = tls
         self._bound = bound
@@ -177,11 +173,7 @@ class TlsListener:
         """Replace the server by a second one on the same socket, so that no connection is refused in between."""
         loop, again = asyncio.get_running_loop(), self._bound.dup()
         server = await loop.create_server(
-            self._new_protocol,
-            sock=again,
-            ssl=context,
-            backlog=self._backlog,
-            ssl_handshake_timeout=_HANDSHAKE_SECONDS,
+            self._new_protocol, sock=again, ssl=context, backlog=self._backlog, ssl_handshake_timeout=_HANDSHAKE_SECONDS
         )
         if self._closed:  # closed meanwhile
             server.close()
@@ -189,6 +181,35 @@ class TlsListener:
         earlier, self._server = self._server, server
         if earlier is not None:
             await _retire(earlier)
+
+
+class ListeningSockets:
+    """The sockets of one service, with and without TLS, on which it accepts clients."""
+
+    def __init__(self, new_protocol: Callable[[], asyncio.BaseProtocol]) -> None:
+        self._new_protocol = new_protocol
+        self._servers: list[asyncio.Server | TlsListener] = []
+
+    async def listen(self, bound: socket.socket, tls: ServerTls | None = None) -> None:
+        """Listen on a bound socket, which this object owns from now on; inside ``tls`` if given. Raise UnusableTls."""
+        if tls is None:
+            loop = asyncio.get_running_loop()
+            self._servers.append(await loop.create_server(self._new_protocol, sock=bound, backlog=_BACKLOG))
+        else:
+            listener = TlsListener(tls, bound, self._new_protocol, backlog=_BACKLOG)
+            self._servers.append(listener)
+            await listener.start()
+
+    async def refresh(self) -> None:
+        """Give new connections the current certificates of the files; see `TlsListener.refresh`."""
+        for server in self._servers:
+            if isinstance(server, TlsListener):
+                await server.refresh()
+
+    def close(self) -> None:
+        """Accept no more clients; the connected ones stay."""
+        for server in self._servers:
+            server.close()
 
 
 async def _retire(server: asyncio.Server) -> None:

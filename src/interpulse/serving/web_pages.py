@@ -80,7 +80,7 @@ class KnownHosts:
         )
 
     def _is_ours(self, name: str) -> bool:
-        if name in self.names or any(_is_below(domain, name) for domain in self.domains):
+        if name in self.names or any(name.endswith(domain) or name == domain[1:] for domain in self.domains):
             return True
         try:
             ipaddress.ip_address(name)
@@ -132,10 +132,6 @@ def _name_of(host: str) -> str:
         return (urlsplit(f"//{host}").hostname or "").removesuffix(".")
     except ValueError:
         return host
-
-
-def _is_below(domain: str, name: str) -> bool:
-    return name.endswith(domain) or name == domain[1:]
 
 
 def _shown(value: str) -> str:

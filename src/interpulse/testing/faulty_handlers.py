@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary
 
 from interpulse.broker.binary.handlers import AWAITING, INLINE, RUNS, work_on
-from interpulse.broker.binary.transport.command_connection import CommandConnection, Handlers
+from interpulse.broker.binary.transport.context import CommandConnection, Handlers
 from interpulse.broker.binary.transport.sinks import OpenConsumer, OpenProducer
 from interpulse.model.errors import PulsarError, error_for_wire_code
 from interpulse.model.names import TopicName
@@ -36,7 +36,7 @@ _INLINE_FIELDS: Final[dict[int, str]] = {
     _TYPES.FLOW: "flow",
     _TYPES.REDELIVER_UNACKNOWLEDGED_MESSAGES: "redeliverUnacknowledgedMessages",
 }
-COMMANDS: Final[dict[int, str]] = _INLINE_FIELDS | {kind: name for kind, (name, _) in AWAITING.items()}
+COMMANDS: Final[dict[int, str]] = _INLINE_FIELDS | {kind: name for kind, (name, *_) in AWAITING.items()}
 """Client commands that a fault may affect, with the field that holds each."""
 REFUSABLE: Final = COMMANDS.keys() - {_TYPES.FLOW, _TYPES.REDELIVER_UNACKNOWLEDGED_MESSAGES}
 """Commands that can be refused. The others have no answer that could carry the error."""

@@ -55,7 +55,7 @@ def test_cluster_that_cannot_be_set_up_is_refused_in_one_sentence(arguments: tup
 def test_broker_that_cannot_start_says_why_in_one_sentence(
     tmp_path: Path, settings: str, complaint: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("interpulse.cli.programs.broker_process.configure_logging", lambda *_: None)
+    monkeypatch.setattr("interpulse.cli.programs.broker.configure_logging", lambda *_: None)
     file = tmp_path / "broker.conf"
     file.write_text(f"{settings}\nbrokerServicePort=0\nwebServicePort=0\ndataDir={tmp_path / 'data'}\n")
     ended = CliRunner().invoke(broker, ["--config", str(file), "--log-level", "error"])

@@ -6,7 +6,7 @@ import struct
 import click
 import pytest
 
-from interpulse.cli.schema_contents import OutgoingContents
+from interpulse.cli.schema_contents import OutgoingContents, checked, encoded
 from interpulse.client.contents import TypedValue, read_content
 from interpulse.model.schemas import SchemaInfo, SchemaType
 
@@ -14,8 +14,8 @@ RECORD = json.dumps({"type": "record", "name": "R", "fields": [{"name": "a", "ty
 
 
 def read_back(outgoing: OutgoingContents, text: str, key: str | None = None) -> object:
-    typed = None if key is None else outgoing.key_of_text(key)
-    message_key, content = outgoing.joined(typed, outgoing.value_of_text(text))
+    typed = None if key is None else encoded(outgoing.key, key)
+    message_key, content = outgoing.joined(typed, encoded(outgoing.value, text))
     assert not isinstance(message_key, str)
     return read_content(outgoing.schema, content, message_key)
 
@@ -72,14 +72,14 @@ def test_schema_of_keys_and_values_when_made_then_is_that_of_java() -> None:
 )
 def test_text_when_it_does_not_fit_then_is_refused(schema: str, text: str, words: str) -> None:
     with pytest.raises(click.UsageError, match="^" + words.replace("{", r"\{")):
-        OutgoingContents(schema).value_of_text(text)
+        encoded(OutgoingContents(schema).value, text)
 
 
 def test_file_when_it_is_no_avro_then_is_refused() -> None:
     outgoing = OutgoingContents(f"avro:{RECORD}")
-    assert outgoing.check_value(b"\x00", "file") == b"\x00"
+    assert checked(outgoing.value, b"\x00", "file") == b"\x00"
     with pytest.raises(click.UsageError, match="file is not of the schema AVRO: 1 bytes are left over"):
-        outgoing.check_value(b"\x00\x00", "file")
+        checked(outgoing.value, b"\x00\x00", "file")
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,10 @@ import pytest
 
 from interpulse.proxy.binary_server import FirstFrame, Greeting, GreetingContext
 from interpulse.proxy.meter import ProxyMeter
+from interpulse.proxy.proxy_config import ProxyConfig
 from interpulse.proxy.relay import RelayEnd
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.errors import RemoteProtocolError
-from interpulse.wire.protocols import ServerProtocol
 from tests.support import commands
 from tests.support.waiting import eventually
 
@@ -88,18 +88,7 @@ class DialerOfLostBrokers:
 def greeted(dialer: object) -> tuple[Socket, list[Greeting], Greeting]:
     """A client that has named a broker, the connections that were lost, and its own."""
     unused = cast("Any", None)
-    context = GreetingContext(
-        brokers=unused,
-        rules=unused,
-        dialer=cast("Any", dialer),
-        answers=unused,
-        meter=ProxyMeter(),
-        new_protocol=lambda now: ServerProtocol(server_version="proxy", feature_flags=pb.FeatureFlags(), now=now),
-        new_config=unused,
-        credentials_forwarded=False,
-        tls_with_brokers=False,
-        idle_seconds=60,
-    )
+    context = GreetingContext(unused, unused, cast("Any", dialer), unused, ProxyMeter(), ProxyConfig(), None)
     client, lost = Socket(), list[Greeting]()
     greeting = Greeting(context, lambda connection: True, lost.append)
     greeting.connection_made(client)

@@ -8,10 +8,11 @@ from contextlib import ExitStack
 import pytest
 
 from interpulse.client.admin.admin_client import AdminClient
-from interpulse.model.adjustments import AdjustmentPlan, AdminRequest, ChangeStatus, Outcome
+from interpulse.model.adjustments import AdjustmentPlan, ChangeStatus, Outcome
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import MetadataError, NamespaceNotFound, OperationTimeout
 from interpulse.model.names import Domain, NamespaceName, TopicName
+from interpulse.model.operations import AdminRequest
 from interpulse.model.policies.namespace_policies import NamespacePolicies
 from interpulse.model.topics import PartitionedTopicMetadata
 from interpulse.replication.adjust import Enabling, adjust, preview

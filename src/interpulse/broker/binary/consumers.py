@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Final
 
 from interpulse.broker.binary.schemas import requested_schema
-from interpulse.broker.binary.transport.command_connection import CommandConnection
+from interpulse.broker.binary.transport.context import CommandConnection, being_opened
 from interpulse.broker.binary.transport.sinks import BinaryConsumerSink, OpenConsumer
 from interpulse.broker.live.api import InitialPosition, KeyRange, KeySharing, SubscribeRequest, SubType
-from interpulse.broker.live.dispatch.sticky_keys import sticky_sharing
 from interpulse.broker.live.registry.topic_tasks import AnyTopic
-from interpulse.model.errors import ConsumerNotFound, MetadataError, PulsarError, ServiceNotReady
+from interpulse.model.errors import ConsumerAssignError, ConsumerNotFound, MetadataError, PulsarError, ServiceNotReady
 from interpulse.model.ids import MessageId, Position
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaType
@@ -38,7 +37,7 @@ def on_flows(connection: CommandConnection, run: FlowRun) -> tuple[()]:
 
 
 def _grant(opened: OpenConsumer, permits: int) -> None:
-    if not opened.sink.known:
+    if not opened.sink.ready:
         opened.sink.send_notices()
     opened.consumer.flow(permits)
 
@@ -74,15 +73,8 @@ async def on_subscribe(connection: CommandConnection, request: pb.CommandSubscri
     if consumer_id in connection.consumers:
         connection.output.send(commands.success(request.request_id))
         return
-    if consumer_id in connection.opening_consumers:
-        raise ServiceNotReady("Consumer is already being created on this connection")
-    task = asyncio.current_task()
-    assert task is not None
-    connection.opening_consumers[consumer_id] = task
-    try:
+    with being_opened(connection.opening_consumers, consumer_id, "Consumer"):
         await _open(connection, request)
-    finally:
-        del connection.opening_consumers[consumer_id]
 
 
 async def on_close_consumer(connection: CommandConnection, request: pb.CommandCloseConsumer) -> None:
@@ -115,38 +107,40 @@ async def on_seek(connection: CommandConnection, request: pb.CommandSeek) -> Non
 
 async def on_get_last_message_id(connection: CommandConnection, request: pb.CommandGetLastMessageId) -> None:
     opened = _opened(connection, request.consumer_id)
-    last = await opened.topic.last_message(read_compacted=opened.consumer.request.read_compacted)
-    mark_delete = _mark_delete(opened)
+    consumer = opened.consumer
+    last = await opened.topic.last_message(read_compacted=consumer.request.read_compacted)
+    cursor = consumer.request.metadata.get(CURSOR_PROPERTY)  # the replication cursor that a task copies from
+    mark_delete = None if cursor is None else opened.topic.promised_position(cursor)
+    if mark_delete is None:
+        mark_delete = opened.topic.mark_delete_position(consumer.subscription_name)
     last_id = MessageId(*last.position, opened.topic.name.partition_index, last.batch_index)
     connection.output.send(commands.get_last_message_id_response(request.request_id, last_id, mark_delete))
 
 
-def _mark_delete(opened: OpenConsumer) -> Position:
-    """Return the position of the replication cursor that the consumer names, else that of its subscription."""
-    cursor = opened.consumer.request.metadata.get(CURSOR_PROPERTY)
-    promised = None if cursor is None else opened.topic.promised_position(cursor)
-    return opened.topic.mark_delete_position(opened.consumer.subscription_name) if promised is None else promised
+_CONSUMER_STATS: Final = (
+    "msgRateOut",
+    "msgThroughputOut",
+    "msgRateRedeliver",
+    "consumerName",
+    "availablePermits",
+    "unackedMessages",
+    "blockedConsumerOnUnackedMsgs",
+    "address",
+    "connectedSince",
+    "messageAckRate",
+)
+_SUBSCRIPTION_STATS: Final = ("type", "msgRateExpired", "msgBacklog")
 
 
 async def on_consumer_stats(connection: CommandConnection, request: pb.CommandConsumerStats) -> None:
     opened = _opened(connection, request.consumer_id)
     stats = opened.consumer.stats()
+    stats["availablePermits"] = max(stats["availablePermits"], 0)
     subscription = opened.topic.stats()["subscriptions"].get(opened.consumer.subscription_name, {})
     answer = pb.CommandConsumerStatsResponse(
         request_id=request.request_id,
-        msgRateOut=stats.get("msgRateOut", 0.0),
-        msgThroughputOut=stats.get("msgThroughputOut", 0.0),
-        msgRateRedeliver=stats.get("msgRateRedeliver", 0.0),
-        consumerName=stats.get("consumerName", ""),
-        availablePermits=max(stats.get("availablePermits", 0), 0),
-        unackedMessages=stats.get("unackedMessages", 0),
-        blockedConsumerOnUnackedMsgs=stats.get("blockedConsumerOnUnackedMsgs", False),
-        address=stats.get("address", connection.address),
-        connectedSince=stats.get("connectedSince", ""),
-        type=subscription.get("type", ""),
-        msgRateExpired=subscription.get("msgRateExpired", 0.0),
-        msgBacklog=subscription.get("msgBacklog", 0),
-        messageAckRate=stats.get("messageAckRate", 0.0),
+        **{field: stats[field] for field in _CONSUMER_STATS},
+        **{field: subscription[field] for field in _SUBSCRIPTION_STATS if field in subscription},
     )
     connection.output.send(commands.encode(answer))
 
@@ -175,13 +169,8 @@ def _acknowledge(opened: OpenConsumer, ack: pb.CommandAck) -> PulsarError | None
 def _opened(connection: CommandConnection, consumer_id: int) -> OpenConsumer:
     opened = connection.consumers.get(consumer_id)
     if opened is None:
-        raise _consumer_unknown()
+        raise MetadataError("Consumer not found")  # as in real Pulsar, not ConsumerNotFound
     return opened
-
-
-def _consumer_unknown() -> PulsarError:
-    # Real Pulsar answers with the metadata error here, not with ConsumerNotFound.
-    return MetadataError("Consumer not found")
 
 
 async def _open(connection: CommandConnection, request: pb.CommandSubscribe) -> None:
@@ -192,7 +181,9 @@ async def _open(connection: CommandConnection, request: pb.CommandSubscribe) -> 
     auto_consume = schema is not None and schema.type is SchemaType.AUTO_CONSUME
     if schema is not None and not auto_consume:
         await context.schemas.admit_consumer(topic, schema, topic_active=_is_active(live, context.replicator_prefix))
-    bare = live.broker_entry_metadata_possible and not connection.receives_broker_entry_metadata
+    understood = connection.protocol.peer_flags.supports_broker_entry_metadata
+    exposed = understood and connection.limits.broker_entry_metadata_exposed
+    bare = live.broker_entry_metadata_possible and not exposed
     sink = BinaryConsumerSink(connection, request, topic.partition_index, bare=bare)
     consumer = await live.subscribe(_live_request(connection, request, auto_consume=auto_consume), sink)
     sink.consumer = consumer
@@ -233,12 +224,12 @@ def _live_request(
         initial_position=InitialPosition(request.initialPosition),
         read_compacted=request.read_compacted,
         replicate_state=request.replicate_subscription_state,
-        properties=_pairs(request.subscription_properties),
-        metadata=_pairs(request.metadata),
+        properties={pair.key: pair.value for pair in request.subscription_properties},
+        metadata={pair.key: pair.value for pair in request.metadata},
         key_sharing=_key_sharing(request.keySharedMeta) if request.HasField("keySharedMeta") else KeySharing(),
         epoch=request.consumer_epoch,
         address=connection.address,
-        client_version=connection.client_version,
+        client_version=connection.protocol.connect.client_version,
         auto_consume=auto_consume,
     )
 
@@ -247,8 +238,6 @@ def _key_sharing(meta: pb.KeySharedMeta) -> KeySharing:
     if meta.keySharedMode != pb.STICKY:
         return KeySharing((), meta.allowOutOfOrderDelivery)
     ranges = tuple(KeyRange(item.start, item.end) for item in meta.hashRanges)
-    return sticky_sharing(ranges, meta.allowOutOfOrderDelivery)
-
-
-def _pairs(wire: Any) -> dict[str, str]:
-    return {pair.key: pair.value for pair in wire}
+    if not ranges:
+        raise ConsumerAssignError("Ranges for KeyShared policy must not be empty.")
+    return KeySharing(ranges, meta.allowOutOfOrderDelivery)

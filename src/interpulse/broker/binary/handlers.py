@@ -1,24 +1,23 @@
 """The table of commands, their handlers, and the permission that each requires.
 
 ``INLINE`` handlers never wait, so they keep the order of the frames. Each of the ``AWAITING`` ones runs in a task,
-started in the order of the frames, and is listed with the name of the field that holds its request. Runs of lookups
-need no task if the answers are in memory.
+started in the order of the frames, and is listed with the name of the field that holds its request, and with the check
+of its permission. Runs of lookups need no task if the answers are in memory.
 
-A permission is checked before the handler runs and before the subject is looked up. A command without a check is for
-super users only. A producer or consumer is checked when it opens and when permissions change, not with each of its
-commands.
+A permission is checked before the handler runs and before the subject is looked up. A producer or consumer is checked
+when it opens and when permissions change, not with each of its commands.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, Final
 
 from interpulse.broker.access.authorization import Authorization
 from interpulse.broker.access.change_log import note_change
 from interpulse.broker.binary import consumers, lookup, producers, schemas, topics
 from interpulse.broker.binary.transport import session
-from interpulse.broker.binary.transport.command_connection import CommandConnection, Handlers
+from interpulse.broker.binary.transport.context import CommandConnection, Handlers
 from interpulse.broker.binary.transport.session import Session
 from interpulse.model.errors import (
     AuthorizationError,
@@ -35,44 +34,43 @@ from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.frames import AckRun, FlowRun, Frame, LookupRun, PartitionsRun, Received, SendRun
 
+Inline = Callable[[CommandConnection, Frame], None]
+Awaiting = Callable[[CommandConnection, Any], Coroutine[Any, Any, None]]
 Check = Callable[[Authorization, Principal, Any], Awaitable[None]]
+
+_TYPES: Final = pb.BaseCommand
+_OPENING: Final = (_TYPES.PRODUCER, _TYPES.SUBSCRIBE)
 
 
 async def handle_if_authorized(
-    connection: CommandConnection,
-    session: Session,
-    kind: int,
-    request: Any,
-    handler: Callable[[CommandConnection, Any], Coroutine[Any, Any, None]],
+    connection: CommandConnection, session: Session, kind: int, request: Any, handler: Awaiting, check: Check
 ) -> None:
     """Handle a request if its sender has the permission. Raise AuthorizationError otherwise."""
     if session.authorization is None:
         await handler(connection, request)
         return
     before = session.rechecks
-    await CHECKS.get(kind, _super_users_only)(session.authorization, session.principal, request)
+    await check(session.authorization, session.principal, request)
     await handler(connection, request)
     if session.rechecks != before and kind in _OPENING:  # the recheck missed what was being opened
         await session.recheck(TopicName.parse(request.topic).namespace_name)
-
-
-async def _super_users_only(authorization: Authorization, principal: Principal, request: Any) -> None:
-    authorization.check_super_user(principal)
 
 
 async def _nothing(authorization: Authorization, principal: Principal, request: Any) -> None:
     """Check nothing: the subject was checked earlier, or is checked topic by topic."""
 
 
-def _on_topic(operation: TopicOperation, refusal: str, without_tenant: Callable[[TopicName], PulsarError]) -> Check:
+def _on_topic(
+    operation: TopicOperation, command: str, without_tenant: Callable[[TopicName], PulsarError] | None = None
+) -> Check:
     async def check(authorization: Authorization, principal: Principal, request: Any) -> None:
         topic = TopicName.parse(request.topic)
         try:
             await authorization.check_topic(principal, operation, topic)
         except AuthorizationError:
-            raise AuthorizationError(refusal) from None
+            raise AuthorizationError(f"Client is not authorized to {command}") from None
         except TenantNotFound:
-            raise without_tenant(topic) from None
+            raise (_failed(command) if without_tenant is None else without_tenant(topic)) from None
 
     check.__name__ = f"topic {operation}"
     return check
@@ -118,50 +116,8 @@ async def _to_subscribe(authorization: Authorization, principal: Principal, requ
         raise AuthorizationError("Client is not authorized to subscribe") from None
 
 
-_TYPES: Final = pb.BaseCommand
-_OPENING: Final = (_TYPES.PRODUCER, _TYPES.SUBSCRIBE)
-
-CHECKS: Final[Mapping[int, Check]] = {
-    _TYPES.PARTITIONED_METADATA: _on_topic(
-        TopicOperation.LOOKUP,
-        "Client is not authorized to Get Partition Metadata",
-        lambda topic: TopicNotFound(f"Tenant or namespace or topic does not exist: {topic.namespace_name}"),
-    ),
-    _TYPES.LOOKUP: _on_topic(
-        TopicOperation.LOOKUP, "Client is not authorized to Lookup", lambda topic: _failed("lookup")
-    ),
-    _TYPES.BATCH_LOOKUP: _nothing,
-    _TYPES.GET_TOPICS_OF_NAMESPACE: _on_namespace(NamespaceOperation.GET_TOPICS, "GetTopicsOfNamespace"),
-    _TYPES.WATCH_TOPIC_LIST: _on_namespace(NamespaceOperation.GET_TOPICS, "watchTopicList"),
-    _TYPES.WATCH_TOPIC_LIST_CLOSE: _nothing,
-    _TYPES.PRODUCER: _to_produce,
-    _TYPES.CLOSE_PRODUCER: _nothing,
-    _TYPES.SUBSCRIBE: _to_subscribe,
-    _TYPES.CLOSE_CONSUMER: _nothing,
-    _TYPES.UNSUBSCRIBE: _nothing,
-    _TYPES.SEEK: _nothing,
-    _TYPES.GET_LAST_MESSAGE_ID: _nothing,
-    _TYPES.CONSUMER_STATS: _nothing,
-    _TYPES.GET_SCHEMA: _on_topic(
-        TopicOperation.GET_METADATA, "Client is not authorized to GetSchema", lambda topic: _failed("GetSchema")
-    ),
-    _TYPES.GET_OR_CREATE_SCHEMA: _on_topic(
-        TopicOperation.PRODUCE,
-        "Client is not authorized to GetOrCreateSchema",
-        lambda topic: _failed("GetOrCreateSchema"),
-    ),
-}
-
-
-Inline = Callable[[CommandConnection, Frame], None]
-Awaiting = Callable[[CommandConnection, Any], Coroutine[Any, Any, None]]
-
-
 def on_connect(connection: CommandConnection, frame: Frame) -> None:
-    """Accept the client, or check its credentials.
-
-    While authentication is off, every client is accepted, also through a proxy and with an unknown method.
-    """
+    """Accept the client, or check its credentials. Without authentication every client is accepted."""
     if connection.context.access is None:
         connection.accept()
     else:
@@ -171,8 +127,7 @@ def on_connect(connection: CommandConnection, frame: Frame) -> None:
 def on_auth_response(connection: CommandConnection, frame: Frame) -> None:
     """Take new credentials. Does nothing while authentication is off."""
     if connection.session is not None:
-        response = frame.command.authResponse.response
-        connection.settle(session.renew(connection, connection.session, response))
+        connection.settle(connection.session.renew(frame.command.authResponse.response))
 
 
 def on_transaction(connection: CommandConnection, frame: Frame) -> None:
@@ -226,38 +181,61 @@ RUNS: Final[dict[type, Callable[[CommandConnection, Any], Sequence[Received]]]] 
     LookupRun: lookup.on_lookup_run,
 }
 
-AWAITING: Final[dict[int, tuple[str, Awaiting]]] = {
-    _TYPES.PARTITIONED_METADATA: ("partitionMetadata", topics.on_partitioned_metadata),
-    _TYPES.LOOKUP: ("lookupTopic", lookup.on_lookup),
-    _TYPES.BATCH_LOOKUP: ("batchLookupTopic", lookup.on_batch_lookup),
-    _TYPES.GET_TOPICS_OF_NAMESPACE: ("getTopicsOfNamespace", topics.on_get_topics_of_namespace),
-    _TYPES.WATCH_TOPIC_LIST: ("watchTopicList", topics.on_watch_topic_list),
-    _TYPES.WATCH_TOPIC_LIST_CLOSE: ("watchTopicListClose", topics.on_watch_topic_list_close),
-    _TYPES.PRODUCER: ("producer", producers.on_producer),
-    _TYPES.CLOSE_PRODUCER: ("close_producer", producers.on_close_producer),
-    _TYPES.SUBSCRIBE: ("subscribe", consumers.on_subscribe),
-    _TYPES.CLOSE_CONSUMER: ("close_consumer", consumers.on_close_consumer),
-    _TYPES.UNSUBSCRIBE: ("unsubscribe", consumers.on_unsubscribe),
-    _TYPES.SEEK: ("seek", consumers.on_seek),
-    _TYPES.GET_LAST_MESSAGE_ID: ("getLastMessageId", consumers.on_get_last_message_id),
-    _TYPES.CONSUMER_STATS: ("consumerStats", consumers.on_consumer_stats),
-    _TYPES.GET_SCHEMA: ("getSchema", schemas.on_get_schema),
-    _TYPES.GET_OR_CREATE_SCHEMA: ("getOrCreateSchema", schemas.on_get_or_create_schema),
+AWAITING: Final[dict[int, tuple[str, Awaiting, Check]]] = {
+    _TYPES.PARTITIONED_METADATA: (
+        "partitionMetadata",
+        topics.on_partitioned_metadata,
+        _on_topic(
+            TopicOperation.LOOKUP,
+            "Get Partition Metadata",
+            lambda topic: TopicNotFound(f"Tenant or namespace or topic does not exist: {topic.namespace_name}"),
+        ),
+    ),
+    _TYPES.LOOKUP: (
+        "lookupTopic",
+        lookup.on_lookup,
+        _on_topic(TopicOperation.LOOKUP, "Lookup", lambda topic: _failed("lookup")),
+    ),
+    _TYPES.BATCH_LOOKUP: ("batchLookupTopic", lookup.on_batch_lookup, _nothing),
+    _TYPES.GET_TOPICS_OF_NAMESPACE: (
+        "getTopicsOfNamespace",
+        topics.on_get_topics_of_namespace,
+        _on_namespace(NamespaceOperation.GET_TOPICS, "GetTopicsOfNamespace"),
+    ),
+    _TYPES.WATCH_TOPIC_LIST: (
+        "watchTopicList",
+        topics.on_watch_topic_list,
+        _on_namespace(NamespaceOperation.GET_TOPICS, "watchTopicList"),
+    ),
+    _TYPES.WATCH_TOPIC_LIST_CLOSE: ("watchTopicListClose", topics.on_watch_topic_list_close, _nothing),
+    _TYPES.PRODUCER: ("producer", producers.on_producer, _to_produce),
+    _TYPES.CLOSE_PRODUCER: ("close_producer", producers.on_close_producer, _nothing),
+    _TYPES.SUBSCRIBE: ("subscribe", consumers.on_subscribe, _to_subscribe),
+    _TYPES.CLOSE_CONSUMER: ("close_consumer", consumers.on_close_consumer, _nothing),
+    _TYPES.UNSUBSCRIBE: ("unsubscribe", consumers.on_unsubscribe, _nothing),
+    _TYPES.SEEK: ("seek", consumers.on_seek, _nothing),
+    _TYPES.GET_LAST_MESSAGE_ID: ("getLastMessageId", consumers.on_get_last_message_id, _nothing),
+    _TYPES.CONSUMER_STATS: ("consumerStats", consumers.on_consumer_stats, _nothing),
+    _TYPES.GET_SCHEMA: ("getSchema", schemas.on_get_schema, _on_topic(TopicOperation.GET_METADATA, "GetSchema")),
+    _TYPES.GET_OR_CREATE_SCHEMA: (
+        "getOrCreateSchema",
+        schemas.on_get_or_create_schema,
+        _on_topic(TopicOperation.PRODUCE, "GetOrCreateSchema"),
+    ),
 }
 
 
 def work_on(connection: CommandConnection, command: pb.BaseCommand) -> Coroutine[Any, Any, None]:
     """Return the work for a command; see `Handlers`. With authentication, the authorization filter runs first."""
-    entry = AWAITING.get(command.type)
-    if entry is None:
+    if command.type not in AWAITING:
         raise RemoteProtocolError(f"{pb.BaseCommand.Type.Name(command.type)} is no command for a broker")
-    field, handler = entry
+    field, handler, check = AWAITING[command.type]
     request = getattr(command, field)
     session = connection.session
     work = (
         handler(connection, request)
         if session is None
-        else handle_if_authorized(connection, session, command.type, request, handler)
+        else handle_if_authorized(connection, session, command.type, request, handler, check)
     )
     return _noted(connection, command, request, work) if command.type in _CHANGING else work
 
@@ -265,9 +243,12 @@ def work_on(connection: CommandConnection, command: pb.BaseCommand) -> Coroutine
 async def _noted(
     connection: CommandConnection, command: pb.BaseCommand, request: Any, work: Coroutine[Any, Any, None]
 ) -> None:
-    """Run the work and write its outcome to the audit log."""
     name = pb.BaseCommand.Type.Name(command.type)
-    subject = request.topic if command.type == _TYPES.GET_OR_CREATE_SCHEMA else _read(connection, request.consumer_id)
+    subject = ""
+    if command.type == _TYPES.GET_OR_CREATE_SCHEMA:
+        subject = request.topic
+    elif (opened := connection.consumers.get(request.consumer_id)) is not None:
+        subject = f"{opened.topic.name} {opened.consumer.subscription_name}"
     code, reason = int(pb.UnknownError), "the broker failed, or the client went away"
     try:
         await work
@@ -278,12 +259,6 @@ async def _noted(
     finally:
         principal = None if connection.session is None else connection.session.principal
         note_change(principal, connection.address.lstrip("/"), name, subject, code, reason)
-
-
-def _read(connection: CommandConnection, consumer_id: int) -> str:
-    """Return the topic and the subscription of a consumer, "" for none."""
-    opened = connection.consumers.get(consumer_id)
-    return "" if opened is None else f"{opened.topic.name} {opened.consumer.subscription_name}"
 
 
 HANDLERS: Final = Handlers(INLINE, RUNS, work_on)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import chain, groupby
 from operator import itemgetter
 from typing import TypeVar
 
-from interpulse.broker.binary.transport.command_connection import CommandConnection
+from interpulse.broker.binary.transport.context import CommandConnection
 from interpulse.broker.ownership.ownership import NO_OPTIONS, LookupOptions
 from interpulse.broker.topics.lookup.lookup import BatchLookup
-from interpulse.model.errors import PulsarError
 from interpulse.model.names import TopicName
 from interpulse.rules.lookup import LookupFailure, LookupTarget
 from interpulse.wire import commands
@@ -77,13 +76,15 @@ def _answer(target: LookupTarget) -> commands.AnswerTemplate:
 
 
 async def on_batch_lookup(connection: CommandConnection, request: pb.CommandBatchLookupTopic) -> None:
-    """Answer a batch of lookups (PIP-35). Failures of single topics are part of the answer."""
+    session, refused = connection.session, None
+    if session is not None and session.authorization is not None:
+        refused = partial(session.authorization.refused_lookups, session.principal)
     batch = BatchLookup(
         request.topics,
         _options(request),
         create_if_missing=request.create_if_missing,
         expand_partitions=request.expand_partitions,
-        refused=_refused(connection),
+        refused=refused,
     )
     answer = await connection.context.lookups.find_many(batch)
     connection.output.send(
@@ -94,15 +95,6 @@ async def on_batch_lookup(connection: CommandConnection, request: pb.CommandBatc
             partitions=answer.partitions,
         )
     )
-
-
-def _refused(
-    connection: CommandConnection,
-) -> Callable[[Mapping[str, TopicName]], Awaitable[Mapping[str, PulsarError]]] | None:
-    session = connection.session
-    if session is None or session.authorization is None:
-        return None
-    return partial(session.authorization.refused_lookups, session.principal)
 
 
 def _options(request: pb.CommandLookupTopic | pb.CommandBatchLookupTopic) -> LookupOptions:

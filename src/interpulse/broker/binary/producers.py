@@ -7,11 +7,11 @@ import contextlib
 from collections.abc import Sequence
 
 from interpulse.broker.binary.schemas import requested_schema
-from interpulse.broker.binary.transport.command_connection import CommandConnection
+from interpulse.broker.binary.transport.context import CommandConnection, being_opened
 from interpulse.broker.binary.transport.sinks import BinaryProducerSink, OpenProducer
 from interpulse.broker.live.api import AccessMode, InitialPosition, ProducerRequest
 from interpulse.broker.live.registry.topic_tasks import AnyTopic
-from interpulse.model.errors import AlreadyExists, ChecksumError, NoRoomLeft, NotAllowed, ServiceNotReady
+from interpulse.model.errors import AlreadyExists, ChecksumError, NoRoomLeft, NotAllowed
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import version_to_bytes
 from interpulse.model.topics import Requester
@@ -73,13 +73,8 @@ async def on_producer(connection: CommandConnection, request: pb.CommandProducer
     producer_id = request.producer_id
     opened = connection.producers.get(producer_id)
     if opened is None:
-        if producer_id in connection.opening_producers:
-            raise ServiceNotReady("Producer is already being created on this connection")
-        connection.opening_producers[producer_id] = _this_task()
-        try:
+        with being_opened(connection.opening_producers, producer_id, "Producer"):
             opened = await _open(connection, request)
-        finally:
-            del connection.opening_producers[producer_id]
     connection.output.send(opened.success(request.request_id))
 
 
@@ -126,7 +121,6 @@ async def _open(connection: CommandConnection, request: pb.CommandProducer) -> O
 
 
 async def _create_initial_subscription(topic: AnyTopic, subscription: str) -> None:
-    """Create a subscription that retains the messages of this producer until its first consumer connects."""
     if subscription in topic.subscription_names():
         return
     if not topic.settings.auto_subscription_creation_allowed:
@@ -148,7 +142,7 @@ def _live_request(connection: CommandConnection, request: pb.CommandProducer, re
         encrypted=request.encrypted,
         metadata={pair.key: pair.value for pair in request.metadata},
         address=connection.address,
-        client_version=connection.client_version,
+        client_version=connection.protocol.connect.client_version,
         remote=replicator,
         by_source_position=_is_known_by_source_position(connection, request),
         remote_cluster=(
@@ -164,10 +158,5 @@ def _is_known_by_source_position(connection: CommandConnection, request: pb.Comm
     announce it, so the entries distinguish replicators from other clients with such a name.
     """
     is_named_so = request.producer_name.startswith(connection.context.replicator_prefix)
-    return is_named_so and connection.knows_source_positions and TopicName.parse(request.topic).is_persistent
-
-
-def _this_task() -> asyncio.Task[None]:
-    task = asyncio.current_task()
-    assert task is not None
-    return task
+    understood = connection.protocol.peer_flags.supports_repl_dedup_by_lid_and_eid
+    return is_named_so and understood and TopicName.parse(request.topic).is_persistent

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from interpulse.broker.binary.transport.command_connection import CommandConnection
+from interpulse.broker.binary.transport.context import CommandConnection
 from interpulse.model.errors import IncompatibleSchema, TopicNotFound
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo, SchemaType, version_from_bytes, version_to_bytes
@@ -28,7 +28,12 @@ async def on_get_schema(connection: CommandConnection, request: pb.CommandGetSch
         # Go requests the version that it got for its bytes (see on_get_or_create_schema) and put into its messages.
         connection.output.send(commands.get_schema_response(request.request_id, SchemaInfo(SchemaType.NONE), b""))
         return
-    version = _version(request.schema_version) if request.HasField("schema_version") else None
+    version = None
+    if request.HasField("schema_version"):
+        try:
+            version = version_from_bytes(request.schema_version)
+        except ValueError as error:
+            raise IncompatibleSchema(f"Invalid schema version: {error}") from None
     schema, version_sent = await connection.context.schemas.get(topic, version)
     connection.output.send(commands.get_schema_response(request.request_id, schema, version_to_bytes(version_sent)))
 
@@ -41,27 +46,10 @@ async def on_get_or_create_schema(connection: CommandConnection, request: pb.Com
     schema = requested_schema(request)
     version = b""  # Java's dead letters and Go's bytes ask with "no schema": an error would stop their messages
     if schema is not None:
-        by = _requester(connection, topic, request.producerName)
+        names = [request.producerName]  # older replicators do not send the name of their producer
+        if not request.producerName:
+            producers = connection.producers.values()
+            names = [opened.producer.name for opened in producers if opened.topic.name.base == topic.base]
+        by = Requester.REPLICATOR if any(map(connection.calls_itself_replicator, names)) else Requester.CLIENT
         version = version_to_bytes(await context.schemas.register(topic, schema, by=by))
     connection.output.send(commands.get_or_create_schema_response(request.request_id, version))
-
-
-def _requester(connection: CommandConnection, topic: TopicName, producer_name: str) -> Requester:
-    """Return REPLICATOR or CLIENT, the kind of client that registers the schema.
-
-    A replicator is recognised by the name of its producer, which older ones do not send with this command.
-    """
-    names = [producer_name] if producer_name else _own_producers(connection, topic)
-    replicator = any(map(connection.calls_itself_replicator, names))
-    return Requester.REPLICATOR if replicator else Requester.CLIENT
-
-
-def _own_producers(connection: CommandConnection, topic: TopicName) -> list[str]:
-    return [opened.producer.name for opened in connection.producers.values() if opened.topic.name.base == topic.base]
-
-
-def _version(raw: bytes) -> int:
-    try:
-        return version_from_bytes(raw)
-    except ValueError as error:
-        raise IncompatibleSchema(f"Invalid schema version: {error}") from None

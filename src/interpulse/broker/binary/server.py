@@ -10,14 +10,13 @@ from typing import Final
 
 from interpulse import __version__
 from interpulse.broker.binary.handlers import HANDLERS
-from interpulse.broker.binary.transport.command_connection import Handlers
 from interpulse.broker.binary.transport.connection import ClientConnection
-from interpulse.broker.binary.transport.context import BinaryContext, ConnectionLimits
+from interpulse.broker.binary.transport.context import BinaryContext, ConnectionLimits, Handlers
 from interpulse.broker.instruments import ConnectionCounts
 from interpulse.model.errors import NotAllowed
 from interpulse.model.names import NamespaceName
 from interpulse.serving.admission import ConnectionQuota, Full
-from interpulse.serving.tls import ServerTls, TlsListener
+from interpulse.serving.tls import ListeningSockets, ServerTls
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.codec import codec
 from interpulse.wire.protocols import ServerProtocol
@@ -26,7 +25,6 @@ _logger = logging.getLogger(__name__)
 
 # Pulsar's clients show the version, and some parse its numbers; the name in front identifies the product.
 _SERVER_VERSION: Final = f"Pulsar Server interpulse-{__version__}"
-_BACKLOG: Final = 1024
 # Clients of a stopping broker have less time to read their last frames.
 _CLOSING_SECONDS: Final = 1.0
 _REFUSALS_LOGGED_EVERY: Final = 1000
@@ -60,52 +58,22 @@ class BinaryServer:
         self._closed = False
         self._created = 0
         self._gone: Counter[bool | None] = Counter()  # by admission: accepted, refused or neither
-        self._server: asyncio.Server | None = None
-        self._encrypted: TlsListener | None = None
-
-    @property
-    def connection_count(self) -> int:
-        return len(self._connections)
+        self.sockets = ListeningSockets(self._new_connection)
 
     @property
     def connections(self) -> ConnectionCounts:
-        """The number of open connections, and of all connections since the broker started."""
         made = Counter(connection.let_in for connection in self._connections) + self._gone
         throttled = sum(connection.throttled for connection in self._connections)
-        return ConnectionCounts(
-            len(self._connections),
-            self._created,
-            made[True],
-            made[False],
-            throttled,
-            self._context.dropped.count,
-        )
+        active, dropped = len(self._connections), self._context.dropped.count
+        return ConnectionCounts(active, self._created, made[True], made[False], throttled, dropped)
 
-    async def start(self, bound: socket.socket) -> None:
-        """Listen on a bound socket, which the server owns from now on."""
-        loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(self._new_connection, sock=bound, backlog=_BACKLOG)
-
-    async def start_encrypted(self, bound: socket.socket, tls: ServerTls) -> None:
-        """Listen inside TLS on another socket, which the server owns. Raises UnusableTls."""
-        self._encrypted = TlsListener(tls, bound, self._new_connection, backlog=_BACKLOG)
-        await self._encrypted.start()
-
-    async def refresh_certificates(self) -> None:
-        """Load the certificate files again for new connections; see `TlsListener.refresh`."""
-        if self._encrypted is not None:
-            await self._encrypted.refresh()
-
-    def stop_accepting(self) -> None:
-        """Accept no more clients; the connected ones stay."""
-        if self._server is not None:
-            self._server.close()
-        if self._encrypted is not None:
-            self._encrypted.close()
+    async def start(self, bound: socket.socket, tls: ServerTls | None = None) -> None:
+        """Listen on a bound socket, which the server owns from now on. Raises UnusableTls."""
+        await self.sockets.listen(bound, tls)
 
     async def close(self) -> None:
         """Finish running requests, send the waiting output (clients that do not read lose it), and disconnect."""
-        self.stop_accepting()
+        self.sockets.close()
         self._closed = True
         connections = list(self._connections)
         for connection in connections:
@@ -122,15 +90,11 @@ class BinaryServer:
         return len(connections)
 
     def resume_sending(self) -> None:
-        """Resume deliveries after a pause; see `BinaryContext.serving`."""
         for connection in list(self._connections):
             connection.resume_sending()
 
     async def permissions_changed(self, namespace: NamespaceName | None) -> None:
-        """Close producers, consumers and watchers whose clients lost their permission in this namespace.
-
-        None: in any namespace.
-        """
+        """Close what clients may no longer have open in this namespace; None: in any."""
         for connection in list(self._connections):
             if connection.session is not None:
                 await connection.session.recheck(namespace)
@@ -156,11 +120,7 @@ class BinaryServer:
             remedy = "brokerMaxConnections or brokerMaxConnectionsPerIp, and the limit of open files"
             _logger.warning(
                 "connections refused address=%s limit=%s open=%d refused=%d remedy=%s",
-                connection.ip,
-                full.value,
-                self._quota.open,
-                self._quota.refused,
-                remedy,
+                *(connection.ip, full.value, self._quota.open, self._quota.refused, remedy),
             )
         connection.turn_away(NotAllowed(_FULL[full].format(connection.address)))
 
@@ -175,23 +135,20 @@ class BinaryServer:
             self._all_closed.set()
 
     def _new_protocol(self, now: float) -> ServerProtocol:
+        watchers = self._limits.topic_watchers_allowed and self._limits.patterns_evaluated
         return ServerProtocol(
             server_version=_SERVER_VERSION,
-            feature_flags=self._flags(),
+            feature_flags=pb.FeatureFlags(
+                supports_auth_refresh=False,
+                supports_broker_entry_metadata=False,
+                supports_topic_watchers=watchers,
+                supports_topic_watcher_reconcile=watchers,
+                supports_get_partitioned_metadata_without_auto_creation=True,
+                supports_repl_dedup_by_lid_and_eid=True,
+                supports_batch_lookup=self._context.lookups.batches_supported or None,
+            ),
             now=now,
             keep_alive_interval=self._limits.keep_alive_seconds,
             message_bytes_max=self._limits.message_bytes_max,
             gathers_runs=True,
-        )
-
-    def _flags(self) -> pb.FeatureFlags:
-        watchers = self._limits.topic_watchers_allowed and self._limits.patterns_evaluated
-        return pb.FeatureFlags(
-            supports_auth_refresh=False,
-            supports_broker_entry_metadata=False,
-            supports_topic_watchers=watchers,
-            supports_topic_watcher_reconcile=watchers,
-            supports_get_partitioned_metadata_without_auto_creation=True,
-            supports_repl_dedup_by_lid_and_eid=True,
-            supports_batch_lookup=self._context.lookups.batches_supported or None,
         )

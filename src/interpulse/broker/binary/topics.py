@@ -8,8 +8,8 @@ from functools import partial
 from typing import Final
 
 from interpulse.broker.binary.lookup import answer_from_cache
-from interpulse.broker.binary.transport.command_connection import CommandConnection
-from interpulse.broker.binary.transport.topic_watcher import TopicWatcher
+from interpulse.broker.binary.transport.context import CommandConnection
+from interpulse.broker.binary.transport.sinks import TopicWatcher
 from interpulse.broker.topics.lookup.topic_watches import TopicPattern, without_domain
 from interpulse.model.errors import InvalidTopicName, NamespaceNotFound, NotAllowed, NotFound
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, NamespaceName, TopicName
@@ -56,7 +56,13 @@ async def on_get_topics_of_namespace(connection: CommandConnection, request: pb.
     They are filtered by the pattern if this broker evaluates it. A namespace that does not exist has no topics.
     """
     pattern = _evaluated_pattern(connection, request)
-    topics = await _topics(connection, NamespaceName.parse(request.namespace), _DOMAINS_BY_MODE[request.mode])
+    namespace = NamespaceName.parse(request.namespace)
+    topics: list[TopicName] = []
+    try:
+        for domain in _DOMAINS_BY_MODE[request.mode]:
+            topics += await connection.context.lifecycle.list_topics(namespace, domain, include_system=False)
+    except NamespaceNotFound:
+        topics = []
     names = [str(topic) for topic in topics if pattern is None or pattern.matches(topic)]
     current = topics_hash(names)
     changed = request.topics_hash != current
@@ -83,18 +89,6 @@ def _evaluated_pattern(connection: CommandConnection, request: pb.CommandGetTopi
         return None
 
 
-async def _topics(
-    connection: CommandConnection, namespace: NamespaceName, domains: tuple[Domain, ...]
-) -> list[TopicName]:
-    topics: list[TopicName] = []
-    try:
-        for domain in domains:
-            topics += await connection.context.lifecycle.list_topics(namespace, domain, include_system=False)
-    except NamespaceNotFound:
-        return []
-    return topics
-
-
 # Every watcher holds the matching names. A client that needs more watchers must poll the lists.
 _WATCHERS_MAX: Final = 500
 _REFUSED: Final = "Unable to create topic list watcher: "
@@ -104,9 +98,18 @@ async def on_watch_topic_list(connection: CommandConnection, request: pb.Command
     """Open a watcher. For an id in use, send the list again, so that the client can verify it."""
     if connection.lost:  # during the permission check; a watcher opened now would never be closed
         return
-    watcher = connection.topic_watchers.get(request.watcher_id)
+    watcher_id, watchers = request.watcher_id, connection.topic_watchers
+    watcher = watchers.get(watcher_id)
     if watcher is None:
-        watcher = await _open(connection, request)
+        pattern, namespace = _pattern(connection, request.topics_pattern), NamespaceName.parse(request.namespace)
+        watcher = TopicWatcher(connection, connection.context.topic_watches, watcher_id, namespace)
+        watchers[watcher_id] = watcher
+        try:
+            await watcher.open(pattern)
+        except BaseException:
+            if watchers.get(watcher_id) is watcher:
+                del watchers[watcher_id]
+            raise
     watcher.announce(request.request_id, request.topics_hash)
 
 
@@ -116,19 +119,6 @@ async def on_watch_topic_list_close(connection: CommandConnection, request: pb.C
     if watcher is not None:
         watcher.close()
     connection.output.send(commands.success(request.request_id))
-
-
-async def _open(connection: CommandConnection, request: pb.CommandWatchTopicList) -> TopicWatcher:
-    pattern = _pattern(connection, request.topics_pattern)
-    watcher = TopicWatcher(connection, request.watcher_id, NamespaceName.parse(request.namespace))
-    connection.topic_watchers[request.watcher_id] = watcher
-    try:
-        await watcher.open(pattern)
-    except BaseException:
-        if connection.topic_watchers.get(request.watcher_id) is watcher:
-            del connection.topic_watchers[request.watcher_id]
-        raise
-    return watcher
 
 
 def _pattern(connection: CommandConnection, text: str) -> TopicPattern:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -234,7 +234,8 @@ class ClusterImport:
         """Store a tenant. One that the cluster has is merged: it allows what either allows."""
         stored = await self._metadata.get(key)
         old = json.loads(stored.value) if stored is not None and stored.value else {}
-        both = {name: _united(old.get(name), body.get(name)) for name in ("allowedClusters", "adminRoles")}
+        names = ("allowedClusters", "adminRoles")
+        both = {name: list(dict.fromkeys([*(old.get(name) or ()), *(body.get(name) or ())])) for name in names}
         await self._put(key, json.dumps({**old, **body, **both}).encode(), f"tenant {key.rpartition('/')[2]}")
 
     async def _put(self, key: str, value: bytes, what: str, *, keep: bool = False) -> None:
@@ -298,7 +299,3 @@ def _unnamed(versions: Sequence[SchemaVersion]) -> list[SchemaVersion]:
     return [
         replace(version, schema=replace(version.schema, name="") if version.schema else None) for version in versions
     ]
-
-
-def _united(first: Iterable[str] | None, second: Iterable[str] | None) -> list[str]:
-    return list(dict.fromkeys([*(first or ()), *(second or ())]))

@@ -58,7 +58,6 @@ class BrokerConfig(ProviderSettings):
     # --- identity and addresses
     cluster_name: str = setting("standalone", "Name of this cluster.")
     data_dir: str = setting("./data", "Directory that holds everything durable; one process at a time may use it.")
-    bind_address: str = setting("127.0.0.1", "Address both ports listen on.")
     advertised_address: str = setting("", "Host name that clients connect to; empty = the bind address.")
     advertised_listeners: str = setting(
         "",
@@ -97,18 +96,6 @@ class BrokerConfig(ProviderSettings):
     console_read_only: bool = setting(False, "The console shows, and changes nothing.")
 
     # --- TLS of the services
-    tls_certificate_file_path: str = setting(
-        "", "Certificate of the broker (PEM, with those that lead to its authority), for its ports inside TLS."
-    )
-    tls_key_file_path: str = setting("", "Private key of tlsCertificateFilePath (PEM, without a password).")
-    tls_trust_certs_file_path: str = setting(
-        "",
-        "Authorities of clients (PEM), one of which must have signed a client's certificate. Empty = clients are not "
-        "asked for one.",
-    )
-    tls_require_trusted_client_cert_on_connect: bool = setting(
-        False, "Clients have to show a certificate, on every port inside TLS."
-    )
     tls_protocols: str = setting(
         ",".join(TLS_VERSIONS), "Versions of TLS on the binary port.", choices=TLS_VERSIONS, several=True
     )
@@ -121,9 +108,6 @@ class BrokerConfig(ProviderSettings):
         "", "Versions of TLS on the web port; empty = tlsProtocols.", choices=TLS_VERSIONS, several=True
     )
     web_service_tls_ciphers: str = setting("", "Ciphers of TLS on the web port; empty = tlsCiphers.")
-    tls_cert_refresh_check_duration_sec: int = setting(
-        300, "Seconds between two checks of the certificate files for changes; 0 = one second."
-    )
 
     # --- stores of a cluster
     metadata_store_url: str = of_cluster(
@@ -310,10 +294,7 @@ class BrokerConfig(ProviderSettings):
     # --- authentication and authorization
     authentication_enabled: bool = setting(False, "Clients have to authenticate.")
     open_id_fallback_discovery_mode: str = setting(
-        "DISABLED",
-        "Discovery of issuers by Kubernetes, which is not offered.",
-        choices=("DISABLED",),
-        key="openIDFallbackDiscoveryMode",
+        "DISABLED", "Discovery of issuers by Kubernetes, which is not offered.", choices=("DISABLED",)
     )
     authenticate_metrics_endpoint: bool = setting(False, "The metrics endpoint requires authentication.")
     authorization_enabled: bool = setting(False, "The broker checks the permissions of clients.")

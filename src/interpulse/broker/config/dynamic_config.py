@@ -10,6 +10,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
@@ -120,7 +121,8 @@ class DynamicConfig:
         config = self._startup
         for key, value in values.items():
             if key in allowed:
-                config = _with(config, key, value)
+                with suppress(ConfigError):
+                    config = config.changed({key: value})
         config = _clamped(config, values)
         if config == self.config:  # as after a change by this broker, which its own watch reports
             return
@@ -147,13 +149,6 @@ class DynamicConfig:
 
 def _warn_without_effect(key: str, value: str, reason: str) -> None:
     logger.warning("dynamic setting without effect key=%s value=%s reason=%s", key, value, reason)
-
-
-def _with(config: BrokerConfig, key: str, value: str) -> BrokerConfig:
-    try:
-        return config.changed({key: value})
-    except ConfigError:
-        return config
 
 
 def _clamped(config: BrokerConfig, values: Mapping[str, str]) -> BrokerConfig:

@@ -10,9 +10,9 @@ Sub-rooms, from the whole to the parts; each imports only those below it and the
 
 Modules of this room:
 
-* stored state of a topic: `topic_state`, `broker_entry_metadata`
+* stored state of a topic: `topic_state`
 * its log: `entry_metadata`, `log_search`, `shared_reads`
 * acknowledgements: `cursor`
-* the interface to the front ends: `api`; to the registry: `host`
+* the interface to the front ends and to the registry: `api`
 * `metrics`: counters and rates
 """

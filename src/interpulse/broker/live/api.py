@@ -1,4 +1,4 @@
-"""The interface between the front ends and the live objects: requests, settings, deliveries and sinks.
+"""The interface of the live objects: requests, settings, deliveries and sinks of front ends, and the host of topics.
 
 Front ends have checked the permissions of their requests. The live objects answer through the two sinks that a front
 end passes when it opens a producer or a consumer. Everything happens in the event loop. Calls into a sink are plain
@@ -7,13 +7,18 @@ calls: a sink collects output and never blocks, never raises and never calls bac
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
+from interpulse.broker.committer import Layout
+from interpulse.broker.live.shared_reads import ReadBufferLimiter
+from interpulse.model.broker_entry_metadata import BrokerEntryFields
 from interpulse.model.errors import PulsarError
 from interpulse.model.ids import MessageId, Position
+from interpulse.model.names import TopicName
 from interpulse.model.policies.policy_records import (
     BacklogQuota,
     DelayedDelivery,
@@ -23,6 +28,8 @@ from interpulse.model.policies.policy_records import (
     RetentionPolicies,
     SubscribeRate,
 )
+from interpulse.storage.api import MetadataStore
+from interpulse.storage.cursors import CursorStore
 
 
 class SubType(IntEnum):
@@ -98,10 +105,8 @@ class ProducerRequest:
     client_version: str = ""
     remote: bool = False
     """True for the replicator of another cluster."""
-
     by_source_position: bool = False
     """True if the client expects source positions in the receipts of entries that name one (feature flag 6)."""
-
     remote_cluster: str | None = None
     """The cluster in a replicator's name: such a producer counts for no limit, and is listed separately."""
 
@@ -146,33 +151,26 @@ class TopicSettings:
     deduplication_entries_interval: int = 1000
     deduplication_snapshot_seconds: int = 0
     """Seconds that an entry may wait for a snapshot; 0 = until enough entries wait."""
-
     retention: RetentionPolicies = field(default_factory=RetentionPolicies)
     message_ttl_seconds: int = 0
     subscription_expiration_minutes: int = 0
     """Time without a consumer after which a durable subscription is deleted; 0 = never."""
-
     auto_subscription_creation_allowed: bool = True
     deduplication_inactivity_minutes: int = 360
     remote_clusters: tuple[str, ...] = ()
     replication_cursors_opened: bool = True
     """True to retain everything for remote clusters from the start; else from the job's first request on."""
-
     inactive_topics: InactiveTopicPolicies = field(default_factory=InactiveTopicPolicies)
     publish_rate: PublishRate | None = None
     dispatch_rate: DispatchRate | None = None
     """The rate of the whole topic."""
-
     subscription_dispatch_rate: DispatchRate | None = None
     """The rate of each subscription."""
-
     subscribe_rate: SubscribeRate | None = None
     backlog_quotas: Mapping[str, BacklogQuota] = field(default_factory=dict)
     """Quotas in force, by type: `DESTINATION_STORAGE` or `MESSAGE_AGE`."""
-
     backlog_ages_shown: bool = False
     """True to look up the age of each subscription's backlog together with the quotas."""
-
     max_producers: int = 0
     max_consumers: int = 0
     max_consumers_per_subscription: int = 0
@@ -181,16 +179,13 @@ class TopicSettings:
     max_unacked_per_subscription: int = 0
     delayed_delivery: DelayedDelivery | None = None
     """The delays that messages may ask for. None: messages are delivered immediately."""
-
     compaction_threshold_bytes: int = 0
     """New bytes that start a compaction automatically; 0 = never."""
     compaction_keeps_keyless: bool = False
     """True if messages without a key survive compaction."""
-
     encryption_required: bool = False
     subscription_types_enabled: frozenset[str] | None = None
     """Enabled labels of `SubType`; None = all."""
-
     max_message_size: int = 0
     """Bytes, below the broker's own maximum; 0 = only that one applies."""
 
@@ -265,3 +260,42 @@ class ConsumerSink(Protocol):
 
     async def is_alive(self) -> bool:
         """Return True if the peer still answers; asked when another one wants the exclusive subscription."""
+
+
+class HostedTopic(Protocol):
+    """The interface of a topic for its host."""
+
+    name: TopicName
+
+    async def flush(self) -> None: ...
+    async def close(self) -> None: ...
+
+
+class TopicHost(Protocol):
+    """The interface of the registry for topics."""
+
+    now_ms: Callable[[], int]
+    metadata: MetadataStore
+    cursor_store: CursorStore
+    layout: Layout
+    cluster: str
+    replicator_prefix: str
+    compaction_permits: asyncio.Semaphore
+    """The semaphore of compaction: every run holds one permit."""
+
+    read_buffer_limiter: ReadBufferLimiter
+    broker_entry_fields: BrokerEntryFields | None
+    """The broker entry metadata in front of the entries of persistent topics."""
+
+    serving: Callable[[], bool] | None
+    """Return True while topics without a log may take entries. None: always; the broker is standalone."""
+
+    def generate_producer_name(self) -> str: ...
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None: ...
+    def call_later(self, wait_ms: int, call: Callable[[], None]) -> None: ...
+
+    def cursors_changed(self, topic: HostedTopic) -> None:
+        """Schedule the topic's `flush`."""
+
+    def topic_failed(self, topic: HostedTopic) -> None:
+        """Unload the topic."""

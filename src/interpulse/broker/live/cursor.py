@@ -14,13 +14,14 @@ mark-delete position does not move on into the log, which has nothing between th
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from heapq import merge
 from itertools import islice
 from operator import itemgetter
-from typing import Protocol
+from typing import Any
 
 from interpulse.model.ids import EARLIEST, Position
+from interpulse.storage.api import Log
 from interpulse.storage.cursors import CursorRecord
 from interpulse.wire.ids import mask_of, words_of
 
@@ -31,14 +32,6 @@ LOOSE_MAX = 30_000
 """Limit for the loose numbers of one ledger, or its number of ranges if larger; above it they become ranges."""
 
 _ledger, _entry = itemgetter(0), itemgetter(1)
-
-
-class Ledgers(Protocol):
-    """The interface of the log for its cursors."""
-
-    def next_position(self, after: Position) -> Position | None: ...
-
-    def entries_between(self, after: Position, upto: Position) -> int: ...
 
 
 class EntryNumbers:
@@ -67,7 +60,6 @@ class EntryNumbers:
         return bool(self._starts or self._loose)
 
     def ranges(self) -> Iterator[tuple[int, int]]:
-        """Return the ranges: disjoint, not adjacent and sorted."""
         loose = self._loose
         starts = sorted(number for number in loose if number - 1 not in loose)
         ends = sorted(number for number in loose if number + 1 not in loose)
@@ -108,8 +100,7 @@ class EntryNumbers:
             self._loose_from = entry
         loose.add(entry)
         self.highest = max(self.highest, entry)
-        if self._loose_too_many():
-            self._join()
+        self._join_if_many()
         return True
 
     def add_all(self, entries: Set[int]) -> int:
@@ -123,8 +114,7 @@ class EntryNumbers:
         self._loose_from = min(self._loose_from, first) if self._loose else first
         self._loose |= new
         self.highest = max(self.highest, last)
-        if self._loose_too_many():
-            self._join()
+        self._join_if_many()
         return len(new)
 
     def add_run(self, first: int, last: int) -> int:
@@ -169,11 +159,10 @@ class EntryNumbers:
         self._loose_from = max(self._loose_from, entry + 1)
         return before - len(self._loose)
 
-    def _loose_too_many(self) -> bool:
-        """Return True if the loose numbers must be joined, seldom enough that it costs little per number."""
-        return len(self._loose) > max(LOOSE_MAX, len(self._starts))
-
-    def _join(self) -> None:
+    def _join_if_many(self) -> None:
+        """Turn loose numbers into ranges, seldom enough that it costs little per number."""
+        if len(self._loose) <= max(LOOSE_MAX, len(self._starts)):
+            return
         ranges = list(self.ranges())
         self._starts, self._ends = [start for start, _ in ranges], [end for _, end in ranges]
         self._loose = set()
@@ -187,15 +176,15 @@ class Cursor:
         "_batches",
         "_compacted_read",
         "_compacted_waiting",
-        "_ledgers",
+        "_log",
         "_parts_upto",
         "_ranges",
         "changes",
         "mark_delete",
     )
 
-    def __init__(self, ledgers: Ledgers, mark_delete: Position) -> None:
-        self._ledgers = ledgers
+    def __init__(self, log: Log, mark_delete: Position) -> None:
+        self._log = log
         self.mark_delete = mark_delete
         self._ranges: dict[int, EntryNumbers] = {}
         self._batches: dict[Position, int] = {}
@@ -210,12 +199,12 @@ class Cursor:
         """The version of the state, raised by every change. A stored record is current while its version is equal."""
 
     @classmethod
-    def restore(cls, ledgers: Ledgers, record: CursorRecord, *, compacted_upto: Position = EARLIEST) -> Cursor:
+    def restore(cls, log: Log, record: CursorRecord, *, compacted_upto: Position = EARLIEST) -> Cursor:
         """Restore a stored cursor. ``compacted_upto`` is the end of the compacted entries that replace the log."""
-        cursor = cls(ledgers, record.mark_delete)
+        cursor = cls(log, record.mark_delete)
         cursor.begin(compacted=record.mark_delete < compacted_upto)
         for ledger, start, end in record.ranges:
-            existing = ledgers.next_position(Position(ledger, start - 1))
+            existing = log.next_position(Position(ledger, start - 1))
             if existing is None or existing > (ledger, end):
                 continue  # trimmed; their compacted entries are delivered again, as in Pulsar
             cursor._acked_beyond += cursor._ranges.setdefault(ledger, EntryNumbers()).add_run(start, end)
@@ -224,25 +213,11 @@ class Cursor:
         cursor._absorb()
         return cursor
 
-    def record(
-        self,
-        properties: Mapping[str, str],
-        *,
-        replicate_state: bool = False,
-        by_policy: bool = False,
-        last_active_ms: int | None = None,
-        numbers: Mapping[str, int] = {},
-    ) -> CursorRecord:
-        return CursorRecord(
-            self.mark_delete,
-            tuple(islice(self.ranges(), RANGES_PERSISTED_MAX)),
-            tuple((position, words_of(mask)) for position, mask in self._batches.items()),
-            properties,
-            replicate_state,
-            by_policy,
-            last_active_ms,
-            numbers,
-        )
+    def record(self, **settings: Any) -> CursorRecord:
+        """Return the record to store; ``settings`` are its fields that are no acknowledgements."""
+        ranges = tuple(islice(self.ranges(), RANGES_PERSISTED_MAX))
+        batches = tuple((position, words_of(mask)) for position, mask in self._batches.items())
+        return CursorRecord(self.mark_delete, ranges, batches, **settings)
 
     # --- questions
 
@@ -275,15 +250,17 @@ class Cursor:
         return self._batches.get(position, 0)
 
     def ranges(self) -> Iterator[tuple[int, int, int]]:
-        """Return the acknowledged ranges after the mark-delete position as (ledger, first, last), in order."""
         for ledger in sorted(self._ranges):
             for start, end in self._ranges[ledger].ranges():
                 yield ledger, start, end
 
     def backlog(self, last: Position) -> int:
-        """Return the number of unacknowledged entries up to ``last``."""
-        acked = self._acked_beyond - self._acked_of_gone() if self._ranges else 0
-        return max(0, self._ledgers.entries_between(self.mark_delete, last) - acked)
+        acked = 0
+        if self._ranges:  # the log does not count acknowledged compacted entries
+            first, ranges = self._log.next_position(self.mark_delete), self._ranges.items()
+            gone = sum(numbers.count() for ledger, numbers in ranges if first is None or ledger < first.ledger)
+            acked = self._acked_beyond - gone
+        return max(0, self._log.entries_between(self.mark_delete, last) - acked)
 
     # --- changes
 
@@ -310,7 +287,6 @@ class Cursor:
         return True
 
     def acknowledge_all(self, positions: Collection[Position]) -> None:
-        """Acknowledge these entries."""
         if self._batches or self._compacted_waiting is not None:
             for position in positions:
                 self.acknowledge(position)
@@ -353,7 +329,6 @@ class Cursor:
         return True
 
     def reset(self, mark_delete: Position) -> None:
-        """Forget all acknowledgements, and move to ``mark_delete``."""
         self.mark_delete = mark_delete
         self._ranges.clear()
         self._batches.clear()
@@ -389,13 +364,6 @@ class Cursor:
         self._compacted_waiting = None
         return True
 
-    def _acked_of_gone(self) -> int:
-        """Return the number of acknowledged compacted entries, which the log does not count."""
-        first = self._ledgers.next_position(self.mark_delete)
-        return sum(
-            numbers.count() for ledger, numbers in self._ranges.items() if first is None or ledger < first.ledger
-        )
-
     def _numbers_of(self, ledger: int) -> EntryNumbers:
         numbers = self._ranges.get(ledger)
         if numbers is None:
@@ -411,12 +379,11 @@ class Cursor:
         return True
 
     def _absorb(self) -> None:
-        """Move the mark-delete position over the ranges that follow it without a gap."""
         while self._ranges:
-            following = self._ledgers.next_position(self.mark_delete)
+            following = self._log.next_position(self.mark_delete)
             if following is None:
                 return
-            if self._compacted_waiting is not None and following == self._ledgers.next_position(EARLIEST):
+            if self._compacted_waiting is not None and following == self._log.next_position(EARLIEST):
                 return
             numbers = self._ranges.get(following.ledger)
             if numbers is None or following.entry not in numbers:

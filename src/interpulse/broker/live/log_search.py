@@ -10,7 +10,7 @@ Then the retention policy keeps it: for a time after it was full, or while the a
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from interpulse.broker.live.cursor import Cursor
 from interpulse.broker.live.entry_metadata import broker_entry_metadata_of, message_metadata_of
@@ -18,6 +18,8 @@ from interpulse.model.errors import PersistenceError
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.model.policies.policy_records import RetentionPolicies
 from interpulse.storage.api import LedgerRecord, Log
+
+_MEGABYTE = 1024 * 1024
 
 
 async def first_published_since(log: Log, publish_time_ms: int) -> Position | None:
@@ -40,10 +42,10 @@ def nth_position(ledgers: Sequence[LedgerRecord], number: int, *, from_end: bool
 
     Counted from the first entry, the result is at most the last one; None if there is no such entry.
     """
-    held = [ledger for ledger in ledgers if ledger.entries]
-    total = sum(ledger.entries for ledger in held)
+    filled = [ledger for ledger in ledgers if ledger.entries]
+    total = sum(ledger.entries for ledger in filled)
     index = total - number if from_end else min(number, total) - 1
-    return _nth(held, index) if index >= 0 else None
+    return _nth(filled, index) if index >= 0 else None
 
 
 def publish_time_of(entry: bytes) -> int:
@@ -97,24 +99,12 @@ def waiting(log: Log, cursor: Cursor | None) -> Iterator[Position]:
 
 def nth_waiting(log: Log, cursor: Cursor | None, number: int) -> Position | None:
     """Return the ``number``-th unacknowledged entry, from 1; None if there are fewer."""
-    for count, position in enumerate(waiting(log, cursor), 1):
-        if count >= number:
-            return position
-    return None
+    return next(islice(waiting(log, cursor), number - 1, None), None)
 
 
 def after_skipping(log: Log, cursor: Cursor, number: int) -> Position:
     """Return the mark-delete position after the first ``number`` unacknowledged entries."""
-    upto = cursor.mark_delete
-    if number > 0:
-        for count, position in enumerate(waiting(log, cursor), 1):
-            upto = position
-            if count >= number:
-                break
-    return upto
-
-
-_MEGABYTE = 1024 * 1024
+    return max(islice(waiting(log, cursor), max(number, 0)), default=cursor.mark_delete)
 
 
 def trim_before(
@@ -129,15 +119,10 @@ def trim_before(
     retained_bytes = sum(ledger.size for ledger in ledgers)
     for ledger, following in pairwise(ledgers):
         passed = acknowledged >= Position(ledger.ledger_id, ledger.entries - 1)
-        if not passed or not _expendable(retention, now_ms - following.created_ms, retained_bytes):
+        too_old = 0 <= retention.time_minutes * 60_000 <= now_ms - following.created_ms
+        too_large = 0 <= retention.size_mb * _MEGABYTE < retained_bytes
+        if not passed or not (too_old or too_large):
             break
         before = Position(following.ledger_id, 0)
         retained_bytes -= ledger.size
     return before
-
-
-def _expendable(retention: RetentionPolicies, age_ms: int, retained_bytes: int) -> bool:
-    """Return True if the oldest ledger may be trimmed: it is too old, or the size is exceeded."""
-    too_old = 0 <= retention.time_minutes * 60_000 <= age_ms
-    too_large = 0 <= retention.size_mb * _MEGABYTE < retained_bytes
-    return too_old or too_large

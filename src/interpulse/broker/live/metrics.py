@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from operator import add
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from interpulse.model.topics import SubscriptionMeasure, TopicMeasure
 from interpulse.storage.meters import WAIT_MS, Histogram, WrittenEntries
 
 
-class TrafficMeter:
+class TrafficMetrics:
     """A counter of messages, entries and bytes, with their rates in the last full period."""
 
     __slots__ = ("_bytes_before", "_messages_before", "byte_rate", "bytes", "entries", "message_rate", "messages")
@@ -32,7 +32,7 @@ class TrafficMeter:
         self.byte_rate = (self.bytes - self._bytes_before) / seconds
         self._messages_before, self._bytes_before = self.messages, self.bytes
 
-    def absorb(self, other: TrafficMeter) -> None:
+    def absorb(self, other: TrafficMetrics) -> None:
         """Add the counts of a meter that ends."""
         self.messages += other.messages
         self.entries += other.entries
@@ -40,15 +40,24 @@ class TrafficMeter:
         self._messages_before += other._messages_before
         self._bytes_before += other._bytes_before
 
+    def sent_stats(self) -> dict[str, Any]:
+        """Return the fields of what was sent, in Pulsar's JSON."""
+        return {
+            "msgRateOut": self.message_rate,
+            "msgThroughputOut": self.byte_rate,
+            "bytesOutCounter": self.bytes,
+            "msgOutCounter": self.messages,
+        }
+
     @property
     def average_bytes(self) -> float:
         """Bytes per message in the last full period."""
         return self.byte_rate / self.message_rate if self.message_rate else 0.0
 
 
-def sum_of(*meters: TrafficMeter) -> TrafficMeter:
+def sum_of(*meters: TrafficMetrics) -> TrafficMetrics:
     """Return the sum of counts and rates."""
-    total = TrafficMeter()
+    total = TrafficMetrics()
     for meter in meters:
         total.absorb(meter)
         total.message_rate += meter.message_rate

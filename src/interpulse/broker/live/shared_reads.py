@@ -27,11 +27,7 @@ class ReadBufferLimiter:
         self._numbers = count()
         self._held: dict[int, tuple[int, WeakMethod[Callable[[int], None]]]] = {}
         """Size and callback of each registration, oldest first."""
-        self._bytes = 0
-
-    @property
-    def bytes_held(self) -> int:
-        return self._bytes
+        self.bytes_held = 0
 
     def hold(self, size: int, let_go: Callable[[int], None]) -> int:
         """Register ``size`` bytes, and return their number. The method ``let_go(number)`` is called to free them.
@@ -40,8 +36,8 @@ class ReadBufferLimiter:
         """
         number = next(self._numbers)
         self._held[number] = size, WeakMethod(let_go)
-        self._bytes += size
-        while self._bytes > self._bytes_max and len(self._held) > 1:
+        self.bytes_held += size
+        while self.bytes_held > self._bytes_max and len(self._held) > 1:
             oldest = next(iter(self._held))
             _, owners_method = self._held[oldest]
             self.free(oldest)
@@ -54,13 +50,13 @@ class ReadBufferLimiter:
         held = self._held.get(number)
         if held is not None:
             self._held[number] = size, held[1]
-            self._bytes += size - held[0]
+            self.bytes_held += size - held[0]
 
     def free(self, number: int) -> None:
         """End a registration; does nothing if it was freed."""
         held = self._held.pop(number, None)
         if held is not None:
-            self._bytes -= held[0]
+            self.bytes_held -= held[0]
 
 
 KEPT_BYTES_MAX = 10 * 1024 * 1024
@@ -140,7 +136,6 @@ class SharedReads:
         self._used = False
 
     def _shared(self) -> bool:
-        """Return True if another subscription may want the entries."""
         return len(self._readers) > 1
 
     async def _read(self, start: Position, entries_max: int, bytes_max: int) -> list[LogEntry]:
@@ -155,7 +150,6 @@ class SharedReads:
         return list(entries)
 
     def _keep(self, piece: _Piece) -> int:
-        """Cache a piece, and return its number."""
         self._used = True
         number = self.limiter.hold(piece.size, self._let_go)
         self._pieces[number] = piece
@@ -165,7 +159,6 @@ class SharedReads:
         return number
 
     def _drop(self, number: int) -> int:
-        """Drop a piece, and return its size."""
         self.limiter.free(number)
         piece = self._pieces.pop(number, None)
         return piece.size if piece is not None else 0

@@ -135,14 +135,11 @@ class LockSettlement:
             if session_id == self._session.id:
                 self._held.settled_id = session_id
                 self.on_resumed()
-                self._give_excluded()
+                if self._taken_again and (self._giving is None or self._giving.done()):
+                    self._giving = asyncio.get_running_loop().create_task(self._give_excluded())
 
-    def _give_excluded(self) -> None:
+    async def _give_excluded(self) -> None:
         """Release bundles that were taken again against isolation policies, so that their topics end in order."""
-        if self._taken_again and (self._giving is None or self._giving.done()):
-            self._giving = asyncio.get_running_loop().create_task(self._give())
-
-    async def _give(self) -> None:
         while self._taken_again:
             namespace = self._taken_again.pop()
             try:

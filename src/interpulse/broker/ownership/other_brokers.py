@@ -8,14 +8,15 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 from interpulse.broker import metadata_paths as keys
+from interpulse.broker.ownership.bundle_locks import lock_key, parsed_lock
 from interpulse.broker.ownership.own_access import OwnAccess, as_this_broker
 from interpulse.broker.ownership.ownership import Bundle
 from interpulse.broker.ownership.shared_ownership import SharedOwnership
-from interpulse.client.transport.http_errors import Kind
 from interpulse.client.transport.http_session import HttpSession
 from interpulse.model.brokers import BundleLock, ListenerAddresses, address_for
-from interpulse.model.errors import Conflict, MetadataError, ServiceNotReady
+from interpulse.model.errors import Conflict, ServiceNotReady
 from interpulse.model.names import NON_PERSISTENT, NamespaceName, TopicName
+from interpulse.model.operations import Lookups, Namespaces, Subject, Topics
 from interpulse.rules.bundles import bundle_hash
 from interpulse.rules.lookup import LookupTarget
 from interpulse.storage.api import Delete, MetadataStore, Put
@@ -48,7 +49,7 @@ class OtherBrokers:
         method: str,
         path: str,
         *,
-        kind: Kind,
+        kind: Subject,
         query: Mapping[str, object] | None = None,
         body: object = None,
     ) -> Any:
@@ -71,7 +72,7 @@ class OtherBrokers:
             self._sessions[web_url] = session
             self._opened.push_async_callback(session.close)
         with as_this_broker(f"ask {web_url}"):
-            return await session.request(method, path, kind=kind, read=_as_it_is, query=query, body=body)
+            return await session.request(method, path, kind=kind, read=lambda body: body, query=query, body=body)
 
     async def _is_registered(self, root: str) -> bool:
         """Return True for a registered broker: only those get this broker's token.
@@ -85,17 +86,8 @@ class OtherBrokers:
 
     async def owners(self, bundles: list[Bundle]) -> dict[Bundle, BundleLock]:
         """Return the locks of these bundles; bundles without an owner are left out."""
-        locks = await self._store.get_many([keys.bundle_lock(*bundle) for bundle in bundles])
-        owners = {}
-        for bundle in bundles:
-            stored = locks.get(key := keys.bundle_lock(*bundle))
-            if stored is None:
-                continue
-            try:
-                owners[bundle] = BundleLock.load(stored.value)
-            except ValueError as error:
-                raise MetadataError(f"The lock {key} is invalid: {error}") from error
-        return owners
+        locks = await self._store.get_many([lock_key(bundle) for bundle in bundles])
+        return {bundle: parsed_lock(key, locks[key]) for bundle in bundles if (key := lock_key(bundle)) in locks}
 
     async def loaded_topics(
         self, namespace: NamespaceName, bundle: str | None = None, *, include_system: bool = False
@@ -109,7 +101,7 @@ class OtherBrokers:
                 return await self.ask(
                     owner.broker.addresses,
                     "GET",
-                    f"/admin/v2/non-persistent/{namespace}",
+                    Topics.LIST.path_of(NON_PERSISTENT, namespace),
                     kind="namespace",
                     query={"bundle": owned.range, "includeSystemTopic": include_system},
                 )
@@ -120,7 +112,7 @@ class OtherBrokers:
 
     async def unload(self, bundle: Bundle, owner: BundleLock) -> None:
         """Ask the owner to release the bundle."""
-        path = f"/admin/v2/namespaces/{bundle.namespace}/{bundle.range}/unload"
+        path = Namespaces.UNLOAD_BUNDLE.path_of(bundle.namespace, bundle.range)
         await self.ask(owner.broker.addresses, "PUT", path, kind="namespace")
 
     @asynccontextmanager
@@ -165,14 +157,10 @@ class OtherBrokers:
         await self._store.commit([Put(key, broker_id.encode(), ephemeral=True)])
         try:
             await self.ownership.release(bundle)
-            path = f"/lookup/v2/topic/{_topic_in(bundle).rest_path}"
+            path = Lookups.FIND.path_of(_topic_in(bundle))
             await self.ask(destination, "GET", path, kind="topic", query={"authoritative": True})
         finally:
             await self._store.commit([Delete(key)])
-
-
-def _as_it_is(body: Any) -> Any:
-    return body
 
 
 def _topic_in(bundle: Bundle) -> TopicName:

@@ -279,7 +279,8 @@ class RemoteTopics:
                     await self._follow_topic(topic)
                     await turn.give_way()
             except Exception as error:  # store errors, and bugs, must not end the loop
-                log.error("replicated topics not read, will retry error=%s", error, exc_info=_unless_expected(error))
+                bug = None if isinstance(error, PulsarError) else error
+                log.error("replicated topics not read, will retry error=%s", error, exc_info=bug)
                 self._changed_namespaces |= namespaces
                 self._changed_topics |= topics
                 self._changed.set()
@@ -388,8 +389,3 @@ class RemoteTopics:
             self._away[pair.cluster] = pair
         else:
             self._away.pop(pair.cluster, None)
-
-
-def _unless_expected(problem: Exception) -> Exception | None:
-    """Return the problem if its traceback belongs in the log."""
-    return None if isinstance(problem, PulsarError) else problem

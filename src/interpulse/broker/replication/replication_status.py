@@ -14,7 +14,7 @@ from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from interpulse.broker import metadata_paths as keys
 from interpulse.broker.replication.remote_topics import RemoteState, RemoteTopics
@@ -68,13 +68,6 @@ _FIELDS_OF_THE_PAST: Final = ("since", "remedy", "nextRetryAt", *_LAG, *_RATES)
 _IN_STATS: Final = ("state", "since", "reason", "remedy", "nextRetryAt")
 
 
-class RemoteStates(Protocol):
-    """The states of topics on other clusters."""
-
-    def state(self, topic: TopicName, cluster: str) -> RemoteState | None:
-        """Return the state of a topic on a cluster, None if it is unknown."""
-
-
 class ReplicationStatus:
     """Stores the job's reports by namespace, and completes them with the policies and the state of remote topics."""
 
@@ -85,7 +78,7 @@ class ReplicationStatus:
         lifecycle: TopicLifecycle,
         topic_policies: TopicPolicyRecords,
         *,
-        remote_topics: RemoteStates,
+        remote_topics: RemoteTopics,
         without_job: Callable[[Sequence[str]], list[Record]] = lambda topics: [],
     ) -> None:
         """Create the status; ``without_job`` returns records for topics while the job is down, else none."""
@@ -211,7 +204,7 @@ class ReplicationStatus:
         if topic.is_system and not known:
             return [_record(topic, cluster, "NOT_APPLICABLE", reason=_SYSTEM_TOPIC, provisioned=change)]
         if stopped is not None:
-            return [_record(topic, cluster, **_without_identity(stopped), provisioned=change)]
+            return [dict.fromkeys(_FIELDS) | stopped | {"provisioned": change}]
         if known:
             return [{**record, "provisioned": record["provisioned"] or change} for record in known]
         there = "the topic exists there" if remote is not None and remote.ready else "the topic is being checked there"
@@ -284,13 +277,8 @@ def _identity(record: Record) -> tuple[str, str]:
     return record["topic"], record["cluster"]
 
 
-def _without_identity(record: Record) -> Record:
-    return {field: value for field, value in record.items() if field not in ("topic", "cluster")}
-
-
 def _record(topic: TopicName, cluster: str, state: str, **values: Any) -> Record:
-    found = {"topic": str(topic), "cluster": cluster, "state": state, **values}
-    return {field: found.get(field) for field in _FIELDS}
+    return dict.fromkeys(_FIELDS) | {"topic": str(topic), "cluster": cluster, "state": state} | values
 
 
 def _checked(namespace: NamespaceName, record: Any) -> Record:

@@ -244,7 +244,10 @@ class ReplicationSupervisor:
             return True
         await self._end_process()
         if state == JobState.IDLE:
-            self._forget_checkpoints()
+            for checkpoint in self._command.directory.glob(
+                "*/checkpoint"
+            ):  # if enabled again, it starts at new cursors
+                shutil.rmtree(checkpoint, ignore_errors=True)
         if (state, problem) != (self._view.state, self._view.last_error):
             self._note(state, last_error=problem, pid=None)
             if problem is not None:
@@ -252,11 +255,6 @@ class ReplicationSupervisor:
             else:
                 log.info("replication job not running state=%s", state)
         return False
-
-    def _forget_checkpoints(self) -> None:
-        """Delete the checkpoints, so that replication that is enabled again starts at its new cursors."""
-        for checkpoint in self._command.directory.glob("*/checkpoint"):
-            shutil.rmtree(checkpoint, ignore_errors=True)
 
     async def _wanted_remotes(self) -> tuple[str, ...]:
         """Return the registered remote clusters that some local namespace or topic is replicated to."""
@@ -404,10 +402,8 @@ def records_without_job(view: ReplicationJobView, topics: Sequence[str]) -> list
     """Return the status records that explain why the job is down; none if it runs, here or at another broker."""
     if view.state not in (JobState.UNAVAILABLE, JobState.RESTARTING):
         return []
-    remedy = {
-        JobState.UNAVAILABLE: view.last_error,
-        JobState.RESTARTING: f"the job starts again by itself; last error: {view.last_error}",
-    }.get(view.state)
+    again = f"the job starts again by itself; last error: {view.last_error}"
+    remedy = view.last_error if view.state == JobState.UNAVAILABLE else again
     return [
         {
             "topic": topic,

@@ -22,10 +22,6 @@ VERSION: Final = f"5.0.0+interpulse-{__version__}"
 """The line of Apache Pulsar whose REST API this is, and our own version."""
 
 
-async def list_brokers(call: Call) -> Answer:
-    return answer_json(await registered_brokers(call))
-
-
 async def registered_brokers(call: Call) -> list[str]:
     """Return the ids of the registered brokers, sorted; a broker alone counts as registered."""
     others = call.context.others
@@ -36,7 +32,7 @@ async def registered_brokers(call: Call) -> list[str]:
 
 async def list_brokers_of_cluster(call: Call) -> Answer:
     _check_cluster(call)
-    return await list_brokers(call)
+    return answer_json(await registered_brokers(call))
 
 
 def _check_cluster(call: Call) -> None:
@@ -116,25 +112,13 @@ async def list_dynamic(call: Call) -> Answer:
     return answer_json(dynamic_keys())
 
 
-async def get_dynamic(call: Call) -> Answer:
-    return answer_json(await call.context.dynamic.values())
-
-
 async def get_runtime(call: Call) -> Answer:
     """Return every setting in force. Values are strings, as in Pulsar."""
     return answer_json(call.context.dynamic.config.as_text())
 
 
-async def set_dynamic(call: Call) -> None:
-    await call.context.dynamic.set(call.param("key"), call.param("value"))
-
-
-async def delete_dynamic(call: Call) -> None:
-    await call.context.dynamic.delete(call.param("key"))
-
-
 ROUTES: Final = (
-    Route(Brokers.LIST, list_brokers),
+    Route(Brokers.LIST, lambda call: registered_brokers(call)),
     Route(Brokers.LIST_OF_CLUSTER, list_brokers_of_cluster),
     Route(Brokers.GET_OWNED, get_owned),
     Route(Brokers.CHECK_BACKLOG_QUOTAS, check_backlog_quotas),
@@ -143,10 +127,10 @@ ROUTES: Final = (
     Route(Brokers.CHECK_READY, check_health),
     Route(Brokers.GET_VERSION, get_version),
     Route(Brokers.LIST_DYNAMIC, list_dynamic),
-    Route(Brokers.GET_DYNAMIC, get_dynamic),
+    Route(Brokers.GET_DYNAMIC, lambda call: call.context.dynamic.values()),
     Route(Brokers.GET_RUNTIME, get_runtime),
-    Route(Brokers.SET_DYNAMIC, set_dynamic),
-    Route(Brokers.DELETE_DYNAMIC, delete_dynamic),
+    Route(Brokers.SET_DYNAMIC, lambda call: call.context.dynamic.set(call.param("key"), call.param("value"))),
+    Route(Brokers.DELETE_DYNAMIC, lambda call: call.context.dynamic.delete(call.param("key"))),
     Route(Brokers.IS_ALIVE, check_alive),
     Route(Brokers.IS_READY, check_health),
     Route(Brokers.HAS_STATUS_FILE, check_status_file),

@@ -11,28 +11,16 @@ from interpulse.model.errors import InvalidRequest
 from interpulse.model.operations import Clusters
 
 
-async def list_clusters(call: Call) -> Answer:
-    return answer_json(await call.context.clusters.list())
-
-
-async def get_cluster(call: Call) -> Answer:
-    return answer_json((await call.context.clusters.get(call.param("cluster"))).to_json())
-
-
 async def create_cluster(call: Call) -> Answer:
     """Register a cluster. With ``preview=true`` the answer lists the changes without making them."""
-    cluster = _cluster(call)
-    return answer_changes(
-        call, await call.context.clusters.create(call.param("cluster"), cluster, previewed=call.previewed)
-    )
+    name, cluster = call.param("cluster"), _cluster(call)
+    return answer_changes(call, await call.context.clusters.create(name, cluster, previewed=call.previewed))
 
 
 async def update_cluster(call: Call) -> Answer:
     """Replace the record of a cluster. With ``preview=true`` the answer lists the changes without making them."""
-    cluster = _cluster(call)
-    return answer_changes(
-        call, await call.context.clusters.update(call.param("cluster"), cluster, previewed=call.previewed)
-    )
+    name, cluster = call.param("cluster"), _cluster(call)
+    return answer_changes(call, await call.context.clusters.update(name, cluster, previewed=call.previewed))
 
 
 async def delete_cluster(call: Call) -> Answer:
@@ -55,10 +43,8 @@ async def list_failure_domains(call: Call) -> Answer:
     return answer_json({name: domain.to_json() for name, domain in found.items()})
 
 
-async def get_failure_domain(call: Call) -> Answer:
-    return answer_json(
-        (await call.context.failure_domains.get(call.param("cluster"), call.param("failure_domain"))).to_json()
-    )
+async def get_failure_domain(call: Call) -> FailureDomain:
+    return await call.context.failure_domains.get(call.param("cluster"), call.param("failure_domain"))
 
 
 async def set_failure_domain(call: Call) -> None:
@@ -77,8 +63,8 @@ def _cluster(call: Call) -> ClusterData:
 
 
 ROUTES: Final = (
-    Route(Clusters.LIST, list_clusters),
-    Route(Clusters.GET, get_cluster),
+    Route(Clusters.LIST, lambda call: call.context.clusters.list()),
+    Route(Clusters.GET, lambda call: call.context.clusters.get(call.param("cluster"))),
     Route(Clusters.CREATE, create_cluster),
     Route(Clusters.UPDATE, update_cluster),
     Route(Clusters.DELETE, delete_cluster),

@@ -21,12 +21,6 @@ async def list_policies(call: Call) -> Answer:
     return answer_json({name: policy.to_json() for name, policy in found.items()})
 
 
-async def get_policy(call: Call) -> Answer:
-    return answer_json(
-        (await call.context.isolation_policies.get(call.param("cluster"), call.param("policy"))).to_json()
-    )
-
-
 async def set_policy(call: Call) -> None:
     """Store a policy, then unload local namespaces according to its ``unload_scope``."""
     if call.json_or_none() is None:
@@ -70,7 +64,10 @@ ROUTES: Final = (
     Route(IsolationPolicies.LIST, list_policies),
     Route(IsolationPolicies.LIST_BROKERS, list_brokers),
     Route(IsolationPolicies.GET_BROKER, get_broker),
-    Route(IsolationPolicies.GET, get_policy),
+    Route(
+        IsolationPolicies.GET,
+        lambda call: call.context.isolation_policies.get(call.param("cluster"), call.param("policy")),
+    ),
     Route(IsolationPolicies.SET, set_policy),
     Route(IsolationPolicies.DELETE, delete_policy),
 )

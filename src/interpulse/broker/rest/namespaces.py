@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import chain
 from typing import Final
 
-from interpulse.broker.rest.http.at_owner import redirect_to
+from interpulse.broker.rest.http.at_owner import listed_topics, redirect_to
 from interpulse.broker.rest.http.bodies import NAMESPACE_POLICIES
 from interpulse.broker.rest.http.call import (
     DONE,
@@ -16,7 +16,6 @@ from interpulse.broker.rest.http.call import (
     answer_json,
     answer_many,
 )
-from interpulse.broker.rest.http.opening import listed_topics
 from interpulse.broker.rest.policies.policy_values import policy_limits
 from interpulse.in_turns import dumped_in_turns
 from interpulse.model.adjustments import PLAN_LEVELS
@@ -63,19 +62,16 @@ async def get_policies(call: Call) -> Answer:
 
 async def create_namespace(call: Call) -> Answer:
     """Create a namespace. With ``preview=true`` the answer lists the changes without making them."""
-    body = call.object_or_empty(NAMESPACE_POLICIES)
-    policies = check_new_policies(body, policy_limits(call))
-    return answer_changes(
-        call, await call.context.namespaces.create_of_tenant(call.namespace, policies, previewed=call.previewed)
-    )
+    policies = check_new_policies(call.object_or_empty(NAMESPACE_POLICIES), policy_limits(call))
+    changes = await call.context.namespaces.create_of_tenant(call.namespace, policies, previewed=call.previewed)
+    return answer_changes(call, changes)
 
 
 async def delete_namespace(call: Call) -> Answer:
     """Delete a namespace. With ``preview=true`` the answer lists the changes without making them."""
     force = call.flag("force")
-    return answer_changes(
-        call, await call.context.deletion.namespace(call.namespace, force=force, previewed=call.previewed)
-    )
+    changes = await call.context.deletion.namespace(call.namespace, force=force, previewed=call.previewed)
+    return answer_changes(call, changes)
 
 
 async def list_topics(call: Call) -> Answer:
@@ -108,7 +104,7 @@ async def unload(call: Call) -> None:
 def _at_owner(route: Route) -> Route:
     """Return the route, answered by the owner of its bundle; any broker answers for a bundle without owner."""
 
-    async def answer(call: Call) -> Answer | None:
+    async def answer(call: Call) -> object:
         owner = await call.context.bundles.elsewhere(call.namespace, call.param("bundle"))
         return await route.handler(call) if owner is None else redirect_to(call, sent_to(owner.broker, ""))
 
@@ -121,7 +117,7 @@ def _everywhere(route: Route) -> Route:
     Every owner is asked, then the first failure is raised; NotFound only if it holds for all of them.
     """
 
-    async def answer(call: Call) -> Answer | None:
+    async def answer(call: Call) -> object:
         others = call.context.others
         if others is None:
             return await route.handler(call)
@@ -204,10 +200,6 @@ async def get_allowed_clusters(call: Call) -> Answer:
     return answer_json(list((await call.context.namespaces.get_policies(call.namespace)).allowed_clusters))
 
 
-async def set_allowed_clusters(call: Call) -> None:
-    await call.context.replication_clusters.set_allowed(call.namespace, call.strings())
-
-
 ROUTES: Final = (
     Route(Namespaces.LIST, list_namespaces),
     Route(Namespaces.GET_POLICIES, get_policies),
@@ -227,5 +219,8 @@ ROUTES: Final = (
     Route(Namespaces.GET_CLUSTERS, get_replication_clusters),
     Route(Namespaces.SET_CLUSTERS, set_replication_clusters),
     Route(Namespaces.GET_ALLOWED_CLUSTERS, get_allowed_clusters),
-    Route(Namespaces.SET_ALLOWED_CLUSTERS, set_allowed_clusters),
+    Route(
+        Namespaces.SET_ALLOWED_CLUSTERS,
+        lambda call: call.context.replication_clusters.set_allowed(call.namespace, call.strings()),
+    ),
 )

@@ -18,10 +18,6 @@ async def grant(call: Call) -> None:
     await call.context.grants.grant(call.namespace, call.param("role"), _texts(call, "Actions"))
 
 
-async def revoke(call: Call) -> None:
-    await call.context.grants.revoke(call.namespace, call.param("role"))
-
-
 async def get_of_subscriptions(call: Call) -> Answer:
     permissions = await call.context.grants.of_namespace(call.namespace)
     return answer_json(permissions.to_json()["subscription_auth_roles"])
@@ -35,20 +31,8 @@ async def revoke_on_subscription(call: Call) -> None:
     await call.context.grants.revoke_on_subscription(call.namespace, call.subscription, call.param("role"))
 
 
-async def get_of_topic(call: Call) -> Answer:
-    return answer_json(await call.context.grants.on_topic(call.topic))
-
-
 async def grant_on_topic(call: Call) -> None:
     await call.context.grants.grant_on_topic(call.topic, call.param("role"), _texts(call, "Actions"))
-
-
-async def revoke_on_topic(call: Call) -> None:
-    await call.context.grants.revoke_on_topic(call.topic, call.param("role"))
-
-
-async def get_auth_mode(call: Call) -> Answer:
-    return answer_json(await call.context.grants.auth_mode(call.namespace))
 
 
 async def set_auth_mode(call: Call) -> None:
@@ -67,13 +51,13 @@ def _texts(call: Call, what: str) -> list[str]:
 ROUTES: Final = (
     Route(Grants.GET, get_of_namespace),
     Route(Grants.GRANT, grant),
-    Route(Grants.REVOKE, revoke),
+    Route(Grants.REVOKE, lambda call: call.context.grants.revoke(call.namespace, call.param("role"))),
     Route(Grants.GET_OF_SUBSCRIPTIONS, get_of_subscriptions),
     Route(Grants.GRANT_ON_SUBSCRIPTION, grant_on_subscription),
     Route(Grants.REVOKE_ON_SUBSCRIPTION, revoke_on_subscription),
-    Route(Grants.GET_OF_TOPIC, get_of_topic),
+    Route(Grants.GET_OF_TOPIC, lambda call: call.context.grants.on_topic(call.topic)),
     Route(Grants.GRANT_ON_TOPIC, grant_on_topic),
-    Route(Grants.REVOKE_ON_TOPIC, revoke_on_topic),
-    Route(Grants.GET_AUTH_MODE, get_auth_mode),
+    Route(Grants.REVOKE_ON_TOPIC, lambda call: call.context.grants.revoke_on_topic(call.topic, call.param("role"))),
+    Route(Grants.GET_AUTH_MODE, lambda call: call.context.grants.auth_mode(call.namespace)),
     Route(Grants.SET_AUTH_MODE, set_auth_mode),
 )

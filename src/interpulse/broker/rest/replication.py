@@ -22,10 +22,6 @@ async def get_namespace_status(call: Call) -> Answer:
     return await answer_pages(call.context.replication_status.in_pages(call.namespace))
 
 
-async def get_topic_status(call: Call) -> Answer:
-    return answer_json(await call.context.replication_status.of_topic(call.topic))
-
-
 async def get_topics_with_clusters(call: Call) -> Answer:
     """Return the topics that have replication clusters of their own, in one answer for a replication job."""
     await call.context.namespaces.get_policies(call.namespace)
@@ -63,6 +59,6 @@ ROUTES: Final = (
     Route(Replication.GET_GLOBAL_POLICIES, get_global_policies),
     Route(Replication.GET_DISPATCH_RATES, get_dispatch_rates),
     Route(Replication.REPORT_STATUS, report_status),
-    Route(Replication.GET_STATUS_OF_TOPIC, get_topic_status),
+    Route(Replication.GET_STATUS_OF_TOPIC, lambda call: call.context.replication_status.of_topic(call.topic)),
     Route(Replication.REPORT_STATUS_OF_TOPIC, report_status),
 )

@@ -47,7 +47,7 @@ from interpulse.broker.rest.policies import (
 )
 from interpulse.model.errors import PulsarError
 from interpulse.serving.admission import ConnectionQuota, RequestRate
-from interpulse.serving.tls import ServerTls, TlsListener
+from interpulse.serving.tls import ListeningSockets, ServerTls
 from interpulse.serving.web_connections import WebConnections
 
 logger = logging.getLogger(__name__)
@@ -73,7 +73,6 @@ _OFFERED: Final[tuple[Route, ...]] = (
 ROUTES: Final = openapi.described(_OFFERED, not_offered=unsupported.ROUTES)
 
 _STOP_SECONDS: Final = 1.0
-_BACKLOG: Final = 1024
 _BODY_BYTES_MAX: Final = 1024 * 1024
 _NOT_IN_PATH: Final = 2
 """Bytes that a path has less than the header; as much as Pulsar's web server takes."""
@@ -99,7 +98,6 @@ class RestServer:
     def __init__(self, context: RestContext, quota: ConnectionQuota | None = None) -> None:
         """Create the server; ``quota`` limits the clients, None allows any number."""
         self._context = context
-        self._encrypted: TlsListener | None = None
         config = context.dynamic.config
         self.calls = AdminCalls(context, ROUTES)
         self._mounted: MountedFrontEnd | None = None
@@ -116,39 +114,25 @@ class RestServer:
             idle_seconds=self._idle_seconds,
             line_bytes_read=HTTP_HEADER_BYTES_READ,
         )
+        self.sockets = ListeningSockets(self._connections)
         self._runner = web.ServerRunner(self._connections, shutdown_timeout=_STOP_SECONDS)
 
     def mount(self, front_end: MountedFrontEnd) -> None:
         """Let this one answer its paths; the server closes it."""
         self._mounted = front_end
 
-    async def start(self, bound: socket.socket) -> None:
-        """Listen on a bound socket, which the server owns from now on."""
-        await self._set_up()
-        await web.SockSite(self._runner, bound, backlog=_BACKLOG).start()
-
-    async def start_encrypted(self, bound: socket.socket, tls: ServerTls) -> None:
-        """Listen inside TLS on another socket, with the same handlers. Raise UnusableTls."""
-        await self._set_up()
-        self._encrypted = TlsListener(tls, bound, self._connections, backlog=_BACKLOG)
-        await self._encrypted.start()
-
-    async def refresh_certificates(self) -> None:
-        """Use the present certificate files for new connections; see `TlsListener.refresh`."""
-        if self._encrypted is not None:
-            await self._encrypted.refresh()
-
-    async def _set_up(self) -> None:
+    async def start(self, bound: socket.socket, tls: ServerTls | None = None) -> None:
+        """Listen on a bound socket, which the server owns from now on. Raise UnusableTls."""
         if self._runner.server is None:
             await self._runner.setup()
+        await self.sockets.listen(bound, tls)
 
     async def stop(self) -> None:
         """Accept no new connections, and end the open ones."""
         self._connections.closed = True
         if self._mounted is not None:
             self._mounted.close()
-        if self._encrypted is not None:
-            self._encrypted.close()
+        self.sockets.close()
         await self._runner.cleanup()
         self._context.failed_authentications.close()
 

@@ -14,12 +14,15 @@ from interpulse.broker.rest.http.at_owner import (
     answers_of_partitions,
     at_owner,
     by_partition,
+    each_name,
     joined_lists,
     joined_objects,
+    open_each,
+    open_persistent,
+    open_single,
 )
 from interpulse.broker.rest.http.bodies import MESSAGE_POSITION, NEW_SUBSCRIPTION, RESET_POSITION
 from interpulse.broker.rest.http.call import Answer, Call, Route, answer_json
-from interpulse.broker.rest.http.opening import each_name, open_each, open_persistent, open_single
 from interpulse.model.errors import AlreadyExists, InvalidRequest, SubscriptionNotFound
 from interpulse.model.ids import LATEST, MessageId
 from interpulse.model.names import TopicName
@@ -161,18 +164,11 @@ async def get_properties(call: Call) -> Answer:
 
 async def set_properties(call: Call) -> None:
     properties = call.properties()
-
-    async def replace(topic: Topic) -> None:
+    async for opened in open_each(call):
+        topic = await open_persistent(call, opened.name)
         subscription = topic.subscription(call.subscription)
         subscription.properties_changed(properties)
         await topic.store_cursor(subscription)
-
-    await _on_each(call, replace)
-
-
-async def _on_each(call: Call, act: Callable[[Topic], Awaitable[None]]) -> None:
-    async for topic in open_each(call):
-        await act(await open_persistent(call, topic.name))
 
 
 async def _move_each(call: Call, move: Callable[[Topic], Awaitable[None]]) -> None:
@@ -204,34 +200,20 @@ def _message(body: dict[str, Any]) -> MessageId:
 
 _CREATE: Final = Route(Subscriptions.CREATE, create_subscription)
 
-_LIST: Final = Route(Subscriptions.LIST, list_subscriptions)
-
-_OF_ONE_LOG: Final = (
-    Route(Subscriptions.SKIP, skip),
-    Route(Subscriptions.EXPIRE_UPTO, expire_by_position),
-    Route(Subscriptions.ANALYZE_BACKLOG, analyze_backlog),
-    Route(Subscriptions.GET_BACKLOG_SIZE, get_backlog_size),
-)
-
-_OF_PARTITIONS_TOO: Final = (
-    Route(Subscriptions.DELETE, delete_subscription),
-    Route(Subscriptions.RESET_TO_TIME, reset_to_time),
-    Route(Subscriptions.RESET_TO_MESSAGE, reset_to_message),
-    Route(Subscriptions.SKIP_ALL, skip_all),
-    Route(Subscriptions.EXPIRE, expire_by_time),
-    Route(Subscriptions.EXPIRE_ALL, expire_all_by_time),
-    Route(Subscriptions.SET_PROPERTIES, set_properties),
-)
-
-_OBJECTS: Final = (
-    Route(Subscriptions.IS_REPLICATED, get_replicated_status),
-    Route(Subscriptions.GET_PROPERTIES, get_properties),
-)
-
 ROUTES: Final = (
     at_owner(_CREATE),
-    *map(at_owner, _OF_ONE_LOG),
-    *(at_owner(route, by_partition) for route in _OF_PARTITIONS_TOO),
-    at_owner(_LIST, joined_lists),
-    *(at_owner(route, joined_objects) for route in _OBJECTS),
+    at_owner(Route(Subscriptions.SKIP, skip)),
+    at_owner(Route(Subscriptions.EXPIRE_UPTO, expire_by_position)),
+    at_owner(Route(Subscriptions.ANALYZE_BACKLOG, analyze_backlog)),
+    at_owner(Route(Subscriptions.GET_BACKLOG_SIZE, get_backlog_size)),
+    at_owner(Route(Subscriptions.DELETE, delete_subscription), by_partition),
+    at_owner(Route(Subscriptions.RESET_TO_TIME, reset_to_time), by_partition),
+    at_owner(Route(Subscriptions.RESET_TO_MESSAGE, reset_to_message), by_partition),
+    at_owner(Route(Subscriptions.SKIP_ALL, skip_all), by_partition),
+    at_owner(Route(Subscriptions.EXPIRE, expire_by_time), by_partition),
+    at_owner(Route(Subscriptions.EXPIRE_ALL, expire_all_by_time), by_partition),
+    at_owner(Route(Subscriptions.SET_PROPERTIES, set_properties), by_partition),
+    at_owner(Route(Subscriptions.LIST, list_subscriptions), joined_lists),
+    at_owner(Route(Subscriptions.IS_REPLICATED, get_replicated_status), joined_objects),
+    at_owner(Route(Subscriptions.GET_PROPERTIES, get_properties), joined_objects),
 )

@@ -10,9 +10,14 @@ from interpulse.broker.live.registry.topic_tasks import AnyTopic
 from interpulse.broker.live.topic.topic import Topic
 from interpulse.broker.live.topic.topic_stats import NO_REPLICATION, add_earliest_times
 from interpulse.broker.replication.replication_status import REPLICATING
-from interpulse.broker.rest.http.at_owner import answers_of_partitions, at_owner
+from interpulse.broker.rest.http.at_owner import (
+    answers_of_partitions,
+    at_owner,
+    existing_partitions,
+    open_persistent,
+    open_topic,
+)
 from interpulse.broker.rest.http.call import Answer, Call, Route, answer_json
-from interpulse.broker.rest.http.opening import existing_partitions, open_persistent, open_topic
 from interpulse.model.errors import OperationNotAllowed, PartitionedTopicNotFound
 from interpulse.model.ids import Position
 from interpulse.model.names import TopicName

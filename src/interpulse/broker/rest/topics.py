@@ -6,11 +6,19 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import unquote_plus
 
-from interpulse.broker.live.registry import backlog_operations, upkeep
-from interpulse.broker.rest.http.at_owner import answers_of_partitions, at_owner, by_partition, or_at_peer
+from interpulse.broker.live.registry import backlog_operations
+from interpulse.broker.rest.http.at_owner import (
+    answers_of_partitions,
+    at_owner,
+    by_partition,
+    existing_partitions,
+    listed_topics,
+    open_each,
+    open_persistent,
+    or_at_peer,
+)
 from interpulse.broker.rest.http.bodies import PARTITIONED_TOPIC
 from interpulse.broker.rest.http.call import Answer, Call, Route, answer_json, answer_many
-from interpulse.broker.rest.http.opening import existing_partitions, listed_topics, open_each, open_persistent
 from interpulse.in_turns import in_turns
 from interpulse.model.errors import Conflict, InvalidRequest, OperationNotAllowed, PreconditionFailed, TopicNotFound
 from interpulse.model.names import Domain, TopicName
@@ -71,10 +79,6 @@ async def create_topic(call: Call) -> None:
         await call.context.registry.open(topic, by=Requester.ADMIN, create=True)
 
 
-async def delete_topic(call: Call) -> None:
-    await call.context.deletion.topic(call.topic, force=call.flag("force"))
-
-
 async def get_partitions(call: Call) -> Answer:
     """Return partition metadata. With ``checkAllowAutoCreation`` (PIP-344), create and omit properties."""
     create = call.flag("checkAllowAutoCreation")
@@ -104,10 +108,6 @@ async def expand(call: Call) -> None:
     """Expand a topic, first on other clusters of its namespace unless ``updateLocalTopicOnly`` is true."""
     partitions, force, local_only = call.integer(), call.flag("force"), call.flag("updateLocalTopicOnly")
     await call.context.expansion.expand(call.topic, partitions, force=force, local_only=local_only)
-
-
-async def create_missed_partitions(call: Call) -> None:
-    await call.context.lifecycle.create_missed_partitions(call.topic)
 
 
 async def delete_partitioned(call: Call) -> None:
@@ -163,7 +163,7 @@ async def trim(call: Call) -> Answer:
     if not call.topic.is_persistent:
         raise OperationNotAllowed(f"{call.topic} is not persistent: it keeps no messages")
     async for topic in open_each(call):
-        await upkeep.trim(await open_persistent(call, topic.name))
+        await backlog_operations.trim(await open_persistent(call, topic.name))
     return Answer(200)
 
 
@@ -217,7 +217,7 @@ def _trimmed(partitions: Mapping[TopicName, Any]) -> Answer:
     return Answer(200)
 
 
-_DELETE: Final = Route(Topics.DELETE, delete_topic)
+_DELETE: Final = Route(Topics.DELETE, lambda call: call.context.deletion.topic(call.topic, force=call.flag("force")))
 
 ROUTES: Final = (
     Route(Topics.LIST, list_topics),
@@ -228,7 +228,7 @@ ROUTES: Final = (
     or_at_peer(Route(Topics.CREATE_PARTITIONED, create_partitioned)),
     Route(Topics.EXPAND, expand),
     Route(Topics.DELETE_PARTITIONED, delete_partitioned),
-    Route(Topics.CREATE_MISSED_PARTITIONS, create_missed_partitions),
+    Route(Topics.CREATE_MISSED_PARTITIONS, lambda call: call.context.lifecycle.create_missed_partitions(call.topic)),
     Route(Topics.GET_PROPERTIES, get_properties),
     Route(Topics.UPDATE_PROPERTIES, update_properties),
     Route(Topics.REMOVE_PROPERTY, delete_property),

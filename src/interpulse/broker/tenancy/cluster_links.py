@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from interpulse.broker.tenancy.clusters import Clusters
 from interpulse.clock import Clock
@@ -105,14 +105,7 @@ class ClusterLinks:
         await asyncio.gather(*(link.admin.close() for link in (*self._replaced, *self._links.values())))
 
 
-class RemotePartitions(Protocol):
-    """Asks remote clusters."""
-
-    async def find(self, name: TopicName, clusters: Sequence[str]) -> int | None:
-        """Return the partition count on the first of these clusters that has the topic; None if none has it."""
-
-
-class AdminRemotePartitions:
+class RemotePartitions:
     """Asks all clusters at the same time through their admin API, without creating anything there.
 
     A cluster that does not answer in time counts as lacking the topic, and is not asked again for some seconds.

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from interpulse.broker import metadata_paths as keys
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import PreconditionFailed
-from interpulse.model.names import PERSISTENT, PUBLIC_DEFAULT, SYSTEM_NAMESPACE, NamespaceName, check_entity_name
+from interpulse.model.names import PERSISTENT, PUBLIC_DEFAULT, SYSTEM_NAMESPACE, check_entity_name
 from interpulse.model.topics import PartitionedTopicMetadata
 from interpulse.rules.bundles import bundle_boundaries
 from interpulse.rules.clusters import check_cluster_data
@@ -125,11 +125,10 @@ def _nodes(cluster: NewCluster, servers: str) -> Iterator[tuple[str, bytes]]:
         yield keys.tenant(namespace.tenant), _json({"allowedClusters": [cluster.name], "adminRoles": []})
         yield keys.namespace_policies(namespace), _json(_policies(cluster.name, bundles))
     coordinators = PartitionedTopicMetadata(cluster.transaction_coordinators)
-    yield _coordinators(SYSTEM_NAMESPACE), _json(coordinators.to_json())
-
-
-def _coordinators(namespace: NamespaceName) -> str:
-    return f"{keys.partitioned_topics(namespace, PERSISTENT)}/transaction_coordinator_assign"
+    yield (
+        f"{keys.partitioned_topics(SYSTEM_NAMESPACE, PERSISTENT)}/transaction_coordinator_assign",
+        _json(coordinators.to_json()),
+    )
 
 
 def _policies(cluster: str, bundles: int) -> dict[str, Any]:
@@ -156,35 +155,19 @@ def _places_of_log(servers: str) -> bytes:
     """Return the ledger locations for DistributedLog, which stores packages of functions, in its own form of JSON."""
     parsed = parse_servers(servers)
     hosts, ledgers = ";".join(map(str, parsed.servers)), f"{parsed.chroot}{LEDGERS}"
-    fields = {
-        1: {"str": hosts},
-        2: {"str": ledgers},
-        3: {"tf": 1},
-        4: {"tf": 0},
-        5: {"str": hosts},
-        6: {"str": hosts},
-        7: {"str": hosts},
-    }
-    return b"1\nBKDL\n" + _json({str(number): value for number, value in fields.items()})
+    writers: dict[str, Any] = {"1": {"str": hosts}, "2": {"str": ledgers}, "3": {"tf": 1}, "4": {"tf": 0}}
+    return b"1\nBKDL\n" + _json(writers | {number: {"str": hosts} for number in "567"})
 
 
 async def _open_to(client: ZooKeeperClient, path: str, field: str, cluster: str) -> None:
     """Add the cluster to the record of an existing tenant or namespace."""
-
-    def opened(body: Mapping[str, Any]) -> dict[str, Any]:
-        return {**body, field: [*(body.get(field) or ()), cluster]}
-
-    await _change(client, path, lambda body: body if cluster in (body.get(field) or ()) else opened(body))
-
-
-async def _change(client: ZooKeeperClient, path: str, change: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> None:
     while True:
         try:
             node = await client.get(path)
             body = json.loads(node.value)
-            changed = change(body)
-            if changed != body:
-                await client.set(path, _json(changed), node.stat.version)
+            clusters = body.get(field) or ()
+            if cluster not in clusters:
+                await client.set(path, _json({**body, field: [*clusters, cluster]}), node.stat.version)
             return
         except BadVersion:
             continue

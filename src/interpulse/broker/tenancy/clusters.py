@@ -208,7 +208,10 @@ class IsolationPolicyRecords:
     async def list(self, cluster: str) -> dict[str, IsolationPolicy]:
         """Return the policies for operators. Raises ClusterNotFound, and NotFound if there never were any."""
         await self._clusters.get(cluster)
-        return await self._existing(cluster)
+        stored = await self._store.get(keys.isolation_policies(cluster))
+        if stored is None:
+            raise NotFound(f"NamespaceIsolationPolicies for cluster {cluster} does not exist")
+        return self._read(cluster, stored)
 
     async def of_registered(self, cluster: str) -> dict[str, IsolationPolicy]:
         """Return the policies for operators. Raise PreconditionFailed if the cluster is not registered."""
@@ -244,12 +247,6 @@ class IsolationPolicyRecords:
             return rule(IsolationView(cluster, registered, json.loads(stored.value or b"{}"), policies))
 
         return (await self._committer.decide(propose)).answer
-
-    async def _existing(self, cluster: str) -> dict[str, IsolationPolicy]:
-        stored = await self._store.get(keys.isolation_policies(cluster))
-        if stored is None:
-            raise NotFound(f"NamespaceIsolationPolicies for cluster {cluster} does not exist")
-        return self._read(cluster, stored)
 
     def _read(self, cluster: str, stored: Versioned) -> dict[str, IsolationPolicy]:
         value, policies = self._parsed.get(cluster, (None, {}))

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 from functools import partial
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final
 from weakref import WeakValueDictionary
 
 from interpulse.broker import metadata_paths as keys
@@ -25,7 +25,7 @@ from interpulse.broker.live.registry.topic_registry import DeleteCheck, TopicReg
 from interpulse.broker.tenancy.namespaces import Namespaces
 from interpulse.broker.tenancy.tenants import Tenants
 from interpulse.broker.topics.lifecycle import TopicLifecycle
-from interpulse.broker.topics.topic_policies import PolicyEvents, stored_policies, stored_record
+from interpulse.broker.topics.topic_policies import stored_policies, stored_record
 from interpulse.model.changes import Change as MetadataChange
 from interpulse.model.changes import DeleteNamespace
 from interpulse.model.errors import (
@@ -44,22 +44,14 @@ from interpulse.storage.api import Change, MetadataStore, scan_pages
 from interpulse.storage.cas import retry_on_conflict
 from interpulse.storage.metadata.session_bounded import with_waiting_reads
 
+if TYPE_CHECKING:
+    from interpulse.broker.ownership.other_brokers import OtherBrokers
+    from interpulse.broker.topics.change_events.change_events import ChangeEvents
+
 log = logging.getLogger(__name__)
 
 _DOMAINS: Final[tuple[Domain, ...]] = (PERSISTENT, NON_PERSISTENT)
 _KEYS_AT_ONCE: Final = 500  # per commit and turn of the event loop
-
-
-class OtherOwners(Protocol):
-    """The other brokers of a cluster."""
-
-    def collected(self, namespace: NamespaceName) -> AbstractAsyncContextManager[None]:
-        """Return a context in which this broker owns all bundles of the namespace."""
-        ...
-
-    async def loaded_topics(self, namespace: NamespaceName) -> Collection[TopicName]:
-        """Return the non-persistent topics of the namespace that other brokers have loaded."""
-        ...
 
 
 class Deletion:
@@ -73,8 +65,8 @@ class Deletion:
         namespaces: Namespaces,
         tenants: Tenants,
         config: Callable[[], BrokerConfig],
-        others: OtherOwners | None = None,
-        events: PolicyEvents | None = None,
+        others: OtherBrokers | None = None,
+        events: ChangeEvents | None = None,
     ) -> None:
         """Create the deletions on these stores.
 
@@ -223,15 +215,13 @@ class Deletion:
 
     async def _check_left_by_others(self, name: TopicName) -> None:
         """Refuse a replicated topic. Topics that are not stored, and partitions that cannot be opened, hold nothing."""
-        if not name.is_persistent or await self._is_orphan(name):
+        metadata = await self._lifecycle.metadata(name.base) if name.is_partition else None
+        is_orphan = name.is_partition and (metadata is None or name.partition_index >= metadata.partitions)
+        if not name.is_persistent or is_orphan:
             return
         namespace = await self._namespaces.find_policies(name.namespace_name)
         clusters = effective_replication_clusters(await stored_policies(self._store, name), namespace)
         check_topic_left_by_others(name, remote_clusters(self._namespaces.local_cluster, clusters))
-
-    async def _is_orphan(self, name: TopicName) -> bool:
-        metadata = await self._lifecycle.metadata(name.base) if name.is_partition else None
-        return name.is_partition and (metadata is None or name.partition_index >= metadata.partitions)
 
     async def _delete_plain(self, name: TopicName, *, force: bool = False, check: DeleteCheck | None = None) -> None:
         also: Sequence[Change] = ()
@@ -317,14 +307,10 @@ async def _from_below(pages: AsyncIterator[Sequence[str]]) -> AsyncIterator[list
     async for page in pages:
         seen = [*held, *page]
         is_last = len(page) < _KEYS_AT_ONCE
-        held = [] if is_last else [key for key in seen if page[-1] < _behind_all_below(key)]
+        held = [] if is_last else [key for key in seen if page[-1] < f"{key}0"]  # "0" follows "/"
         yield [key for key in seen if key not in held]
     if held:
         yield held
-
-
-def _behind_all_below(key: str) -> str:
-    return f"{key}0"  # "0" follows "/"
 
 
 def _topics_of(record_keys: Sequence[str]) -> list[TopicName]:

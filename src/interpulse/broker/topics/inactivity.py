@@ -48,7 +48,9 @@ class InactiveTopics:
 
     def start(self) -> None:
         """Check the topics periodically."""
-        check = run_periodically("inactive topics", self._pause_seconds, self.check)
+        check = run_periodically(
+            "inactive topics", lambda: self._config().broker_delete_inactive_topics_frequency_seconds, self.check
+        )
         self._task = asyncio.get_running_loop().create_task(check)
 
     async def stop(self) -> None:
@@ -56,9 +58,6 @@ class InactiveTopics:
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
-
-    def _pause_seconds(self) -> float:
-        return self._config().broker_delete_inactive_topics_frequency_seconds
 
     async def check(self) -> None:
         """Delete topics that were inactive for long enough, and partitioned topics that have no partition left."""

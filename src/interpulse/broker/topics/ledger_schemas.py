@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Final
 
 from interpulse.broker import metadata_paths as keys
 from interpulse.broker.topics.schemas import History
@@ -17,6 +17,7 @@ from interpulse.model.ids import Position
 from interpulse.model.names import TopicName
 from interpulse.rules.schemas import SchemaVersion
 from interpulse.storage.api import CommitConflict, Delete, MetadataStore, MetadataUnavailable, Put
+from interpulse.storage.bookkeeper.client import BookKeeperClient
 from interpulse.storage.bookkeeper.records import Quorum
 from interpulse.storage.managed_ledger.schema_codec import (
     StoredSchema,
@@ -33,20 +34,10 @@ _SCHEMAS_KEPT: Final = 1000
 _ENTRY_BYTES_MAX: Final = 1 << 30
 
 
-class SchemaLedgers(Protocol):
-    """The ledgers of a cluster, as schemas need them."""
-
-    async def create(self, quorum: Quorum, *, custom: Mapping[str, bytes] | None = None) -> Any: ...
-
-    async def open(self, ledger_id: int) -> Any: ...
-
-    async def delete(self, ledger_id: int) -> None: ...
-
-
 class LedgerSchemas:
     """A locator for each topic, and a ledger for each version. See `SchemaStore`."""
 
-    def __init__(self, store: MetadataStore, ledgers: SchemaLedgers, quorum: Quorum) -> None:
+    def __init__(self, store: MetadataStore, ledgers: BookKeeperClient, quorum: Quorum) -> None:
         self._store = store
         self._ledgers = ledgers
         self._quorum = quorum
@@ -72,7 +63,8 @@ class LedgerSchemas:
         previous = b"" if stored is None else stored.value
         places = self._places(topic, previous) if previous else []
         entry, digest = encode_schema(topic.schema_id, added.schema, added.created_ms, places)
-        ledger = await self._ledgers.create(self._quorum, custom=_custom(topic))
+        custom = {"component": b"schema", "application": b"pulsar", "pulsar/schemaId": topic.schema_id.encode()}
+        ledger = await self._ledgers.create(self._quorum, custom=custom)
         try:
             entry_id = await ledger.add(entry)
             await ledger.close()
@@ -118,7 +110,3 @@ class LedgerSchemas:
                 await self._ledgers.delete(ledger_id)
             except (MetadataError, PersistenceError) as error:
                 log.warning("schema ledger not deleted ledger=%d error=%s", ledger_id, error)
-
-
-def _custom(topic: TopicName) -> dict[str, bytes]:
-    return {"component": b"schema", "application": b"pulsar", "pulsar/schemaId": topic.schema_id.encode()}

@@ -74,20 +74,19 @@ class RecordedSchemas:
 
     async def read(self, topic: TopicName) -> History:
         stored = await self._store.get(keys.schema(topic))
-        return History() if stored is None else History(_load(stored.value), stored.version)
+        if stored is None:
+            return History()
+        return History([_version_from_json(body) for body in json.loads(stored.value)["versions"]], stored.version)
 
     async def append(
         self, topic: TopicName, history: History, added: SchemaVersion, expect: Mapping[str, int | None]
     ) -> None:
-        put = Put(keys.schema(topic), _dump([*history.versions, added]))
+        versions = [_version_to_json(version) for version in (*history.versions, added)]
+        put = Put(keys.schema(topic), json.dumps({"versions": versions}).encode())
         await self._store.commit([put], {keys.schema(topic): history.record_version, **expect})
 
     async def forget(self, topic: TopicName) -> None:
         await self._store.commit([Delete(keys.schema(topic))])
-
-
-def _dump(history: Sequence[SchemaVersion]) -> bytes:
-    return json.dumps({"versions": [_version_to_json(entry) for entry in history]}).encode()
 
 
 def _version_to_json(entry: SchemaVersion) -> dict[str, Any]:
@@ -101,10 +100,6 @@ def _version_to_json(entry: SchemaVersion) -> dict[str, Any]:
         "timestamp": entry.created_ms,
         "deleted": entry.schema is None,
     }
-
-
-def _load(raw: bytes) -> list[SchemaVersion]:
-    return [_version_from_json(body) for body in json.loads(raw)["versions"]]
 
 
 def _version_from_json(body: dict[str, Any]) -> SchemaVersion:

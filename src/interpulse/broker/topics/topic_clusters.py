@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
-from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from interpulse.broker.config.broker_config import BrokerConfig
+from interpulse.broker.live.registry.topic_registry import TopicRegistry
 from interpulse.broker.tenancy.cluster_links import ClusterLinks
 from interpulse.broker.tenancy.clusters import Clusters
 from interpulse.broker.tenancy.namespaces import Namespaces
@@ -47,16 +48,6 @@ log = logging.getLogger(__name__)
 """Attempts per cluster. Another caller may create the remote topic in between; it exists afterwards."""
 
 
-class Remotes(Protocol):
-    """Access to other clusters. Both methods raise RemoteClusterUnavailable, or Unprocessable for refusals."""
-
-    async def find(self, cluster: str, name: TopicName) -> Existence:
-        """Return the existence of the name on the cluster without creating it. Refused if the namespace is missing."""
-
-    async def expand(self, cluster: str, change: RemoteExpansion) -> None:
-        """Create or expand the topic on that cluster only."""
-
-
 class Expansion:
     """Expands partitioned topics here and on other clusters."""
 
@@ -65,7 +56,7 @@ class Expansion:
         lifecycle: TopicLifecycle,
         namespaces: Namespaces,
         topic_policies: TopicPolicyRecords,
-        remotes: Remotes,
+        remotes: AdminRemotes,
         config: Callable[[], BrokerConfig],
     ) -> None:
         self._lifecycle = lifecycle
@@ -104,12 +95,13 @@ class Expansion:
 
 
 class AdminRemotes:
-    """Reaches other clusters through their admin API."""
+    """Access to other clusters. Both methods raise RemoteClusterUnavailable, or Unprocessable for refusals."""
 
     def __init__(self, links: ClusterLinks) -> None:
         self._links = links
 
     async def find(self, cluster: str, name: TopicName) -> Existence:
+        """Return the existence of the name on the cluster without creating it. Refused if the namespace is missing."""
 
         async def ask(admin: AdminClient) -> Existence:
             try:
@@ -120,6 +112,7 @@ class AdminRemotes:
         return await self._call(cluster, ask)
 
     async def expand(self, cluster: str, change: RemoteExpansion) -> None:
+        """Create or expand the topic on that cluster only."""
 
         async def apply(admin: AdminClient) -> None:
             await admin.send(request_of(change, local_only=True))
@@ -138,13 +131,6 @@ class AdminRemotes:
         return await self._links.use(cluster, named)
 
 
-class TopicCursors(Protocol):
-    """The replication cursors of a topic."""
-
-    async def follow_topic(self, name: TopicName) -> None:
-        """Put the policies in force. When this returns, every partition keeps all later messages."""
-
-
 class TopicClusters:
     """Sets and removes the replication clusters of single topics, which override those of the namespace."""
 
@@ -155,8 +141,8 @@ class TopicClusters:
         namespaces: Namespaces,
         records: TopicPolicyRecords,
         lifecycle: TopicLifecycle,
-        remotes: Remotes,
-        cursors: TopicCursors,
+        remotes: AdminRemotes,
+        registry: TopicRegistry,
         config: Callable[[], BrokerConfig],
     ) -> None:
         self._clusters = clusters
@@ -165,7 +151,7 @@ class TopicClusters:
         self._records = records
         self._lifecycle = lifecycle
         self._remotes = remotes
-        self._cursors = cursors
+        self._registry = registry
         self._config = config
 
     async def set(self, name: TopicName, requested: Iterable[str], *, everywhere: bool = False) -> None:
@@ -192,7 +178,7 @@ class TopicClusters:
         await self._records.update(
             name, lambda policies: policies.changed(replication_clusters=wanted), everywhere=everywhere
         )
-        await self._cursors.follow_topic(name)
+        await self._registry.policies_changed(name.namespace_name, name.base)
 
     async def clear(self, name: TopicName, *, everywhere: bool = False) -> None:
         """Remove the setting, so that the one for all clusters, or the namespace, decides again."""
@@ -200,12 +186,12 @@ class TopicClusters:
         await self._records.update(
             name, lambda policies: policies.changed(replication_clusters=None), everywhere=everywhere
         )
-        await self._cursors.follow_topic(name)
+        await self._registry.policies_changed(name.namespace_name, name.base)
 
     async def clear_with_all_policies(self, name: TopicName) -> None:
         """Remove all policies of the topic in one step. Cursors that the namespace still needs stay."""
         await self._records.clear(name)
-        await self._cursors.follow_topic(name)
+        await self._registry.policies_changed(name.namespace_name, name.base)
 
     async def _bring(self, name: TopicName, cluster: str) -> None:
         """Ensure that a partitioned topic exists there with this many partitions. Replication creates other topics."""
@@ -220,7 +206,10 @@ class TopicClusters:
             if plan_topic(name, local, remote, may_create=True).step is ProvisioningStep.CONNECT:
                 return
             if remote.kind is not TopicKind.ABSENT:
-                raise PreconditionFailed(_different(name, cluster, local, remote))
+                raise PreconditionFailed(
+                    f"Topic {name} exists on cluster {cluster} with different partitions: {remote.partitions} there, "
+                    f"{local.partitions} here; make the counts equal first. Nothing was changed"
+                )
             if attempt > _ATTEMPTS_MAX:
                 break
             try:
@@ -241,10 +230,3 @@ class TopicClusters:
                 raise
             log.warning("partition counts not compared topic=%s cluster=%s error=%s", name, cluster, error)
             return None
-
-
-def _different(name: TopicName, cluster: str, local: Existence, remote: Existence) -> str:
-    return (
-        f"Topic {name} exists on cluster {cluster} with different partitions: {remote.partitions} there, "
-        f"{local.partitions} here; make the counts equal first. Nothing was changed"
-    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from interpulse.broker import metadata_paths as keys
 from interpulse.broker.topics.lifecycle import TopicLifecycle
@@ -15,6 +15,9 @@ from interpulse.model.topics import TopicKind
 from interpulse.rules.effective_policies import topic_level
 from interpulse.storage.api import Delete, MetadataStore, Put
 from interpulse.storage.cas import retry_on_conflict
+
+if TYPE_CHECKING:
+    from interpulse.broker.topics.change_events.change_events import ChangeEvents
 
 _NOTHING_SET = TopicPolicyRecord()
 
@@ -30,26 +33,10 @@ async def stored_record(store: MetadataStore, name: TopicName) -> TopicPolicyRec
     return TopicPolicyRecord.load(stored.value) if stored else _NOTHING_SET
 
 
-class PolicyEvents(Protocol):
-    """Events by which brokers of a cluster exchange topic policies; the records follow them."""
-
-    async def follow(self, namespace: NamespaceName) -> None:
-        """Return once the records include all earlier events. Raise ServiceNotReady if they cannot be read now."""
-
-    async def refresh(self, namespace: NamespaceName) -> None:
-        """Return once the records include all events before this call."""
-
-    async def report(self, name: TopicName, before: TopicPolicyRecord, after: TopicPolicyRecord) -> TopicPolicyRecord:
-        """Report a change, and return ``after`` as it is to be stored."""
-
-    async def forget(self, name: TopicName, record: TopicPolicyRecord) -> None:
-        """Report the deletion of a topic that had these policies."""
-
-
 class TopicPolicyRecords:
     """One record per topic, under its base name, which its partitions share. It is deleted with the topic."""
 
-    def __init__(self, store: MetadataStore, lifecycle: TopicLifecycle, events: PolicyEvents | None = None) -> None:
+    def __init__(self, store: MetadataStore, lifecycle: TopicLifecycle, events: ChangeEvents | None = None) -> None:
         """Create the records; without ``events`` no other broker changes policies."""
         self._store = store
         self._lifecycle = lifecycle
@@ -111,8 +98,7 @@ class TopicPolicyRecords:
         nothing is stored.
         """
         await self._store_changed(
-            name,
-            lambda record: record.changed(change(record.level(everywhere=everywhere)), everywhere=everywhere),
+            name, lambda record: record.changed(change(record.level(everywhere=everywhere)), everywhere=everywhere)
         )
 
     async def clear(self, name: TopicName) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from interpulse.cli.admin.wide_lists import print_brokers
+from interpulse.cli.support.call_commands import call_command
 from interpulse.cli.support.command_groups import CommandGroup
 from interpulse.cli.support.running import admin_command
 from interpulse.terminal.output import (
@@ -46,13 +48,6 @@ async def list_brokers(admin: AdminClient, cluster: str | None) -> None:
         print_lines(names)
 
 
-@brokers.command("leader-broker")
-@admin_command
-async def leader_broker(admin: AdminClient) -> None:
-    """Print the broker that balances load."""
-    print_json(await admin.brokers.leader())
-
-
 @brokers.command("namespaces")
 @click.argument("cluster")
 @click.option("-u", "--url", "broker", required=True, help="Address of the broker, as list prints it: host:port.")
@@ -74,67 +69,41 @@ def _ownership(status: Mapping[str, Any]) -> str:
     return f"[{' '.join(f'{name}={str(status.get(name)).lower()}' for name in _OWNERSHIP)}]"
 
 
-@brokers.command("version")
-@admin_command
-async def version(admin: AdminClient) -> None:
-    """Print the version of the broker."""
-    print_text(await admin.brokers.version())
-
-
-@brokers.command("backlog-quota-check")
-@admin_command
-async def check_backlog_quotas(admin: AdminClient) -> None:
-    """Compare backlogs with their quotas now; print ok."""
-    await admin.brokers.check_backlog_quotas()
-    print_text("ok")
-
-
-@brokers.command("healthcheck")
-@click.option(
+_call = partial(call_command, brokers.add_command, "brokers", None)
+_key = click.option("-c", "--config", "name", required=True, help="Key.")
+_value = click.option("-v", "--value", required=True, help="New value.")
+_topic_version = click.option(
     "-tv",
     "--topic-version",
     type=click.Choice(["V1", "V2"]),
     help="Of the topic that a real broker checks itself with; here one check serves both.",
 )
-@admin_command
-async def healthcheck(admin: AdminClient, topic_version: str | None) -> None:
-    """Check the broker with a message to itself; print ok."""
-    print_text(await admin.brokers.health(topic_version=topic_version))
 
 
-@brokers.command("get-runtime-config")
-@admin_command
-async def get_runtime_config(admin: AdminClient) -> None:
-    """Print every key with its value in force."""
-    print_pairs(await admin.brokers.runtime_configuration())
+def _print_ok(answer: object) -> None:
+    print_text("ok")
 
 
-@brokers.command("list-dynamic-config")
-@admin_command
-async def list_dynamic_config(admin: AdminClient) -> None:
-    """List the keys that can be changed while the broker runs."""
-    print_lines(await admin.brokers.dynamic_configuration_names())
-
-
-@brokers.command("get-all-dynamic-config")
-@admin_command
-async def get_all_dynamic_config(admin: AdminClient) -> None:
-    """Print the keys that were changed at run time."""
-    print_pairs(await admin.brokers.dynamic_configuration())
-
-
-@brokers.command("update-dynamic-config")
-@click.option("-c", "--config", "name", required=True, help="Key.")
-@click.option("-v", "--value", required=True, help="New value.")
-@admin_command
-async def update_dynamic_config(admin: AdminClient, name: str, value: str) -> None:
-    """Change a key at run time."""
-    await admin.brokers.set_dynamic_configuration(name, value)
-
-
-@brokers.command("delete-dynamic-config")
-@click.option("-c", "--config", "name", required=True, help="Key.")
-@admin_command
-async def delete_dynamic_config(admin: AdminClient, name: str) -> None:
-    """Remove the change of a key; the value of the configuration file applies again."""
-    await admin.brokers.delete_dynamic_configuration(name)
+_call("leader-broker", "leader", "Print the broker that balances load.", show=print_json)
+_call("version", "version", "Print the version of the broker.", show=print_text)
+_call(
+    "backlog-quota-check", "check_backlog_quotas", "Compare backlogs with their quotas now; print ok.", show=_print_ok
+)
+_call("healthcheck", "health", "Check the broker with a message to itself; print ok.", _topic_version, show=print_text)
+_call("get-runtime-config", "runtime_configuration", "Print every key with its value in force.", show=print_pairs)
+_call(
+    "list-dynamic-config",
+    "dynamic_configuration_names",
+    "List the keys that can be changed while the broker runs.",
+    show=print_lines,
+)
+_call(
+    "get-all-dynamic-config", "dynamic_configuration", "Print the keys that were changed at run time.", show=print_pairs
+)
+_call("update-dynamic-config", "set_dynamic_configuration", "Change a key at run time.", _key, _value)
+_call(
+    "delete-dynamic-config",
+    "delete_dynamic_configuration",
+    "Remove the change of a key; the value of the configuration file applies again.",
+    _key,
+)

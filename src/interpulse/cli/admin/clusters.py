@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from interpulse.cli.support.call_commands import call_command, print_record, print_records
 from interpulse.cli.support.command_groups import CommandGroup
 from interpulse.cli.support.params import STRINGS, preview_option
 from interpulse.cli.support.running import UNUSABLE, CommandFailed, admin_command
@@ -93,14 +95,6 @@ async def list_clusters(admin: AdminClient, current: bool) -> None:
     print_lines(f"{name}(*)" if name == own else name for name in names)
 
 
-@clusters.command("get")
-@click.argument("cluster")
-@admin_command
-async def get_cluster(admin: AdminClient, cluster: str) -> None:
-    """Print the addresses of a cluster."""
-    print_json(await admin.clusters.get_json(cluster))
-
-
 @clusters.command("create")
 @click.argument("cluster")
 @_cluster_fields
@@ -164,68 +158,29 @@ async def _delete_tenant(admin: AdminClient, tenant: str) -> None:
     click.echo(f"{tenant} deleted", err=True)
 
 
-@clusters.command("update-peer-clusters")
-@click.argument("cluster")
-@click.option(
+_name = click.argument("name", metavar="CLUSTER")
+_call = partial(call_command, clusters.add_command, "clusters", _name)
+_peers = click.option(
     "--peer-clusters", "peers", type=STRINGS, required=True, help="Clusters, separated by commas; '' for none."
 )
-@admin_command
-async def update_peer_clusters(admin: AdminClient, cluster: str, peers: list[str]) -> None:
-    """Set the peer clusters of a cluster. Peers share no namespace."""
-    await admin.clusters.set_peers(cluster, peers)
+_domain = click.option("--domain-name", "domain", required=True, help="Name of the failure domain.")
 
 
-@clusters.command("get-peer-clusters")
-@click.argument("cluster")
-@admin_command
-async def get_peer_clusters(admin: AdminClient, cluster: str) -> None:
-    """List the peer clusters of a cluster."""
-    print_lines(await admin.clusters.peers(cluster) or ())
+def _join(context: click.Context, option: click.Parameter, brokers: list[str]) -> FailureDomain:
+    return FailureDomain(tuple(brokers))
 
 
-_domain_name = click.option("--domain-name", "domain", required=True, help="Name of the failure domain.")
-
-
-def _set_failure_domain_command(name: str, about: str) -> None:
-    @clusters.command(name, help=about)
-    @click.argument("cluster")
-    @_domain_name
-    @click.option("--broker-list", "brokers", type=STRINGS, default="", help="Brokers: host:port,...")
-    @admin_command
-    async def set_failure_domain(admin: AdminClient, cluster: str, domain: str, brokers: list[str]) -> None:
-        await admin.clusters.set_failure_domain(cluster, domain, FailureDomain(tuple(brokers)))
-
-
-_set_failure_domain_command(
-    "create-failure-domain", "Create a failure domain: brokers of a cluster that fail together."
+_brokers = click.option(
+    "--broker-list", "value", type=STRINGS, default="", callback=_join, help="Brokers: host:port,..."
 )
-_set_failure_domain_command(
-    "update-failure-domain", "Replace the brokers of a failure domain; it is created if it is missing."
-)
+_CREATED: Final = "Create a failure domain: brokers of a cluster that fail together."
+_REPLACED: Final = "Replace the brokers of a failure domain; it is created if it is missing."
 
-
-@clusters.command("get-failure-domain")
-@click.argument("cluster")
-@_domain_name
-@admin_command
-async def get_failure_domain(admin: AdminClient, cluster: str, domain: str) -> None:
-    """Print the brokers of a failure domain."""
-    print_json((await admin.clusters.failure_domain(cluster, domain)).to_json())
-
-
-@clusters.command("list-failure-domains")
-@click.argument("cluster")
-@admin_command
-async def list_failure_domains(admin: AdminClient, cluster: str) -> None:
-    """Print all failure domains of a cluster."""
-    found = await admin.clusters.failure_domains(cluster)
-    print_json({name: domain.to_json() for name, domain in found.items()})
-
-
-@clusters.command("delete-failure-domain")
-@click.argument("cluster")
-@_domain_name
-@admin_command
-async def delete_failure_domain(admin: AdminClient, cluster: str, domain: str) -> None:
-    """Delete a failure domain."""
-    await admin.clusters.delete_failure_domain(cluster, domain)
+_call("get", "get_json", "Print the addresses of a cluster.", show=print_json)
+_call("update-peer-clusters", "set_peers", "Set the peer clusters of a cluster. Peers share no namespace.", _peers)
+_call("get-peer-clusters", "peers", "List the peer clusters of a cluster.", show=lambda peers: print_lines(peers or ()))
+_call("create-failure-domain", "set_failure_domain", _CREATED, _domain, _brokers)
+_call("update-failure-domain", "set_failure_domain", _REPLACED, _domain, _brokers)
+_call("get-failure-domain", "failure_domain", "Print the brokers of a failure domain.", _domain, show=print_record)
+_call("list-failure-domains", "failure_domains", "Print all failure domains of a cluster.", show=print_records)
+_call("delete-failure-domain", "delete_failure_domain", "Delete a failure domain.", _domain)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
+from interpulse.cli.support.call_commands import call_command, pairs_option, print_record, print_records
 from interpulse.cli.support.command_groups import CommandGroup
-from interpulse.cli.support.params import PAIRS, STRINGS, joined_pairs
+from interpulse.cli.support.params import STRINGS
 from interpulse.cli.support.running import admin_command
-from interpulse.model.isolation import MIN_AVAILABLE, IsolationPolicy, UnloadScope
+from interpulse.model.isolation import MIN_AVAILABLE, BrokerIsolation, IsolationPolicy, UnloadScope
 from interpulse.terminal.output import print_json
 
 if TYPE_CHECKING:
@@ -46,11 +48,9 @@ def isolation_policies() -> None:
     required=True,
     help="When secondary brokers serve.",
 )
-@click.option(
+@pairs_option(
     "--auto-failover-policy-params",
     "parameters",
-    type=PAIRS,
-    multiple=True,
     required=True,
     help="min_limit=1,usage_threshold=80: secondary brokers serve while there are fewer primary ones than min_limit. "
     "usage_threshold has to be given, and has no effect.",
@@ -70,57 +70,41 @@ async def set_policy(
     primary: list[str],
     secondary: list[str],
     policy_type: str,
-    parameters: tuple[dict[str, str], ...],
+    parameters: dict[str, str],
     unload_scope: str | None,
 ) -> None:
     """Create or replace a policy of a cluster."""
-    value = IsolationPolicy(
-        tuple(namespaces), tuple(primary), tuple(secondary), joined_pairs(parameters), policy_type, unload_scope
-    )
+    value = IsolationPolicy(tuple(namespaces), tuple(primary), tuple(secondary), parameters, policy_type, unload_scope)
     await admin.clusters.set_isolation_policy(cluster, policy, value)
 
 
-@isolation_policies.command("get")
-@click.argument("cluster")
-@click.argument("policy")
-@admin_command
-async def get_policy(admin: AdminClient, cluster: str, policy: str) -> None:
-    """Print a policy of a cluster."""
-    print_json((await admin.clusters.isolation_policy(cluster, policy)).to_json())
+def _print_list(values: list[BrokerIsolation]) -> None:
+    print_json([value.to_json() for value in values])
 
 
-@isolation_policies.command("list")
-@click.argument("cluster")
-@admin_command
-async def list_policies(admin: AdminClient, cluster: str) -> None:
-    """Print all policies of a cluster."""
-    found = await admin.clusters.isolation_policies(cluster)
-    print_json({name: policy.to_json() for name, policy in found.items()})
+_cluster = click.argument("name", metavar="CLUSTER")
+_call = partial(call_command, isolation_policies.add_command, "clusters", _cluster)
+_policy = click.argument("policy_name", metavar="POLICY")
+_broker = click.option("--broker", required=True, help="The broker, host:port.")
 
-
-@isolation_policies.command("delete")
-@click.argument("cluster")
-@click.argument("policy")
-@admin_command
-async def delete_policy(admin: AdminClient, cluster: str, policy: str) -> None:
-    """Delete a policy of a cluster. Bundles stay where they are until they are unloaded."""
-    await admin.clusters.delete_isolation_policy(cluster, policy)
-
-
-@isolation_policies.command("brokers")
-@click.argument("cluster")
-@admin_command
-async def list_brokers(admin: AdminClient, cluster: str) -> None:
-    """Print how the policies apply to each active broker. Expressions are matched with host:port here."""
-    print_json(
-        [isolation_of_broker.to_json() for isolation_of_broker in await admin.clusters.isolation_of_brokers(cluster)]
-    )
-
-
-@isolation_policies.command("broker")
-@click.argument("cluster")
-@click.option("--broker", required=True, help="The broker, host:port.")
-@admin_command
-async def get_broker(admin: AdminClient, cluster: str, broker: str) -> None:
-    """Print how the policies apply to a broker, which need not be active."""
-    print_json((await admin.clusters.isolation_of_broker(cluster, broker)).to_json())
+_call("get", "isolation_policy", "Print a policy of a cluster.", _policy, show=print_record)
+_call("list", "isolation_policies", "Print all policies of a cluster.", show=print_records)
+_call(
+    "delete",
+    "delete_isolation_policy",
+    "Delete a policy of a cluster. Bundles stay where they are until they are unloaded.",
+    _policy,
+)
+_call(
+    "brokers",
+    "isolation_of_brokers",
+    "Print how the policies apply to each active broker. Expressions are matched with host:port here.",
+    show=_print_list,
+)
+_call(
+    "broker",
+    "isolation_of_broker",
+    "Print how the policies apply to a broker, which need not be active.",
+    _broker,
+    show=print_record,
+)

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
-from interpulse.cli.admin.namespace_bundles import BUNDLE_COMMANDS
-from interpulse.cli.admin.namespace_properties import PROPERTY_COMMANDS
 from interpulse.cli.admin.permissions import NAMESPACE_PERMISSION_COMMANDS
 from interpulse.cli.admin.replication_status import show_status
 from interpulse.cli.admin.wide_lists import print_topics
-from interpulse.cli.policies.namespace_messaging import MESSAGING_COMMANDS
 from interpulse.cli.policies.namespace_policies import POLICY_COMMANDS
-from interpulse.cli.policies.namespace_schemas import SCHEMA_POLICY_COMMANDS
 from interpulse.cli.policies.policy_forms import CLUSTERS
+from interpulse.cli.support.call_commands import call_command, namespace_argument, pairs_option
 from interpulse.cli.support.command_groups import CommandGroup
 from interpulse.cli.support.completion import complete_tenants
-from interpulse.cli.support.params import NAMESPACE, STRINGS, domains_of, preview_option
+from interpulse.cli.support.params import BUNDLE, NUMBERS, STRINGS, domains_of, preview_option
 from interpulse.cli.support.running import admin_command
 from interpulse.cli.support.watched import watch_option
 from interpulse.model.errors import Conflict
 from interpulse.model.names import NamespaceName
-from interpulse.terminal.output import is_wide, print_changes, print_json, print_lines
+from interpulse.terminal.output import is_wide, print_changes, print_json, print_lines, print_pairs, print_text
 
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
@@ -33,7 +31,6 @@ _MODES = {
     "non_persistent": "NON_PERSISTENT",
     "all": "ALL",
 }
-_namespace = click.argument("namespace", type=NAMESPACE)
 
 
 @click.group(cls=CommandGroup)
@@ -43,25 +40,70 @@ def namespaces() -> None:
 
 for command in (
     *POLICY_COMMANDS,
-    *MESSAGING_COMMANDS,
-    *PROPERTY_COMMANDS,
-    *SCHEMA_POLICY_COMMANDS,
-    *BUNDLE_COMMANDS,
     *NAMESPACE_PERMISSION_COMMANDS,
 ):
     namespaces.add_command(command)
 
 
-@namespaces.command("list")
-@click.argument("tenant", shell_complete=complete_tenants)
+_call = partial(call_command, namespaces.add_command, "namespaces", namespace_argument)
+_tenant = click.argument("tenant", shell_complete=complete_tenants)
+_force = click.option("-f", "--force", is_flag=True, help="Delete the topics of the namespace too.")
+_bundle = click.option("-b", "--bundle", type=BUNDLE, help="A single bundle: 0x00000000_0x40000000.")
+_subscription = click.option("-s", "--sub", "subscription", required=True, help="Name of the subscription.")
+_key = click.option("-k", "--key", required=True, help="Name of the property.")
+_value = click.option("-v", "--value", required=True, help="Value of the property.")
+_pairs = pairs_option("-p", "--properties", required=True, help="Properties: a=b,c=d.")
+
+
+def _print_property(value: str | None) -> None:
+    if value is None:
+        print_json(None)
+    else:
+        print_text(value)
+
+
+call_command(
+    namespaces.add_command, "namespaces", _tenant, "list", "list", "List the namespaces of a tenant.", show=print_lines
+)
+_call("policies", "policies_json", "Print all policies of a namespace.", show=print_json)
+_call("delete", "delete", "Delete a namespace.", _force, preview_option, show=print_changes)
+_call("get-clusters", "replication_clusters", "List the clusters that a namespace is replicated to.", show=print_lines)
+_call(
+    "set-allowed-clusters",
+    "set_allowed_clusters",
+    "Set the clusters that a namespace may be replicated to.",
+    CLUSTERS.add,
+)
+_call(
+    "get-allowed-clusters",
+    "allowed_clusters",
+    "List the clusters that a namespace may be replicated to.",
+    show=print_lines,
+)
+_call("bundles", "bundles", "Print the bundles of a namespace, which are hash ranges.", show=print_json)
+_call("unsubscribe", "unsubscribe", "Delete a subscription from all topics of a namespace.", _subscription, _bundle)
+_call("set-property", "set_property", "Set one property. Others stay.", _key, _value)
+_call("set-properties", "update_properties", "Set properties. Others stay.", _pairs)
+_call(
+    "get-property", "property", "Print the value of one property, or null if there is none.", _key, show=_print_property
+)
+_call("get-properties", "properties", "Print all properties.", show=print_pairs)
+_call("clear-properties", "clear_properties", "Remove all properties.")
+
+
+@namespaces.command("remove-property")
+@namespace_argument
+@_key
 @admin_command
-async def list_namespaces(admin: AdminClient, tenant: str) -> None:
-    """List the namespaces of a tenant."""
-    print_lines(await admin.namespaces.list(tenant))
+async def remove_property(admin: AdminClient, namespace: NamespaceName, key: str) -> None:
+    """Remove one property, and print the value it had."""
+    value = await admin.namespaces.property(namespace, key)
+    await admin.namespaces.remove_property(namespace, key)
+    _print_property(value)
 
 
 @namespaces.command("topics")
-@_namespace
+@namespace_argument
 @click.option(
     "-m", "--mode", type=click.Choice(sorted(_MODES), case_sensitive=False), help="Which topics; persistent by default."
 )
@@ -80,16 +122,8 @@ async def list_topics(admin: AdminClient, namespace: NamespaceName, mode: str | 
         print_lines(names)
 
 
-@namespaces.command("policies")
-@_namespace
-@admin_command
-async def get_policies(admin: AdminClient, namespace: NamespaceName) -> None:
-    """Print all policies of a namespace."""
-    print_json(await admin.namespaces.policies_json(namespace))
-
-
 @namespaces.command("create")
-@_namespace
+@namespace_argument
 @click.option(
     "-c", "--clusters", type=STRINGS, multiple=True, help="Clusters of the namespace; the local one by default."
 )
@@ -107,18 +141,8 @@ async def create_namespace(
     print_changes(changes)
 
 
-@namespaces.command("delete")
-@_namespace
-@click.option("-f", "--force", is_flag=True, help="Delete the topics of the namespace too.")
-@preview_option
-@admin_command
-async def delete_namespace(admin: AdminClient, namespace: NamespaceName, force: bool, previewed: bool) -> None:
-    """Delete a namespace."""
-    print_changes(await admin.namespaces.delete(namespace, force=force, previewed=previewed))
-
-
 @namespaces.command("set-clusters")
-@_namespace
+@namespace_argument
 @CLUSTERS.add
 @click.option(
     "--skipCompareTopicPartitions",
@@ -174,35 +198,72 @@ async def set_clusters(
         raise
 
 
-@namespaces.command("get-clusters")
-@_namespace
-@admin_command
-async def get_clusters(admin: AdminClient, namespace: NamespaceName) -> None:
-    """List the clusters that a namespace is replicated to."""
-    print_lines(await admin.namespaces.replication_clusters(namespace))
-
-
-@namespaces.command("set-allowed-clusters")
-@_namespace
-@CLUSTERS.add
-@admin_command
-async def set_allowed_clusters(admin: AdminClient, namespace: NamespaceName, clusters: list[str]) -> None:
-    """Set the clusters that a namespace may be replicated to."""
-    await admin.namespaces.set_allowed_clusters(namespace, clusters)
-
-
-@namespaces.command("get-allowed-clusters")
-@_namespace
-@admin_command
-async def get_allowed_clusters(admin: AdminClient, namespace: NamespaceName) -> None:
-    """List the clusters that a namespace may be replicated to."""
-    print_lines(await admin.namespaces.allowed_clusters(namespace))
-
-
 @namespaces.command("replication-status")
-@_namespace
+@namespace_argument
 @watch_option
 @admin_command
 async def replication_status(admin: AdminClient, namespace: NamespaceName, watched: bool) -> None:
     """Print the progress of each topic on each remote cluster, with obstacles and remedies."""
     await show_status(lambda: admin.namespaces.replication_status(namespace), watched=watched)
+
+
+@namespaces.command("unload")
+@namespace_argument
+@_bundle
+@click.option("-d", "--destinationBroker", "destination", help="Broker that takes the bundle.")
+@admin_command
+async def unload_namespace(
+    admin: AdminClient, namespace: NamespaceName, bundle: str | None, destination: str | None
+) -> None:
+    """Close the topics of a namespace in their brokers. The next clients load them again."""
+    if destination is not None and bundle is None:
+        raise click.UsageError("--destinationBroker needs --bundle: a namespace may be spread over brokers")
+    await admin.namespaces.unload(namespace, bundle=bundle, destination_broker=destination)
+
+
+@namespaces.command("split-bundle")
+@namespace_argument
+@click.option("-b", "--bundle", type=BUNDLE, help="The bundle: 0x00000000_0x40000000.")
+@click.option(
+    "-bt", "--bundle-type", type=click.Choice(["LARGEST", "HOT"]), help="The bundle with most topics, or most load."
+)
+@click.option("-u", "--unload", "unloaded", is_flag=True, help="Close the topics of the bundle afterwards.")
+@click.option(
+    "-san",
+    "--split-algorithm-name",
+    "algorithm",
+    help="range_equally_divide, topic_count_equally_divide, specified_positions_divide or flow_or_qps_equally_divide; "
+    "the broker chooses if not given.",
+)
+@click.option("-sb", "--split-boundaries", "positions", type=NUMBERS, help="Boundaries for specified_positions_divide.")
+@admin_command
+async def split_bundle(
+    admin: AdminClient,
+    namespace: NamespaceName,
+    bundle: str | None,
+    bundle_type: str | None,
+    unloaded: bool,
+    algorithm: str | None,
+    positions: list[int] | None,
+) -> None:
+    """Split a bundle of a namespace."""
+    if (bundle is None) == (bundle_type is None):
+        raise click.UsageError("Need to specify either --bundle or --bundle-type")
+    chosen = bundle or str(bundle_type)
+    await admin.namespaces.split_bundle(
+        namespace, chosen, algorithm=algorithm, positions=positions or (), unload=unloaded
+    )
+
+
+@namespaces.command("clear-backlog")
+@namespace_argument
+@click.option("-s", "--sub", "subscription", help="A single subscription.")
+@_bundle
+@click.option("-force", "--force", "forced", is_flag=True, help="Do not ask for confirmation.")
+@admin_command
+async def clear_backlog(
+    admin: AdminClient, namespace: NamespaceName, subscription: str | None, bundle: str | None, forced: bool
+) -> None:
+    """Acknowledge the backlog of all subscriptions of a namespace."""
+    if forced or click.confirm("Are you sure you want to clear the backlog?"):
+        await admin.namespaces.clear_backlog(namespace, subscription=subscription, bundle=bundle)

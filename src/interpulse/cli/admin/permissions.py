@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from interpulse.cli.support.command_lists import namespace_command, topic_command
+from interpulse.cli.support.call_commands import call_command, namespace_argument, topic_argument
 from interpulse.cli.support.params import STRINGS
-from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.permissions import SUBSCRIPTION_AUTH_MODES, Action
 from interpulse.terminal.output import print_pairs, print_text
 
 if TYPE_CHECKING:
-    from interpulse.client.admin.admin_client import AdminClient
+    pass
 
 NAMESPACE_PERMISSION_COMMANDS: list[click.Command] = []
 """Every command about permissions of ``namespaces``."""
@@ -22,72 +21,13 @@ NAMESPACE_PERMISSION_COMMANDS: list[click.Command] = []
 TOPIC_PERMISSION_COMMANDS: list[click.Command] = []
 """Every command about permissions of ``topics``."""
 
-_namespace_command = partial(namespace_command, NAMESPACE_PERMISSION_COMMANDS)
-_topic_command = partial(topic_command, TOPIC_PERMISSION_COMMANDS)
 _role = click.option("-r", "--role", required=True, help="The role.")
+_roles = click.option("-rs", "--roles", type=STRINGS, required=True, help="The roles, separated by commas.")
 _actions = click.option(
     "-a", "--actions", type=STRINGS, required=True, help=f"Permissions, separated by commas: {', '.join(Action)}."
 )
 _subscription = click.option("-s", "--subscription", required=True, help="Name of the subscription.")
-
-
-def _print(grants: dict[str, list[str]]) -> None:
-    print_pairs({name: f"[{', '.join(granted)}]" for name, granted in grants.items()})
-
-
-@_namespace_command("permissions")
-async def namespace_permissions(admin: AdminClient, namespace: NamespaceName) -> None:
-    """Print the permissions of roles on a namespace."""
-    _print(await admin.permissions.of_namespace(namespace))
-
-
-@_namespace_command("grant-permission")
-@_role
-@_actions
-async def grant_on_namespace(admin: AdminClient, namespace: NamespaceName, role: str, actions: list[str]) -> None:
-    """Grant a role permissions on a namespace, in place of those it had."""
-    await admin.permissions.grant(namespace, role, actions)
-
-
-@_namespace_command("revoke-permission")
-@_role
-async def revoke_on_namespace(admin: AdminClient, namespace: NamespaceName, role: str) -> None:
-    """Revoke the permissions of a role on a namespace."""
-    await admin.permissions.revoke(namespace, role)
-
-
-@_namespace_command("subscription-permission")
-async def subscription_permissions(admin: AdminClient, namespace: NamespaceName) -> None:
-    """Print the subscriptions that are reserved for roles."""
-    _print(await admin.permissions.of_subscriptions(namespace))
-
-
-@_namespace_command("grant-subscription-permission")
-@_subscription
-@click.option("-rs", "--roles", type=STRINGS, required=True, help="The roles, separated by commas.")
-async def grant_on_subscription(
-    admin: AdminClient, namespace: NamespaceName, subscription: str, roles: list[str]
-) -> None:
-    """Reserve a subscription for roles, in place of those it had."""
-    await admin.permissions.grant_on_subscription(namespace, subscription, roles)
-
-
-@_namespace_command("revoke-subscription-permission")
-@_subscription
-@_role
-async def revoke_on_subscription(admin: AdminClient, namespace: NamespaceName, subscription: str, role: str) -> None:
-    """Revoke a subscription from a role. Without roles it is open to all consumers of the namespace."""
-    await admin.permissions.revoke_on_subscription(namespace, subscription, role)
-
-
-@_namespace_command("get-subscription-auth-mode")
-async def get_auth_mode(admin: AdminClient, namespace: NamespaceName) -> None:
-    """Print the mode: whether subscription names must begin with the role."""
-    print_text(str(await admin.permissions.subscription_auth_mode(namespace)))
-
-
-@_namespace_command("set-subscription-auth-mode")
-@click.option(
+_mode = click.option(
     "-m",
     "--subscription-auth-mode",
     "mode",
@@ -95,27 +35,65 @@ async def get_auth_mode(admin: AdminClient, namespace: NamespaceName) -> None:
     required=True,
     help="Prefix: names of subscriptions must begin with the role; None: any name.",
 )
-async def set_auth_mode(admin: AdminClient, namespace: NamespaceName, mode: str) -> None:
-    """Set the mode: whether subscription names must begin with the role."""
-    await admin.permissions.set_subscription_auth_mode(namespace, mode)
 
 
-@_topic_command("permissions")
-async def topic_permissions(admin: AdminClient, topic: TopicName) -> None:
-    """Print the permissions of roles on a topic, including those on its namespace."""
-    _print(await admin.permissions.of_topic(topic))
+def _print(grants: dict[str, list[str]]) -> None:
+    print_pairs({name: f"[{', '.join(granted)}]" for name, granted in grants.items()})
 
 
-@_topic_command("grant-permission")
-@_role
-@_actions
-async def grant_on_topic(admin: AdminClient, topic: TopicName, role: str, actions: list[str]) -> None:
-    """Grant a role permissions on a topic and its partitions, in place of those it had."""
-    await admin.permissions.grant_on_topic(topic, role, actions)
+_of_namespace = partial(call_command, NAMESPACE_PERMISSION_COMMANDS.append, "permissions", namespace_argument)
+_of_topic = partial(call_command, TOPIC_PERMISSION_COMMANDS.append, "permissions", topic_argument)
 
-
-@_topic_command("revoke-permission")
-@_role
-async def revoke_on_topic(admin: AdminClient, topic: TopicName, role: str) -> None:
-    """Revoke the permissions of a role on a topic. Those on its namespace stay."""
-    await admin.permissions.revoke_on_topic(topic, role)
+_of_namespace("permissions", "of_namespace", "Print the permissions of roles on a namespace.", show=_print)
+_of_namespace(
+    "grant-permission", "grant", "Grant a role permissions on a namespace, in place of those it had.", _role, _actions
+)
+_of_namespace("revoke-permission", "revoke", "Revoke the permissions of a role on a namespace.", _role)
+_of_namespace(
+    "subscription-permission", "of_subscriptions", "Print the subscriptions that are reserved for roles.", show=_print
+)
+_of_namespace(
+    "grant-subscription-permission",
+    "grant_on_subscription",
+    "Reserve a subscription for roles, in place of those it had.",
+    _subscription,
+    _roles,
+)
+_of_namespace(
+    "revoke-subscription-permission",
+    "revoke_on_subscription",
+    "Revoke a subscription from a role. Without roles it is open to all consumers of the namespace.",
+    _subscription,
+    _role,
+)
+_of_namespace(
+    "get-subscription-auth-mode",
+    "subscription_auth_mode",
+    "Print the mode: whether subscription names must begin with the role.",
+    show=lambda mode: print_text(str(mode)),
+)
+_of_namespace(
+    "set-subscription-auth-mode",
+    "set_subscription_auth_mode",
+    "Set the mode: whether subscription names must begin with the role.",
+    _mode,
+)
+_of_topic(
+    "permissions",
+    "of_topic",
+    "Print the permissions of roles on a topic, including those on its namespace.",
+    show=_print,
+)
+_of_topic(
+    "grant-permission",
+    "grant_on_topic",
+    "Grant a role permissions on a topic and its partitions, in place of those it had.",
+    _role,
+    _actions,
+)
+_of_topic(
+    "revoke-permission",
+    "revoke_on_topic",
+    "Revoke the permissions of a role on a topic. Those on its namespace stay.",
+    _role,
+)

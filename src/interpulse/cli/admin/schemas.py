@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from interpulse.cli.admin.schema_extraction import NotExtractable, avro_definition, load_class
+from interpulse.cli.support.call_commands import call_command, topic_argument
 from interpulse.cli.support.command_groups import CommandGroup
 from interpulse.cli.support.params import TOPIC
 from interpulse.cli.support.running import NOT_OFFERED, UNUSABLE, CommandFailed, admin_command
@@ -33,7 +34,7 @@ def schemas() -> None:
 
 
 @schemas.command("get")
-@click.argument("topic", type=TOPIC)
+@topic_argument
 @click.option("-v", "--version", type=click.IntRange(min=0), help="Version of the schema; the newest by default.")
 @click.option("-a", "--all-version", "history", is_flag=True, help="All versions.")
 @admin_command
@@ -94,7 +95,7 @@ def _flat_json(topic: TopicName, entry: SchemaVersion) -> dict[str, Any]:
 
 
 @schemas.command("upload")
-@click.argument("topic", type=TOPIC)
+@topic_argument
 @_schema_file
 @admin_command
 async def upload_schema(admin: AdminClient, topic: TopicName, filename: str) -> None:
@@ -103,7 +104,7 @@ async def upload_schema(admin: AdminClient, topic: TopicName, filename: str) -> 
 
 
 @schemas.command("compatibility")
-@click.argument("topic", type=TOPIC)
+@topic_argument
 @_schema_file
 @admin_command
 async def test_compatibility(admin: AdminClient, topic: TopicName, filename: str) -> None:
@@ -199,10 +200,7 @@ def _no_schema(filename: str, reason: str) -> CommandFailed:
     return CommandFailed(f"{filename} is not a schema: {reason}", UNUSABLE)
 
 
-@schemas.command("delete")
-@click.argument("topic", type=TOPIC)
-@click.option("-f", "--force", is_flag=True, help="Erase the history of the schema.")
-@admin_command
-async def delete_schema(admin: AdminClient, topic: TopicName, force: bool) -> None:
-    """Delete the schema of a topic."""
-    await admin.schemas.delete(topic, force=force)
+_force = click.option("-f", "--force", is_flag=True, help="Erase the history of the schema.")
+call_command(
+    schemas.add_command, "schemas", topic_argument, "delete", "delete", "Delete the schema of a topic.", _force
+)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
+from interpulse.cli.support.call_commands import call_command, print_record
 from interpulse.cli.support.command_groups import CommandGroup
 from interpulse.cli.support.completion import complete_tenants
 from interpulse.cli.support.params import STRINGS, preview_option
 from interpulse.cli.support.running import admin_command
 from interpulse.model.clusters import TenantInfo
-from interpulse.terminal.output import print_changes, print_json, print_lines
+from interpulse.terminal.output import print_changes, print_lines
 
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
@@ -25,30 +27,24 @@ def tenants() -> None:
     """Operations about tenants."""
 
 
-@tenants.command("list")
-@admin_command
-async def list_tenants(admin: AdminClient) -> None:
-    """List the tenants."""
-    print_lines(await admin.tenants.list())
+_tenant = click.argument("name", metavar="TENANT", shell_complete=complete_tenants)
+_call = partial(call_command, tenants.add_command, "tenants", _tenant)
+_force = click.option("-f", "--force", is_flag=True, help="Delete the namespaces of the tenant too.")
 
-
-@tenants.command("get")
-@click.argument("tenant", shell_complete=complete_tenants)
-@admin_command
-async def get_tenant(admin: AdminClient, tenant: str) -> None:
-    """Print roles and clusters of a tenant."""
-    print_json((await admin.tenants.get(tenant)).to_json())
+call_command(tenants.add_command, "tenants", None, "list", "list", "List the tenants.", show=print_lines)
+_call("get", "get", "Print roles and clusters of a tenant.", show=print_record)
+_call("delete", "delete", "Delete a tenant.", _force, preview_option, show=print_changes)
 
 
 @tenants.command("create")
-@click.argument("tenant", shell_complete=complete_tenants)
+@_tenant
 @_admin_roles
 @_allowed_clusters
 @preview_option
 @admin_command
 async def create_tenant(
     admin: AdminClient,
-    tenant: str,
+    name: str,
     admin_roles: list[str] | None,
     allowed_clusters: list[str] | None,
     previewed: bool,
@@ -56,35 +52,25 @@ async def create_tenant(
     """Create a tenant, on all clusters by default."""
     clusters = allowed_clusters or await admin.clusters.list()
     created = TenantInfo(tuple(admin_roles or ()), tuple(clusters))
-    print_changes(await admin.tenants.create(tenant, created, previewed=previewed))
+    print_changes(await admin.tenants.create(name, created, previewed=previewed))
 
 
 @tenants.command("update")
-@click.argument("tenant", shell_complete=complete_tenants)
+@_tenant
 @_admin_roles
 @_allowed_clusters
 @preview_option
 @admin_command
 async def update_tenant(
     admin: AdminClient,
-    tenant: str,
+    name: str,
     admin_roles: list[str] | None,
     allowed_clusters: list[str] | None,
     previewed: bool,
 ) -> None:
     """Change the roles or the clusters of a tenant. A missing option changes nothing."""
-    current = await admin.tenants.get(tenant)
+    current = await admin.tenants.get(name)
     roles = current.admin_roles if admin_roles is None else tuple(admin_roles)
     clusters = current.allowed_clusters if allowed_clusters is None else tuple(allowed_clusters)
-    changes = await admin.tenants.update(tenant, TenantInfo(roles, clusters), previewed=previewed)
+    changes = await admin.tenants.update(name, TenantInfo(roles, clusters), previewed=previewed)
     print_changes(changes)
-
-
-@tenants.command("delete")
-@click.argument("tenant", shell_complete=complete_tenants)
-@click.option("-f", "--force", is_flag=True, help="Delete the namespaces of the tenant too.")
-@preview_option
-@admin_command
-async def delete_tenant(admin: AdminClient, tenant: str, force: bool, previewed: bool) -> None:
-    """Delete a tenant."""
-    print_changes(await admin.tenants.delete(tenant, force=force, previewed=previewed))

@@ -6,7 +6,7 @@ import json
 import os
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,7 +15,6 @@ import click
 from interpulse.cli.monitoring.alerts import rules
 from interpulse.cli.monitoring.dashboards import DASHBOARDS
 from interpulse.cli.monitoring.grafana import dashboard_json
-from interpulse.cli.monitoring.scraping import scrape_configuration
 from interpulse.cli.support.command_groups import CommandGroup
 from interpulse.cli.support.running import NOT_ALLOWED, UNREACHABLE, UNUSABLE, CommandFailed
 from interpulse.terminal.formats import to_yaml
@@ -45,7 +44,7 @@ def dashboards() -> None:
 def print_one(name: str, targets: tuple[str, ...]) -> None:
     """Print a dashboard as JSON, or the scrape configuration of Prometheus."""
     if name == _SCRAPING:
-        click.echo(to_yaml(scrape_configuration(targets)), nl=False)
+        click.echo(to_yaml(_scrape_configuration(targets)), nl=False)
     else:
         click.echo(_as_json(dashboard_json(DASHBOARDS[name])))
 
@@ -82,6 +81,26 @@ def print_rules() -> None:
     click.echo(to_yaml(rules()), nl=False)
 
 
+def _scrape_configuration(targets: Sequence[str], *, rule_file: str | None = None) -> dict[str, Any]:
+    """Return a scrape configuration. ``targets`` are ``host:port`` of each broker's web service.
+
+    Public dashboards for Apache Pulsar select brokers by ``job="broker"``, those for Kubernetes by the pod's name. The
+    broker's own labels, such as the cluster, are kept.
+    """
+    broker = {
+        "job_name": "broker",
+        "honor_labels": True,
+        "metrics_path": "/metrics",
+        "scrape_interval": "15s",
+        "static_configs": [{"targets": list(targets)}],
+        "relabel_configs": [
+            {"source_labels": ["__address__"], "regex": r"(.+):\d+", "target_label": "kubernetes_pod_name"}
+        ],
+    }
+    rule_files = {"rule_files": [rule_file]} if rule_file is not None else {}
+    return {"global": {"evaluation_interval": "15s"}, **rule_files, "scrape_configs": [broker]}
+
+
 def _write(directory: Path, targets: tuple[str, ...]) -> None:
     provider = {
         "name": "interpulse",
@@ -92,7 +111,7 @@ def _write(directory: Path, targets: tuple[str, ...]) -> None:
     files = {
         **{f"dashboards/{name}.json": _as_json(dashboard_json(dashboard)) for name, dashboard in DASHBOARDS.items()},
         "grafana-provider.yml": to_yaml({"apiVersion": 1, "providers": [provider]}),
-        "prometheus.yml": to_yaml(scrape_configuration(targets, rule_file=_RULE_FILE)),
+        "prometheus.yml": to_yaml(_scrape_configuration(targets, rule_file=_RULE_FILE)),
         _RULE_FILE: to_yaml(rules()),
     }
     try:

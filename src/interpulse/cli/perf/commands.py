@@ -13,8 +13,7 @@ from interpulse.cli.perf import loads, options
 from interpulse.cli.perf.driver import LATENCY_MAX_US, Load
 from interpulse.cli.perf.latencies import HistogramFile, Latencies
 from interpulse.cli.perf.loads import Messages, Receiver
-from interpulse.cli.perf.measured_run import MeasuredRun
-from interpulse.cli.perf.report import LOOKUP, PRODUCED, READ, RECEIVED, Wording
+from interpulse.cli.perf.measured_run import LOOKUP, PRODUCED, READ, RECEIVED, MeasuredRun, Wording
 from interpulse.cli.support.command_groups import CommandGroup
 from interpulse.cli.support.connection.settings import ConnectionSettings
 from interpulse.cli.support.running import FAILED, CommandFailed, failure, open_admin

@@ -13,7 +13,7 @@ from interpulse.cli.messaging import chunk_options, replicated_option, start_opt
 from interpulse.cli.perf.loads import KINDS
 from interpulse.cli.support.connection.client_conf import VARIABLE
 from interpulse.cli.support.connection.settings import ConnectionSettings
-from interpulse.cli.support.params import AMOUNT, COUNT, MESSAGE_ID, POSITIVE, STRINGS, TOPIC
+from interpulse.cli.support.params import AMOUNT, COUNT, MESSAGE_ID, POSITIVE, STRINGS, TOPIC, Parsed
 from interpulse.cli.support.running import NOT_OFFERED, CommandFailed
 from interpulse.model.names import TopicName
 from interpulse.terminal.option_groups import Command, Decorator, flag, option, option_group
@@ -128,18 +128,11 @@ ACCESS_MODES: Final = {
 """Access modes of the client by their names in pulsar-perf."""
 
 
-class _Range(click.ParamType[tuple[int, int]]):
-    name = "1,300"
-
-    def convert(
-        self, value: str | tuple[int, int], param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[int, int]:
-        if isinstance(value, tuple):
-            return value
-        first, _, end = value.partition(",")
-        if not (first.strip().isdecimal() and end.strip().isdecimal() and int(first) < int(end)):
-            self.fail(f"{value!r} is not a range of seconds such as 1,300", param, ctx)
-        return int(first), int(end)
+def _range(text: str) -> tuple[int, int]:
+    first, _, end = text.partition(",")
+    if not (first.strip().isdecimal() and end.strip().isdecimal() and int(first) < int(end)):
+        raise ValueError(f"{text!r} is not a range of seconds such as 1,300")
+    return int(first), int(end)
 
 
 _queue_size = option(
@@ -149,10 +142,8 @@ _pace = option("-r --rate", "Be slow: messages per second; 0 = as they come.", A
 _warm_up = option("--warmup-time", "Seconds at the start whose latencies do not count.", AMOUNT, 1.0)
 
 
-def _count(flag: str) -> Decorator:
-    return click.option(
-        flag, "--num-messages", "count_max", type=int, default=0, help="Messages in total; 0 = no limit."
-    )
+def _count(short: str) -> Decorator:
+    return option(f"{short} --num-messages count_max", "Messages in total; 0 = no limit.", int, 0)
 
 
 def _schedule(what: str) -> Decorator:
@@ -196,7 +187,7 @@ sending_options = option_group(
         click.Choice(["autoIncrement", "random"]),
     ),
     option("-d --delay", "Seconds until a message is delivered.", COUNT, 0),
-    option("-dr --delay-range", "The same by chance, from the first up to the second.", _Range()),
+    option("-dr --delay-range", "The same by chance, from the first up to the second.", Parsed("1,300", _range)),
     flag("-set --set-event-time event_time_set", "Give messages the time they were due as event time."),
     flag("-ef --exit-on-failure", "End when a message fails."),
     option("--send-timeout", "Milliseconds to wait for a receipt; 0 = no limit.", COUNT, 0),

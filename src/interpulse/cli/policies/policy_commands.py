@@ -2,38 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import click
 
 from interpulse.cli.policies.policy_forms import BACKLOG_QUOTA, QUOTA_TYPE, form_of
-from interpulse.cli.support.running import admin_command
+from interpulse.cli.support.call_commands import Decorator, command
 from interpulse.model.policies.catalogue import Command, Group, PolicyAtLevel
 from interpulse.model.policies.policy_records import BacklogQuota, QuotaType
-from interpulse.terminal.option_groups import option_group
 from interpulse.terminal.output import print_json, print_text, print_value
-
-Callback = Callable[..., Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """The calls of a level to the admin client, and the options of all its commands.
+    """The area of the admin client for a level, its methods for single policies, and the options of all commands.
 
-    ``get`` and ``remove`` take the client, the target and the name of the policy, ``set`` also the value. All take the
-    values of ``options``, and ``get`` those of ``get_options``. ``quotas`` returns the area of the admin client that
-    has the calls about backlog quotas.
+    The methods take the target, the name of the policy and the values of ``options``, ``get`` those of ``get_options``.
     """
 
-    get: Callable[..., Awaitable[Any]]
-    set: Callable[..., Awaitable[None]]
-    remove: Callable[..., Awaitable[None]]
-    quotas: Callable[[Any], Any]
-    target: Callable[[Callback], Callback]
-    options: tuple[Callable[[Callback], Callback], ...] = ()
-    get_options: tuple[Callable[[Callback], Callback], ...] = ()
+    area: str
+    get: str
+    set: str
+    remove: str
+    target: Decorator
+    options: tuple[Decorator, ...] = ()
+    get_options: tuple[Decorator, ...] = ()
 
 
 def policy_commands(entries: Iterable[PolicyAtLevel], group: Group, calls: Calls) -> Iterator[click.Command]:
@@ -51,13 +46,13 @@ def quota_commands(get_name: str, calls: Calls) -> Iterator[click.Command]:
     """Return the commands of backlog quotas. A topic has one quota of each type."""
 
     async def set_quota(admin: Any, target: Any, quota: tuple[BacklogQuota, QuotaType], **options: Any) -> None:
-        await calls.quotas(admin).set_backlog_quota(target, *quota, **options)
+        await getattr(admin, calls.area).set_backlog_quota(target, *quota, **options)
 
     async def print_quotas(admin: Any, target: Any, **options: Any) -> None:
-        _print_quotas(await calls.quotas(admin).backlog_quotas(target, **options))
+        _print_quotas(await getattr(admin, calls.area).backlog_quotas(target, **options))
 
     async def remove_quota(admin: Any, target: Any, kind: QuotaType, **options: Any) -> None:
-        await calls.quotas(admin).remove_backlog_quota(target, kind, **options)
+        await getattr(admin, calls.area).remove_backlog_quota(target, kind, **options)
 
     yield command(
         "set-backlog-quota",
@@ -85,11 +80,6 @@ def quota_commands(get_name: str, calls: Calls) -> Iterator[click.Command]:
     )
 
 
-def command(name: str, about: str, run: Callback, *decorators: Callable[[Callback], Callback]) -> click.Command:
-    """Return a command that runs a coroutine function. Its options have the order of the decorators."""
-    return click.command(name, help=about)(option_group(*decorators)(admin_command(run)))
-
-
 def print_policy(value: Any) -> None:
     """Print the JSON of a policy as pulsar-admin does: a string without quotes."""
     if isinstance(value, str):
@@ -100,7 +90,7 @@ def print_policy(value: Any) -> None:
 
 def _set_command(entry: PolicyAtLevel, spelling: Command, calls: Calls) -> click.Command:
     async def run(admin: Any, target: Any, value: Any, **options: Any) -> None:
-        await calls.set(admin, target, entry.policy.attribute, value, **options)
+        await getattr(getattr(admin, calls.area), calls.set)(target, entry.policy.attribute, value, **options)
 
     form = form_of(entry.policy, spelling)
     joined = form.joined("value", run)
@@ -109,7 +99,7 @@ def _set_command(entry: PolicyAtLevel, spelling: Command, calls: Calls) -> click
 
 def _get_command(entry: PolicyAtLevel, spelling: Command, calls: Calls) -> click.Command:
     async def run(admin: Any, target: Any, **options: Any) -> None:
-        value = await calls.get(admin, target, entry.policy.attribute, **options)
+        value = await getattr(getattr(admin, calls.area), calls.get)(target, entry.policy.attribute, **options)
         print_policy(None if value is None else entry.policy.kind.write(value))
 
     about = f"Print {entry.help}; null if it is not set."
@@ -118,7 +108,7 @@ def _get_command(entry: PolicyAtLevel, spelling: Command, calls: Calls) -> click
 
 def _remove_command(entry: PolicyAtLevel, spelling: Command, calls: Calls) -> click.Command:
     async def run(admin: Any, target: Any, **options: Any) -> None:
-        await calls.remove(admin, target, entry.policy.attribute, **options)
+        await getattr(getattr(admin, calls.area), calls.remove)(target, entry.policy.attribute, **options)
 
     about = f"Remove the policy; the level above decides {entry.help}."
     return command(f"remove-{spelling.noun}", about, run, calls.target, *calls.options)

@@ -9,8 +9,6 @@ from typing import Any, Final
 
 import click
 
-from interpulse.cli.policies.policy_options import enabled, one_of
-from interpulse.cli.policies.policy_options import switch as enable_or_disable
 from interpulse.cli.support.params import MILLIS, SIZE, STRINGS, TIME
 from interpulse.model.policies import catalogue as kinds
 from interpulse.model.policies.catalogue import Command, Policy
@@ -35,7 +33,29 @@ from interpulse.terminal.option_groups import option_group
 
 Option = Callable[[Callable[..., Any]], Callable[..., Any]]
 
-_STRATEGIES: Final = ("UNDEFINED", *SCHEMA_STRATEGIES)
+STRATEGIES: Final = ("UNDEFINED", *SCHEMA_STRATEGIES)
+
+
+def switch(subject: str) -> Option:
+    """Return the pair ``--enable`` and ``--disable``; see `one_of` and `enabled`."""
+    return option_group(
+        click.option("-e", "--enable", is_flag=True, help=f"Enable {subject}."),
+        click.option("-d", "--disable", is_flag=True, help=f"Disable {subject}."),
+    )
+
+
+def one_of(enable: bool, disable: bool) -> bool:
+    """Return the value of the pair. Raise UsageError unless exactly one is given."""
+    if enable == disable:
+        raise click.UsageError("Need to specify either --enable or --disable")
+    return enable
+
+
+def enabled(enable: bool, disable: bool) -> bool:
+    """Return the value of the pair, False without either. Raise UsageError if both are given."""
+    if enable and disable:
+        raise click.UsageError("Specify either --enable or --disable")
+    return enable
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +118,7 @@ def _delayed_delivery(enable: bool, disable: bool, tick: int, longest: int) -> D
 
 _DELAYED_DELIVERY: Final = Form(
     (
-        enable_or_disable("delayed delivery"),
+        switch("delayed delivery"),
         click.option("-t", "--time", "tick", type=MILLIS, default="1s", help="Precision of delivery times; 1s."),
         click.option("-md", "--maxDelay", "longest", type=MILLIS, default="0", help="Longest delay: 10s, 3h; 0 = any."),
     ),
@@ -148,7 +168,7 @@ _STRATEGY: Final = Form(
             "-c",
             "--compatibility",
             "value",
-            type=click.Choice(_STRATEGIES),
+            type=click.Choice(STRATEGIES),
             required=True,
             help="The strategy.",
         ),
@@ -245,7 +265,7 @@ def form_of(policy: Policy, command: Command) -> Form:
     """Return the options of a policy, in the spelling of ``command``."""
     kind = policy.kind
     if kind is kinds.FLAG:
-        return Form((enable_or_disable(policy.subject),), one_of)
+        return Form((switch(policy.subject),), one_of)
     if kind in _FORMS:
         return _FORMS[kind]
     names, param, about = _NUMBERS[kind]
@@ -263,7 +283,7 @@ _NUMBERS: Final[Mapping[Kind, tuple[tuple[str, ...], Any, str]]] = {
     kinds.MESSAGE_SIZE: (("-m", "--max-message-size"), SIZE, "100K; 0 = the broker's."),
 }
 _FORMS: Final[Mapping[Kind, Form]] = {
-    kinds.SUBSCRIPTION_CREATION: Form((enable_or_disable("automatic creation of subscriptions"),), enabled),
+    kinds.SUBSCRIPTION_CREATION: Form((switch("automatic creation of subscriptions"),), enabled),
     kinds.TOPIC_STRATEGY: _STRATEGY,
     kinds.TYPES: _ENABLED_TYPES,
     kinds.TOPIC_CLUSTERS: CLUSTERS,

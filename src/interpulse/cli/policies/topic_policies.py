@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from interpulse.cli.policies.policy_commands import Calls, command, policy_commands, quota_commands
+from interpulse.cli.policies.policy_commands import Calls, policy_commands, quota_commands
+from interpulse.cli.support.call_commands import command
 from interpulse.cli.support.command_groups import CommandGroup
 from interpulse.cli.support.params import TOPIC
 from interpulse.cli.support.running import NOT_OFFERED, CommandFailed
@@ -25,15 +26,7 @@ _everywhere = click.option("-g", "--global", "everywhere", is_flag=True, help="S
 
 
 def _calls(*options: Any) -> Calls:
-    return Calls(
-        get=lambda admin, topic, name, **options: admin.topic_policies.get(topic, name, **options),
-        set=lambda admin, topic, name, value, **options: admin.topic_policies.set(topic, name, value, **options),
-        remove=lambda admin, topic, name, **options: admin.topic_policies.remove(topic, name, **options),
-        quotas=lambda admin: admin.topic_policies,
-        target=_topic,
-        options=options,
-        get_options=(_applied,),
-    )
+    return Calls("topic_policies", "get", "set", "remove", _topic, options, (_applied,))
 
 
 async def _delete(admin: AdminClient, target: TopicName) -> None:

@@ -16,26 +16,19 @@ from interpulse.terminal.option_groups import option
 if TYPE_CHECKING:
     from interpulse.proxy.app import ProxyApp
     from interpulse.proxy.proxy_config import ProxyConfig
-    from interpulse.serving.settings import LoadedConfig
 
 _logger = logging.getLogger(__name__)
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@option("--port", "Port of the binary protocol, 0 = a free one.  [default: 6650]", int)
-@option("--http-port", "Port of the admin API, 0 = a free one.  [default: 8080]", int)
-@option("--bind", "Address to listen on; 0.0.0.0 = all addresses.  [default: 127.0.0.1]")
+@option("--port servicePort", "Port of the binary protocol, 0 = a free one.  [default: 6650]", int)
+@option("--http-port webServicePort", "Port of the admin API, 0 = a free one.  [default: 8080]", int)
+@option("--bind bindAddress", "Address to listen on; 0.0.0.0 = all addresses.  [default: 127.0.0.1]")
 @option("--config config_file", "A proxy.conf: key=value lines with Pulsar's keys.", metavar="FILE")
 @option("--set settings", "Set one key of proxy.conf.", metavar="KEY=VALUE", multiple=True)
 @log_options
 def proxy(
-    port: int | None,
-    http_port: int | None,
-    bind: str | None,
-    config_file: str | None,
-    settings: tuple[str, ...],
-    log_level: str,
-    log_format: LogFormat,
+    config_file: str | None, settings: tuple[str, ...], log_level: str, log_format: LogFormat, **flags: str | int | None
 ) -> None:
     """Run a proxy for clients that cannot connect to brokers directly.
 
@@ -45,20 +38,15 @@ def proxy(
     Flags override --set, which overrides the environment, which overrides the configuration file. Prints the line
     "ready" when clients can connect.
     """
-    flags = {"servicePort": port, "webServicePort": http_port, "bindAddress": bind}
+    from interpulse.proxy.config.proxy_config import load_config
+
     options = {key: str(value) for key, value in flags.items() if value is not None}
-    loaded = _load(config_file, settings, options)
+    loaded = load_settings(load_config, config_file, settings, options, file_name="proxy.conf")
     configure_logging(log_level, log_format)
     _logger.info("starting version=%s open_files=%d", __version__, raise_open_files())
     for warning in loaded.warnings:
         _logger.warning("settings without effect reason=%s", warning)
     run(_serve(loaded.config))
-
-
-def _load(config_file: str | None, settings: tuple[str, ...], options: dict[str, str]) -> LoadedConfig[ProxyConfig]:
-    from interpulse.proxy.proxy_config import load_config
-
-    return load_settings(load_config, config_file, settings, options, file_name="proxy.conf")
 
 
 async def _serve(config: ProxyConfig) -> None:

@@ -53,7 +53,6 @@ def load_settings(
 
 
 def _config_text(file_name: str | None) -> str:
-    """Return the content of a configuration file, or an empty string if there is none. Raise CannotStart."""
     if file_name is None:
         return ""
     try:

@@ -40,14 +40,14 @@ def complete_topics(ctx: click.Context, incomplete: str) -> list[CompletionItem]
 
 async def _namespaces(admin: AdminClient, incomplete: str) -> list[str]:
     tenant, slash, _ = incomplete.partition("/")
-    tenants = [tenant] if slash else [each for each in await admin.tenants.list() if each.startswith(tenant)]
+    tenants = [tenant] if slash else [name for name in await admin.tenants.list() if name.startswith(tenant)]
     return [name for tenant in tenants[:_NAMESPACES_LISTED_MAX] for name in await admin.namespaces.list(tenant)]
 
 
 async def _topics(admin: AdminClient, incomplete: str) -> list[str]:
     from interpulse.model.names import PUBLIC_DEFAULT, TopicName
 
-    scheme = next((each for each in _SCHEMES if incomplete.startswith(each)), "")
+    scheme = next((name for name in _SCHEMES if incomplete.startswith(name)), "")
     rest = incomplete.removeprefix(scheme)
     place = "/".join(rest.split("/")[:2])
     if rest.count("/") >= 2:
@@ -56,12 +56,12 @@ async def _topics(admin: AdminClient, incomplete: str) -> list[str]:
         namespaces = [name for name in await _namespaces(admin, place) if name.startswith(place)]
     listed = [name for namespace in namespaces[:_NAMESPACES_LISTED_MAX] for name in await admin.topics.list(namespace)]
     bases = [str(TopicName.parse(name).base) for name in listed]
-    found = [name if scheme else name.partition("://")[2] for name in bases if name.startswith(scheme)]
+    names = [name if scheme else name.partition("://")[2] for name in bases if name.startswith(scheme)]
     if not scheme and "/" not in rest:
         short = f"{PUBLIC_DEFAULT}/"
         of_default = await admin.topics.list(str(PUBLIC_DEFAULT), domains=("persistent",))
-        found += [str(TopicName.parse(name).base).partition("://")[2].removeprefix(short) for name in of_default]
-    return found
+        names += [str(TopicName.parse(name).base).partition("://")[2].removeprefix(short) for name in of_default]
+    return names
 
 
 def _completed(
@@ -93,7 +93,6 @@ async def _asked(flags: dict[str, Any], ask: Callable[[AdminClient], Awaitable[l
 
 
 def _flags(ctx: click.Context) -> dict[str, Any]:
-    """Return the connection options given so far, to this command or its parents."""
     flags: dict[str, Any] = {}
     context: click.Context | None = ctx
     while context is not None:

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import binascii
+import json
+import socket
+import ssl
 import sys
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 import click
 
@@ -16,7 +22,6 @@ from interpulse.cli.support.params import NAMESPACE, TIME, domains_of
 from interpulse.cli.support.running import failure, open_admin
 from interpulse.cli.watching import findings
 from interpulse.cli.watching.cluster_survey import namespaces_of
-from interpulse.cli.watching.expiry import certificate_of_server, token_end
 from interpulse.cli.watching.findings import METRICS, Finding, Level, Limits, unreported, worst
 from interpulse.cli.watching.metrics_text import Metrics
 from interpulse.model.errors import AuthenticationError, AuthorizationError, NotConnected, OperationTimeout, PulsarError
@@ -28,6 +33,7 @@ if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
 
 _SHOWN_MAX: Final = 3
+_TIMEOUT_S: Final = 10.0
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -159,3 +165,35 @@ async def _expiry(settings: ConnectionSettings, limits: Limits) -> list[Finding]
 
 def _not_looked(name: str, error: PulsarError) -> Finding:
     return Finding(name, Level.CRITICAL, f"Could not look: {failure(error).message}")
+
+
+def token_end(token: str) -> float | None:
+    """Return the expiry of a token in seconds since 1970, or None if it has none or is not a token.
+
+    The signature is not verified.
+    """
+    try:
+        payload = token.split(".")[1]
+        claims: Any = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+        end = claims.get("exp")
+    except (IndexError, ValueError, binascii.Error, AttributeError):
+        return None
+    return float(end) if isinstance(end, int | float) else None
+
+
+def certificate_of_server(url: str, trust_certs_path: str | None) -> float | None:
+    """Return the expiry of a server's certificate in seconds since 1970, or None if the address does not use TLS.
+
+    Raises OSError if the server does not answer or its certificate is not trusted.
+    """
+    parts = urlsplit(url.split(",")[0])
+    ports = {"https": 443, "pulsar+ssl": 6651}
+    if parts.scheme not in ports or not parts.hostname:
+        return None
+    context = ssl.create_default_context(cafile=trust_certs_path)
+    address = (parts.hostname, parts.port or ports[parts.scheme])
+    plain = socket.create_connection(address, _TIMEOUT_S)
+    with plain, context.wrap_socket(plain, server_hostname=parts.hostname) as encrypted:
+        shown = encrypted.getpeercert() or {}
+    end = shown.get("notAfter")
+    return float(ssl.cert_time_to_seconds(end)) if isinstance(end, str) else None

@@ -50,6 +50,7 @@ class ClusterSurvey:
     def __init__(
         self, admin: AdminClient, namespaces: Sequence[str], *, wanted: re.Pattern[str] | None, topics_max: int
     ) -> None:
+        self.web_url = admin.web_url
         self._admin = admin
         self._namespaces = namespaces
         self._wanted = wanted

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Final
@@ -94,8 +95,8 @@ def loop_lag(metrics: Metrics, limits: Limits) -> Finding:
 
 def backlog_age(metrics: Metrics, limits: Limits) -> Finding:
     """Judge the age of the oldest unacknowledged messages."""
-    aged = [(sample.value, sample.labels.get("topic", "")) for sample in metrics.samples.get(_AGE, ())]
-    aged = [oldest for oldest in aged if oldest[0] >= 0]
+    samples = metrics.samples.get(_AGE, ())
+    aged = [(sample.value, sample.labels.get("topic", "")) for sample in samples if sample.value >= 0]
     if not aged:
         return unreported("backlog age", "how old unconsumed messages are (topics with a backlog quota have an age)")
     oldest, topic = max(aged)
@@ -110,13 +111,12 @@ def replication(metrics: Metrics) -> Finding:
     """Judge topics that are not replicated, by our status or by the replicators of Apache Pulsar."""
     states = metrics.samples.get(_STATES)
     if states is not None:
-        counts: dict[str, float] = {}
+        counts: defaultdict[str, float] = defaultdict(float)
         for sample in states:
-            state = sample.labels.get("state", "")
-            counts[state] = counts.get(state, 0) + sample.value
-        stuck = {state: count for state in ("HELD", "DISCONNECTED") if (count := counts.get(state, 0))}
+            counts[sample.labels.get("state", "")] += sample.value
+        stuck = [f"{counts[state]:g} topics are {state}" for state in ("HELD", "DISCONNECTED") if counts.get(state)]
         if stuck:
-            text = " and ".join(f"{count:g} topics are {state}" for state, count in stuck.items())
+            text = " and ".join(stuck)
             remedy = "interpulse-admin namespaces replication-status says why"
             return Finding("replication", Level.CRITICAL, f"{text}: {remedy}")
         return Finding("replication", Level.OK, f"{sum(counts.values()):g} topics are replicated, none is held")

@@ -59,7 +59,7 @@ def _topics(topic: str, stats: Mapping[str, Any]) -> Iterator[Row]:
     subscriptions = _objects(stats, "subscriptions")
     yield {
         "topic": topic,
-        **_rates(stats),
+        **{rate: _number(stats, rate) for rate in ("msgRateIn", "msgThroughputIn", "msgRateOut", "msgThroughputOut")},
         "backlog": sum(_number(subscription, "msgBacklog") for subscription in subscriptions.values()),
         "storageSize": _number(stats, "storageSize"),
         "producers": len(stats.get("publishers") or ()),
@@ -100,10 +100,6 @@ def _replication(topic: str, stats: Mapping[str, Any]) -> Iterator[Row]:
         }
 
 
-def _rates(stats: Mapping[str, Any]) -> Row:
-    return {key: _number(stats, key) for key in ("msgRateIn", "msgThroughputIn", "msgRateOut", "msgThroughputOut")}
-
-
 def _objects(stats: Mapping[str, Any], key: str) -> dict[str, Mapping[str, Any]]:
     return {name: value for name, value in (stats.get(key) or {}).items() if isinstance(value, Mapping)}
 
@@ -113,16 +109,12 @@ def _number(values: Mapping[str, Any], key: str) -> float:
     return value if isinstance(value, int | float) else 0
 
 
-def _rate(value: float) -> str:
-    return f"{value:,.1f}"
+_rate = "{:,.1f}".format
+_count = "{:,.0f}".format
 
 
 def _megabytes(value: float) -> str:
     return f"{value / _MB:,.2f}"
-
-
-def _count(value: float) -> str:
-    return f"{value:,.0f}"
 
 
 _OUT: Final = (Column("msgRateOut", "OUT/S", _rate), Column("msgThroughputOut", "OUT-MB/S", _megabytes))

@@ -7,14 +7,15 @@ import importlib.util
 import re
 import sys
 from collections.abc import Coroutine
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 
 from interpulse.cli.admin.admin import connection_options
 from interpulse.cli.support.connection.settings import ConnectionSettings
-from interpulse.cli.support.params import NAMESPACE, POSITIVE
+from interpulse.cli.support.params import NAMESPACE, POSITIVE, Parsed
 from interpulse.cli.support.running import failure, open_admin
 from interpulse.cli.watching.cluster_survey import ClusterSurvey, Observation
 from interpulse.cli.watching.rows import TABLES, Table, shown, sorted_rows
@@ -23,29 +24,21 @@ from interpulse.model.names import NamespaceName
 from interpulse.terminal.formats import FORMATS, to_table
 from interpulse.terminal.option_groups import flag, option
 
-if TYPE_CHECKING:
-    from interpulse.client.admin.admin_client import AdminClient
-
 T = TypeVar("T")
 
 
-class _Expression(click.ParamType["re.Pattern[str]"]):
-    name = "regex"
-
-    def convert(
-        self, value: str | re.Pattern[str], param: click.Parameter | None, ctx: click.Context | None
-    ) -> re.Pattern[str]:
-        try:
-            return re.compile(value)
-        except re.error as error:
-            self.fail(f"{value!r} is not a regular expression: {error}", param, ctx)
+def _expression(text: str) -> re.Pattern[str]:
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise ValueError(f"{text!r} is not a regular expression: {error}") from error
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("kind", type=click.Choice(list(TABLES)), default="topics")
 @click.argument("namespaces", type=NAMESPACE, nargs=-1)
 @option("-s --sort heading", "Column to sort by, as it is headed; for example BACKLOG.")
-@option("-f --filter wanted", "Only topics whose complete name has this in it.", _Expression())
+@option("-f --filter wanted", "Only topics whose complete name has this in it.", Parsed("regex", _expression))
 @option("-i --interval", "Seconds.", click.FloatRange(min=0.5), 2.0)
 @option("-n --rows row_count", "Rows, where they are printed.", POSITIVE, 20)
 @option("--topics-max", "Topics to ask about; of more the first ones by name.", POSITIVE, 500)
@@ -54,16 +47,7 @@ class _Expression(click.ParamType["re.Pattern[str]"]):
 @option("--admin-url webServiceUrl", "Web service URL, http://localhost:8080 unless configured.")
 @connection_options
 def top(
-    kind: str,
-    namespaces: tuple[NamespaceName, ...],
-    heading: str | None,
-    wanted: re.Pattern[str] | None,
-    interval: float,
-    row_count: int,
-    topics_max: int,
-    once: bool,
-    output: str | None,
-    **flags: Any,
+    kind: str, namespaces: tuple[NamespaceName, ...], interval: float, once: bool, output: str | None, **flags: Any
 ) -> None:
     """Watch KIND (topics, subscriptions or replication) of NAMESPACES, or of all namespaces.
 
@@ -76,22 +60,24 @@ def top(
     last values and says so. Elsewhere, a table is printed in each round.
     """
     table = TABLES[kind]
-    sort = _heading(table, heading)
+    sort = _heading(table, flags["heading"])
     if output is not None and not once:
         raise click.UsageError("--output is for --once")
     settings = ConnectionSettings.resolve(flags)
 
     async def watch() -> None:
         async with open_admin(settings, settings.admin_url) as admin:
-            survey = ClusterSurvey(
-                admin, [str(namespace) for namespace in namespaces], wanted=wanted, topics_max=topics_max
-            )
-            if once:
-                _print(table, await survey.look(), sort, row_count, output, admin)
-            elif sys.stdout.isatty() and importlib.util.find_spec("rich"):
-                await _on_screen(table, survey, sort, interval, admin)
-            else:
-                await _in_lines(table, survey, sort, interval, row_count, admin)
+            names = [str(namespace) for namespace in namespaces]
+            survey = ClusterSurvey(admin, names, wanted=flags["wanted"], topics_max=flags["topics_max"])
+            if not once and sys.stdout.isatty() and importlib.util.find_spec("rich"):
+                await _on_screen(table, survey, sort, interval)
+                return
+            while True:
+                _print(table, survey.web_url, await survey.look(), sort, flags["row_count"], output)
+                if once:
+                    return
+                click.echo()
+                await asyncio.sleep(interval)
 
     try:
         asyncio.run(watch())
@@ -114,58 +100,42 @@ def _rows(table: Table, observation: Observation) -> list[dict[str, Any]]:
     return [row for topic, stats in observation.stats.items() for row in table.rows(topic, stats)]
 
 
-def _title(observation: Observation, admin: AdminClient) -> str:
+def _title(web_url: str, observation: Observation) -> str:
     now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-    looked = (
-        f"{len(observation.stats):,} of {observation.matching:,} topics"
-        if observation.matching > len(observation.stats)
-        else ""
-    )
-    return f"{now}  {admin.web_url}  {looked or f'{observation.matching:,} topics'}"
+    read, matching = len(observation.stats), observation.matching
+    return f"{now}  {web_url}  {f'{read:,} of ' if matching > read else ''}{matching:,} topics"
 
 
-def _print(
-    table: Table, observation: Observation, sort: str, row_count: int, output: str | None, admin: AdminClient
-) -> None:
+def _print(table: Table, web_url: str, observation: Observation, sort: str, row_count: int, output: str | None) -> None:
     rows = sorted_rows(table, _rows(table, observation), sort)
     for problem in observation.problems:
         click.echo(f"Could not look: {problem}", err=True)
     if output is not None:
         click.echo(FORMATS[output](rows))
         return
-    click.echo(_title(observation, admin), err=True)
+    click.echo(_title(web_url, observation), err=True)
     cells = [dict(zip(table.headings, row, strict=True)) for row in shown(table, rows[:row_count])]
     click.echo(to_table(cells) if cells else "Nothing to show.")
 
 
-async def _in_lines(
-    table: Table, survey: ClusterSurvey, sort: str, interval: float, row_count: int, admin: AdminClient
-) -> None:
-    while True:
-        _print(table, await survey.look(), sort, row_count, None, admin)
-        click.echo()
-        await asyncio.sleep(interval)
-
-
-async def _on_screen(table: Table, survey: ClusterSurvey, sort: str, interval: float, admin: AdminClient) -> None:
+async def _on_screen(table: Table, survey: ClusterSurvey, sort: str, interval: float) -> None:
     from interpulse.cli.watching.screen import Screen, attended
 
     ended = asyncio.Event()
     with Screen(table, sort, on_end=ended.set) as screen, attended(screen):
-        screen.show(f"{admin.web_url}  is asked for its topics", [], ())
+        screen.show(f"{survey.web_url}  is asked for its topics", [], ())
         observation = await _unless(ended, survey.look())
-        title = "" if observation is None else _title(observation, admin)
+        title = "" if observation is None else _title(survey.web_url, observation)
         while observation is not None:
             screen.show(title, _rows(table, observation), tuple(observation.problems))
             await _unless(ended, asyncio.sleep(interval))
-            looked = await _unless(ended, _looked_again(survey, observation))
-            if looked is not None and looked.stats is not observation.stats:
-                title = _title(looked, admin)
-            observation = looked
+            newest = await _unless(ended, _looked_again(survey, observation))
+            if newest is not None and newest.stats is not observation.stats:
+                title = _title(survey.web_url, newest)
+            observation = newest
 
 
 async def _unless(ended: asyncio.Event, work: Coroutine[Any, Any, T]) -> T | None:
-    """Return the result of ``work``, or None if the screen ends first."""
     working, ending = asyncio.ensure_future(work), asyncio.ensure_future(ended.wait())
     try:
         await asyncio.wait({working, ending}, return_when=asyncio.FIRST_COMPLETED)
@@ -181,9 +151,6 @@ async def _looked_again(survey: ClusterSurvey, before: Observation) -> Observati
     try:
         observation = await survey.look()
     except PulsarError as error:
-        return Observation(before.stats, before.matching, [failure(error).message])
-    return (
-        Observation(before.stats, before.matching, observation.problems)
-        if observation.problems and not observation.stats
-        else observation
-    )
+        return replace(before, problems=[failure(error).message])
+    no_answer = observation.problems and not observation.stats
+    return replace(before, problems=observation.problems) if no_answer else observation

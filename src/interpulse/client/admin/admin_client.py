@@ -25,10 +25,9 @@ from interpulse.client.closing import AsyncCloses
 from interpulse.client.credentials import Credentials
 from interpulse.client.json_readers import ignored
 from interpulse.client.tls import TlsOptions
-from interpulse.client.transport.http_errors import Kind
 from interpulse.client.transport.http_session import HttpSession
-from interpulse.model.adjustments import AdminRequest
 from interpulse.model.clusters import shown_address
+from interpulse.model.operations import AdminRequest
 
 
 class AdminClient(AsyncCloses):
@@ -71,6 +70,4 @@ class AdminClient(AsyncCloses):
 
     async def send(self, request: AdminRequest) -> None:
         """Send a planned request, such as one change of a replication plan."""
-        of_topic = request.method != "PUT" and not request.path.startswith("/admin/v2/namespaces/")
-        kind: Kind = "topic" if of_topic else "namespace"
-        await self._http.request(request.method, request.path, kind=kind, read=ignored, body=request.body)
+        await self._http.request(request.method, request.path, kind=request.subject, read=ignored, body=request.body)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
-from urllib.parse import quote
 
-from interpulse.client.admin.previews import Changes, make_change
+from interpulse.client.admin.calls import Changes, ask, make_change, send
 from interpulse.client.json_readers import each, list_made_by, made_by, names, optional, record
 from interpulse.client.transport.http_session import HttpSession
 from interpulse.model.clusters import ClusterData, FailureDomain
-from interpulse.model.errors import InvalidRequest
 from interpulse.model.isolation import BrokerIsolation, IsolationPolicy
+from interpulse.model.operations import Clusters, IsolationPolicies
 
 Names = list[str]
 Isolations = list[BrokerIsolation]
@@ -24,30 +23,28 @@ class ClustersAdmin:
         self._http = http
 
     async def list(self) -> Names:
-        return await self._http.get("/admin/v2/clusters", kind="cluster", read=names)
+        return await ask(self._http, Clusters.LIST, read=names)
 
     async def get(self, name: str) -> ClusterData:
-        return await self._http.get(_cluster(name), kind="cluster", read=made_by(ClusterData.from_json))
+        return await ask(self._http, Clusters.GET, name, read=made_by(ClusterData.from_json))
 
     async def get_json(self, name: str) -> dict[str, Any]:
         """Return the cluster's record like :meth:`get`, with every field that the broker sent."""
-        return await self._http.get(_cluster(name), kind="cluster", read=record)
+        return await ask(self._http, Clusters.GET, name, read=record)
 
     async def create(self, name: str, cluster: ClusterData, *, previewed: bool = False) -> Changes | None:
         """Register a cluster. Raise AlreadyExists.
 
         With ``previewed`` nothing is changed and the changes are returned.
         """
-        body = cluster.to_json()
-        return await make_change(self._http, "PUT", _cluster(name), body, kind="cluster", previewed=previewed)
+        return await make_change(self._http, Clusters.CREATE, name, body=cluster.to_json(), previewed=previewed)
 
     async def update(self, name: str, cluster: ClusterData, *, previewed: bool = False) -> Changes | None:
         """Replace the cluster's record. Fields that are None are removed.
 
         With ``previewed`` nothing is changed and the changes are returned.
         """
-        body = cluster.to_json()
-        return await make_change(self._http, "POST", _cluster(name), body, kind="cluster", previewed=previewed)
+        return await make_change(self._http, Clusters.UPDATE, name, body=cluster.to_json(), previewed=previewed)
 
     async def delete(self, name: str, *, previewed: bool = False) -> Changes | None:
         """Delete a cluster.
@@ -55,47 +52,45 @@ class ClustersAdmin:
         With ``previewed`` nothing is changed and the changes are returned. Interpulse raises PreconditionFailed while a
         namespace or topic is replicated to the cluster.
         """
-        return await make_change(self._http, "DELETE", _cluster(name), kind="cluster", previewed=previewed)
+        return await make_change(self._http, Clusters.DELETE, name, previewed=previewed)
 
     async def peers(self, name: str) -> Names | None:
         """Return the peer clusters; None if they were never set."""
-        return await self._http.get(f"{_cluster(name)}/peers", kind="cluster", read=optional(names))
+        return await ask(self._http, Clusters.GET_PEERS, name, read=optional(names))
 
     async def set_peers(self, name: str, peers: Iterable[str] | None) -> None:
         """Set the peer clusters: no namespace may be replicated to both a cluster and its peer.
 
         Raise PreconditionFailed if one of them is not registered.
         """
-        await self._http.post(f"{_cluster(name)}/peers", None if peers is None else list(peers), kind="cluster")
+        await send(self._http, Clusters.SET_PEERS, name, body=None if peers is None else list(peers))
 
     # Failure domains
 
     async def failure_domains(self, name: str) -> dict[str, FailureDomain]:
-        read = each(made_by(FailureDomain.from_json))
-        return await self._http.get(f"{_cluster(name)}/failureDomains", kind="cluster", read=read)
+        return await ask(self._http, Clusters.LIST_DOMAINS, name, read=each(made_by(FailureDomain.from_json)))
 
     async def failure_domain(self, name: str, domain: str) -> FailureDomain:
         """Return a failure domain. Raise NotFound."""
-        return await self._http.get(_domain(name, domain), kind="cluster", read=made_by(FailureDomain.from_json))
+        return await ask(self._http, Clusters.GET_DOMAIN, name, domain, read=made_by(FailureDomain.from_json))
 
     async def set_failure_domain(self, name: str, domain: str, value: FailureDomain) -> None:
         """Create or replace a failure domain. Raise Conflict if one of its brokers is in another domain."""
-        await self._http.post(_domain(name, domain), value.to_json(), kind="cluster")
+        await send(self._http, Clusters.SET_DOMAIN, name, domain, body=value.to_json())
 
     async def delete_failure_domain(self, name: str, domain: str) -> None:
-        await self._http.delete(_domain(name, domain), kind="cluster")
+        await send(self._http, Clusters.DELETE_DOMAIN, name, domain)
 
     # Namespace isolation policies
 
     async def isolation_policies(self, name: str) -> dict[str, IsolationPolicy]:
         """Return the isolation policies by name. Raise NotFound if the cluster never had any."""
-        read = each(made_by(IsolationPolicy.from_json))
-        return await self._http.get(_isolation(name), kind="cluster", read=read)
+        return await ask(self._http, IsolationPolicies.LIST, name, read=each(made_by(IsolationPolicy.from_json)))
 
     async def isolation_policy(self, name: str, policy_name: str) -> IsolationPolicy:
         """Return an isolation policy. Raise NotFound."""
         read = made_by(IsolationPolicy.from_json)
-        return await self._http.get(_isolation_policy(name, policy_name), kind="cluster", read=read)
+        return await ask(self._http, IsolationPolicies.GET, name, policy_name, read=read)
 
     async def set_isolation_policy(self, name: str, policy_name: str, policy: IsolationPolicy) -> None:
         """Create or replace an isolation policy.
@@ -103,41 +98,17 @@ class ClustersAdmin:
         Namespaces whose brokers change are unloaded; see ``unload_scope``. Raise InvalidRequest for a policy that
         cannot be satisfied and PreconditionFailed if the cluster does not exist.
         """
-        await self._http.post(_isolation_policy(name, policy_name), policy.to_json(), kind="cluster")
+        await send(self._http, IsolationPolicies.SET, name, policy_name, body=policy.to_json())
 
     async def delete_isolation_policy(self, name: str, policy_name: str) -> None:
         """Delete an isolation policy, if it exists. No namespace is unloaded."""
-        await self._http.delete(_isolation_policy(name, policy_name), kind="cluster")
+        await send(self._http, IsolationPolicies.DELETE, name, policy_name)
 
     async def isolation_of_brokers(self, name: str) -> Isolations:
         """Return the role of every registered broker in the isolation policies."""
-        read = list_made_by(BrokerIsolation.from_json)
-        return await self._http.get(f"{_isolation(name)}/brokers", kind="cluster", read=read)
+        return await ask(self._http, IsolationPolicies.LIST_BROKERS, name, read=list_made_by(BrokerIsolation.from_json))
 
     async def isolation_of_broker(self, name: str, broker: str) -> BrokerIsolation:
         """Return the role of a broker ``host:port`` in the isolation policies. It need not be registered."""
-        path = f"{_isolation(name)}/brokers/{path_segment('broker', broker)}"
-        return await self._http.get(path, kind="cluster", read=made_by(BrokerIsolation.from_json))
-
-
-def _cluster(name: str) -> str:
-    return f"/admin/v2/clusters/{path_segment('cluster', name)}"
-
-
-def _domain(cluster: str, domain: str) -> str:
-    return f"{_cluster(cluster)}/failureDomains/{path_segment('failure domain', domain)}"
-
-
-def _isolation(cluster: str) -> str:
-    return f"{_cluster(cluster)}/namespaceIsolationPolicies"
-
-
-def _isolation_policy(cluster: str, policy: str) -> str:
-    return f"{_isolation(cluster)}/{path_segment('namespace isolation policy', policy)}"
-
-
-def path_segment(kind: str, name: str) -> str:
-    """Return a name, percent-encoded. Raise InvalidRequest for an empty one, which brokers take for all names."""
-    if not name:
-        raise InvalidRequest(f"The name of a {kind} must not be empty")
-    return quote(name, safe="")
+        read = made_by(BrokerIsolation.from_json)
+        return await ask(self._http, IsolationPolicies.GET_BROKER, name, broker, read=read)

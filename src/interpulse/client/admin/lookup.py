@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from interpulse.client.admin.calls import ask
 from interpulse.client.json_readers import record, string
 from interpulse.client.lookup.http_lookup import lookup_over_http
 from interpulse.client.transport.http_session import HttpSession
 from interpulse.model.errors import PulsarError
 from interpulse.model.names import TopicName
+from interpulse.model.operations import Lookups
 
 
 class LookupAdmin:
@@ -20,8 +22,7 @@ class LookupAdmin:
 
     async def topic(self, topic: TopicName | str) -> dict[str, Any]:
         """Return the addresses of the serving broker: ``brokerUrl``, ``httpUrl`` and variants. Raise TopicNotFound."""
-        name = TopicName.parse(str(topic))
-        return await self._http.get(f"/lookup/v2/topic/{name.rest_path}", kind="topic", read=record)
+        return await ask(self._http, Lookups.FIND, topic, read=record)
 
     async def topics(self, topics: Iterable[TopicName | str]) -> dict[TopicName, dict[str, Any] | PulsarError]:
         """Look up many topics with few requests (PIP-35), or one by one if the broker has no batch lookup.
@@ -33,5 +34,4 @@ class LookupAdmin:
 
     async def bundle_range(self, topic: TopicName | str) -> str:
         """Return the hash range of the topic's bundle, such as ``0x40000000_0x80000000``."""
-        name = TopicName.parse(str(topic))
-        return await self._http.get(f"/lookup/v2/topic/{name.rest_path}/bundle", kind="topic", read=string)
+        return await ask(self._http, Lookups.GET_BUNDLE, topic, read=string)

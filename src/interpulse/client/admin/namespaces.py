@@ -8,14 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, TypeVar
 
-from interpulse.client.admin.clusters import path_segment
-from interpulse.client.admin.policy_call import QUOTAS, read_policy
-from interpulse.client.admin.previews import Changes, make_change
+from interpulse.client.admin.calls import QUOTAS, Changes, ask, make_change, read_policy, send
 from interpulse.client.json_readers import (
     Read,
     boolean,
     each,
-    ignored,
     integer,
     made_by,
     names,
@@ -28,6 +25,7 @@ from interpulse.client.transport.http_session import HttpSession
 from interpulse.model.adjustments import PLAN_LEVELS
 from interpulse.model.errors import InvalidRequest
 from interpulse.model.names import NamespaceName, encode_local_name
+from interpulse.model.operations import Encoded, Namespaces, Replication, policy_operations
 from interpulse.model.policies.catalogue import NAMESPACE_CALLS
 from interpulse.model.policies.namespace_policies import NamespacePolicies
 from interpulse.model.policies.policy_records import (
@@ -55,14 +53,13 @@ class NamespacesAdmin:
 
     async def list(self, tenant: str) -> Names:
         """Return the full names of a tenant's namespaces. Raise TenantNotFound."""
-        path = f"/admin/v2/namespaces/{path_segment('tenant', tenant)}"
-        return await self._http.get(path, kind="tenant", read=names)
+        return await ask(self._http, Namespaces.LIST, tenant, read=names)
 
     async def topics(
         self, namespace: NamespaceName | str, *, mode: TopicMode = "ALL", system_included: bool = False
     ) -> Names:
         query = {"mode": mode, "includeSystemTopic": system_included}
-        return await self._http.get(_path(namespace, "topics"), kind="namespace", read=names, query=query)
+        return await ask(self._http, Namespaces.LIST_TOPICS, namespace, read=names, query=query)
 
     async def create(
         self,
@@ -83,7 +80,7 @@ class NamespacesAdmin:
             body["replication_clusters"] = list(clusters)
         if bundles:
             body["bundles"] = {"numBundles": bundles}
-        return await make_change(self._http, "PUT", _path(namespace), body or None, kind="tenant", previewed=previewed)
+        return await make_change(self._http, Namespaces.CREATE, namespace, body=body or None, previewed=previewed)
 
     async def delete(
         self, namespace: NamespaceName | str, *, force: bool = False, previewed: bool = False
@@ -93,20 +90,21 @@ class NamespacesAdmin:
         With ``previewed`` nothing is changed and the changes are returned.
         """
         query = {"force": force}
-        return await make_change(
-            self._http, "DELETE", _path(namespace), kind="namespace", query=query, previewed=previewed
-        )
+        return await make_change(self._http, Namespaces.DELETE, namespace, query=query, previewed=previewed)
 
     async def unload(
         self, namespace: NamespaceName | str, *, bundle: str | None = None, destination_broker: str | None = None
     ) -> None:
         """Unload the topics of a namespace, or of one bundle ``0x..._0x...``. Clients reconnect."""
-        path = _path(namespace, f"{bundle}/unload" if bundle else "unload")
-        await self._http.put(path, kind="namespace", query={"destinationBroker": destination_broker})
+        query = {"destinationBroker": destination_broker}
+        if bundle:
+            await send(self._http, Namespaces.UNLOAD_BUNDLE, namespace, bundle, query=query)
+        else:
+            await send(self._http, Namespaces.UNLOAD, namespace, query=query)
 
     async def bundles(self, namespace: NamespaceName | str) -> dict[str, Any]:
         """Return ``boundaries``, the ends of the hash ranges, and ``numBundles``."""
-        return await self._get(namespace, "bundles", record)
+        return await ask(self._http, Namespaces.GET_BUNDLES, namespace, read=record)
 
     async def split_bundle(
         self,
@@ -118,58 +116,66 @@ class NamespacesAdmin:
         unload: bool = False,
     ) -> None:
         """Split a bundle ``0x..._0x...`` or ``LARGEST``. ``positions`` belong to ``specified_positions_divide``."""
-        path = _path(namespace, f"{bundle}/split")
-        query = {"unload": unload, "splitAlgorithmName": algorithm}
-        await self._http.put(path, list(positions) or None, kind="namespace", query=query)
+        query, body = {"unload": unload, "splitAlgorithmName": algorithm}, list(positions) or None
+        await send(self._http, Namespaces.SPLIT_BUNDLE, namespace, bundle, query=query, body=body)
 
     async def clear_backlog(
         self, namespace: NamespaceName | str, *, subscription: str | None = None, bundle: str | None = None
     ) -> None:
         """Acknowledge the backlog of all topics, or of one ``bundle``, for every subscription or for one."""
-        await self._http.post(_scoped(namespace, bundle, "clearBacklog", subscription), kind="namespace")
+        names = () if bundle is None else (bundle,)
+        if subscription is None:
+            operation = Namespaces.CLEAR_BUNDLE if names else Namespaces.CLEAR
+            await send(self._http, operation, namespace, *names)
+        else:
+            operation = Namespaces.CLEAR_BUNDLE_ONE if names else Namespaces.CLEAR_ONE
+            await send(self._http, operation, namespace, *names, _once(subscription))
 
     async def unsubscribe(
         self, namespace: NamespaceName | str, subscription: str, *, bundle: str | None = None
     ) -> None:
         """Delete a subscription on every topic that has it. Raise PreconditionFailed if it is in use."""
-        await self._http.post(_scoped(namespace, bundle, "unsubscribe", subscription), kind="namespace")
+        if bundle is None:
+            await send(self._http, Namespaces.UNSUBSCRIBE, namespace, _once(subscription))
+        else:
+            await send(self._http, Namespaces.UNSUBSCRIBE_BUNDLE, namespace, bundle, _once(subscription))
 
     async def policies(self, namespace: NamespaceName | str) -> NamespacePolicies:
-        return await self._http.get(_path(namespace), kind="namespace", read=made_by(NamespacePolicies.from_json))
+        return await ask(self._http, Namespaces.GET_POLICIES, namespace, read=made_by(NamespacePolicies.from_json))
 
     async def policies_json(self, namespace: NamespaceName | str) -> dict[str, Any]:
         """Return all policies as the JSON that the broker sent."""
-        return await self._http.get(_path(namespace), kind="namespace", read=record)
+        return await ask(self._http, Namespaces.GET_POLICIES, namespace, read=record)
 
     # Properties
 
     async def properties(self, namespace: NamespaceName | str) -> dict[str, str]:
         """Return the properties that operators have set. The broker does not interpret them."""
-        return await self._get(namespace, "properties", record)
+        return await ask(self._http, Namespaces.GET_PROPERTIES, namespace, read=record)
 
     async def update_properties(self, namespace: NamespaceName | str, properties: Mapping[str, str]) -> None:
         """Set these properties and keep the others."""
-        await self._http.put(_path(namespace, "properties"), dict(properties), kind="namespace")
+        await send(self._http, Namespaces.ADD_PROPERTIES, namespace, body=dict(properties))
 
     async def clear_properties(self, namespace: NamespaceName | str) -> None:
-        await self._delete(namespace, "properties")
+        await send(self._http, Namespaces.CLEAR_PROPERTIES, namespace)
 
     async def property(self, namespace: NamespaceName | str, key: str) -> str | None:
         """Return the value of a property; None if it is absent or empty."""
-        _, value = await self._http.fetch(_property_path(namespace, key), kind="namespace")
+        _, value = await self._http.fetch(Namespaces.GET_PROPERTY.path_of(namespace, key), kind="namespace")
         return value.decode() or None
 
     async def set_property(self, namespace: NamespaceName | str, key: str, value: str) -> None:
-        await self._http.put(f"{_property_path(namespace, key)}/{path_segment('value', value)}", kind="namespace")
+        await send(self._http, Namespaces.SET_PROPERTY, namespace, key, value)
 
     async def remove_property(self, namespace: NamespaceName | str, key: str) -> None:
         """Remove a property, if the namespace has it."""
-        await self._http.delete(_property_path(namespace, key), kind="namespace")
+        await send(self._http, Namespaces.REMOVE_PROPERTY, namespace, key)
 
     # Replication
 
     async def replication_clusters(self, namespace: NamespaceName | str) -> Names:
-        return await self._get(namespace, "replication", names)
+        return await ask(self._http, Namespaces.GET_CLUSTERS, namespace, read=names)
 
     async def set_replication_clusters(
         self,
@@ -185,7 +191,7 @@ class NamespacesAdmin:
         broker.
         """
         query = {"compareTopicPartitions": partitions_compared}
-        await self._http.post(_path(namespace, "replication"), list(clusters), kind="namespace", query=query)
+        await send(self._http, Namespaces.SET_CLUSTERS, namespace, query=query, body=list(clusters))
 
     async def adjust_for_replication(
         self,
@@ -207,34 +213,35 @@ class NamespacesAdmin:
             "preview": previewed,
             "planDigest": shown_digest,
         }
-        path = _path(namespace, "replication")
+        path = Namespaces.SET_CLUSTERS.path_of(namespace)
         return await self._http.ask_for_document(
             "POST", path, kind="namespace", marker="outcome", query=query, body=list(clusters), levels=PLAN_LEVELS
         )
 
     async def allowed_clusters(self, namespace: NamespaceName | str) -> Names:
-        return await self._get(namespace, "allowedClusters", names)
+        return await ask(self._http, Namespaces.GET_ALLOWED_CLUSTERS, namespace, read=names)
 
     async def set_allowed_clusters(self, namespace: NamespaceName | str, clusters: Iterable[str]) -> None:
-        await self._post(namespace, "allowedClusters", list(clusters))
+        await send(self._http, Namespaces.SET_ALLOWED_CLUSTERS, namespace, body=list(clusters))
 
     async def replication_status(self, namespace: NamespaceName | str) -> Records:
         """Return one record per topic and remote cluster. Raise NotSupported unless the broker is Interpulse."""
-        return await self._get(namespace, "replication/status", records)
+        return await ask(self._http, Replication.GET_STATUS, namespace, read=records)
 
     async def topics_with_clusters(self, namespace: NamespaceName | str) -> dict[str, Names]:
         """Return the topics that have their own replication clusters, with these clusters.
 
         Raise NotSupported unless the broker is Interpulse.
         """
-        return await self._get(namespace, "replication/topics", each(names))
+        return await ask(self._http, Replication.LIST_TOPICS, namespace, read=each(names))
 
     async def global_topic_policies(self, namespace: NamespaceName | str) -> dict[str, TopicPolicies]:
         """Return the topics with global policies, which hold in all clusters, with these policies.
 
         Raise NotSupported unless the broker is Interpulse.
         """
-        return await self._get(namespace, "replication/globalTopicPolicies", each(made_by(TopicPolicies.from_json)))
+        read = each(made_by(TopicPolicies.from_json))
+        return await ask(self._http, Replication.GET_GLOBAL_POLICIES, namespace, read=read)
 
     async def replicator_dispatch_rates(
         self, namespace: NamespaceName | str
@@ -243,14 +250,14 @@ class NamespacesAdmin:
 
         Raise NotSupported unless the broker is Interpulse.
         """
-        return await self._get(namespace, "replication/dispatchRates", made_by(_dispatch_rates))
+        return await ask(self._http, Replication.GET_DISPATCH_RATES, namespace, read=made_by(_dispatch_rates))
 
     async def report_replication_status(self, namespace: NamespaceName | str, records: Records) -> None:
         """Replace the replication records of the topics and clusters that ``records`` name.
 
         The replication job reports its progress here. Interpulse only.
         """
-        await self._post(namespace, "replication/status", records)
+        await send(self._http, Replication.REPORT_STATUS, namespace, body=records)
 
     # Automatic creation
 
@@ -261,16 +268,15 @@ class NamespacesAdmin:
 
         With ``applied`` Interpulse returns the settings in force. Apache Pulsar ignores it and returns the override.
         """
-        query = {"applied": True if applied else None}
-        path, read = _path(namespace, "autoTopicCreation"), optional(made_by(AutoTopicCreation.from_json))
-        return await self._http.get(path, kind="namespace", read=read, query=query)
+        read = optional(made_by(AutoTopicCreation.from_json))
+        return await self._policy(namespace, "auto_topic_creation", read, applied=True if applied else None)
 
     async def set_auto_topic_creation(self, namespace: NamespaceName | str, policy: AutoTopicCreation) -> None:
         """Set the namespace's override. Raise PreconditionFailed if type and count do not match."""
-        await self._post(namespace, "autoTopicCreation", policy.to_json())
+        await self.set_policy(namespace, "auto_topic_creation", policy)
 
     async def remove_auto_topic_creation(self, namespace: NamespaceName | str) -> None:
-        await self._delete(namespace, "autoTopicCreation")
+        await self.remove_policy(namespace, "auto_topic_creation")
 
     async def auto_subscription_creation(self, namespace: NamespaceName | str) -> bool | None:
         allowed: bool | None = await self.policy(namespace, "auto_subscription_creation_allowed")
@@ -300,8 +306,7 @@ class NamespacesAdmin:
     # Retention and backlog
 
     async def deduplication(self, namespace: NamespaceName | str) -> bool | None:
-        enabled: bool | None = await self.policy(namespace, "deduplication_enabled")
-        return enabled
+        return await self._policy(namespace, "deduplication_enabled", optional(boolean))
 
     async def set_deduplication(self, namespace: NamespaceName | str, enabled: bool) -> None:
         await self.set_policy(namespace, "deduplication_enabled", enabled)
@@ -321,8 +326,7 @@ class NamespacesAdmin:
 
     async def message_ttl(self, namespace: NamespaceName | str) -> int | None:
         """Return the time to live in seconds; 0 = messages do not expire."""
-        seconds: int | None = await self.policy(namespace, "message_ttl_seconds")
-        return seconds
+        return await self._policy(namespace, "message_ttl_seconds", optional(integer))
 
     async def set_message_ttl(self, namespace: NamespaceName | str, ttl_seconds: int) -> None:
         await self.set_policy(namespace, "message_ttl_seconds", ttl_seconds)
@@ -338,53 +342,50 @@ class NamespacesAdmin:
         A rate such as ``publish_rate`` is the rate of the cluster that answers.
         """
         entry = NAMESPACE_CALLS[name]
-        return await self._get(namespace, entry.level.path, read_policy(entry))
+        return await ask(self._http, policy_operations(entry).get, namespace, read=read_policy(entry))
 
     async def set_policy(self, namespace: NamespaceName | str, name: str, value: Any) -> None:
         """Set a policy by its name. Raise InvalidRequest or PreconditionFailed for an invalid value."""
-        level, kind = NAMESPACE_CALLS[name].level, NAMESPACE_CALLS[name].policy.kind
-        path = _path(namespace, level.path)
-        await self._http.request(level.method, path, kind="namespace", read=ignored, body=kind.write(value))
+        entry = NAMESPACE_CALLS[name]
+        await send(self._http, policy_operations(entry).set, namespace, body=entry.policy.kind.write(value))
 
     async def remove_policy(self, namespace: NamespaceName | str, name: str) -> None:
         """Remove a policy by its name. The broker's setting applies again."""
-        level = NAMESPACE_CALLS[name].level
-        method = "DELETE" if level.removable or level.cleared_by == "DELETE" else level.method
-        await self._http.request(method, _path(namespace, level.path), kind="namespace", read=ignored)
+        await send(self._http, policy_operations(NAMESPACE_CALLS[name]).remove, namespace)
 
     async def backlog_quotas(self, namespace: NamespaceName | str) -> dict[str, BacklogQuota]:
         """Return the backlog quotas by type. The broker's quota applies to a missing type."""
-        return await self._get(namespace, "backlogQuotaMap", QUOTAS)
+        return await ask(self._http, Namespaces.GET_QUOTAS, namespace, read=QUOTAS)
 
     async def set_backlog_quota(
         self, namespace: NamespaceName | str, quota: BacklogQuota, kind: QuotaType = "destination_storage"
     ) -> None:
         """Set the backlog quota of a type. Raise PreconditionFailed for a quota above the retention."""
         query = {"backlogQuotaType": kind}
-        await self._http.post(_path(namespace, "backlogQuota"), quota.to_json(), kind="namespace", query=query)
+        await send(self._http, Namespaces.SET_QUOTA, namespace, query=query, body=quota.to_json())
 
     async def remove_backlog_quota(
         self, namespace: NamespaceName | str, kind: QuotaType = "destination_storage"
     ) -> None:
-        await self._http.delete(_path(namespace, "backlogQuota"), kind="namespace", query={"backlogQuotaType": kind})
+        await send(self._http, Namespaces.REMOVE_QUOTA, namespace, query={"backlogQuotaType": kind})
 
     # Limits
 
     async def max_topics(self, namespace: NamespaceName | str) -> int | None:
         """Return the maximum number of topics; 0 = no limit, None = the broker's limit."""
-        return await self._get(namespace, "maxTopicsPerNamespace", optional(integer))
+        return await self._policy(namespace, "max_topics_per_namespace", optional(integer))
 
     async def set_max_topics(self, namespace: NamespaceName | str, count: int) -> None:
-        await self._post(namespace, "maxTopicsPerNamespace", count)
+        await self.set_policy(namespace, "max_topics_per_namespace", count)
 
     async def remove_max_topics(self, namespace: NamespaceName | str) -> None:
-        await self._delete(namespace, "maxTopicsPerNamespace")
+        await self.remove_policy(namespace, "max_topics_per_namespace")
 
     # Schemas
 
     async def auto_update_schema_allowed(self, namespace: NamespaceName | str) -> bool:
         """Return True if producers may register new schemas, by the namespace's policy or the broker's setting."""
-        return await self._get(namespace, "isAllowAutoUpdateSchema", boolean)
+        return await self._policy(namespace, "allow_auto_update_schema", boolean)
 
     async def set_auto_update_schema_allowed(
         self, namespace: NamespaceName | str, allowed: bool, *, with_replicator: bool | None = None
@@ -394,57 +395,44 @@ class NamespacesAdmin:
         None keeps the setting of replicators.
         """
         query = {"allowAutoUpdateSchemaWithReplicator": with_replicator}
-        await self._http.post(_path(namespace, "isAllowAutoUpdateSchema"), allowed, kind="namespace", query=query)
+        operation = policy_operations(NAMESPACE_CALLS["allow_auto_update_schema"]).set
+        await send(self._http, operation, namespace, query=query, body=allowed)
 
     async def schema_compatibility_strategy(self, namespace: NamespaceName | str) -> str:
         """Return the strategy; ``UNDEFINED`` if the broker's strategy applies."""
-        return await self._get(namespace, "schemaCompatibilityStrategy", string)
+        return await self._policy(namespace, "schema_compatibility_strategy", string)
 
     async def set_schema_compatibility_strategy(self, namespace: NamespaceName | str, strategy: str) -> None:
         await self.set_policy(namespace, "schema_compatibility_strategy", strategy)
 
     async def schema_auto_update_strategy(self, namespace: NamespaceName | str) -> str | None:
         """Return the older compatibility policy, such as ``Full``; None if it was never set."""
-        return await self._get(namespace, "schemaAutoUpdateCompatibilityStrategy", optional(string))
+        return await ask(self._http, Namespaces.GET_LEGACY_STRATEGY, namespace, read=optional(string))
 
     async def set_schema_auto_update_strategy(self, namespace: NamespaceName | str, strategy: str) -> None:
         """Set the older compatibility policy. It applies while ``schema_compatibility_strategy`` is UNDEFINED."""
-        await self._http.put(_path(namespace, "schemaAutoUpdateCompatibilityStrategy"), strategy, kind="namespace")
+        await send(self._http, Namespaces.SET_LEGACY_STRATEGY, namespace, body=strategy)
 
     async def schema_validation_enforced(self, namespace: NamespaceName | str, *, applied: bool = False) -> bool:
         """Return True if producers without a schema are refused on topics that have one."""
-        path, query = _path(namespace, "schemaValidationEnforced"), {"applied": applied}
-        return await self._http.get(path, kind="namespace", read=boolean, query=query)
+        return await self._policy(namespace, "schema_validation_enforced", boolean, applied=applied)
 
     async def set_schema_validation_enforced(self, namespace: NamespaceName | str, enforced: bool) -> None:
         await self.set_policy(namespace, "schema_validation_enforced", enforced)
 
-    async def _get(self, namespace: NamespaceName | str, policy: str, read: Read[T]) -> T:
-        return await self._http.get(_path(namespace, policy), kind="namespace", read=read)
-
-    async def _post(self, namespace: NamespaceName | str, policy: str, value: object) -> None:
-        await self._http.post(_path(namespace, policy), value, kind="namespace")
-
-    async def _delete(self, namespace: NamespaceName | str, policy: str) -> None:
-        await self._http.delete(_path(namespace, policy), kind="namespace")
+    async def _policy(
+        self, namespace: NamespaceName | str, name: str, read: Read[T], *, applied: bool | None = None
+    ) -> T:
+        operation = policy_operations(NAMESPACE_CALLS[name]).get
+        return await ask(self._http, operation, namespace, read=read, query={"applied": applied})
 
 
 def _dispatch_rates(body: Mapping[str, Any]) -> tuple[DispatchRate, dict[str, DispatchRate]]:
     return made_by(DispatchRate.from_json)(body["default"]), each(made_by(DispatchRate.from_json))(body["topics"])
 
 
-def _property_path(namespace: NamespaceName | str, key: str) -> str:
-    return _path(namespace, f"property/{path_segment('property', key)}")
-
-
-def _scoped(namespace: NamespaceName | str, bundle: str | None, action: str, subscription: str | None) -> str:
-    """Return the path of an action on the subscriptions of a namespace, or of one of its bundles."""
-    if subscription == "":
+def _once(subscription: str) -> Encoded:
+    """Encode a subscription once: below a namespace, brokers do not decode it twice."""
+    if not subscription:
         raise InvalidRequest("The name of a subscription must not be empty: an empty name means all subscriptions")
-    name = encode_local_name(subscription) if subscription is not None else None
-    return _path(namespace, "/".join(part for part in (bundle, action, name) if part is not None))
-
-
-def _path(namespace: NamespaceName | str, last: str = "") -> str:
-    root = f"/admin/v2/namespaces/{NamespaceName.parse(str(namespace))}"
-    return f"{root}/{last}" if last else root
+    return Encoded(encode_local_name(subscription))

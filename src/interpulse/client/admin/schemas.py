@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
-from interpulse.client.json_readers import boolean, made_by, record, records, string
+from interpulse.client.admin.calls import ask
+from interpulse.client.json_readers import Read, boolean, made_by, record, records, string
 from interpulse.client.transport.http_session import HttpSession
 from interpulse.model.names import TopicName
+from interpulse.model.operations import Schemas
 from interpulse.model.schemas import SchemaInfo, SchemaType, definition_from_text, definition_to_text
+
+T = TypeVar("T")
 
 
 class SchemaVersion(NamedTuple):
@@ -34,20 +38,24 @@ class SchemasAdmin:
 
     async def get(self, topic: TopicName | str, version: int | None = None) -> SchemaVersion:
         """Return the newest schema, or the one of ``version``. Raise SchemaNotFound."""
-        return await self._http.get(_version_path(topic, version), kind="schema", read=made_by(_schema_version))
+        return await self._get(topic, version, made_by(_schema_version))
 
     async def get_json(self, topic: TopicName | str, version: int | None = None) -> dict[str, Any]:
         """Return the schema like :meth:`get`, with every field that the broker sent."""
-        return await self._http.get(_version_path(topic, version), kind="schema", read=record)
+        return await self._get(topic, version, record)
+
+    async def _get(self, topic: TopicName | str, version: int | None, read: Read[T]) -> T:
+        if version is None:
+            return await ask(self._http, Schemas.GET, topic, read=read)
+        return await ask(self._http, Schemas.GET_VERSION, topic, version, read=read)
 
     async def history(self, topic: TopicName | str) -> list[SchemaVersion]:
         """Return all versions, oldest first. Empty if the topic has no schema or does not exist."""
-        return await self._http.get(_path(topic, "schemas"), kind="schema", read=made_by(_history))
+        return await ask(self._http, Schemas.GET_HISTORY, topic, read=made_by(_history))
 
     async def upload(self, topic: TopicName | str, schema: SchemaInfo) -> int:
         """Register a schema and return its version. An equal schema keeps its version. Raise IncompatibleSchema."""
-        path, read = _path(topic, "schema"), made_by(_version_number)
-        return await self._http.request("POST", path, kind="schema", read=read, body=_body(schema))
+        return await ask(self._http, Schemas.UPLOAD, topic, read=made_by(_version_number), body=_body(schema))
 
     async def test_compatibility(self, topic: TopicName | str, schema: SchemaInfo) -> SchemaCompatibility:
         """Check if a schema could be registered now, and return the verdict.
@@ -55,26 +63,16 @@ class SchemasAdmin:
         Raise NamespaceNotFound, and Unprocessable for an invalid definition. Apache Pulsar answers an incompatible
         schema with status 500, which raises UnknownError with the reason.
         """
-        path, read = _path(topic, "compatibility"), made_by(_compatibility)
-        return await self._http.request("POST", path, kind="schema", read=read, body=_body(schema))
+        read = made_by(_compatibility)
+        return await ask(self._http, Schemas.TEST_COMPATIBILITY, topic, read=read, body=_body(schema))
 
     async def delete(self, topic: TopicName | str, *, force: bool = False) -> int:
         """Add a deletion marker and return its version. ``force`` deletes the whole history instead."""
-        path, read = _path(topic, "schema"), made_by(_version_number)
-        return await self._http.request("DELETE", path, kind="schema", read=read, query={"force": force})
+        return await ask(self._http, Schemas.DELETE, topic, read=made_by(_version_number), query={"force": force})
 
 
 def _body(schema: SchemaInfo) -> dict[str, Any]:
     return {"type": schema.type.name, "schema": definition_to_text(schema), "properties": dict(schema.properties)}
-
-
-def _path(topic: TopicName | str, last: str) -> str:
-    name = TopicName.parse(str(topic)).base
-    return f"/admin/v2/schemas/{name.tenant}/{name.namespace}/{name.encoded}/{last}"
-
-
-def _version_path(topic: TopicName | str, version: int | None) -> str:
-    return _path(topic, "schema") + ("" if version is None else f"/{version}")
 
 
 def _version_number(body: Mapping[str, Any]) -> int:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from interpulse.client.admin.policy_call import QUOTAS, read_policy
-from interpulse.client.admin.topic_requests import topic_path
-from interpulse.client.json_readers import ignored
+from interpulse.client.admin.calls import QUOTAS, ask, read_policy, send
 from interpulse.client.transport.http_session import HttpSession
 from interpulse.model.names import TopicName
+from interpulse.model.operations import Topics, policy_operations
 from interpulse.model.policies.catalogue import TOPIC_CALLS
 from interpulse.model.policies.policy_records import BacklogQuota, QuotaType
 
@@ -26,8 +25,7 @@ class TopicPoliciesAdmin:
         """
         entry = TOPIC_CALLS[name]
         query = {"applied": applied, **_everywhere(everywhere)}
-        path = topic_path(topic, entry.level.path)
-        return await self._http.get(path, kind="topic", read=read_policy(entry), query=query)
+        return await ask(self._http, policy_operations(entry).get, topic, read=read_policy(entry), query=query)
 
     async def set(self, topic: TopicName | str, name: str, value: Any, *, everywhere: bool = False) -> None:
         """Set a policy by its name. Raise InvalidRequest or PreconditionFailed for an invalid value.
@@ -35,27 +33,27 @@ class TopicPoliciesAdmin:
         With ``everywhere`` the policy is global: replication copies it to every cluster of the topic, where a local
         policy takes precedence.
         """
-        level, body = TOPIC_CALLS[name].level, TOPIC_CALLS[name].policy.kind.write(value)
-        query = _everywhere(everywhere) | ({level.path: body} if level.in_query else {})
-        path = topic_path(topic, level.path)
-        sent = None if level.in_query else body
-        await self._http.request(level.method, path, kind="topic", read=ignored, query=query, body=sent)
+        entry, query = TOPIC_CALLS[name], _everywhere(everywhere)
+        body = entry.policy.kind.write(value)
+        if entry.level.in_query:
+            query, body = query | {entry.level.path: body}, None
+        await send(self._http, policy_operations(entry).set, topic, query=query, body=body)
 
     async def remove(self, topic: TopicName | str, name: str, *, everywhere: bool = False) -> None:
         """Remove a policy by its name. The namespace's policy applies again."""
-        path = topic_path(topic, TOPIC_CALLS[name].level.path)
-        await self._http.delete(path, kind="topic", query=_everywhere(everywhere))
+        operation = policy_operations(TOPIC_CALLS[name]).remove
+        await send(self._http, operation, topic, query=_everywhere(everywhere))
 
     async def delete(self, topic: TopicName | str) -> None:
         """Remove all policies of the topic."""
-        await self._http.delete(topic_path(topic, "policies"), kind="topic")
+        await send(self._http, Topics.REMOVE_POLICIES, topic)
 
     async def backlog_quotas(
         self, topic: TopicName | str, *, applied: bool = False, everywhere: bool = False
     ) -> dict[str, BacklogQuota]:
         """Return the backlog quotas by type. The namespace's quota applies to a missing type."""
         query = {"applied": applied, **_everywhere(everywhere)}
-        return await self._http.get(topic_path(topic, "backlogQuotaMap"), kind="topic", read=QUOTAS, query=query)
+        return await ask(self._http, Topics.GET_QUOTAS, topic, read=QUOTAS, query=query)
 
     async def set_backlog_quota(
         self,
@@ -67,13 +65,13 @@ class TopicPoliciesAdmin:
     ) -> None:
         """Set the backlog quota of a type. Raise PreconditionFailed for a quota above the retention."""
         query = {"backlogQuotaType": kind, **_everywhere(everywhere)}
-        await self._http.post(topic_path(topic, "backlogQuota"), quota.to_json(), kind="topic", query=query)
+        await send(self._http, Topics.SET_QUOTA, topic, query=query, body=quota.to_json())
 
     async def remove_backlog_quota(
         self, topic: TopicName | str, kind: QuotaType = "destination_storage", *, everywhere: bool = False
     ) -> None:
         query = {"backlogQuotaType": kind, **_everywhere(everywhere)}
-        await self._http.delete(topic_path(topic, "backlogQuota"), kind="topic", query=query)
+        await send(self._http, Topics.REMOVE_QUOTA, topic, query=query)
 
 
 def _everywhere(asked: bool) -> dict[str, object]:

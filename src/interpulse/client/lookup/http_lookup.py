@@ -23,6 +23,7 @@ from interpulse.model.errors import (
     error_for_wire_code,
 )
 from interpulse.model.names import NamespaceName, TopicName
+from interpulse.model.operations import Lookups, Namespaces, Topics
 from interpulse.model.topics import PartitionedTopicMetadata
 
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ Addresses = dict[str, Any]
 
 Answers = dict[TopicName, Addresses | PulsarError]
 
-_PATH: Final = "/lookup/v2/topics"
 _TOPICS_AT_ONCE: Final = 500
 _CONCURRENT_MAX: Final = 50
 
@@ -70,7 +70,8 @@ async def _ask(http: HttpSession, topics: Sequence[TopicName], listener_name: st
     body = {"topics": list(names), "listenerName": listener_name}
     read = made_by(lambda answer: _answers(answer, names))
     try:
-        return await http.request("POST", _PATH, kind="topic", read=read, body=body)
+        operation = Lookups.FIND_MANY
+        return await http.request(operation.method, operation.path, kind=operation.subject, read=read, body=body)
     except RequestTooLarge:
         if len(topics) < 2:
             raise
@@ -116,7 +117,7 @@ class HttpLookup:
 
         Every release supports ``create=False``, so ``fallback_on_old_broker`` has no effect.
         """
-        path = f"/admin/v2/{topic.rest_path}/partitions"
+        path = Topics.GET_PARTITIONS.path_of(topic)
         query = {"checkAllowAutoCreation": create}
         try:
             metadata = await self._retried(lambda: self._http.get(path, kind="topic", read=_METADATA, query=query))
@@ -147,7 +148,7 @@ class HttpLookup:
 
     async def _addresses(self, topic: TopicName) -> Addresses:
         query = {"listenerName": self._config.listener_name}
-        path = f"/lookup/v2/topic/{topic.rest_path}"
+        path = Lookups.FIND.path_of(topic)
         return await self._retried(lambda: self._http.get(path, kind="topic", read=record, query=query))
 
     def _address_or_failure(self, answer: Addresses | PulsarError) -> BrokerAddress | PulsarError:
@@ -171,7 +172,7 @@ class HttpLookup:
         properties: Mapping[str, str] = {},
     ) -> TopicList:
         """Return the topics of a namespace. The web service filters neither by pattern nor by properties."""
-        path = f"/admin/v2/namespaces/{namespace}/topics"
+        path = Namespaces.LIST_TOPICS.path_of(namespace)
         query = {"mode": mode}
         topics = await self._retried(lambda: self._http.get(path, kind="namespace", read=names, query=query))
         return TopicList(topics)

@@ -10,12 +10,11 @@ import json
 import re
 from collections.abc import Mapping
 from html import unescape
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from interpulse.model import errors
 from interpulse.model.errors import PulsarError, error_for_http_status
-
-Kind = Literal["topic", "subscription", "message", "schema", "namespace", "tenant", "cluster", "policy", "broker"]
+from interpulse.model.operations import Subject
 
 _NOT_FOUND: dict[str, type[PulsarError]] = {
     "topic": errors.TopicNotFound,
@@ -61,7 +60,7 @@ class HttpAnswer(NamedTuple):
     headers: Mapping[str, str] = _NO_HEADERS
 
 
-def error_for_response(answer: HttpAnswer, request: str, kind: Kind) -> PulsarError:
+def error_for_response(answer: HttpAnswer, request: str, kind: Subject) -> PulsarError:
     """Return the error for an answer of 400 and above to ``request``, which is method and path.
 
     ``kind`` is the subject of the request. It decides the error for a 404 whose reason does not name the missing thing.
@@ -78,7 +77,7 @@ def error_for_response(answer: HttpAnswer, request: str, kind: Kind) -> PulsarEr
     return error
 
 
-def _specific_class(status: int, reason: str, kind: Kind) -> type[PulsarError] | None:
+def _specific_class(status: int, reason: str, kind: Subject) -> type[PulsarError] | None:
     """Return a class more specific than that of the status; None if there is none."""
     if status == 404:
         first_word = reason.split(maxsplit=1)[0].lower().rstrip("s:,")

@@ -21,14 +21,15 @@ from yarl import URL
 
 from interpulse.client.closing import AsyncCloses
 from interpulse.client.credentials import Credentials
-from interpulse.client.json_readers import Read, UnexpectedJson, ignored
+from interpulse.client.json_readers import Read, UnexpectedJson
 from interpulse.client.tls import KeptContext, TlsOptions
-from interpulse.client.transport.http_errors import HttpAnswer, Kind, error_for_response
+from interpulse.client.transport.http_errors import HttpAnswer, error_for_response
 from interpulse.client.transport.issued_tokens import IssuedTokens, http_header_now
 from interpulse.client.transport.wrong_addresses import check_path, no_handshake, no_http
 from interpulse.in_turns import parsed_in_turns
 from interpulse.model.clusters import shown_address
 from interpulse.model.errors import AlreadyClosed, NotConnected, OperationTimeout, UnknownError
+from interpulse.model.operations import Subject
 
 T = TypeVar("T")
 
@@ -110,28 +111,15 @@ class HttpSession(AsyncCloses):
             await self._session.close()
             await self._disconnect()
 
-    async def get(self, path: str, *, kind: Kind, read: Read[T], query: Mapping[str, object] | None = None) -> T:
+    async def get(self, path: str, *, kind: Subject, read: Read[T], query: Mapping[str, object] | None = None) -> T:
         return await self.request("GET", path, kind=kind, read=read, query=query)
-
-    async def put(
-        self, path: str, body: object = None, *, kind: Kind, query: Mapping[str, object] | None = None
-    ) -> None:
-        await self.request("PUT", path, kind=kind, read=ignored, query=query, body=body)
-
-    async def post(
-        self, path: str, body: object = None, *, kind: Kind, query: Mapping[str, object] | None = None
-    ) -> None:
-        await self.request("POST", path, kind=kind, read=ignored, query=query, body=body)
-
-    async def delete(self, path: str, *, kind: Kind, query: Mapping[str, object] | None = None) -> None:
-        await self.request("DELETE", path, kind=kind, read=ignored, query=query)
 
     async def request(
         self,
         method: str,
         path: str,
         *,
-        kind: Kind,
+        kind: Subject,
         read: Read[T],
         query: Mapping[str, object] | None = None,
         body: object = None,
@@ -158,7 +146,7 @@ class HttpSession(AsyncCloses):
             ) from unexpected
 
     async def fetch(
-        self, path: str, *, kind: Kind, query: Mapping[str, object] | None = None
+        self, path: str, *, kind: Subject, query: Mapping[str, object] | None = None
     ) -> tuple[Mapping[str, str], bytes]:
         """Get an answer that is not JSON. Return its headers, whose names ignore case, and its bytes."""
         answer = await self._ask("GET", path, kind, query, None, JSON)
@@ -168,7 +156,7 @@ class HttpSession(AsyncCloses):
         self,
         method: str,
         path: str,
-        kind: Kind,
+        kind: Subject,
         query: Mapping[str, object] | None,
         payload: bytes | None,
         content_type: str,
@@ -183,7 +171,7 @@ class HttpSession(AsyncCloses):
         method: str,
         path: str,
         *,
-        kind: Kind,
+        kind: Subject,
         marker: str,
         query: Mapping[str, object],
         body: object,

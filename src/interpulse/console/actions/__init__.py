@@ -1,1 +1,1 @@
-"""The actions of the console: `catalogue` lists each action with its call and its command."""
+"""The actions of the console: `catalogue` lists each action with its request and its command."""

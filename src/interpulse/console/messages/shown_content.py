@@ -97,7 +97,6 @@ def _of_value(value: Any, form: str, most: int) -> ShownContent:
 
 
 def _bare(value: Any) -> Any:
-    """Return the value without Java's classes, and with readable bytes as text."""
     if isinstance(value, TypedValue):
         return _bare(value.value)
     if isinstance(value, bytes):

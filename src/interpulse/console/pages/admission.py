@@ -53,7 +53,6 @@ async def admissions(visit: Visit, name: TopicName) -> list[Way]:
 
 
 async def _auto_creation(visit: Visit, name: TopicName) -> str:
-    """Describe the policy on missing topics, with the level that it comes from."""
     policies = await visit.broker.namespace_policies(name.namespace_name)
     own = policies.auto_topic_creation if policies is not None else None
     level = "broker" if own is None else f"namespace {name.namespace_name}"
@@ -84,7 +83,6 @@ async def _for_role(visit: Visit, name: TopicName, way: Way, role: str, subscrip
 
 
 async def _new_subscription(visit: Visit, name: TopicName) -> str:
-    """Describe the effect of SUBSCRIBE on a missing subscription, with the level that decides."""
     try:
         record = await visit.broker.topic_policies(name)
         namespace = await visit.broker.namespace_policies(name.namespace_name)

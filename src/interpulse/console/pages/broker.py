@@ -59,7 +59,6 @@ def _is_wanted(setting: Model, origin: str, text: str) -> bool:
 
 
 def _writes(broker: BrokerFacts) -> Model:
-    """Return what the log has written since the start, and the latest waits for entries to become durable."""
     entries, waited_ms, latest_waits_ms = broker.entries_written
     latest = sorted(latest_waits_ms)
     quantiles = {f"{share:g}": latest[min(int(share * len(latest)), len(latest) - 1)] for share in _QUANTILES if latest}

@@ -20,7 +20,7 @@ from interpulse.console.pages import (
     topic,
 )
 from interpulse.console.visit import Model, Visit
-from interpulse.console.web.response import Download, EventStream
+from interpulse.console.web.response import EventStream, Response
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ STREAMS: Final[dict[str, Callable[[Visit], Awaitable[EventStream]]]] = {
 }
 """Event streams by their path below ``/console``. They raise the errors of pages."""
 
-DOWNLOADS: Final[dict[str, Callable[[Visit], Awaitable[Download]]]] = {
+DOWNLOADS: Final[dict[str, Callable[[Visit], Awaitable[Response]]]] = {
     "messages/export": messages.export,
     "message/content": messages.content,
 }

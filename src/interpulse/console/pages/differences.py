@@ -61,7 +61,6 @@ async def build(visit: Visit) -> Model:
 
 
 def _differences(plan: AdjustmentPlan) -> list[tuple[str, Difference]]:
-    """Return the rows of all pages, each with its cluster."""
     return [
         (cluster.cluster, difference)
         for cluster in plan.clusters

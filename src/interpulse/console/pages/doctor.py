@@ -73,7 +73,6 @@ async def _examined(visit: Visit, namespace: NamespaceName) -> Model:
 
 
 def _finding(finding: Finding, contents: Mapping[TopicName, Contents]) -> Model:
-    """Return a disagreement with its repairs, and with repairs that lose the contents of topics."""
     losses = [
         {
             "remedy": _action(way.call),
@@ -100,7 +99,6 @@ def _contents_text(name: TopicName, contents: Contents | None) -> str:
 
 
 def _action(change: TopicAdminChange) -> Model:
-    """Return the action of the console that makes a change, with its fields."""
     fields = {"topic": str(change.topic)}
     if isinstance(change, CreatePartitionedMetadata | SetPartitionCount):
         fields["partitions"] = str(change.partitions)

@@ -11,14 +11,13 @@ from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from interpulse.console.messages.entry_range import EntryRange
 from interpulse.console.messages.message_filter import MessageFilter
 from interpulse.console.messages.shown_content import VIEWS
-from interpulse.console.messages.topic_messages import Matches, ShownMessage, TopicMessages, message_id
+from interpulse.console.messages.topic_messages import EntryRange, Matches, ShownMessage, TopicMessages, message_id
 from interpulse.console.sampling import PollingRate
 from interpulse.console.visit import Model, Visit
 from interpulse.console.web.addresses import page_url
-from interpulse.console.web.response import Download, EventStream, event
+from interpulse.console.web.response import EventStream, Response, download, event
 from interpulse.model.errors import InvalidRequest, NotFound
 from interpulse.model.ids import MessageId, Position
 from interpulse.model.names import TopicName
@@ -31,10 +30,11 @@ _CHARACTERS_MAX: Final = 20_000
 _BATCH_SHOWN: Final = 100
 _TAIL_MAX: Final = 20
 """Messages per event of a tail, and entries that it reads; further ones are counted."""
-_COLUMNS: Final = (
+_FIELDS: Final = (
     "id", "publish_time_ms", "event_time_ms", "key", "producer", "sequence_id", "replicated_from", "schema_version",
-    "properties", "form", "content", "problem",
+    "properties",
 )  # fmt: skip
+_COLUMNS: Final = (*_FIELDS, "form", "content", "problem")
 
 
 async def build(visit: Visit) -> Model:
@@ -106,21 +106,21 @@ async def build_message(visit: Visit) -> Model:
     }
 
 
-async def content(visit: Visit) -> Download:
+async def content(visit: Visit) -> Response:
     """Return the content of a message as a file."""
     topic, place = visit.topic(), message_id(visit.text("id"))
     messages = await TopicMessages(visit, topic, view="raw").at(place)
     raw = next((message.content for message in messages if message.content is not None), None)
     if raw is None:
         raise NotFound(f"The message {visit.text('id')[:100]} of {topic} has no content")
-    return Download(f"{place.ledger}-{place.entry}.bin", "application/octet-stream", _once(raw))
+    return download(f"{place.ledger}-{place.entry}.bin", "application/octet-stream", _once(raw))
 
 
 async def _once(raw: bytes) -> EventStream:
     yield raw
 
 
-async def export(visit: Visit) -> Download:
+async def export(visit: Visit) -> Response:
     """Return all matching messages from the page's position on, as JSON objects or rows."""
     topic = visit.topic()
     reading = TopicMessages(visit, topic, view=visit.choice("view", VIEWS), most=1 << 24)
@@ -131,8 +131,8 @@ async def export(visit: Visit) -> Download:
         first, _ = await _begin(visit, reading, entries)
     rows = _rows(reading, entries, first, wanted)
     if visit.choice("format", _FORMATS) == "csv":
-        return Download(f"{topic.local_name}.csv", "text/csv; charset=utf-8", _as_csv(rows))
-    return Download(f"{topic.local_name}.ndjson", "application/x-ndjson", _as_json_lines(rows))
+        return download(f"{topic.local_name}.csv", "text/csv; charset=utf-8", _as_csv(rows))
+    return download(f"{topic.local_name}.ndjson", "application/x-ndjson", _as_json_lines(rows))
 
 
 async def tail(visit: Visit) -> EventStream:
@@ -221,15 +221,8 @@ async def _rows(
         count += 1
         shown = await reading.shown(message)
         yield {
-            "id": shown.id,
-            "publish_time_ms": shown.publish_time_ms,
-            "event_time_ms": shown.event_time_ms,
-            "key": shown.key,
-            "producer": shown.producer,
-            "sequence_id": shown.sequence_id,
+            **{name: getattr(shown, name) for name in _FIELDS},
             "replicated_from": shown.replicated_from or None,
-            "schema_version": shown.schema_version,
-            "properties": shown.properties,
             "form": shown.content.form,
             "content": None if shown.content.form == "null" else shown.content.text,
             "problem": shown.problem or shown.content.problem or None,

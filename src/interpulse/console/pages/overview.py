@@ -22,8 +22,6 @@ _RATES: Final = ("rate_in", "rate_out", "throughput_in", "throughput_out")
 
 
 class _LoadedTopics:
-    """Totals of the topics that are loaded here, and the worst of each kind."""
-
     def __init__(self) -> None:
         self._totals: dict[str, float] = {"topics": 0, **dict.fromkeys(_RATES, 0.0), "backlog": 0, "storage": 0}
         self._subscriptions: dict[str, TopRows[Model]] = {
@@ -68,8 +66,8 @@ _NO_MATCHES: Final[Model] = {"tenants": [], "namespaces": [], "topics": [], "nam
 
 async def build(visit: Visit) -> Model:
     """Build the page for any visitor, with the namespaces whose topics they may list."""
-    health = await visit.attempt("/readyz")
-    version = await visit.attempt(admin_path("brokers", "version"))
+    health, problem = await visit.attempt("/readyz")
+    version, _ = await visit.attempt(admin_path("brokers", "version"))
     text, role = visit.text("text").strip(), visit.visitor.role
     result, search = await asyncio.gather(
         visit.cache.get(("overview", role), lambda: _look(visit)),
@@ -77,9 +75,9 @@ async def build(visit: Visit) -> Model:
     )
     matches = search.value or _NO_MATCHES
     return {
-        "version": version.value or "",
-        "healthy": health.value == "ok",
-        "problem": health.refusal,
+        "version": version or "",
+        "healthy": health == "ok",
+        "problem": problem,
         "broker": await _broker(visit),
         "known": result.value is not None,  # False while all topics are examined for the first time
         "age_seconds": result.age_seconds,
@@ -124,7 +122,6 @@ async def _broker(visit: Visit) -> Model | None:
 
 
 async def _search(visit: Visit, text: str) -> Model:
-    """Return the names with the text that the visitor may see."""
     wanted, allowed = text.casefold(), VisibleNamespaces(visit, to_list_topics)
     tenants: list[str] = []
     namespaces: list[str] = []

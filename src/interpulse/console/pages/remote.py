@@ -47,7 +47,6 @@ async def build_overview(visit: Visit) -> Model:
 
 
 async def _topics(visit: Visit, namespace: NamespaceName, text: str) -> list[str]:
-    """Return the topics whose names have the text, partitioned ones without their partitions."""
     domains: tuple[Domain, ...] = (PERSISTENT, NON_PERSISTENT)
     partitioned = set(await visit.admin.topics.list_partitioned(namespace, domains=domains))
     listed = await visit.admin.topics.list(namespace, domains=domains)

@@ -18,8 +18,6 @@ _WRITERS_MAX: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class _Filter:
-    """The filter of rows. Empty fields match any row."""
-
     cluster: str
     state: str
     text: str
@@ -30,8 +28,6 @@ class _Filter:
 
 @dataclass(frozen=True, slots=True)
 class _Examined:
-    """The result of one examination of all topics."""
-
     summaries: dict[str, Summary]
     rows: TopRows[Row]
     writers: TopRows[Row]
@@ -106,7 +102,6 @@ async def _examine(visit: Visit, wanted: _Filter) -> _Examined:
 
 
 def _completed(visit: Visit, row: Row) -> Row:
-    """Return a row with the publish rate of its topic, and the estimated end of its backlog."""
     loaded = visit.broker.loaded_topic(TopicName.parse(row["topic"]))
     if loaded is None and visit.broker.shared and row["lag_messages"]:
         return {**row, "catch_up": {"seconds": None, "text": "unknown here: another broker may have the topic"}}

@@ -56,7 +56,6 @@ async def build(visit: Visit) -> Model:
 
 
 def _part(topic: str, subscription: str, inside: Mapping[str, Any], stats: Mapping[str, Any]) -> Model:
-    """Return the cursor of the topic, or of one partition."""
     cursor = inside.get("cursors", {}).get(subscription, {})
     gaps = str(cursor.get("individuallyDeletedMessages") or "")
     gaps = "" if gaps == "[]" else gaps

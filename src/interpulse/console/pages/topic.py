@@ -159,13 +159,12 @@ def _partitions(
 async def _replication(visit: Visit, name: TopicName, kind: TopicKind) -> list[Model]:
     if kind is TopicKind.ABSENT:
         return []
-    records = (await visit.attempt(topic_path(name, "/replication/status"))).value or []
-    rows = sorted(map(row_of, records), key=order)[:_PRODUCERS_MAX]
+    records, _ = await visit.attempt(topic_path(name, "/replication/status"))
+    rows = sorted(map(row_of, records or []), key=order)[:_PRODUCERS_MAX]
     return [{**row, "catch_up": catch_up(row["lag_messages"], row["rate_out"], None)} for row in rows]
 
 
 async def _policies(visit: Visit, name: TopicName) -> tuple[list[Model], str]:
-    """Return the policies in force, or the refusal to show them."""
     refusal = await visit.refusal("GET", namespace_path(name.namespace_name))
     if refusal:
         return [], refusal

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Final
 from urllib.parse import parse_qsl, quote, unquote_to_bytes, urlencode
 
-from interpulse.client.admin.topic_requests import encoded_subscription
 from interpulse.console.host import ROOT
 from interpulse.model.errors import InvalidRequest
 from interpulse.model.names import NamespaceName, TopicName
@@ -43,11 +42,6 @@ def namespace_path(namespace: NamespaceName, below: str = "", **query: str | int
 def topic_path(topic: TopicName, below: str = "", **query: str | int | bool) -> str:
     """Return a path of the admin API below a topic. ``below`` is encoded already."""
     return _with(f"/admin/v2/{topic.rest_path}", below, query)
-
-
-def subscription_path(topic: TopicName, subscription: str, below: str = "", **query: str | int | bool) -> str:
-    """Return a path of the admin API below a subscription. ``below`` is encoded already."""
-    return topic_path(topic, f"/subscription/{encoded_subscription(subscription)}{below}", **query)
 
 
 def _with(path: str, below: str, query: Mapping[str, str | int | bool]) -> str:

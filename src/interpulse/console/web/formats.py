@@ -23,7 +23,7 @@ def plain(text: str) -> str:
     """Return a foreign text with invisible characters spelled out; a very long one is cut and says so."""
     if len(text) > _SHOWN_MAX:
         return f"{plain(text[:_SHOWN_MAX])}… ({len(text):,} characters)"
-    return _UNSEEN.sub(lambda found: f"⟨U+{ord(found[0]):04X}⟩", text)
+    return _UNSEEN.sub(lambda match: f"⟨U+{ord(match[0]):04X}⟩", text)
 
 
 def count(number: float | None) -> str:

@@ -24,9 +24,9 @@ TEMPLATES: Final = Path(__file__).parent.parent / "templates"
 class Renderer:
     """The compiled templates."""
 
-    def __init__(self, static_url: Callable[[str], str], directory: Path = TEMPLATES) -> None:
+    def __init__(self, static_url: Callable[[str], str]) -> None:
         self._environment = Environment(
-            loader=FileSystemLoader(directory),
+            loader=FileSystemLoader(TEMPLATES),
             autoescape=True,
             undefined=StrictUndefined,
             finalize=_shown,
@@ -53,12 +53,10 @@ class Renderer:
 
 
 def _shown(value: Any) -> Any:
-    """Return the value of a template's expression, with invisible characters spelled out."""
     return value if isinstance(value, Markup) else formats.plain(str(value))
 
 
 def _lines(text: str) -> Markup:
-    """Return a text of several lines, with invisible characters in the lines spelled out."""
     return Markup("\n").join(escape(formats.plain(line)) for line in text.split("\n"))
 
 
@@ -73,8 +71,8 @@ class StaticFiles:
     Their addresses have a part of their hash, so browsers may keep them for ever.
     """
 
-    def __init__(self, directory: Path = DIRECTORY) -> None:
-        self._files = {path.name: path.read_bytes() for path in directory.iterdir() if path.suffix in _TYPES}
+    def __init__(self) -> None:
+        self._files = {path.name: path.read_bytes() for path in DIRECTORY.iterdir() if path.suffix in _TYPES}
         self._marks = {name: hashlib.sha256(content).hexdigest()[:_DIGITS] for name, content in self._files.items()}
 
     def url(self, name: str) -> str:

@@ -36,22 +36,15 @@ class Response:
         return replace(self, headers={**headers, **self.headers})
 
 
-@dataclass(frozen=True, slots=True)
-class Download:
-    """A file for the visitor; a browser never shows it as a page."""
-
-    file_name: str
-    content_type: str
-    chunks: EventStream
-
-    def response(self) -> Response:
-        name = _NOT_IN_NAMES.sub("_", self.file_name)[:_NAME_MAX] or "download"
-        headers = {"Content-Type": self.content_type, "Content-Disposition": f'attachment; filename="{name}"'}
-        return Response(200, headers=headers, stream=self.chunks)
-
-
 _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9._-]")
 _NAME_MAX: Final = 100
+
+
+def download(file_name: str, content_type: str, chunks: EventStream) -> Response:
+    """Return a file for the visitor; a browser never shows it as a page."""
+    name = _NOT_IN_NAMES.sub("_", file_name)[:_NAME_MAX] or "download"
+    headers = {"Content-Type": content_type, "Content-Disposition": f'attachment; filename="{name}"'}
+    return Response(200, headers=headers, stream=chunks)
 
 
 def html(text: str, *, status: int = 200) -> Response:

@@ -78,17 +78,12 @@ class ResultCache:
         entry.value, entry.made_at, entry.took = value, self._now(), self._now() - begin
 
     def _forget(self, now: float) -> None:
-        for key in [
-            key for key, entry in self._entries.items() if entry.task is None and now - entry.seen_at > _UNSEEN_SECONDS
-        ]:
-            del self._entries[key]
-        idle = sorted(
-            (entry.seen_at, index, key)
-            for index, (key, entry) in enumerate(self._entries.items())
-            if entry.task is None
-        )
-        for _, _, key in idle[: max(0, len(self._entries) - _KEPT_MAX)]:
-            del self._entries[key]
+        idle = {key: entry for key, entry in self._entries.items() if entry.task is None}
+        oldest_first = sorted(idle, key=lambda key: idle[key].seen_at)
+        for key in oldest_first:
+            unseen = now - idle[key].seen_at > _UNSEEN_SECONDS
+            if unseen or len(self._entries) > _KEPT_MAX:
+                del self._entries[key]
 
 
 def _is_stale(entry: _Entry, now: float, fresh_seconds: float) -> bool:

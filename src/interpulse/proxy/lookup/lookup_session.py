@@ -82,16 +82,12 @@ async def _schema(questions: Questions, command: pb.BaseCommand) -> bytes:
     return encode_command(answer)
 
 
-async def _batch(questions: Questions, command: pb.BaseCommand) -> bytes:
-    return await answer_batch(questions, command.batchLookupTopic)
-
-
 _ANSWERS: Final[Mapping[int, Callable[[Questions, pb.BaseCommand], Awaitable[bytes]]]] = {
     pb.BaseCommand.LOOKUP: _lookup,
     pb.BaseCommand.PARTITIONED_METADATA: _partitions,
     pb.BaseCommand.GET_TOPICS_OF_NAMESPACE: _topics,
     pb.BaseCommand.GET_SCHEMA: _schema,
-    pb.BaseCommand.BATCH_LOOKUP: _batch,
+    pb.BaseCommand.BATCH_LOOKUP: lambda questions, command: answer_batch(questions, command.batchLookupTopic),
 }
 
 

@@ -12,7 +12,7 @@ from interpulse.broker.access.setup import Access
 from interpulse.broker.binary.handlers import HANDLERS
 from interpulse.broker.binary.transport.connection import ClientConnection
 from interpulse.broker.binary.transport.context import ConnectionLimits
-from interpulse.broker.binary.transport.reading import PublishBuffer
+from interpulse.broker.binary.transport.flow_control import PublishBuffer
 from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.inconsistencies import InconsistencyCounters
 from interpulse.broker.live.api import LastMessage, ProducerRequest, SubscribeRequest
@@ -159,7 +159,9 @@ class FakeConsumer:
         self.closed = True
 
     def stats(self) -> dict[str, Any]:
-        return {"msgRateOut": 2.5, "consumerName": "c", "availablePermits": 7, "unackedMessages": 3}
+        shown: dict[str, Any] = {"msgRateOut": 2.5, "msgThroughputOut": 0.0, "msgRateRedeliver": 0.0}
+        shown |= {"messageAckRate": 0.0, "consumerName": "c", "availablePermits": 7, "unackedMessages": 3}
+        return shown | {"blockedConsumerOnUnackedMsgs": False, "address": "", "connectedSince": ""}
 
 
 class FakeTopic:

@@ -37,8 +37,15 @@ async def test_subscribe_when_accepted_then_request_reaches_the_topic(client: An
     assert (request.sub_type, request.priority_level) == (SubType.KEY_SHARED, 2)
     assert (request.initial_position, request.durable) == (InitialPosition.EARLIEST, True)
     assert (request.metadata, request.properties) == ({"a": "b"}, {"c": "d"})
-    assert request.key_sharing.sticky_ranges == (KeyRange(1, 5),)
+    assert (request.key_sharing.sticky_ranges, request.key_sharing.mode) == ((KeyRange(1, 5),), "STICKY")
     assert request.start_message_id is None
+
+
+async def test_subscribe_when_sticky_without_a_range_then_refused(client: Any) -> None:
+    answer = await client.ask(
+        commands.subscribe(1, 1, TOPIC, "s", key_shared=pb.KeySharedMeta(keySharedMode=pb.STICKY))
+    )
+    assert answer.message == "Ranges for KeyShared policy must not be empty."
 
 
 async def test_subscribe_when_it_is_a_reader_then_start_is_signed(client: Any) -> None:

@@ -46,7 +46,7 @@ async def test_server_when_client_greets_then_announces_only_what_it_does(
     assert flags.supports_repl_dedup_by_lid_and_eid
     assert flags.supports_topic_watchers == flags.supports_topic_watcher_reconcile == watchers
     assert not flags.supports_scalable_topics
-    assert server.connection_count == 1
+    assert server.connections.active == 1
     await server.close()
     assert await reader.read() == b""
     writer.close()
@@ -61,7 +61,7 @@ async def test_server_when_it_stops_accepting_then_those_inside_stay(context: An
     reader, writer = await asyncio.open_connection(*address)
     writer.write(commands.connect(client_version="x", protocol_version=21, feature_flags=pb.FeatureFlags()))
     await reader.read(65536)
-    server.stop_accepting()
+    server.sockets.close()
     writer.write(commands.PING)
     assert await reader.read(65536) == commands.PONG
     await server.close()
@@ -85,7 +85,7 @@ async def test_server_when_closed_then_clients_that_do_not_read_are_gone(
         greeting = commands.connect(client_version="x", protocol_version=21, feature_flags=pb.FeatureFlags())
         await asyncio.get_running_loop().sock_sendall(client, greeting + commands.PING * 20_000)
         await server.close()
-        assert server.connection_count == 0
+        assert server.connections.active == 0
 
 
 async def test_server_when_closed_then_who_came_in_that_moment_goes_too(context: Any) -> None:
@@ -96,7 +96,7 @@ async def test_server_when_closed_then_who_came_in_that_moment_goes_too(context:
     opening = asyncio.create_task(asyncio.open_connection(*address))
     while not server.connections.created:  # noqa: ASYNC110  # the loop has no event for it
         await asyncio.sleep(0)
-    assert server.connection_count == 0, "it comes in with the next turn of the loop"
+    assert server.connections.active == 0, "it comes in with the next turn of the loop"
     await server.close()
     reader, writer = await opening
     assert await reader.read() == b""
@@ -150,7 +150,7 @@ async def test_connections_when_at_the_limit_then_one_above_is_told_so_and_disco
     assert "connections refused" in caplog.text
     writer.close()
     inside.pop()[1].close()
-    await eventually(lambda: server.connection_count == 1)
+    await eventually(lambda: server.connections.active == 1)
     inside.append(await _greeted(address))
     await server.close()
     for _, each in inside:

@@ -140,7 +140,7 @@ async def test_questions_when_authorization_is_on_then_its_filter_is_asked_first
     await client.ask(commands.lookup(2, X))
     refused: list[int] = []
 
-    async def refuse(connection: Any, session: Any, kind: int, request: Any, handler: Any) -> None:
+    async def refuse(connection: Any, session: Any, kind: int, *rest: Any) -> None:
         refused.append(kind)
         raise AuthorizationError("no")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import chain, pairwise, permutations
+from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -31,8 +32,11 @@ class FixedLedgers:
         return sum(1 for each in ENTRIES if after < each <= upto)
 
 
+LOG: Any = FixedLedgers()
+
+
 def new_cursor(mark_delete: Position = EARLIEST) -> Cursor:
-    return Cursor(FixedLedgers(), mark_delete)
+    return Cursor(LOG, mark_delete)
 
 
 class Model:
@@ -110,11 +114,11 @@ def test_cursor_when_stored_and_restored_then_nothing_is_forgotten(walk: list[tu
     for name, *arguments in walk:
         getattr(cursor, name)(*arguments)
         getattr(model, name)(*arguments)
-    raw = JSON_CURSORS.encode("sub", cursor.record({"a": "b"}, replicate_state=True))
+    raw = JSON_CURSORS.encode("sub", cursor.record(properties={"a": "b"}, replicate_state=True))
     record = JSON_CURSORS.decode("sub", raw)
     assert record.properties == {"a": "b"}
     assert record.replicate_state
-    assert_same(Cursor.restore(FixedLedgers(), record), model)
+    assert_same(Cursor.restore(LOG, record), model)
 
 
 @pytest.mark.parametrize("loose_max", [0, 3, cursor_module.LOOSE_MAX])
@@ -215,9 +219,9 @@ def test_cursor_when_entries_that_never_existed_were_acknowledged_then_it_still_
 
 
 def test_record_by_default_stands_before_every_entry() -> None:
-    assert Cursor.restore(
-        FixedLedgers(), JSON_CURSORS.decode("sub", JSON_CURSORS.encode("sub", CursorRecord()))
-    ).backlog(LAST) == len(ENTRIES)
+    assert Cursor.restore(LOG, JSON_CURSORS.decode("sub", JSON_CURSORS.encode("sub", CursorRecord()))).backlog(
+        LAST
+    ) == len(ENTRIES)
 
 
 @pytest.mark.parametrize(
@@ -341,13 +345,13 @@ def test_cursor_when_restored_before_what_only_compaction_has_then_the_mark_stay
     compacted_upto: Position, mark: Position
 ) -> None:
     record = CursorRecord(Position(1, 2), ranges=((3, 0, 1),))
-    assert Cursor.restore(FixedLedgers(), record, compacted_upto=compacted_upto).mark_delete == mark
+    assert Cursor.restore(LOG, record, compacted_upto=compacted_upto).mark_delete == mark
 
 
 def test_cursor_when_restored_ranges_are_not_in_the_log_then_only_those_are_left_out() -> None:
     """A ledger that was trimmed, entries behind the end of a ledger, and a ledger that is not there."""
     ranges = ((1, 3, 7), (3, 2, 3), (3, 6, 9), (8, 1, 1), (9, 0, 4))
-    cursor = Cursor.restore(FixedLedgers(), CursorRecord(Position(3, 0), ranges=ranges))
+    cursor = Cursor.restore(LOG, CursorRecord(Position(3, 0), ranges=ranges))
     assert state(cursor) == (Position(3, 0), [(3, 2, 3), (8, 1, 1)], len(ENTRIES) - 4)
 
 
@@ -417,9 +421,9 @@ def test_record_when_stored_then_bytes_are_as_documented_and_load_again(record: 
 
 
 def test_record_of_a_restored_cursor_is_the_one_it_came_from() -> None:
-    cursor = Cursor.restore(FixedLedgers(), FULL_RECORD)
-    assert cursor.record({"a": "b"}, replicate_state=True, by_policy=True, last_active_ms=7) == FULL_RECORD
-    assert cursor.record({}) == replace(
+    cursor = Cursor.restore(LOG, FULL_RECORD)
+    assert cursor.record(properties={"a": "b"}, replicate_state=True, by_policy=True, last_active_ms=7) == FULL_RECORD
+    assert cursor.record() == replace(
         FULL_RECORD, properties={}, replicate_state=False, by_policy=False, last_active_ms=None
     )
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from interpulse.broker.live.metrics import TrafficMeter
+from interpulse.broker.live.metrics import TrafficMetrics
 from interpulse.broker.live.registry import backlog_operations
 from interpulse.model.names import TopicName
 from interpulse.model.topics import SubscriptionMeasure, TopicMeasure
 
 
 def test_meter_knows_the_rates_of_the_last_period() -> None:
-    meter = TrafficMeter()
+    meter = TrafficMetrics()
     meter.messages, meter.bytes = 10, 1000
     meter.tick(5)
     assert (meter.message_rate, meter.byte_rate, meter.average_bytes) == (2.0, 200.0, 100.0)
@@ -23,7 +23,7 @@ def test_meter_knows_the_rates_of_the_last_period() -> None:
 
 
 def test_meter_when_it_absorbs_another_then_its_rates_do_not_jump() -> None:
-    total, gone = TrafficMeter(), TrafficMeter()
+    total, gone = TrafficMetrics(), TrafficMetrics()
     gone.messages = 7
     gone.tick(1)
     gone.messages = 9

@@ -55,7 +55,7 @@ async def test_reports_are_read_once_for_all_topics_of_a_namespace() -> None:
         namespaces,
         cast(TopicLifecycle, None),  # nobody asks for topics here
         cast(TopicPolicyRecords, None),
-        remote_topics=pairs,
+        remote_topics=cast(RemoteTopics, pairs),
     )
     survey = await ReplicationSurvey(status, cast(RemoteTopics, pairs), ReplicationJobView).look()
     assert survey.states == {("west", "PROVISIONING"): 1234}
@@ -85,7 +85,12 @@ class StatusBench:
         self.remote: RemoteState | None = None
         self.job_stopped = False
         self.status = ReplicationStatus(
-            self.store, self.namespaces, self.lifecycle, self.policies, remote_topics=self, without_job=self._stopped
+            self.store,
+            self.namespaces,
+            self.lifecycle,
+            self.policies,
+            remote_topics=cast(RemoteTopics, self),
+            without_job=self._stopped,
         )
 
     def state(self, topic: TopicName, cluster: str) -> RemoteState | None:

@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from interpulse.broker.tenancy.cluster_links import AdminRemotePartitions, ClusterLinks
+from interpulse.broker.tenancy.cluster_links import ClusterLinks, RemotePartitions
 from interpulse.broker.tenancy.clusters import Clusters
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.model.clusters import ClusterData
@@ -21,7 +21,7 @@ PLAIN = 0
 THREE = 3
 
 
-class ScriptedPartitions(AdminRemotePartitions):
+class ScriptedPartitions(RemotePartitions):
     """Answers from a table instead of asking; an error is raised."""
 
     def __init__(self, clock: FakeClock, answers: dict[str, int | Exception | None]) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import cast
 
 import pytest
 
 from interpulse.broker import metadata_paths as keys
 from interpulse.broker.config.broker_config import BrokerConfig
+from interpulse.broker.tenancy.cluster_links import RemotePartitions
 from interpulse.broker.tenancy.namespaces import Namespaces, bootstrap
 from interpulse.broker.topics.lifecycle import TopicLifecycle
 from interpulse.model.clusters import ClusterData
@@ -98,7 +100,7 @@ async def test_partitions_when_a_remote_cluster_has_the_topic_are_those_and_it_i
     broker = await start(store)
     clusters = ("east", "west")
     await broker.namespaces.update_policies(PUBLIC_DEFAULT, lambda each: each.changed(replication_clusters=clusters))
-    lifecycle = TopicLifecycle(store, broker.namespaces, BrokerConfig, remote_partitions=remote)
+    lifecycle = TopicLifecycle(store, broker.namespaces, BrokerConfig, remote_partitions=cast(RemotePartitions, remote))
     assert [await lifecycle.partitions(X, create=create) for create in (True, True, False)] == [5, 5, 5]
     assert remote.asked == [(X, ("west",))]
 

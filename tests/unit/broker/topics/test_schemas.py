@@ -23,6 +23,7 @@ from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.model.topics import Requester
 from interpulse.rules.schemas import SchemaVersion
 from interpulse.storage.api import CommitConflict, MetadataUnavailable, Put
+from interpulse.storage.bookkeeper.client import BookKeeperClient
 from interpulse.storage.bookkeeper.records import Quorum
 from interpulse.storage.memory import MemoryMetadataStore
 from tests.support.fake_clock import FakeClock
@@ -91,7 +92,7 @@ def ledgers() -> Ledgers:
 def store(request: Any, metadata: MemoryMetadataStore, ledgers: Ledgers) -> SchemaStore:
     if request.param == "record":
         return RecordedSchemas(metadata)
-    return LedgerSchemas(metadata, ledgers, Quorum(2, 2, 2))
+    return LedgerSchemas(metadata, cast(BookKeeperClient, ledgers), Quorum(2, 2, 2))
 
 
 async def test_history_when_versions_are_added_then_has_them_in_order(store: SchemaStore) -> None:
@@ -132,10 +133,10 @@ async def test_history_when_forgotten_then_is_empty(store: SchemaStore, ledgers:
 async def test_ledger_of_a_version_says_what_it_is_and_is_read_once(
     metadata: MemoryMetadataStore, ledgers: Ledgers
 ) -> None:
-    await LedgerSchemas(metadata, ledgers, Quorum(2, 2, 2)).append(X, History(), FIRST, {})
+    await LedgerSchemas(metadata, cast(BookKeeperClient, ledgers), Quorum(2, 2, 2)).append(X, History(), FIRST, {})
     (ledger,) = ledgers.there.values()
     assert ledger.custom == {"component": b"schema", "application": b"pulsar", "pulsar/schemaId": b"t/n/x"}
-    schemas = LedgerSchemas(metadata, ledgers, Quorum(2, 2, 2))
+    schemas = LedgerSchemas(metadata, cast(BookKeeperClient, ledgers), Quorum(2, 2, 2))
     for _ in range(3):
         await schemas.read(X)
     assert ledger.reads == 1
@@ -144,7 +145,7 @@ async def test_ledger_of_a_version_says_what_it_is_and_is_read_once(
 async def test_locator_or_entry_that_cannot_be_understood_is_refused_with_the_topic(
     metadata: MemoryMetadataStore, ledgers: Ledgers
 ) -> None:
-    schemas = LedgerSchemas(metadata, ledgers, Quorum(2, 2, 2))
+    schemas = LedgerSchemas(metadata, cast(BookKeeperClient, ledgers), Quorum(2, 2, 2))
     await schemas.append(X, History(), FIRST, {})
     (ledger,) = ledgers.there.values()
     ledger.entries = [b"{}"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -64,7 +64,9 @@ class ExpansionBench:
         self.namespaces = Namespaces(self.store, local_cluster="east")
         self.lifecycle = TopicLifecycle(self.store, self.namespaces, BrokerConfig)
         self.policies = TopicPolicyRecords(self.store, self.lifecycle)
-        self.expansion = Expansion(self.lifecycle, self.namespaces, self.policies, self.remotes, BrokerConfig)
+        self.expansion = Expansion(
+            self.lifecycle, self.namespaces, self.policies, cast(AdminRemotes, self.remotes), BrokerConfig
+        )
 
     async def partitions(self) -> int:
         return await self.lifecycle.partitions(X, create=False)

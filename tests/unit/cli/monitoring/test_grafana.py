@@ -7,17 +7,16 @@ from itertools import combinations
 import pytest
 
 from interpulse.cli.monitoring.dashboards import DASHBOARDS
-from interpulse.cli.monitoring.grafana import dashboard_json
-from interpulse.cli.monitoring.panels import Dashboard, Panel, Query, Row, Variable
+from interpulse.cli.monitoring.grafana import Dashboard, Panel, Query, dashboard_json
 
 ONE = Dashboard(
     "one",
     "One",
-    (
-        Row("first", (Panel("n", "short", (Query("a", "x"),), "told", number=True), Panel("c", "s", (Query("b"),)))),
-        Row("second", tuple(Panel(f"c{each}", "s", (Query("b"), Query("c"))) for each in range(4))),
-    ),
-    (Variable("cluster", "m"), Variable("topic", "n")),
+    {
+        "first": (Panel("n", "short", (Query("a", "x"),), "told", number=True), Panel("c", "s", (Query("b"),))),
+        "second": tuple(Panel(f"c{number}", "s", (Query("b"), Query("c"))) for number in range(4)),
+    },
+    {"cluster": "m", "topic": "n"},
 )
 
 

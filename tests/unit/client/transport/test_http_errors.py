@@ -5,8 +5,9 @@ import pickle
 
 import pytest
 
-from interpulse.client.transport.http_errors import HttpAnswer, Kind, error_for_response
+from interpulse.client.transport.http_errors import HttpAnswer, error_for_response
 from interpulse.model import errors
+from interpulse.model.operations import Subject
 
 PHRASES = {
     400: "Bad Request",
@@ -29,7 +30,9 @@ HTML = (
 )
 
 
-def error(status: int, text: str, kind: Kind = "topic", content_type: str = "application/json") -> errors.PulsarError:
+def error(
+    status: int, text: str, kind: Subject = "topic", content_type: str = "application/json"
+) -> errors.PulsarError:
     answer = HttpAnswer(status, PHRASES[status], content_type, None, text)
     return error_for_response(answer, "GET /admin/v2/x", kind)
 
@@ -73,7 +76,7 @@ def reason(text: str) -> str:
     ],
 )
 def test_error_when_reason_is_given_then_has_class_and_text(
-    status: int, text: str, kind: Kind, cause: type[errors.PulsarError]
+    status: int, text: str, kind: Subject, cause: type[errors.PulsarError]
 ) -> None:
     found = error(status, reason(text), kind)
     assert type(found) is cause

@@ -86,7 +86,7 @@ async def test_redirect_when_to_another_broker_then_repeats_request_and_credenti
     with StubWeb() as owner:
         web.answer_raw("PUT", "/x", b"", status=307, headers={"Location": f"{owner.url}/y?authoritative=true"})
         async with HttpSession(web.url, credentials=Credentials.token("token:abc")) as http:
-            await http.put("/x", 3, kind="topic")
+            await http.request("PUT", "/x", kind="topic", read=ignored, body=3)
         asked = owner.last
     assert (asked.method, asked.target, asked.body) == ("PUT", "/y?authoritative=true", 3)
     assert asked.headers["Authorization"] == "Bearer abc"
@@ -103,7 +103,7 @@ async def test_redirect_when_to_a_place_that_is_not_trusted_then_is_not_followed
         web.answer_raw("PUT", "/x", b"", status=307, headers={"Location": f"{stranger.url}/y"})
         async with HttpSession(web.url, credentials=Credentials.token("token:abc"), trusted=trust_none) as http:
             with pytest.raises(UnknownError, match=f"redirects to {stranger.url}, which is not trusted"):
-                await http.put("/x", 3, kind="topic")
+                await http.request("PUT", "/x", kind="topic", read=ignored, body=3)
         assert (stranger.asked, asked_about) == ([], [stranger.url])
 
 
@@ -124,7 +124,7 @@ async def test_redirect_when_without_target_then_says_so(web: StubWeb) -> None:
 async def test_host_when_refusing_connections_then_the_next_one_is_asked(web: StubWeb) -> None:
     dead = free_port()
     async with HttpSession(f"http://127.0.0.1:{dead},{web.url.removeprefix('http://')}") as http:
-        await http.post("/x", 1, kind="topic")
+        await http.request("POST", "/x", kind="topic", read=ignored, body=1)
     assert len(web.asked) == 1
 
 
@@ -189,7 +189,7 @@ async def test_host_when_hanging_up_then_is_not_connected(web: StubWeb) -> None:
     web.disconnect("POST", "/x")
     async with HttpSession(web.url) as http:
         with pytest.raises(NotConnected, match=web.url):
-            await http.post("/x", 1, kind="topic")
+            await http.request("POST", "/x", kind="topic", read=ignored, body=1)
     assert len(web.asked) == 1
 
 

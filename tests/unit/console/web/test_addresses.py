@@ -23,7 +23,6 @@ def test_paths_of_the_admin_api() -> None:
     topic = TopicName.parse("persistent://a/b/c d%e")
     assert addresses.topic_path(topic, "/stats", x=True) == "/admin/v2/persistent/a/b/c+d%25e/stats?x=true"
     assert addresses.namespace_path(NamespaceName.parse("a/b"), "/retention") == "/admin/v2/namespaces/a/b/retention"
-    assert addresses.subscription_path(topic, "s /%", "/skip_all").endswith("/subscription/s%2B%252F%2525/skip_all")
     assert addresses.admin_path("clusters", "a/b", all=1) == "/admin/v2/clusters/a%2Fb?all=1"
 
 

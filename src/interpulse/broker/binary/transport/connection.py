@@ -19,13 +19,18 @@ from typing import Any, Final, cast
 
 from interpulse.authentication.authentication import PeerCertificate
 from interpulse.authentication.certificates import peer_certificate
-from interpulse.broker.binary.transport.command_connection import Handlers
-from interpulse.broker.binary.transport.context import BinaryContext, ConnectionLimits
-from interpulse.broker.binary.transport.output import Output
-from interpulse.broker.binary.transport.reading import OUTPUT, PUBLISHES, RATE, REQUESTS, PendingPublishes, Reading
+from interpulse.broker.binary.transport.context import BinaryContext, ConnectionLimits, Handlers
+from interpulse.broker.binary.transport.flow_control import (
+    OUTPUT,
+    PUBLISHES,
+    RATE,
+    REQUESTS,
+    Output,
+    PendingPublishes,
+    Reading,
+)
 from interpulse.broker.binary.transport.session import Session
-from interpulse.broker.binary.transport.sinks import OpenConsumer, OpenProducer
-from interpulse.broker.binary.transport.topic_watcher import TopicWatcher
+from interpulse.broker.binary.transport.sinks import OpenConsumer, OpenProducer, TopicWatcher
 from interpulse.eager_start import start_eagerly
 from interpulse.model.errors import PulsarError, UnknownError
 from interpulse.wire import commands
@@ -88,7 +93,7 @@ class ClientConnection(asyncio.Protocol):
         self.opening_producers: dict[int, asyncio.Task[None]] = {}
         self.opening_consumers: dict[int, asyncio.Task[None]] = {}
         self._handlers = handlers
-        self._protocol = new_protocol(self.loop.time())
+        self.protocol = new_protocol(self.loop.time())
         self._on_made = on_made
         self._on_lost = on_lost
         self._tasks: set[asyncio.Task[None]] = set()
@@ -113,7 +118,7 @@ class ClientConnection(asyncio.Protocol):
         self.ip = str(peer[0]) if peer else ""
         self.address = f"/{peer[0]}:{peer[1]}" if peer else ""
         self.certificate = peer_certificate(transport)
-        self._keep_alive_timer = self.loop.call_at(self._protocol.next_tick, self._tick)
+        self._keep_alive_timer = self.loop.call_at(self.protocol.next_tick, self._tick)
         self._on_made(self)
 
     def data_received(self, data: bytes) -> None:
@@ -123,7 +128,7 @@ class ClientConnection(asyncio.Protocol):
             self._liveness.set_result(True)
             self._liveness = None
         try:
-            frames = self._protocol.receive_data(data)
+            frames = self.protocol.receive_data(data)
             self._handle(self._unhandled + frames if self._unhandled else frames)
             self._send_own()
         except RemoteProtocolError as error:
@@ -143,7 +148,6 @@ class ClientConnection(asyncio.Protocol):
         self.resume_sending()
 
     def resume_sending(self) -> None:
-        """Resume deliveries to the client."""
         for open_consumer in list(self.consumers.values()):
             open_consumer.consumer.resume()
         for watcher in self.topic_watchers.values():
@@ -177,44 +181,23 @@ class ClientConnection(asyncio.Protocol):
     # Handlers and sinks call.
 
     @property
-    def client_version(self) -> str:
-        return self._protocol.connect.client_version
-
-    @property
-    def is_java(self) -> bool:
-        """True for a Java client. C++ and Go clients drop the connection on commands that only Java knows."""
-        return self.client_version.startswith("Pulsar-Java")
-
-    @property
     def writable(self) -> bool:
         """False while too much output waits to read more entries for this client."""
         if self.output.bytes_collected > self.limits.output_bytes_high:
             self.output.flush()  # the transport calls pause_writing immediately if that was too much
         return not self._output_high and (self._serving is None or self._serving())
 
-    @property
-    def accepts_closing(self) -> bool:
-        return self._protocol.accepts_closing
-
-    @property
-    def receives_broker_entry_metadata(self) -> bool:
-        return self.limits.broker_entry_metadata_exposed and self._protocol.peer_flags.supports_broker_entry_metadata
-
-    @property
-    def knows_source_positions(self) -> bool:
-        return self._protocol.peer_flags.supports_repl_dedup_by_lid_and_eid
-
     def accept(self) -> None:
         """Accept the client, then handle the commands that followed CONNECT."""
         self.let_in = True
-        self._protocol.accept()
+        self.protocol.accept()
         self._send_own()
         self.loop.call_soon(self.data_received, b"")
 
     def refuse(self, error: PulsarError, reason: str) -> None:
         """Refuse the client with ``error``; ``reason`` is for the log."""
         self.let_in = False
-        self._protocol.refuse(error.wire_code, str(error))
+        self.protocol.refuse(error.wire_code, str(error))
         self._send_own()
         self.drop(reason)
 
@@ -225,7 +208,6 @@ class ClientConnection(asyncio.Protocol):
         self.close()
 
     def close_with_error(self, error: PulsarError, reason: str) -> None:
-        """Send ``error`` to a connected client and close the connection; ``reason`` is for the log."""
         self.output.send(commands.error_of(-1, error))
         self.drop(reason)
 
@@ -243,10 +225,10 @@ class ClientConnection(asyncio.Protocol):
 
     @property
     def accepts_auth_challenge(self) -> bool:
-        return self._protocol.accepts_auth_challenge
+        return self.protocol.accepts_auth_challenge
 
     def challenge(self, auth_method: str) -> None:
-        self._protocol.challenge(auth_method)
+        self.protocol.challenge(auth_method)
         self._send_own()
 
     def calls_itself_replicator(self, producer_name: str) -> bool:
@@ -297,7 +279,7 @@ class ClientConnection(asyncio.Protocol):
             return True
         if self._liveness is None:
             self._liveness = self.loop.create_future()
-            self._protocol.ping()
+            self.protocol.ping()
             self._send_own()
         try:
             async with asyncio.timeout(self.limits.liveness_check_seconds):
@@ -329,7 +311,6 @@ class ClientConnection(asyncio.Protocol):
     # Inside.
 
     def _handle(self, frames: list[Received]) -> None:
-        """Start these commands in order, up to the limit of requests."""
         if self._throttle_timer is not None:
             self._unhandled = frames
             return
@@ -399,7 +380,6 @@ class ClientConnection(asyncio.Protocol):
         self.output.send(error_response(command, error))
 
     def _hold_above_limits(self) -> None:
-        """Stop reading while the client is above a limit."""
         if self.lost:
             return
         if self.pending_publishes.full:
@@ -411,15 +391,15 @@ class ClientConnection(asyncio.Protocol):
 
     def _send_own(self) -> None:
         """Send the frames of the protocol itself: CONNECTED, PING, PONG."""
-        data = self._protocol.data_to_send()
+        data = self.protocol.data_to_send()
         if data:
             self.output.send(data)
 
     def _tick(self) -> None:
         try:
-            self._protocol.tick(self.loop.time(), reading=not self._reading.held_by)
+            self.protocol.tick(self.loop.time(), reading=not self._reading.held_by)
         except RemoteProtocolError as error:
             self.drop(str(error))
             return
         self._send_own()
-        self._keep_alive_timer = self.loop.call_at(self._protocol.next_tick, self._tick)
+        self._keep_alive_timer = self.loop.call_at(self.protocol.next_tick, self._tick)

@@ -1,14 +1,19 @@
-"""The objects that handlers of the binary protocol call, and the limits of each connection."""
+"""The surroundings of the handlers of commands: the parts of the broker that they call, and the client's connection."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from interpulse.broker.binary.transport.reading import PublishBuffer
+from interpulse.broker.binary.transport.flow_control import PublishBuffer
+from interpulse.broker.binary.transport.session import SessionConnection
+from interpulse.model.errors import PulsarError, ServiceNotReady
 from interpulse.serving.address_events import DroppedConnections
-from interpulse.wire.frames import MESSAGE_BYTES_MAX
+from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.frames import MESSAGE_BYTES_MAX, Frame, Received
 
 if TYPE_CHECKING:
     from interpulse.broker.access.setup import Access
@@ -69,3 +74,50 @@ class BinaryContext:
     """Connections that the broker closed because of their clients."""
     serving: Callable[[], bool] | None = None
     """Return True while entries may be sent and acknowledgements answered. None: always; the broker is standalone."""
+
+
+class CommandConnection(SessionConnection, Protocol):
+    """One client's connection, as handlers see it."""
+
+    address: str
+    """``/host:port`` of the client."""
+    context: BinaryContext
+    limits: ConnectionLimits
+    opening_consumers: dict[int, asyncio.Task[None]]
+    opening_producers: dict[int, asyncio.Task[None]]
+
+    def settle(self, work: Coroutine[Any, Any, None]) -> None:
+        """Check the client's credentials: immediately where possible, else in a task."""
+
+    def answer_failure(self, command: pb.BaseCommand, error: PulsarError) -> None: ...
+
+    def calls_itself_replicator(self, producer_name: str) -> bool:
+        """Return True if this producer name belongs to a replicator and the client may use it."""
+
+    def recently_closed(self, producer_id: int) -> bool:
+        """Return True if a SEND to this unknown producer may have been sent before the producer closed."""
+
+
+@contextmanager
+def being_opened(opening: dict[int, asyncio.Task[None]], opened_id: int, kind: str) -> Iterator[None]:
+    """Note that the current task opens a producer or consumer. Raise ServiceNotReady if another one does."""
+    if opened_id in opening:
+        raise ServiceNotReady(f"{kind} is already being created on this connection")
+    task = asyncio.current_task()
+    assert task is not None
+    opening[opened_id] = task
+    try:
+        yield
+    finally:
+        del opening[opened_id]
+
+
+class Handlers(NamedTuple):
+    """The broker's handlers for the commands of clients."""
+
+    inline: Mapping[int, Callable[[CommandConnection, Frame], None]]
+    """Handlers that run immediately, in the order of the frames, by type of command."""
+    runs: Mapping[type, Callable[[CommandConnection, Any], Sequence[Received]]]
+    """Handlers of runs, by type of run. They return the frames that must be handled one by one."""
+    work_on: Callable[[CommandConnection, pb.BaseCommand], Coroutine[Any, Any, None]]
+    """Return the work that answers any other command. Raise RemoteProtocolError for one that no broker receives."""

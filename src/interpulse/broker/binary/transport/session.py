@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Protocol
 
 from interpulse.authentication.authentication import BadCredentials, Identity, PeerCertificate
 from interpulse.authentication.credential_watch import CredentialWatch
 from interpulse.broker.access.setup import Access
-from interpulse.broker.binary.transport.sinks import OpenConsumer, OpenProducer
-from interpulse.broker.binary.transport.topic_watcher import TopicWatcher
+from interpulse.broker.binary.transport.sinks import SinkConnection
 from interpulse.model.errors import AuthorizationError, PulsarError, TenantNotFound
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.permissions import NamespaceOperation, Principal, TopicOperation
@@ -26,34 +25,19 @@ from interpulse.wire import pulsar_api_pb2 as pb
 _logger = logging.getLogger(__name__)
 
 
-class SessionConnection(Protocol):
+class SessionConnection(SinkConnection, Protocol):
     """The interface of the connection for its session."""
 
     certificate: PeerCertificate | None
-    consumers: dict[int, OpenConsumer]
-    lost: bool
-    producers: dict[int, OpenProducer]
     session: Session | None
-    topic_watchers: dict[int, TopicWatcher]
 
     @property
-    def accepts_auth_challenge(self) -> bool:
-        """True if the client accepts a request for new credentials."""
-
-    def challenge(self, auth_method: str) -> None:
-        """Ask the client for new credentials."""
-
-    def drop(self, reason: str) -> None:
-        """Close the connection; ``reason`` is for the log."""
-
-    def close_with_error(self, error: PulsarError, reason: str) -> None:
-        """Send ``error`` to a connected client and close the connection."""
-
-    def accept(self) -> None:
-        """Accept the client."""
-
-    def refuse(self, error: PulsarError, reason: str) -> None:
-        """Refuse the client."""
+    def accepts_auth_challenge(self) -> bool: ...
+    def challenge(self, auth_method: str) -> None: ...
+    def drop(self, reason: str) -> None: ...
+    def close_with_error(self, error: PulsarError, reason: str) -> None: ...
+    def accept(self) -> None: ...
+    def refuse(self, error: PulsarError, reason: str) -> None: ...
 
 
 class Session:
@@ -94,52 +78,51 @@ class Session:
         """True if the client may act as a replicator. Without authorization its producer name alone decides."""
         return self.authorization is None or self.authorization.is_replicator(self.principal)
 
-    async def renew(self, method: str, credentials: bytes) -> None:
-        """Take new credentials. Raise BadCredentials if they are bad or belong to another role."""
-        await self._credentials.renew(method, credentials)
+    async def renew(self, response: pb.AuthData) -> None:
+        """Take the answer to a challenge, or end the connection: it is bad, or belongs to another role."""
+        try:
+            await self._credentials.renew(response.auth_method_name, response.auth_data)
+        except BadCredentials as error:
+            if not self._connection.lost:
+                self._connection.close_with_error(error, error.detail)
 
     async def recheck(self, namespace: NamespaceName | None) -> None:
-        """Close what the client may no longer have open, after permissions of a namespace changed.
-
-        None: those of any namespace may have changed.
-        """
+        """Close what the client may no longer have open after permissions of a namespace changed; None: of any."""
         self.rechecks += 1
-        for opened in list(self._connection.producers.values()):
-            topic = opened.topic.name
-            concerned = namespace in (None, topic.namespace_name)
-            if concerned and not await self._may(TopicOperation.PRODUCE, topic):
+        connection = self._connection
+        for opened in list(connection.producers.values()):
+            if not await self._may(TopicOperation.PRODUCE, opened.topic.name, None, namespace):
                 opened.producer.close_by_broker()
-        for reading in list(self._connection.consumers.values()):
-            topic, subscription = reading.topic.name, reading.consumer.subscription_name
-            concerned = namespace in (None, topic.namespace_name)
-            if concerned and not await self._may(TopicOperation.CONSUME, topic, subscription):
+        for reading in list(connection.consumers.values()):
+            subscription = reading.consumer.subscription_name
+            if not await self._may(TopicOperation.CONSUME, reading.topic.name, subscription, namespace):
                 reading.consumer.close_by_broker()
-        for watcher_id, watcher in list(self._connection.topic_watchers.items()):
-            concerned = namespace in (None, watcher.namespace)
-            allowed = not concerned or await self._may_list(watcher.namespace)
-            if not allowed and self._connection.topic_watchers.get(watcher_id) is watcher:
-                del self._connection.topic_watchers[watcher_id]
+        for watcher_id, watcher in list(connection.topic_watchers.items()):
+            if self.authorization is None or namespace not in (None, watcher.namespace):
+                continue
+            check = self.authorization.check_namespace(self.principal, NamespaceOperation.GET_TOPICS, watcher.namespace)
+            if not await _passes(check) and connection.topic_watchers.get(watcher_id) is watcher:
+                del connection.topic_watchers[watcher_id]
                 watcher.close()  # there is no command for this; the client is refused when it requests the list again
 
-    async def _may_list(self, namespace: NamespaceName) -> bool:
-        if self.authorization is not None:
-            try:
-                await self.authorization.check_namespace(self.principal, NamespaceOperation.GET_TOPICS, namespace)
-            except (AuthorizationError, TenantNotFound):
-                return False
-        return True
-
-    async def _may(self, operation: TopicOperation, topic: TopicName, subscription: str | None = None) -> bool:
-        if self.authorization is not None:
-            try:
-                await self.authorization.check_topic(self.principal, operation, topic, subscription)
-            except (AuthorizationError, TenantNotFound):
-                return False
-        return True
+    async def _may(
+        self, operation: TopicOperation, topic: TopicName, subscription: str | None, changed: NamespaceName | None
+    ) -> bool:
+        """Return True unless the client lost its permission when those of the namespace ``changed``; None: any."""
+        if self.authorization is None or changed not in (None, topic.namespace_name):
+            return True
+        return await _passes(self.authorization.check_topic(self.principal, operation, topic, subscription))
 
     def close(self) -> None:
-        """Stop watching the credentials: the connection is lost."""
         self._credentials.close()
+
+
+async def _passes(check: Awaitable[None]) -> bool:
+    try:
+        await check
+    except (AuthorizationError, TenantNotFound):
+        return False
+    return True
 
 
 async def admit(connection: SessionConnection, access: Access, connect: pb.CommandConnect) -> None:
@@ -155,15 +138,6 @@ async def admit(connection: SessionConnection, access: Access, connect: pb.Comma
     if not connection.lost:
         connection.session = session
         connection.accept()
-
-
-async def renew(connection: SessionConnection, session: Session, response: pb.AuthData) -> None:
-    """Take the answer to a challenge, or end the connection."""
-    try:
-        await session.renew(response.auth_method_name, response.auth_data)
-    except BadCredentials as error:
-        if not connection.lost:
-            connection.close_with_error(error, error.detail)
 
 
 async def _session(connection: SessionConnection, access: Access, connect: pb.CommandConnect) -> Session:

@@ -1,4 +1,4 @@
-"""The open producers and consumers of one connection, and their sinks, which encode answers as frames."""
+"""The open producers, consumers and watchers of one connection, which encode answers as frames."""
 
 from __future__ import annotations
 
@@ -7,51 +7,42 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from interpulse.broker.binary.transport.output import Output
-from interpulse.broker.binary.transport.reading import PendingPublishes, ProducerPublishes
+from interpulse.broker.binary.transport.flow_control import Output, PendingPublishes, ProducerPublishes
 from interpulse.broker.live.api import Delivery
 from interpulse.broker.live.dispatch.consumer import Consumer
 from interpulse.broker.live.producing.producer import Producer
 from interpulse.broker.live.registry.topic_tasks import AnyTopic
-from interpulse.model.errors import PulsarError
+from interpulse.broker.topics.lookup.topic_watches import TopicPattern, TopicWatch, TopicWatches
+from interpulse.model.errors import PulsarError, ServiceNotReady
+from interpulse.model.names import NamespaceName
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.codec import codec
 from interpulse.wire.entries import without_broker_metadata
+from interpulse.wire.hashing import topics_hash
+from interpulse.wire.protocols import ServerProtocol
 
 _CLIENT_READY_S: Final = 1.0  # a real broker waits as long, by activeConsumerFailoverDelayTimeMillis
 
 
 class SinkConnection(Protocol):
-    """The interface of the connection for its sinks."""
+    """The interface of the connection for its sinks and watchers."""
 
     consumers: dict[int, OpenConsumer]
     loop: asyncio.AbstractEventLoop
+    lost: bool
     output: Output
     pending_publishes: PendingPublishes
     producers: dict[int, OpenProducer]
+    protocol: ServerProtocol
+    topic_watchers: dict[int, TopicWatcher]
 
     @property
-    def accepts_closing(self) -> bool:
-        """True if the client understands that the broker closes one producer or consumer."""
-
-    @property
-    def is_java(self) -> bool: ...
-
-    @property
-    def writable(self) -> bool:
-        """False while too much output waits to read more entries for this client."""
-
+    def writable(self) -> bool: ...
     def close(self) -> None: ...
-
-    def forget_producer(self, producer_id: int) -> None:
-        """Forget a closed producer."""
-
-    def throttle(self, wait_ms: int) -> None:
-        """Stop reading from this client for ``wait_ms``."""
-
-    async def is_alive(self) -> bool:
-        """Return True if the client answers a liveness check."""
+    def forget_producer(self, producer_id: int) -> None: ...
+    def throttle(self, wait_ms: int) -> None: ...
+    async def is_alive(self) -> bool: ...
 
 
 class BinaryProducerSink:
@@ -60,7 +51,7 @@ class BinaryProducerSink:
     __slots__ = ("_abandoned", "_connection", "_request_id", "_send", "encode_receipts", "publishes")
 
     def __init__(self, connection: SinkConnection, request: pb.CommandProducer, partition: int) -> None:
-        self.publishes = connection.pending_publishes.of_producer()
+        self.publishes = ProducerPublishes(connection.pending_publishes)
         """The pending entries of the producer."""
         self._connection = connection
         self._request_id = request.request_id
@@ -103,7 +94,7 @@ class BinaryProducerSink:
     def producer_closed(self, producer_id: int) -> None:
         connection = self._connection
         connection.forget_producer(producer_id)
-        if connection.accepts_closing:
+        if connection.protocol.accepts_closing:
             self._send(commands.close_producer(producer_id))
         else:
             connection.close()
@@ -119,7 +110,7 @@ class BinaryConsumerSink:
     client drops notices that directly follow the answer to SUBSCRIBE.
     """
 
-    __slots__ = ("_bare", "_connection", "_encode", "_epoch_wanted", "_waiting", "consumer", "known")
+    __slots__ = ("_bare", "_connection", "_encode", "_epoch_wanted", "_waiting", "consumer", "ready")
 
     def __init__(
         self, connection: SinkConnection, request: pb.CommandSubscribe, partition: int, *, bare: bool = False
@@ -131,20 +122,23 @@ class BinaryConsumerSink:
         # Only a client that sent a consumer epoch expects it in its messages.
         self._epoch_wanted = request.HasField("consumer_epoch")
         self._encode = codec().message_encoder(request.consumer_id, partition)
-        self.known = False
+        self.ready = False
         """True if the client certainly has the consumer."""
         self._waiting: list[bytes] = []
 
     def subscribed(self, consumer_id: int) -> None:
-        """Note that SUCCESS was sent: notices wait for a second at most.
+        """Note that SUCCESS was sent: notices wait for a second at most. The timer keeps no closed consumer alive."""
+        connection = self._connection
 
-        The timer finds the sink by its id, so that it does not keep a closed consumer and its topic alive.
-        """
-        self._connection.loop.call_later(_CLIENT_READY_S, _send_notices_of, self._connection, consumer_id)
+        def send_notices() -> None:
+            opened = connection.consumers.get(consumer_id)
+            if opened is not None:
+                opened.sink.send_notices()
+
+        connection.loop.call_later(_CLIENT_READY_S, send_notices)
 
     def send_notices(self) -> None:
-        """Send the waiting notices; later ones are sent immediately."""
-        self.known = True
+        self.ready = True
         for frame in self._waiting:
             self._connection.output.send(frame)
         self._waiting.clear()
@@ -164,14 +158,15 @@ class BinaryConsumerSink:
         self._notify(commands.active_consumer_change(consumer_id, active=active))
 
     def end_of_topic(self, consumer_id: int) -> None:
-        if self._connection.is_java:
+        # C++ and Go clients drop the connection on commands that only Java knows
+        if self._connection.protocol.connect.client_version.startswith("Pulsar-Java"):
             self._notify(commands.reached_end_of_topic(consumer_id))
 
     def consumer_closed(self, consumer_id: int) -> None:
         connection = self._connection
         self._waiting.clear()
         connection.consumers.pop(consumer_id, None)
-        if connection.accepts_closing:
+        if connection.protocol.accepts_closing:
             connection.output.send(commands.close_consumer(consumer_id))
         else:
             connection.close()
@@ -180,16 +175,10 @@ class BinaryConsumerSink:
         return await self._connection.is_alive()
 
     def _notify(self, frame: bytes) -> None:
-        if self.known:
+        if self.ready:
             self._connection.output.send(frame)
         else:
             self._waiting.append(frame)
-
-
-def _send_notices_of(connection: SinkConnection, consumer_id: int) -> None:
-    opened = connection.consumers.get(consumer_id)
-    if opened is not None:
-        opened.sink.send_notices()
 
 
 @dataclass(slots=True)
@@ -222,3 +211,54 @@ class OpenConsumer:
     consumer: Consumer
     topic: AnyTopic
     sink: BinaryConsumerSink
+
+
+class TopicWatcher:
+    """One watcher of a connection. While the client does not read, changes are merged into one later update."""
+
+    def __init__(
+        self, connection: SinkConnection, watches: TopicWatches, watcher_id: int, namespace: NamespaceName
+    ) -> None:
+        self.namespace = namespace
+        self._watches = watches
+        self._connection = connection
+        self._id = watcher_id
+        self._watch: TopicWatch | None = None
+        self._announced = False
+        self._closed = False
+
+    async def open(self, pattern: TopicPattern) -> None:
+        """Find the topics that match. Raise the error of the broker if it cannot list the namespace."""
+        self._watch = await self._watches.watch(self.namespace, pattern, self.send_changes)
+        if self._closed:
+            self._end()
+
+    def announce(self, request_id: int, known_hash: str) -> None:
+        """Send the current list, without names if the client has them already. Updates follow."""
+        watch = self._watch
+        if watch is None:
+            raise ServiceNotReady("Topic list watcher is already being created on this connection")
+        watch.take_changes()
+        current = topics_hash(watch.names)
+        names = [] if known_hash == current else watch.names
+        answer = commands.watch_topic_list_success(request_id, self._id, names, topics_hash=current)
+        self._connection.output.send(answer)
+        self._announced = True
+
+    def send_changes(self) -> None:
+        watch = self._watch
+        if watch is None or not self._announced or not watch.has_changes or not self._connection.writable:
+            return
+        new, gone = watch.take_changes()
+        current = topics_hash(watch.names)
+        self._connection.output.send(commands.watch_topic_update(self._id, new=new, deleted=gone, topics_hash=current))
+
+    def close(self) -> None:
+        """Stop sending. A watcher that is still opening ends once it is open."""
+        self._closed = True
+        self._end()
+
+    def _end(self) -> None:
+        if self._watch is not None:
+            self._announced = False
+            self._watches.end(self.namespace, self._watch)

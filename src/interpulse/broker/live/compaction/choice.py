@@ -23,12 +23,10 @@ from interpulse.storage.api import LogEntry
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.batches import BatchedMessage, pack_batch, unpack_batch
 from interpulse.wire.compression import compress, decompress
-from interpulse.wire.entries import build_entry, parse_entry
+from interpulse.wire.entries import build_entry, parse_entry, without_broker_metadata
 from interpulse.wire.errors import RemoteProtocolError
 
 _KEY_BYTES: Final = 16  # bytes of a digest: keys may be long, and there may be millions of them
-_BROKER_METADATA_MARK: Final = b"\x0e\x02"
-_REMOVED: Final = pb.SingleMessageMetadata(compacted_out=True)
 _BATCH_BYTES_MAX: Final = 512 * 1024 * 1024  # uncompressed; a broker's frame limit keeps honest batches far below
 
 
@@ -83,14 +81,25 @@ def view_of(entry: bytes) -> EntryView:
     if metadata.HasField("marker_type"):
         return _MARKER
     if not metadata.HasField("num_messages_in_batch"):
-        return _single(entry, metadata)
+        message = MessageView(_key_of(metadata), _is_tombstone(entry, metadata))
+        if metadata.num_chunks_from_msg <= 1:
+            return EntryView(Treatment.SINGLE, (message,))
+        is_last = metadata.chunk_id == metadata.num_chunks_from_msg - 1
+        return EntryView(Treatment.SINGLE, (message,), Chunk(metadata.producer_name, metadata.uuid, is_last))
     if metadata.encryption_keys:
         return _OPAQUE
     try:
         batch = _unpacked(entry)
     except RemoteProtocolError:
         return _OPAQUE
-    return EntryView(Treatment.BATCH, [_batched(message.metadata) for message in batch])
+    singles = [message.metadata for message in batch]
+    return EntryView(
+        Treatment.BATCH,
+        [
+            MessageView(_key_of(single), single.null_value or single.payload_size == 0, single.compacted_out)
+            for single in singles
+        ],
+    )
 
 
 def survivor_of(entry: bytes, surviving: Sequence[bool]) -> bytes | None:
@@ -104,13 +113,13 @@ def survivor_of(entry: bytes, surviving: Sequence[bool]) -> bytes | None:
     if all(stays or message.metadata.compacted_out for stays, message in zip(surviving, batch, strict=True)):
         return entry
     plain = pack_batch(
-        (message.metadata, bytes(message.payload)) if stays else (_removed(), b"")
+        (message.metadata, bytes(message.payload)) if stays else (pb.SingleMessageMetadata(compacted_out=True), b"")
         for stays, message in zip(surviving, batch, strict=True)
     )
     metadata = parse_entry(entry).metadata
     metadata.uncompressed_size = len(plain)
     rebuilt = build_entry(metadata.SerializeToString(), compress(metadata.compression, plain))
-    return _broker_part(entry) + rebuilt
+    return entry[: len(entry) - len(without_broker_metadata(entry))] + rebuilt
 
 
 def last_index_left(entry: bytes) -> int:
@@ -121,15 +130,6 @@ def last_index_left(entry: bytes) -> int:
     return max((index for index, message in enumerate(view.messages) if not message.is_gone), default=-1)
 
 
-def _single(entry: bytes, metadata: pb.MessageMetadata) -> EntryView:
-    chunk = None
-    if metadata.num_chunks_from_msg > 1:
-        is_last = metadata.chunk_id == metadata.num_chunks_from_msg - 1
-        chunk = Chunk(metadata.producer_name, metadata.uuid, is_last)
-    key = _digest(metadata.partition_key) if metadata.HasField("partition_key") else None
-    return EntryView(Treatment.SINGLE, (MessageView(key, _is_tombstone(entry, metadata)),), chunk)
-
-
 def _is_tombstone(entry: bytes, metadata: pb.MessageMetadata) -> bool:
     if metadata.null_value:
         return True
@@ -138,14 +138,12 @@ def _is_tombstone(entry: bytes, metadata: pb.MessageMetadata) -> bool:
     return len(parse_entry(entry).payload) == 0
 
 
-def _batched(metadata: pb.SingleMessageMetadata) -> MessageView:
-    key = _digest(metadata.partition_key) if metadata.HasField("partition_key") else None
-    return MessageView(key, metadata.null_value or metadata.payload_size == 0, metadata.compacted_out)
-
-
-def _digest(key: str | bytes) -> bytes:
-    raw = key if isinstance(key, bytes) else key.encode()  # bytes if its producer wrote no UTF-8
-    return blake2b(raw, digest_size=_KEY_BYTES).digest()
+def _key_of(metadata: pb.MessageMetadata | pb.SingleMessageMetadata) -> bytes | None:
+    """Return the digest of a message's key; None without one."""
+    if not metadata.HasField("partition_key"):
+        return None
+    key: str | bytes = metadata.partition_key  # bytes if its producer wrote no UTF-8
+    return blake2b(key if isinstance(key, bytes) else key.encode(), digest_size=_KEY_BYTES).digest()
 
 
 def _unpacked(entry: bytes) -> list[BatchedMessage]:
@@ -160,18 +158,6 @@ def _unpacked(entry: bytes) -> list[BatchedMessage]:
         )
     except DecodeError as error:
         raise RemoteProtocolError(f"batch that cannot be parsed: {error}") from error
-
-
-def _removed() -> pb.SingleMessageMetadata:
-    empty = pb.SingleMessageMetadata()
-    empty.CopyFrom(_REMOVED)
-    return empty
-
-
-def _broker_part(entry: bytes) -> bytes:
-    if entry[:2] != _BROKER_METADATA_MARK:
-        return b""
-    return entry[: 6 + int.from_bytes(entry[2:6], "big")]
 
 
 _ALL_BITS: Final = 64  # bits of a digest that select its share
@@ -211,7 +197,6 @@ class Choice:
 
     @property
     def count(self) -> int:
-        """The number of surviving messages."""
         return int.from_bytes(self._bits, "little").bit_count()
 
     def next_look(self) -> Look:
@@ -233,7 +218,6 @@ class Look:
         self._chunks: dict[str, tuple[str, list[int]]] = {}
 
     def see(self, views: Iterable[EntryView]) -> None:
-        """Process the next entries."""
         for view in views:
             if view.treatment is not Treatment.DROPPED:
                 self.present += sum(not message.is_gone for message in view.messages)
@@ -247,7 +231,10 @@ class Look:
                         self._see_message(message, number)
             self.messages += len(view.messages)
             if len(self._newest) > self._choice.keys_max:
-                self._give_half_away()
+                assert self._share.width < _ALL_BITS, "so many digests do not begin with the same bytes"
+                self._share, other = self._share.halves()
+                self._choice.looks_needed.append(other)
+                self._newest = {key: numbers for key, numbers in self._newest.items() if self._share.has(key)}
 
     def end(self) -> None:
         """End the pass: the newest message of each key now survives."""
@@ -283,12 +270,6 @@ class Look:
     def _keep(self, numbers: int | tuple[int, ...]) -> None:
         for number in (numbers,) if isinstance(numbers, int) else numbers:
             self._choice.keep(number)
-
-    def _give_half_away(self) -> None:
-        assert self._share.width < _ALL_BITS, "so many digests do not begin with the same bytes"
-        self._share, other = self._share.halves()
-        self._choice.looks_needed.append(other)
-        self._newest = {key: numbers for key, numbers in self._newest.items() if self._share.has(key)}
 
 
 def survivors(entries: Sequence[LogEntry], choice: Choice, number: int) -> tuple[list[LogEntry], int]:

@@ -20,7 +20,7 @@ from interpulse.broker.live.api import TopicSettings
 from interpulse.broker.live.compaction.choice import Choice, Look, survivors, view_of
 from interpulse.broker.live.compaction.log_positions import LogPositions
 from interpulse.broker.live.log_search import bytes_after
-from interpulse.broker.live.metrics import CompactionMeasure, TrafficMeter
+from interpulse.broker.live.metrics import CompactionMeasure, TrafficMetrics
 from interpulse.model.errors import Conflict, PersistenceError
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.model.names import TopicName
@@ -39,7 +39,7 @@ _WRITE_BYTES: Final = 512 * 1024  # each write costs a sync
 
 
 _NO_WAITS: Final = Histogram(WAIT_MS)
-_NO_TRAFFIC: Final = TrafficMeter()
+_NO_TRAFFIC: Final = TrafficMetrics()
 
 
 class CompactionStatus(StrEnum):
@@ -60,11 +60,8 @@ class CompactionOwner(Protocol):
     positions: LogPositions
     settings: TopicSettings
 
-    async def keep_for_compaction(self) -> None:
-        """Create the cursor of compaction if it is missing."""
-
-    def compacted_upto(self, horizon: Position) -> None:
-        """Permit trimming up to this position on behalf of compaction."""
+    async def keep_for_compaction(self) -> None: ...
+    def compacted_upto(self, horizon: Position) -> None: ...
 
 
 class Compaction:
@@ -106,7 +103,6 @@ class Compaction:
             await asyncio.wait([self._task])
 
     async def forget(self) -> None:
-        """Delete the compacted ledger."""
         await self.stop()
         await self._topic.log.compacted.drop()
 
@@ -140,7 +136,6 @@ class Compaction:
         )
 
     def tick(self, seconds: float) -> None:
-        """Compute the rates of the last period."""
         self._read.tick(seconds)
         self._written.tick(seconds)
 
@@ -159,7 +154,7 @@ class Compaction:
                 started = time.monotonic()
                 self.waits_ms = Histogram(WAIT_MS)
                 if self._read is _NO_TRAFFIC:
-                    self._read, self._written = TrafficMeter(), TrafficMeter()
+                    self._read, self._written = TrafficMetrics(), TrafficMetrics()
                 self.removed = await self._compact(horizon)
                 self.duration_ms = round((time.monotonic() - started) * 1000)
                 self.succeeded_ms = self._topic.now_ms()
@@ -175,25 +170,19 @@ class Compaction:
         self._written.bytes += ledger.size
         log.info(
             "topic compacted topic=%s horizon=%s messages=%d kept=%d entries=%d bytes=%d",
-            self._topic.name,
-            horizon,
-            look.present,
-            choice.count,
-            ledger.entries,
-            ledger.size,
+            *(self._topic.name, horizon, look.present, choice.count, ledger.entries, ledger.size),
         )
         return look.present - choice.count
 
     async def _look(self, horizon: Position, choice: Choice) -> Look:
         look = choice.next_look()
         async for part in entries_upto(self._topic.log, horizon):
-            await asyncio.to_thread(_look_at, look, part)
+            await asyncio.to_thread(look.see, map(view_of, [entry.entry for entry in part]))
             self._read.bytes += _size_of(part)
         look.end()
         return look
 
     async def _survivors(self, horizon: Position, choice: Choice, messages: int) -> AsyncIterator[list[LogEntry]]:
-        """Yield the surviving entries, in pieces of one write."""
         number, size = 0, 0
         gathered: list[LogEntry] = []
         async for part in entries_upto(self._topic.log, horizon):
@@ -211,7 +200,6 @@ class Compaction:
 
     @contextmanager
     def _waited_for(self, entries: Sequence[LogEntry]) -> Iterator[None]:
-        """Time the write of these entries."""
         began = time.monotonic()
         yield
         self.waits_ms.add((time.monotonic() - began) * 1000, len(entries))
@@ -259,7 +247,3 @@ def _size_of(entries: Sequence[LogEntry]) -> int:
 
 def _behind(position: Position) -> Position:
     return Position(position.ledger, position.entry + 1)
-
-
-def _look_at(look: Look, part: Sequence[LogEntry]) -> None:
-    look.see(map(view_of, [entry.entry for entry in part]))

@@ -46,12 +46,6 @@ async def read_on(
     return await log.read(behind, entries_max=entries_max, bytes_max=bytes_max)
 
 
-async def last_kept(log: Log) -> LastMessage:
-    """Return the last compacted message."""
-    last = await log.compacted.last()
-    return LastMessage(EARLIEST, -1) if last is None else LastMessage(last.position, last_index_left(last.entry))
-
-
 async def first_since(log: Log, publish_time_ms: int, *, compacted: bool) -> Position | None:
     """Return the first entry published at or after this time, None if there is none."""
     if compacted:
@@ -69,10 +63,6 @@ class LogPositions:
         self.durable = log.last_position
         """The last durable entry that the topic has seen; the owner updates it."""
         self._log = log
-
-    def end_reached(self, position: Position) -> bool:
-        """Return True if the topic is terminated and has nothing after this position."""
-        return self._log.terminated and position >= self.durable
 
     def before(self, target: MessageId, *, compacted: bool = False) -> Position:
         """Return the cursor position before ``target``, within the log or its compacted entries."""
@@ -104,10 +94,10 @@ class LogPositions:
             if not entry_metadata_of(entry.entry).is_marker:
                 return LastMessage(position, _batch_size(entry.entry) - 1)
             position = self._previous(position)
-        return await last_kept(self._log) if read_compacted else LastMessage(EARLIEST, -1)
+        last = await self._log.compacted.last() if read_compacted else None
+        return LastMessage(EARLIEST, -1) if last is None else LastMessage(last.position, last_index_left(last.entry))
 
     def _previous(self, position: Position) -> Position | None:
-        """Return the entry before another one, possibly in an earlier ledger."""
         if position.entry > 0:
             return Position(position.ledger, position.entry - 1)
         for ledger in reversed(self._log.ledgers):

@@ -11,7 +11,7 @@ from operator import attrgetter, itemgetter
 from typing import Any, Protocol
 
 from interpulse.broker.live.api import ConsumerSink, Delivery, SubscribeRequest
-from interpulse.broker.live.metrics import ConsumerMeasure, TrafficMeter
+from interpulse.broker.live.metrics import ConsumerMeasure, TrafficMetrics
 from interpulse.clock import iso_time
 from interpulse.model.errors import ConsumerNotFound
 from interpulse.model.ids import MessageId, Position
@@ -29,19 +29,12 @@ class ConsumerOwner(Protocol):
     now_ms: Callable[[], int]
 
     def flow_granted(self) -> None: ...
-
     def acknowledge(self, consumer: Consumer, positions: Sequence[Position], ack_set: Sequence[int]) -> None: ...
-
     def acknowledge_upto(self, position: Position, ack_set: Sequence[int]) -> None: ...
-
     def redeliver(self, consumer: Consumer, positions: Sequence[Position]) -> None: ...
-
     def remove(self, consumer: Consumer) -> None: ...
-
     async def seek(self, position: MessageId, ack_set: Sequence[int] = ()) -> None: ...
-
     async def seek_to_time(self, publish_time_ms: int) -> None: ...
-
     async def unsubscribe(self, consumer: Consumer, *, force: bool) -> None: ...
 
 
@@ -65,11 +58,11 @@ class Consumer:
         """Entries that this consumer alone holds, with their unacknowledged messages; Shared types only."""
         self.unacknowledged = 0
         """Messages in `pending`."""
-        self.out = TrafficMeter()
-        self.redelivered = TrafficMeter()
-        self.acknowledged = TrafficMeter()
+        self.out = TrafficMetrics()
+        self.redelivered = TrafficMetrics()
+        self.acknowledged = TrafficMetrics()
         self.closed = False
-        self.end_told = False
+        self.end_reported = False
         """True after the client was notified that the topic is terminated and drained."""
         self._owner = owner
         self._granted = 0
@@ -82,7 +75,6 @@ class Consumer:
     # --- calls of the front end
 
     def flow(self, permits: int) -> None:
-        """Grant ``permits`` more messages."""
         if self.closed:
             return
         self._granted += permits
@@ -140,7 +132,6 @@ class Consumer:
     # --- calls of the dispatcher
 
     def deliver(self, batch: Sequence[Delivery]) -> None:
-        """Send entries and charge their permits."""
         messages = message_total(batch)
         self._granted -= messages
         self._count_permits()
@@ -216,10 +207,7 @@ class Consumer:
         """Return Pulsar's ConsumerStats as JSON; also the source of CONSUMER_STATS_RESPONSE."""
         request = self.request
         return {
-            "msgRateOut": self.out.message_rate,
-            "msgThroughputOut": self.out.byte_rate,
-            "bytesOutCounter": self.out.bytes,
-            "msgOutCounter": self.out.messages,
+            **self.out.sent_stats(),
             "msgRateRedeliver": self.redelivered.message_rate,
             "messageAckRate": self.acknowledged.message_rate,
             "chunkedMessageRate": 0.0,
@@ -242,7 +230,6 @@ class Consumer:
         }
 
     def measure(self) -> ConsumerMeasure:
-        """Return the metrics."""
         return ConsumerMeasure(
             self.redelivered.message_rate,
             self.acknowledged.message_rate,
@@ -254,7 +241,6 @@ class Consumer:
         )
 
     def tick(self, seconds: float) -> None:
-        """Compute the rates of the last period."""
         for meter in (self.out, self.redelivered, self.acknowledged):
             meter.tick(seconds)
 

@@ -7,9 +7,9 @@ often than that, so that thousands of close times do not become as many turns of
 
 from __future__ import annotations
 
+from asyncio import TimerHandle
 from collections.abc import Callable
 from heapq import heapify, heappop, heappush
-from typing import Protocol
 
 from interpulse.broker.live.entry_metadata import message_metadata_of
 from interpulse.model.errors import NotAllowed, PersistenceError
@@ -27,20 +27,11 @@ _NUMBER = (1 << _NUMBER_BITS) - 1
 _BYTES_PER_ENTRY = 60
 
 
-class Handle(Protocol):
-    """A timer of the event loop."""
-
-    def cancel(self) -> None: ...
-
-
-CallLater = Callable[[float, Callable[[], None]], Handle]
+CallLater = Callable[[float, Callable[[], None]], TimerHandle]
 
 
 def deliver_at_of(entry: bytes) -> int:
-    """Return the time in milliseconds before which an entry must not be delivered; 0 = immediately.
-
-    Nearly all entries have none, and are recognised without being parsed.
-    """
+    """Return the ms before which an entry must not be delivered; 0 = immediately, as nearly all, without a parse."""
     if entry[1] == 1 and entry.find(_TAG, 10, 10 + int.from_bytes(entry[6:10], "big")) < 0:
         return 0
     try:
@@ -68,7 +59,7 @@ class DelayedEntries:
         self._on_due = on_due
         self._heap: list[int] = []
         """Time, ledger and entry in one number each, which takes a third of the memory of a tuple."""
-        self._handle: Handle | None = None
+        self._handle: TimerHandle | None = None
         self._wake_ms = 0
         self._woken_ms = 0
 
@@ -77,17 +68,15 @@ class DelayedEntries:
 
     @property
     def memory_bytes(self) -> int:
-        """Return the approximate memory in use."""
         return len(self._heap) * _BYTES_PER_ENTRY
 
     @property
     def full(self) -> bool:
-        """True if no more entries may be added."""
         return len(self._heap) >= DELAYED_MAX
 
     def add(self, position: Position, deliver_at_ms: int) -> None:
         """Store an entry until its time."""
-        packed = _packed(deliver_at_ms, position)
+        packed = ((deliver_at_ms << _NUMBER_BITS) | position.ledger) << _NUMBER_BITS | position.entry
         heappush(self._heap, packed)
         if self._handle is None or self._heap[0] == packed:
             self._arm()
@@ -105,7 +94,6 @@ class DelayedEntries:
         return due
 
     def forget_upto(self, position: Position) -> None:
-        """Drop entries up to here."""
         self._heap = [packed for packed in self._heap if _position(packed) > position]
         heapify(self._heap)
 
@@ -148,10 +136,6 @@ class DelayedEntries:
             self._on_due()
         else:  # the clock was set back, or the time is too far away for one sleep
             self._arm()
-
-
-def _packed(time_ms: int, position: Position) -> int:
-    return ((time_ms << _NUMBER_BITS) | position.ledger) << _NUMBER_BITS | position.entry
 
 
 def _position(packed: int) -> Position:

@@ -10,7 +10,7 @@ that share the rate of their topic take turns; otherwise the first to be called 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from interpulse.broker.live.api import Delivery
@@ -49,7 +49,6 @@ class TokenBucket:
         self._level -= tokens * self._period_ms
 
     def wait_ms(self, now_ms: int) -> int:
-        """Return the wait for a token; 0 = there is one."""
         self._fill(now_ms)
         return max(0, -((self._level - self._period_ms) // self._rate))
 
@@ -84,8 +83,9 @@ class RateLimit:
             self._bytes.spend(size, now_ms)
 
     def wait_ms(self, now_ms: int) -> int:
-        """Return the wait; 0 = none."""
-        return max((bucket.wait_ms(now_ms) for bucket in self._buckets()), default=0)
+        return max(
+            (bucket.wait_ms(now_ms) for bucket in (self._messages, self._bytes) if bucket is not None), default=0
+        )
 
     def room(self, now_ms: int) -> int:
         """Return the number of entries that may proceed at most: each has at least one message."""
@@ -114,14 +114,10 @@ class RateLimit:
         )
 
     def set_rates(self, messages: int, size: int, now_ms: int) -> None:
-        """Change the rates of the limit."""
         if self._messages is not None:
             self._messages.set_rate(messages, now_ms)
         if self._bytes is not None:
             self._bytes.set_rate(size, now_ms)
-
-    def _buckets(self) -> Iterable[TokenBucket]:
-        return (bucket for bucket in (self._messages, self._bytes) if bucket is not None)
 
 
 NOT_THROTTLED: Final = {
@@ -138,23 +134,10 @@ class DispatchLimit:
     def __init__(self, rate: DispatchRate, now_ms: int) -> None:
         self.rate = rate
         self.limit = RateLimit(rate.messages, rate.bytes, rate.period_seconds, now_ms)
-        self._turns: dict[DispatchGate, None] = {}
+        self.turns: dict[DispatchGate, None] = {}
         """Subscriptions that wait for this limit alone, in the order of their calls."""
 
-    def is_turn_of(self, gate: DispatchGate) -> bool:
-        """Return True if no other subscription has waited longer."""
-        return next(iter(self._turns), gate) is gate
-
-    def await_turn(self, gate: DispatchGate) -> None:
-        """Queue this subscription behind the waiting ones."""
-        self._turns.setdefault(gate)
-
-    def end_turn(self, gate: DispatchGate) -> None:
-        """Remove this subscription: it had its turn, or needs it no more."""
-        self._turns.pop(gate, None)
-
     def follow(self, publish_messages: float, publish_bytes: float, now_ms: int) -> None:
-        """Follow the publish rates per second."""
         rate = self.rate
         if rate.relative_to_publish_rate:
             seconds = rate.period_seconds
@@ -190,16 +173,19 @@ class DispatchGate:
         self._call_later = call_later
         self._wake = wake
         self._waiting = False
-        self._throttled = dict(NOT_THROTTLED)
+        self.throttled = dict(NOT_THROTTLED)
+        """The number of blocked dispatches, by rate and kind of token."""
 
     def room(self) -> int:
         """Return the number of entries that may be sent now at most; 0 = none until the callback."""
         now = self._now_ms()
         wait_ms = max(limit.limit.wait_ms(now) for _, limit in self._limits)
-        if not wait_ms and self.topic_limit is not None and not self.topic_limit.is_turn_of(self):
+        if not wait_ms and self.topic_limit is not None and next(iter(self.topic_limit.turns), self) is not self:
             wait_ms = PAUSE_MS_MIN
         if wait_ms:
-            self._count_throttled(now)
+            for owner, limit in self._limits:
+                for kind, short in zip(("Msg", "Bytes"), limit.limit.short_of(now), strict=True):
+                    self.throttled[f"dispatchThrottled{kind}EventsBy{owner}Limit"] += short
             self._wait(wait_ms, now)
             return 0
         return min(limit.limit.room(now) for _, limit in self._limits)
@@ -215,16 +201,7 @@ class DispatchGate:
         for _, limit in self._limits:
             limit.limit.spend(messages, size, now)
         if self.topic_limit is not None:
-            self.topic_limit.end_turn(self)
-
-    def stats(self) -> Mapping[str, int]:
-        """Return the number of blocked dispatches, by rate."""
-        return self._throttled
-
-    def _count_throttled(self, now: int) -> None:
-        for owner, limit in self._limits:
-            for kind, short in zip(("Msg", "Bytes"), limit.limit.short_of(now), strict=True):
-                self._throttled[f"dispatchThrottled{kind}EventsBy{owner}Limit"] += short
+            self.topic_limit.turns.pop(self, None)
 
     def _wait(self, wait_ms: int, now: int) -> None:
         if self._waiting:
@@ -233,10 +210,10 @@ class DispatchGate:
         self._call_later(max(wait_ms, PAUSE_MS_MIN), self._look_again)
         own = self.own_limit
         if self.topic_limit is not None and (own is None or not own.limit.wait_ms(now)):
-            self.topic_limit.await_turn(self)
+            self.topic_limit.turns.setdefault(self)
 
     def _look_again(self) -> None:
         self._waiting = False
         self._wake()
         if not self._waiting and self.topic_limit is not None:
-            self.topic_limit.end_turn(self)
+            self.topic_limit.turns.pop(self, None)

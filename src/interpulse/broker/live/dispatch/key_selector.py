@@ -75,19 +75,15 @@ class KeySelector:
 
     @property
     def waiting(self) -> int:
-        """The number of replays."""
         return self._waiting + len(self._unseen)
 
     def entries_wanted(self, ready: Sequence[Consumer]) -> int:
-        """Return how many new entries to read so that these receivers can use all or most of their permits.
-
-        Each consumer gets only its share: fewer receivers need more entries.
-        """
+        """Return how many new entries to read. Each consumer gets only its share: fewer receivers need more of them."""
         return sum(consumer.permits for consumer in ready) * len(self._sticky_keys.consumers) // len(ready)
 
     def select(self, batch: Sequence[Delivery], ready: Sequence[Consumer]) -> Selection:
         """Select consumers for entries from the log; held ones become replays."""
-        budgets = _budgets(ready)
+        budgets: dict[Consumer | None, int] = {consumer: consumer.permits for consumer in ready}
         assignments: Assignments = []
         held: list[Delivery] = []
         for owner, part in self._seen(batch, held).items():
@@ -103,16 +99,19 @@ class KeySelector:
         return Selection(assignments, held)
 
     def select_replays(self, batch: Sequence[Delivery], ready: Sequence[Consumer]) -> Selection:
-        """Select consumers for replays that `next_replays` returned for these receivers.
-
-        Assigned entries leave the replays; ``held`` ones were read and stay.
-        """
-        budgets = _budgets(ready)
+        """Select consumers for replays, which then leave; ``held`` ones were read and stay."""
+        budgets: dict[Consumer | None, int] = {consumer: consumer.permits for consumer in ready}
         assignments: Assignments = []
         filed = self._file_unseen(batch) if self._unseen else []
         if filed and self._draining:
             batch = [delivery for delivery in batch if self._slots.of(delivery.position) not in self._draining]
-        for owner, part in self._replays_by_owner(batch, ready, all_seen=not filed).items():
+        able = [consumer for consumer in ready if self._queues.get(consumer)]
+        parts: Mapping[Consumer | None, Sequence[Delivery]]
+        if not filed and len(able) == 1:  # usually one consumer has new permits, and owns all replays
+            parts = {able[0]: batch}
+        else:
+            parts = self._dealt(self._slots.of_all(map(_position, batch)), batch)
+        for owner, part in parts.items():
             count = covered_by(part, budgets.get(owner, 0))
             if count and owner is not None:
                 assignments.append((owner, list(part[:count])))
@@ -233,10 +232,7 @@ class KeySelector:
     # --- parts
 
     def _seen(self, batch: Sequence[Delivery], blocked: list[Delivery]) -> dict[Consumer | None, list[Delivery]]:
-        """Group new entries by the owners of their slots.
-
-        Entries of draining slots wait, and are added to ``blocked``.
-        """
+        """Group new entries by the owners of their slots. Entries of draining slots wait, and go to ``blocked``."""
         slots: Sequence[int] = sticky_slots_of(list(map(_entry, batch)))
         if self._slots.full:
             self._slots.keep_only(chain(self._held_positions(), *self._all_queues()))
@@ -244,17 +240,13 @@ class KeySelector:
         if self._draining and not self._draining.keys().isdisjoint(slots):
             free = [slot not in self._draining for slot in slots]
             blocked += [delivery for delivery, is_free in zip(batch, free, strict=True) if not is_free]
-            for delivery in blocked:
-                self._block(delivery.position)
+            for delivery in blocked:  # only the first one of each slot counts as refused
+                draining = self._draining[self._slots.of(delivery.position)]
+                draining.blocked += not draining.replays
+                draining.replays.add(delivery.position)
+            self._waiting += len(blocked)
             batch, slots = list(compress(batch, free)), list(compress(slots, free))
         return self._dealt(slots, batch)
-
-    def _block(self, position: Position) -> None:
-        """Hold an entry until its slot is drained; the first one is counted as refused."""
-        draining = self._draining[self._slots.of(position)]
-        draining.blocked += not draining.replays
-        draining.replays.add(position)
-        self._waiting += 1
 
     def _file_unseen(self, batch: Sequence[Delivery]) -> list[Delivery]:
         """Move replays that were read for the first time to the queues of their owners."""
@@ -264,15 +256,6 @@ class KeySelector:
             self._queues[owner].add_all(list(map(_position, part)))
             self._waiting += len(part)
         return filed
-
-    def _replays_by_owner(
-        self, batch: Sequence[Delivery], ready: Sequence[Consumer], *, all_seen: bool
-    ) -> Mapping[Consumer | None, Sequence[Delivery]]:
-        """Group replays by the owners of their slots. Usually only one consumer has new permits, and owns them all."""
-        able = [consumer for consumer in ready if self._queues.get(consumer)]
-        if all_seen and len(able) == 1:
-            return {able[0]: batch}
-        return self._dealt(self._slots.of_all(map(_position, batch)), batch)
 
     def _queue(self, slots: Iterable[int], positions: Sequence[Position]) -> None:
         """Queue entries of these slots, which are in order."""
@@ -302,22 +285,15 @@ class KeySelector:
             if slot is not None:
                 slot.out -= 1
                 if not slot.out:
-                    self._end_draining(slot)
+                    del self._draining[number]
+                    if slot.holder is not None and slot.holder in self._sticky_keys:
+                        self._drained[slot.holder] += 1
+                    self._queues[self._sticky_keys.owner(number)].add_all(list(slot.replays))
                     playable |= bool(slot.replays)
         return playable
-
-    def _end_draining(self, slot: _DrainingSlot) -> None:
-        del self._draining[slot.number]
-        if slot.holder is not None and slot.holder in self._sticky_keys:
-            self._drained[slot.holder] += 1
-        self._queues[self._sticky_keys.owner(slot.number)].add_all(list(slot.replays))
 
     def _held_positions(self) -> Iterator[Position]:
         return chain.from_iterable(consumer.pending for consumer in self._sticky_keys.consumers)
 
     def _all_queues(self) -> list[Replays]:
         return [*self._queues.values(), *(slot.replays for slot in self._draining.values())]
-
-
-def _budgets(ready: Sequence[Consumer]) -> dict[Consumer | None, int]:
-    return {consumer: consumer.permits for consumer in ready}

@@ -16,13 +16,11 @@ from typing import Any
 from interpulse.broker.live.api import Delivery, SubType
 from interpulse.broker.live.cursor import Cursor
 from interpulse.broker.live.dispatch.consumer import Consumer
-from interpulse.broker.live.dispatch.consumer_selector import Assignments
+from interpulse.broker.live.dispatch.consumer_selector import Assignments, RoundRobinSelector
 from interpulse.broker.live.dispatch.delayed_entries import DelayedEntries, deliver_at_of
 from interpulse.broker.live.dispatch.dispatch_limits import DispatchGate
-from interpulse.broker.live.dispatch.entry_feed import READ_ENTRIES_MAX, EntryFeed, FeedSource
+from interpulse.broker.live.dispatch.entry_feed import READ_ENTRIES_MAX, EntryFeed, FeedSource, ReplayReads
 from interpulse.broker.live.dispatch.key_selector import KeySelector
-from interpulse.broker.live.dispatch.replay_reads import ReplayReads
-from interpulse.broker.live.dispatch.round_robin_selector import RoundRobinSelector
 from interpulse.broker.live.entry_metadata import waiting_in
 from interpulse.model.ids import Position
 from interpulse.rules.limits import subscription_blocked
@@ -72,13 +70,7 @@ class SharedDispatch:
         """The number of entries put aside for a delay since the last turn of other work."""
 
     @property
-    def read_position(self) -> Position:
-        """The position up to which everything was read."""
-        return self.feed.after
-
-    @property
     def replaying(self) -> int:
-        """The number of replays."""
         return self.selector.waiting
 
     @property
@@ -95,10 +87,7 @@ class SharedDispatch:
         self.consumers.sort(key=lambda consumer: consumer.priority_level)
 
     def remove(self, consumer: Consumer) -> None:
-        """Remove a consumer.
-
-        Others get its entries; after the last one everything is forgotten, as the next starts over.
-        """
+        """Remove a consumer. Others get its entries; after the last one everything is forgotten."""
         self.consumers.remove(consumer)
         self.selector.left(consumer)
         if self.consumers:
@@ -127,8 +116,9 @@ class SharedDispatch:
     def pump(self) -> None:
         """Send what permits allow, replays first."""
         while ready := self._ready():
-            if self.delayed:
-                self._take_due(self.delayed)
+            if self.delayed and (room := REPLAYS_MAX - self.selector.waiting) > 0:
+                due = self.delayed.due(room)
+                self.selector.await_turn(position for position in due if not self._cursor.is_acknowledged(position))
             if self.selector.waiting and self._pump_replays(ready):
                 continue
             if self._replays.reading or self.selector.waiting > REPLAYS_MAX or self._full or not self._pump_new(ready):
@@ -173,7 +163,9 @@ class SharedDispatch:
 
     def released(self, consumer: Consumer, position: Position, messages_left: int) -> None:
         """Process an acknowledgement by ``consumer``, which usually but not always holds the entry."""
-        holder = self._holder(consumer, position)
+        holder: Consumer | None = consumer
+        if position not in consumer.pending:
+            holder = next((other for other in self.consumers if position in other.pending), None)
         was_blocked = holder is not None and holder.blocked
         if holder is not None:
             holder.release(position, messages_left)
@@ -181,7 +173,7 @@ class SharedDispatch:
             self._redeliveries.pop(position, None)  # a consumer that acknowledges part of a batch can process it
         playable = not messages_left and self.selector.acknowledged(position, held=holder is not None)
         if holder is None:
-            self._replays.forget([position])
+            self._replays.take_out([position])
         if playable or self.blocked or (was_blocked and holder is not None and not holder.blocked):
             self._wake()
 
@@ -202,11 +194,9 @@ class SharedDispatch:
             self._wake()
 
     def stats(self) -> dict[str, Any]:
-        """Return the dispatch's fields for the statistics of the subscription."""
         return self.selector.stats()
 
     def consumer_stats(self, consumer: Consumer) -> dict[str, Any]:
-        """Return the dispatch's fields for the statistics of a consumer."""
         return self.selector.consumer_stats(consumer)
 
     # --- delays
@@ -227,12 +217,6 @@ class SharedDispatch:
     @property
     def _full(self) -> bool:
         return self.delayed is not None and self.delayed.full
-
-    def _take_due(self, delayed: DelayedEntries) -> None:
-        room = REPLAYS_MAX - self.selector.waiting
-        due = delayed.due(room) if room > 0 else []
-        if due:
-            self.selector.await_turn(position for position in due if not self._cursor.is_acknowledged(position))
 
     def _dispatch_new(self, batch: Sequence[Delivery], ready: Sequence[Consumer]) -> int:
         """Dispatch new entries of which some may have to wait for their time; see `_dispatch`."""
@@ -267,11 +251,6 @@ class SharedDispatch:
         if self.delayed is not None:
             self.delayed.clear()
         self.feed.rewind(self._cursor.mark_delete)
-
-    def _holder(self, likely: Consumer, position: Position) -> Consumer | None:
-        if position in likely.pending:
-            return likely
-        return next((consumer for consumer in self.consumers if position in consumer.pending), None)
 
     def _ready(self) -> list[Consumer]:
         if self.blocked:
@@ -327,7 +306,6 @@ class SharedDispatch:
     # --- replays
 
     def _pump_replays(self, ready: Sequence[Consumer]) -> bool:
-        """Send replays; return False if none can be sent now."""
         if self._replays.reading:
             return False
         taken = self._replays.take(self.selector.next_replays(ready, READ_ENTRIES_MAX))
@@ -343,7 +321,6 @@ class SharedDispatch:
         return selection.entry_count > 0
 
     def _forget_replays(self, gone: Collection[Position]) -> None:
-        """Forget replays that the log has dropped."""
         for position in gone:
             self.selector.acknowledged(position, held=False)
 

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from itertools import chain, repeat
 
-from interpulse.broker.live.api import KeyRange, KeySharing
+from interpulse.broker.live.api import KeyRange
 from interpulse.broker.live.dispatch.consumer import Consumer
 from interpulse.model.errors import ConsumerAssignError
 from interpulse.model.ids import Position
@@ -46,34 +46,26 @@ class HashRing:
             rest = self._points[0][1]
         yield STICKY_SLOTS, rest
 
-    def ranges_of(self, owner: str) -> list[KeyRange]:
-        """Return the slot ranges of this consumer; the slot 0 does not occur."""
-        return list(self._ranges_by_owner.get(owner, ()))
-
     @cached_property
-    def _ranges_by_owner(self) -> Mapping[str, list[KeyRange]]:
-        """The slot ranges per consumer, cached: statistics read them for each, which would walk the ring every time."""
+    def ranges_by_owner(self) -> Mapping[str, list[KeyRange]]:
+        """The slot ranges per consumer, without the slot 0; cached, as statistics read them for each consumer."""
         ranges: dict[str, list[KeyRange]] = defaultdict(list)
         for start, end, owner in self._ranges:
             ranges[owner].append(KeyRange(start, end))
         start = 1
         for point, sharer in [*self._points, *((STICKY_SLOTS - 1, sharer) for _, sharer in self._points[:1])]:
             if point >= start:
-                _append_range(ranges[sharer], KeyRange(start, point))
+                own = ranges[sharer]
+                if own and own[-1].end + 1 == start:
+                    own[-1] = KeyRange(own[-1].start, point)
+                else:
+                    own.append(KeyRange(start, point))
                 start = point + 1
         return ranges
 
 
-def _append_range(ranges: list[KeyRange], following: KeyRange) -> None:
-    if ranges and ranges[-1].end + 1 == following.start:
-        ranges[-1] = KeyRange(ranges[-1].start, following.end)
-    else:
-        ranges.append(following)
-
-
 @lru_cache(maxsize=2_000)
 def _points_of(sharer: str) -> tuple[tuple[int, str], ...]:
-    """Return the points of a consumer on the ring, in order."""
     hashes = (murmur3_hash(f"{sharer}#{point}".encode()) for point in range(_POINTS_PER_CONSUMER))
     return tuple(sorted((point % STICKY_SLOTS, sharer) for point in hashes))
 
@@ -86,13 +78,6 @@ def overlapping(one: KeyRange, other: KeyRange) -> bool:
 def within(ranges: Iterable[KeyRange], slot: int) -> bool:
     """Return True if a slot is in one of the ranges."""
     return any(start <= slot <= end for start, end in ranges)
-
-
-def sticky_sharing(ranges: tuple[KeyRange, ...], out_of_order_allowed: bool) -> KeySharing:
-    """Return the key sharing of a sticky consumer; raise ConsumerAssignError if it names no ranges."""
-    if not ranges:
-        raise ConsumerAssignError("Ranges for KeyShared policy must not be empty.")
-    return KeySharing(ranges, out_of_order_allowed)
 
 
 def check_ranges(wanted: Sequence[KeyRange], taken: Mapping[str, Sequence[KeyRange]]) -> None:
@@ -208,7 +193,6 @@ class StickyKeys:
 
     @property
     def mode(self) -> str:
-        """The mode in Pulsar's spelling, for statistics."""
         return next((consumer.request.key_sharing.mode for consumer in self._consumers.values()), "AUTO_SPLIT")
 
     def join(self, consumer: Consumer) -> None:
@@ -230,7 +214,6 @@ class StickyKeys:
         return next(self.owners([slot]))
 
     def owners(self, slots: Iterable[int]) -> Iterator[Consumer | None]:
-        """Return the owners of many slots."""
         if self._ring is None:
             self._build()
         return map(self._owners.__getitem__, map(bisect_left, repeat(self._arc_ends), slots))
@@ -238,7 +221,7 @@ class StickyKeys:
     def ranges_of(self, consumer: Consumer) -> list[KeyRange]:
         """Return the slot ranges of a consumer, which has joined."""
         label = next(label for label, member in self._consumers.items() if member is consumer)
-        return (self._ring or self._build()).ranges_of(label)
+        return list((self._ring or self._build()).ranges_by_owner.get(label, ()))
 
     def _changed(self) -> None:
         self._ring = None

@@ -96,8 +96,10 @@ class Deduplication:
         """Start without sequence ids: those of entries up to ``position`` are unknown."""
         self.snapshot_position = position
         """The position of the last stored snapshot; a restart needs no entries up to here."""
-        self._states: defaultdict[str, SequenceState] = defaultdict(SequenceState)
-        self._sources: defaultdict[str, SequenceState] = defaultdict(SequenceState)
+        self.states: defaultdict[str, SequenceState] = defaultdict(SequenceState)
+        """States of producer names, which callers may hold while the name is in use."""
+        self.sources: defaultdict[str, SequenceState] = defaultdict(SequenceState)
+        """States of replicators, in numbers of `source_number`."""
 
     @classmethod
     def restored(cls, record: CursorRecord, now_ms: int, *, replicator_prefix: str) -> Deduplication:
@@ -108,7 +110,7 @@ class Deduplication:
         deduplication = cls(record.mark_delete)
         for key, number in record.numbers.items():
             if not key.startswith(replicator_prefix) or not key.endswith((_LEDGER_SUFFIX, _ENTRY_SUFFIX)):
-                deduplication._states[key] = SequenceState(number, record.active_ms.get(key, now_ms))
+                deduplication.states[key] = SequenceState(number, record.active_ms.get(key, now_ms))
             elif (name := key.removesuffix(_LEDGER_SUFFIX)) != key:
                 entry = record.numbers.get(name + _ENTRY_SUFFIX)
                 if entry is not None:
@@ -116,48 +118,37 @@ class Deduplication:
         return deduplication
 
     def record(self, position: Position) -> CursorRecord:
-        """Return the snapshot to store when exactly the entries up to ``position`` are durable.
-
-        It is stored with the cursors of the topic under ``pulsar.dedup``.
-        """
-        persisted = [(name, state) for name, state in self._states.items() if state.persisted >= 0]
+        """Return the snapshot to store as ``pulsar.dedup`` when exactly the entries up to ``position`` are durable."""
+        persisted = [(name, state) for name, state in self.states.items() if state.persisted >= 0]
         if len(persisted) > NAMES_PERSISTED_MAX:
             persisted = sorted(persisted, key=lambda item: item[1].active_ms)[-NAMES_PERSISTED_MAX:]
         numbers = {name: state.persisted for name, state in persisted}
-        for name, state in self._sources.items():
+        for name, state in self.sources.items():
             if state.persisted >= 0:
                 numbers[name + _LEDGER_SUFFIX], numbers[name + _ENTRY_SUFFIX] = divmod(state.persisted, 1 << 64)
         return CursorRecord(position, numbers=numbers, active_ms={name: state.active_ms for name, state in persisted})
 
     def __len__(self) -> int:
-        return len(self._states)
-
-    def state(self, producer_name: str) -> SequenceState:
-        """Return the live state of a name, which the caller may hold while the name is in use."""
-        return self._states[producer_name]
-
-    def source(self, replicator: str) -> SequenceState:
-        """Return the live state of a replicator, in numbers of `source_number`."""
-        return self._sources[replicator]
+        return len(self.states)
 
     def last_sequence_id(self, producer_name: str) -> int:
         """Return the highest persisted sequence id, -1 for an unknown name."""
-        state = self._states.get(producer_name)
+        state = self.states.get(producer_name)
         return state.persisted if state else -1
 
     def replay(self, producer_name: str, last: int, now_ms: int) -> None:
         """Count an entry that was read from the log after the snapshot."""
-        state = self.state(producer_name)
+        state = self.states[producer_name]
         state.active_ms = now_ms
         state.restore(last)
 
     def replay_source(self, replicator: str, position: Position) -> None:
         """Count an entry of a replicator that was read from the log after the snapshot."""
-        self.source(replicator).restore(source_number(position))
+        self.sources[replicator].restore(source_number(position))
 
     def touch(self, producer_name: str, now_ms: int) -> None:
         """Note that a producer of this name disconnects now."""
-        state = self._states.get(producer_name)
+        state = self.states.get(producer_name)
         if state is not None:
             state.active_ms = now_ms
 
@@ -166,7 +157,7 @@ class Deduplication:
 
         Replicators stay: their source may send very old entries again.
         """
-        gone = [name for name, state in self._states.items() if name not in connected and state.active_ms < before_ms]
+        gone = [name for name, state in self.states.items() if name not in connected and state.active_ms < before_ms]
         for name in gone:
-            del self._states[name]
+            del self.states[name]
         return len(gone)

@@ -1,4 +1,8 @@
-"""A producer of a topic: each entry from its SEND to its receipt."""
+"""A producer of a topic: each entry from its SEND to its receipt, and the limits that policies set for it.
+
+A topic without such policies has no `PublishLimits`. An entry that violates a limit is refused. An entry above the
+publish rate is stored, and reading from its client pauses until the rate allows more.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,9 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import repeat
 from typing import Any, Final, NamedTuple, Protocol
 
-from interpulse.broker.live.api import ProducerRequest, ProducerSink
-from interpulse.broker.live.broker_entry_metadata import BrokerEntryInterceptor
+from interpulse.broker.live.api import ProducerRequest, ProducerSink, TopicSettings
+from interpulse.broker.live.dispatch.delayed_entries import check_delay
+from interpulse.broker.live.dispatch.dispatch_limits import PAUSE_MS_MIN, RateLimit
 from interpulse.broker.live.entry_metadata import (
     MARKER,
     EntryMetadata,
@@ -15,16 +20,91 @@ from interpulse.broker.live.entry_metadata import (
     last_sequence_id_of,
     message_metadata_of,
 )
-from interpulse.broker.live.metrics import TrafficMeter
+from interpulse.broker.live.metrics import TrafficMetrics
 from interpulse.broker.live.producing.deduplication import Deduplication, SequenceState, Verdict, source_number
-from interpulse.broker.live.producing.publish_limits import PublishLimits
+from interpulse.broker.live.topic_state import BrokerEntryInterceptor
 from interpulse.clock import iso_time
-from interpulse.model.errors import PersistenceError, ProducerFenced, PulsarError
+from interpulse.model.errors import MetadataError, NotAllowed, PersistenceError, ProducerFenced, PulsarError
 from interpulse.model.ids import EARLIEST, Position
+from interpulse.model.names import TopicName
+from interpulse.model.policies.policy_records import PublishRate
 from interpulse.replication.copy import source_positions
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.codec import codec
 from interpulse.wire.ids import signed
+
+
+class PublishLimits:
+    """The limits of one topic; `of` makes new ones whenever the settings of the topic change."""
+
+    __slots__ = (
+        "_delay_ms_max",
+        "_encryption_required",
+        "_message_bytes_max",
+        "_rate",
+        "_rate_limit",
+        "throttled_count",
+    )
+
+    def __init__(self, settings: TopicSettings, now_ms: int) -> None:
+        self._message_bytes_max = settings.max_message_size
+        self._encryption_required = settings.encryption_required
+        self._delay_ms_max = _delay_ms_max(settings)
+        self._rate: PublishRate | None = settings.publish_rate
+        self._rate_limit = _rate_limit(settings.publish_rate, now_ms)
+        self.throttled_count = 0
+        """The number of times that a client was throttled."""
+
+    @classmethod
+    def of(cls, settings: TopicSettings, before: PublishLimits | None, now_ms: int) -> PublishLimits | None:
+        """Return the limits of these settings, None if there are none. An unchanged rate keeps its tokens."""
+        demanding = settings.publish_rate or settings.max_message_size > 0 or settings.encryption_required
+        if not demanding and not _delay_ms_max(settings):
+            return None
+        limits = cls(settings, now_ms)
+        if before is not None:
+            limits.throttled_count = before.throttled_count
+            if before._rate == settings.publish_rate:
+                limits._rate_limit = before._rate_limit
+        return limits
+
+    def check(self, entry: bytes, *, is_chunk: bool, is_marker: bool) -> None:
+        """Check an entry. Raise NotAllowed for its size or delay, MetadataError if it must be encrypted."""
+        limit = self._message_bytes_max
+        if 0 < limit < len(entry) and not is_chunk:
+            raise NotAllowed(f"Exceed maximum message size: {len(entry)} bytes (maxMessageSize={limit})")
+        if self._encryption_required and not is_marker and not message_metadata_of(entry).encryption_keys:
+            raise MetadataError("Messages must be encrypted (encryptionRequired=true)")
+        if self._delay_ms_max and not is_marker:
+            check_delay(entry, self._delay_ms_max)
+
+    def charge(self, messages: int, size: int, now_ms: int) -> int:
+        """Charge a stored entry, and return the ms for which its client must not be read."""
+        if self._rate_limit is None:
+            return 0
+        self._rate_limit.spend(messages, size, now_ms)
+        wait_ms = self._rate_limit.wait_ms(now_ms)
+        if wait_ms:
+            self.throttled_count += 1
+            wait_ms = max(wait_ms, PAUSE_MS_MIN)
+        return wait_ms
+
+
+def check_encrypted(topic: TopicName, settings: TopicSettings, *, encrypted: bool) -> None:
+    """Raise MetadataError for a producer without encryption where it is required."""
+    if settings.encryption_required and not encrypted:
+        raise MetadataError(f"Encryption is required in {topic} (encryptionRequired=true)")
+
+
+def _delay_ms_max(settings: TopicSettings) -> int:
+    """Return the longest delay that messages may ask for; 0 = any."""
+    delays = settings.delayed_delivery
+    return max(delays.max_delay_millis, 0) if delays is not None and delays.active else 0
+
+
+def _rate_limit(rate: PublishRate | None, now_ms: int) -> RateLimit | None:
+    return RateLimit(rate.messages, rate.bytes, 1, now_ms) if rate is not None and rate.limited else None
+
 
 _new = tuple.__new__
 
@@ -84,10 +164,8 @@ class ProducerOwner(Protocol):
 
     @property
     def deduplication(self) -> Deduplication | None: ...
-
     @property
     def topic_epoch(self) -> int | None: ...
-
     @property
     def last_appended(self) -> Position: ...
 
@@ -116,7 +194,7 @@ class Producer:
         self.closed = False
         self.leaving = False
         self.pending_count = 0
-        self.published = TrafficMeter()
+        self.published = TrafficMetrics()
         self._owner = owner
         self._interceptor = owner.broker_entry_interceptor
         self._by_source_position = request.by_source_position
@@ -180,7 +258,7 @@ class Producer:
             if limits is not None:
                 limits.check(entry, is_chunk=is_chunk, is_marker=marker)
             if num_messages != 1 or is_chunk or marker:
-                metadata = _published_metadata(num_messages, entry, is_chunk, marker)
+                metadata = MARKER if marker else entry_metadata_of(entry) if is_chunk else EntryMetadata(num_messages)
             if owner.deduplication is not None and (metadata is None or _is_judged(metadata, source)):
                 sequence, last = self._sequence_of(entry, sequence_ids[-1], highest_sequence_id, source)
                 if not self._is_new(sequence, last):
@@ -203,7 +281,6 @@ class Producer:
             self.sink.throttle(wait_ms)
 
     def answered(self, publishes: Iterable[PendingPublish]) -> None:
-        """Answer these publishes, which are durable."""
         receipts: list[tuple[int, int, int, int]] = []
         for position, _, sequence_ids, entries, highest_sequence_id, _, sequence, last, error in publishes:
             self.pending_count -= len(sequence_ids)
@@ -277,23 +354,22 @@ class Producer:
         deduplication = self._owner.deduplication
         assert deduplication is not None
         if source is not None:
-            return deduplication.source(self.name), source.number
+            return deduplication.sources[self.name], source.number
         if self.request.remote:
             metadata = message_metadata_of(entry)
-            return deduplication.state(metadata.producer_name), last_sequence_id_of(metadata)
+            return deduplication.states[metadata.producer_name], last_sequence_id_of(metadata)
         return self._own_sequence(deduplication), max(signed(sequence_id), signed(highest_sequence_id))
 
     def _is_new_run(self, deduplication: Deduplication, sequence_ids: Sequence[int], entries: Sequence[bytes]) -> bool:
-        """Return True if one state counts for all these entries, and judges each of them new."""
         if not self.request.remote:
             return self._own_sequence(deduplication).is_new(sequence_ids)
         names = codec().last_sequences(entries)
-        return names is not None and names[1] == sequence_ids and deduplication.state(names[0]).is_new(sequence_ids)
+        return names is not None and names[1] == sequence_ids and deduplication.states[names[0]].is_new(sequence_ids)
 
     def _own_sequence(self, deduplication: Deduplication) -> SequenceState:
         if self._sequence is None or self._deduplication is not deduplication:
             self._deduplication = deduplication
-            self._sequence = deduplication.state(self.name)
+            self._sequence = deduplication.states[self.name]
         return self._sequence
 
     def _is_new(self, sequence: SequenceState, last: int) -> bool:
@@ -342,10 +418,3 @@ def _copy_source(entry: bytes | memoryview, sequence_id: int, *, marker: bool) -
         return CopySource((sequence_id, _MARKER_RECEIPT)) if is_replication else None
     positions = source_positions(metadata)
     return CopySource(positions[0], source_number(positions[-1])) if positions else None
-
-
-def _published_metadata(num_messages: int, entry: bytes, is_chunk: bool, marker: bool) -> EntryMetadata:
-    """Return the metadata of an entry from its SEND command; a chunk is parsed for more."""
-    if marker:
-        return MARKER
-    return entry_metadata_of(entry) if is_chunk else EntryMetadata(num_messages)

@@ -8,11 +8,11 @@ the epoch of the topic, and a producer that reconnects with an older epoch is re
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from typing import Any
 
-from interpulse.broker.live.api import AccessMode, ProducerRequest, ProducerSink
-from interpulse.broker.live.metrics import TrafficMeter, sum_of
+from interpulse.broker.live.api import AccessMode, ProducerRequest, ProducerSink, TopicHost
+from interpulse.broker.live.metrics import TrafficMetrics, sum_of
 from interpulse.broker.live.producing.producer import Producer, ProducerOwner
 from interpulse.model.errors import NotAllowed, ProducerBusy, ProducerFenced, PulsarError
 from interpulse.model.numbers import LONG_MAX
@@ -29,27 +29,26 @@ class ProducerSet:
     def __init__(
         self,
         topic: str,
-        epoch: int | None,
-        generate_name: Callable[[], str],
-        store_epoch: Callable[[int], Awaitable[None]],
-        spawn: Callable[[Coroutine[Any, Any, None]], None],
+        host: TopicHost,
+        epoch: int | None = None,
+        store_epoch: Callable[[int], Awaitable[None]] | None = None,
     ) -> None:
+        """``store_epoch`` stores the epoch of a persistent topic."""
         self.epoch = epoch
         self.limit = 0
         """Limit for open producers without replicators; 0 = no limit."""
         self.by_name: dict[str, Producer] = {}
         self.waiting: list[Producer] = []
         self.exclusive: Producer | None = None
-        self.published = TrafficMeter()
+        self.published = TrafficMetrics()
         """The traffic of closed producers."""
         self._topic = topic
-        self._generate_name = generate_name
+        self._host = host
         self._store_epoch = store_epoch
-        self._spawn = spawn
 
     async def add(self, owner: ProducerOwner, request: ProducerRequest, sink: ProducerSink) -> Producer:
         """Open a producer; one that waits is not `ready` yet. Raises ProducerBusy, ProducerFenced."""
-        name = request.name or self._generate_name()
+        name = request.name or self._host.generate_producer_name()
         await self._free_name(name, request, sink)
         if self.limit and request.remote_cluster is None:
             count = sum(producer.request.remote_cluster is None for producer in self.by_name.values())
@@ -84,7 +83,7 @@ class ProducerSet:
             next_owner = self.waiting.pop(0)
             # immediately, so that no other producer comes first
             self.by_name[next_owner.name] = self.exclusive = next_owner
-            self._spawn(self._promote(next_owner))
+            self._host.spawn(self._promote(next_owner))
         self.published.absorb(producer.published)
 
     def leave(self) -> None:
@@ -104,8 +103,7 @@ class ProducerSet:
         return sorted(self.by_name.values(), key=lambda producer: producer.name)
 
     @property
-    def published_by_all(self) -> TrafficMeter:
-        """The traffic of open and closed producers."""
+    def published_by_all(self) -> TrafficMetrics:
         return sum_of(self.published, *(producer.published for producer in self.by_name.values()))
 
     def stats(self, throttled_count: int, created_ms: int) -> dict[str, Any]:
@@ -125,7 +123,6 @@ class ProducerSet:
         }
 
     def measure(self) -> TopicMeasure:
-        """Return the metrics of producers."""
         published = self.published_by_all if self.by_name else self.published
         return TopicMeasure(
             producers=len(self.by_name),
@@ -136,7 +133,6 @@ class ProducerSet:
         )
 
     def tick(self, seconds: float) -> None:
-        """Compute the rates of the last period."""
         for producer in self.by_name.values():
             producer.published.tick(seconds)
 
@@ -177,7 +173,8 @@ class ProducerSet:
         wanted = producer.request.topic_epoch
         epoch = wanted if wanted is not None else (-1 if self.epoch is None else self.epoch) + 1
         try:
-            await self._store_epoch(epoch)
+            if self._store_epoch is not None:
+                await self._store_epoch(epoch)
         except BaseException:
             producer.close()
             raise

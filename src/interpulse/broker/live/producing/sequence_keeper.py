@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container
 
-from interpulse.broker.live.api import TopicSettings
+from interpulse.broker.live.api import TopicHost, TopicSettings
 from interpulse.broker.live.entry_metadata import entry_metadata_in, last_sequence_id_of, message_metadata_of
 from interpulse.broker.live.producing.deduplication import Deduplication
 from interpulse.broker.live.topic_state import TopicStateStore
@@ -25,21 +25,15 @@ class SequenceKeeper:
     A snapshot is due after some number of entries, or some time after an entry; it is stored together with the cursors.
     """
 
-    def __init__(
-        self, log: Log, state: TopicStateStore, on_due: Callable[[], None], *, replicator_prefix: str, cluster: str
-    ) -> None:
-        """``on_due`` schedules the storing. Names of replicators begin with the prefix and end with ``cluster``."""
+    def __init__(self, log: Log, state: TopicStateStore, host: TopicHost, on_due: Callable[[], None]) -> None:
+        """``on_due`` schedules the storing."""
         self.deduplication: Deduplication | None = None
         self.snapshot_due = False
-        self.entries_interval = 1000
-        """Entries between two snapshots (brokerDeduplicationEntriesInterval)."""
-        self.snapshot_ms = 0
-        """Time in ms that an entry may wait for a snapshot; 0 = no limit."""
+        self.settings = TopicSettings()
         self._log = log
         self._state = state
         self._on_due = on_due
-        self._replicator_prefix = replicator_prefix
-        self._cluster = cluster
+        self._host = host
         self._entries_since = 0
         self._complete_ms = 0
 
@@ -50,7 +44,7 @@ class SequenceKeeper:
 
     async def resume(self, stored: CursorRecord, now_ms: int) -> None:
         """Restore the sequence ids up to the end of the log, from a stored snapshot and the entries after it."""
-        deduplication = Deduplication.restored(stored, now_ms, replicator_prefix=self._replicator_prefix)
+        deduplication = Deduplication.restored(stored, now_ms, replicator_prefix=self._host.replicator_prefix)
         position = stored.mark_delete
         while position < self._log.last_position:
             start = Position(position.ledger, position.entry + 1)
@@ -69,22 +63,16 @@ class SequenceKeeper:
         self.snapshot_due = False
         await self._state.delete_cursor(DEDUPLICATION_CURSOR)
 
-    def follow(self, settings: TopicSettings) -> None:
-        """Use the snapshot intervals of the policies."""
-        self.entries_interval = settings.deduplication_entries_interval
-        self.snapshot_ms = settings.deduplication_snapshot_seconds * 1000
-
     def count(self, entries: int) -> None:
-        """Count durable entries."""
         self._entries_since += entries
-        if self._entries_since >= self.entries_interval:
+        if self._entries_since >= self.settings.deduplication_entries_interval:
             self.request_snapshot()
 
     def tick(self, now_ms: int) -> None:
         """Request a snapshot if its time has come. Call it periodically."""
         if not self._entries_since:
             self._complete_ms = now_ms
-        elif self.snapshot_ms and now_ms - self._complete_ms >= self.snapshot_ms:
+        elif (seconds := self.settings.deduplication_snapshot_seconds) and now_ms - self._complete_ms >= seconds * 1000:
             self.request_snapshot()
 
     def request_snapshot(self) -> None:
@@ -124,7 +112,7 @@ class SequenceKeeper:
         kind = entry_metadata_in(metadata)
         position = None if kind.is_marker else replicator_position(metadata)
         if position is not None:
-            name = replicator_name(self._replicator_prefix, metadata.replicated_from, self._cluster)
+            name = replicator_name(self._host.replicator_prefix, metadata.replicated_from, self._host.cluster)
             deduplication.replay_source(name, position)
         elif kind.ends_message:
             deduplication.replay(metadata.producer_name, last_sequence_id_of(metadata), now_ms)

@@ -1,6 +1,6 @@
 """The loaded topics of a broker.
 
 * `topic_registry`: topics are loaded once, unloaded and deleted as a whole; `executors`: the order of this work
-* `topic_tasks`: work on all topics: `upkeep`, compaction, quotas, settings, cursors
-* `backlog_operations`: operations on the entries of a subscription
+* `topic_tasks`: work on all topics: upkeep, compaction, quotas, settings, cursors
+* `backlog_operations`: operations on the entries of a topic
 """

@@ -6,7 +6,6 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, KeysView, Sequence
-from types import TracebackType
 from typing import Any, TypeVar
 
 from interpulse.model.errors import PulsarError, ServiceNotReady
@@ -62,7 +61,6 @@ class KeyedExecutor:
 
     @property
     def names(self) -> KeysView[TopicName]:
-        """The names with pending work, a live view."""
         return self._last.keys()
 
     async def idle(self, name: TopicName) -> None:
@@ -83,7 +81,13 @@ class KeyedExecutor:
     def submit(self, names: Sequence[TopicName], work: Callable[[], Awaitable[R]]) -> asyncio.Task[R]:
         """Start work after the pending work of these names. Later work on them waits for this."""
         before = {self._last[name] for name in names if name in self._last}
-        task = asyncio.get_running_loop().create_task(_after(before, work))
+
+        async def work_in_turn() -> R:
+            if before:
+                await asyncio.wait(before)
+            return await work()
+
+        task = asyncio.get_running_loop().create_task(work_in_turn())
         self._last.update(dict.fromkeys(names, task))
         task.add_done_callback(lambda done: self._ended(names, done))
         return task
@@ -106,30 +110,19 @@ class KeyedExecutor:
             log.error("work on topics failed topics=%s", names[:1], exc_info=error)
 
 
-async def _after(before: set[asyncio.Task[Any]], work: Callable[[], Awaitable[R]]) -> R:
-    if before:
-        await asyncio.wait(before)
-    return await work()
-
-
 class LoadPermits:
     """The permits of loads: each runs inside ``async with permits:``. Waiting ones continue in order."""
 
     def __init__(self, limit: Callable[[], int]) -> None:
         """``limit`` is called each time: it is a dynamic setting."""
         self._limit = limit
-        self._taken = 0
+        self.taken = 0
+        """The number of running loads."""
         self._waiting: deque[asyncio.Future[None]] = deque()
 
-    @property
-    def taken(self) -> int:
-        """The number of running loads."""
-        return self._taken
-
     async def __aenter__(self) -> None:
-        """Wait for a permit, and take it."""
-        if self._taken < self._limit() and not self._waiting:
-            self._taken += 1
+        if self.taken < self._limit() and not self._waiting:
+            self.taken += 1
             return
         turn = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
@@ -140,16 +133,13 @@ class LoadPermits:
                 self._give_back()
             raise
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Return the permit, also after an error."""
+    async def __aexit__(self, *_: object) -> None:
         self._give_back()
 
     def _give_back(self) -> None:
-        self._taken -= 1
-        while self._waiting and self._taken < self._limit():
+        self.taken -= 1
+        while self._waiting and self.taken < self._limit():
             turn = self._waiting.popleft()
             if not turn.done():  # the waiting task may be cancelled
-                self._taken += 1
+                self.taken += 1
                 turn.set_result(None)

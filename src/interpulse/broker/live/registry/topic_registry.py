@@ -18,8 +18,7 @@ from typing import Any, Protocol
 
 from interpulse.broker.committer import ALONE, Layout
 from interpulse.broker.instruments import LatencyMeter
-from interpulse.broker.live.api import TopicSettings
-from interpulse.broker.live.host import HostedTopic
+from interpulse.broker.live.api import HostedTopic, TopicSettings
 from interpulse.broker.live.registry.executors import BackgroundTasks, KeyedExecutor, LoadPermits
 from interpulse.broker.live.registry.topic_tasks import (
     TOPICS_AT_ONCE,
@@ -30,17 +29,17 @@ from interpulse.broker.live.registry.topic_tasks import (
     TopicTasks,
 )
 from interpulse.broker.live.shared_reads import ReadBufferLimiter
-from interpulse.broker.live.topic.loading import load_topic, refuse_transactions
+from interpulse.broker.live.topic.loading import load_topic
 from interpulse.broker.live.topic.non_persistent import NonPersistentTopic
 from interpulse.broker.live.topic.subscription_set import stored_subscription_names
 from interpulse.broker.live.topic.topic import Topic
 from interpulse.broker.periodic import run_periodically
 from interpulse.clock import Clock
 from interpulse.model.broker_entry_metadata import BrokerEntryFields
-from interpulse.model.errors import PersistenceError, PulsarError, ServiceNotReady, TopicNotFound
+from interpulse.model.errors import PulsarError, ServiceNotReady
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.topics import Requester
-from interpulse.storage.api import Change, Delete, Log, LogListener, LogNotFound, LogStore, MetadataStore
+from interpulse.storage.api import Change, Delete, LogStore, MetadataStore
 from interpulse.storage.cas import advance_counter
 from interpulse.storage.cursors import CursorStore, RecordedCursors, read_cursor_names
 
@@ -184,15 +183,12 @@ class TopicRegistry:
 
     @property
     def names(self) -> KeysView[TopicName]:
-        """The names of all loaded topics, a live view."""
         return self._topics.keys()
 
     def get(self, name: TopicName) -> AnyTopic | None:
-        """Return the topic if it is loaded."""
         return self._topics.get(name)
 
     def topics(self) -> list[AnyTopic]:
-        """Return all loaded topics."""
         return list(self._topics.values())
 
     async def open(self, name: TopicName, *, by: Requester = Requester.CLIENT, create: bool = True) -> AnyTopic:
@@ -208,10 +204,7 @@ class TopicRegistry:
         return await self._executor.run([name], lambda: self._load(name, by, create))
 
     async def subscription_names(self, name: TopicName) -> list[str]:
-        """Return the names of a stored topic's subscriptions, without replication cursors, sorted, without loading it.
-
-        Raises TopicNotFound, TopicInconsistent.
-        """
+        """Return the subscriptions of a topic without a load, sorted, but replication cursors; raise TopicNotFound."""
         await self._executor.idle(name)
         if name in self._topics or not name.is_persistent:
             return (await self.open(name, by=Requester.ADMIN, create=False)).subscription_names()
@@ -251,7 +244,9 @@ class TopicRegistry:
         assert self._ownership is not None, "only where there are others"
         for name in names:
             topic = self._topics.get(name)
-            if topic is not None and not (_tells_openings(topic) and await self._ownership.is_as_left(name)):
+            # a load by another broker begins a ledger, so it changes the record, unless the topic is terminated
+            recorded = isinstance(topic, Topic) and not topic.log.terminated
+            if topic is not None and not (recorded and await self._ownership.is_as_left(name)):
                 self.forsake([name])
 
     async def delete(
@@ -303,10 +298,10 @@ class TopicRegistry:
         asyncio.get_running_loop().call_later(wait_ms / 1000, call)
 
     def cursors_changed(self, topic: HostedTopic) -> None:
-        self._flushes.note_change(topic)
+        self._flushes.changed.add(topic)
 
     def topic_failed(self, topic: HostedTopic) -> None:
-        self._flushes.note_failure(topic)
+        self._flushes.unstored.discard(topic)
         if self._topics.get(topic.name) is topic:
             del self._topics[topic.name]
             self._executor.submit([topic.name], lambda: self._close_failed(topic))
@@ -314,27 +309,23 @@ class TopicRegistry:
     # --- loading and unloading
 
     async def _load(self, name: TopicName, by: Requester, create: bool) -> AnyTopic:
-        if self._ownership is None:
-            await self._open_rule(name, by, create)
-            with self.loads.timed():
-                return await self._load_permitted(name)
-        await self._ownership.acquire(name)
+        if self._ownership is not None:
+            await self._ownership.acquire(name)
         try:
             await self._open_rule(name, by, create)
             with self.loads.timed():
-                return await self._load_permitted(name)
+                async with self._load_permits:
+                    return await self._load_now(name)
         except BaseException:
-            self._ownership.forget(name)
+            if self._ownership is not None:
+                self._ownership.forget(name)
             raise
-
-    async def _load_permitted(self, name: TopicName) -> AnyTopic:
-        async with self._load_permits:
-            return await self._load_now(name)
 
     async def _load_now(self, name: TopicName) -> AnyTopic:
         settings = await self._settings.of(name)
+        topic: AnyTopic
         if name.is_persistent:
-            topic: AnyTopic = await self._load_persistent(name, settings)
+            topic = await load_topic(name, self, settings, self._logs)
         else:
             topic = NonPersistentTopic(name, self, settings)
         self._topics[name] = topic
@@ -354,21 +345,6 @@ class TopicRegistry:
         log.info("topic loaded topic=%s", name)
         return topic
 
-    async def _load_persistent(self, name: TopicName, settings: TopicSettings) -> Topic:
-        if self.layout.shared:
-            await refuse_transactions(self.metadata, name)
-        try:
-            topic = await load_topic(name, self, settings, self._open_log)
-        except LogNotFound as error:
-            raise TopicNotFound(f"Topic {name} does not exist") from error
-        if topic.failed:
-            await topic.close()
-            raise PersistenceError(f"Topic {name} failed while it was loaded")
-        return topic
-
-    async def _open_log(self, name: TopicName, listener: LogListener) -> Log:
-        return await self._logs.open(name.log_name, listener, create=False)
-
     async def _unload(self, topic: AnyTopic) -> None:
         try:
             await topic.close()
@@ -378,7 +354,6 @@ class TopicRegistry:
         log.info("topic unloaded topic=%s", topic.name)
 
     def _gone(self, topic: HostedTopic) -> None:
-        """Forget a closed topic."""
         self._flushes.forget(topic)
         if self._ownership is not None:
             self._ownership.forget(topic.name)
@@ -422,7 +397,7 @@ class TopicRegistry:
         for topic in loaded:  # all together, so that none is used while others are being closed
             topic.clients.retire()
         # keep the last acknowledgements if the commit fails and the topics stay
-        await asyncio.gather(*(self._flushes.flush(topic) for topic in loaded if self._flushes.has_changes(topic)))
+        await asyncio.gather(*(self._flushes.flush(topic) for topic in loaded if topic in self._flushes.changed))
         for number, topic in enumerate(loaded, 1):
             await topic.abandon()
             self._topics.pop(topic.name, None)  # it may have failed meanwhile
@@ -435,11 +410,3 @@ class TopicRegistry:
             for topic in loaded:
                 self._gone(topic)
         log.info("topics deleted count=%d first=%s", len(names), names[0])
-
-
-def _tells_openings(topic: AnyTopic) -> bool:
-    """Return True if a load by another broker would change the record, because every load begins a ledger.
-
-    It would not for a terminated topic, nor for one without a record.
-    """
-    return isinstance(topic, Topic) and not topic.log.terminated

@@ -8,9 +8,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Itera
 from dataclasses import dataclass
 from typing import Any, Final
 
-from interpulse.broker.live.api import TopicSettings
-from interpulse.broker.live.host import HostedTopic
-from interpulse.broker.live.registry import upkeep
+from interpulse.broker.live.api import HostedTopic, TopicSettings
+from interpulse.broker.live.registry import backlog_operations
 from interpulse.broker.live.registry.executors import BackgroundTasks
 from interpulse.broker.live.topic.non_persistent import NonPersistentTopic
 from interpulse.broker.live.topic.topic import Topic
@@ -79,12 +78,11 @@ class TopicTasks:
             spawn(run_periodically("backlog quotas", lambda: seconds, self.check_backlogs))
 
     async def maintain(self) -> None:
-        """Expire and trim every topic."""
-        await self._look_after("upkeep", upkeep.maintain)
+        await self._look_after("upkeep", backlog_operations.maintain)
 
     async def expire_subscriptions(self) -> None:
         """Delete the subscriptions that had no consumer for the time in the policies."""
-        await self._look_after("subscription expiry", upkeep.expire_subscriptions)
+        await self._look_after("subscription expiry", backlog_operations.expire_subscriptions)
 
     async def compact_due(self) -> None:
         """Start every compaction that is due; none while the disk has no room for it."""
@@ -108,7 +106,7 @@ class TopicTasks:
             if isinstance(topic, Topic):
                 topic.producers.close_by_broker()
                 try:
-                    await upkeep.free_disk_space(topic)
+                    await backlog_operations.free_disk_space(topic)
                 except PulsarError as error:  # the full disk is already logged, and the next run comes soon
                     log.debug("disk space not freed topic=%s error=%s", topic.name, error)
 
@@ -185,7 +183,6 @@ class SettingsRefresh:
         return next(iter(failures), None)
 
     async def _apply_settings(self, topic: AnyTopic) -> PulsarError | None:
-        """Return the failure, None if the settings are in force."""
         try:
             settings = await self.of(topic.name)
             if self._topics.get(topic.name) is topic:  # it may be closed by now
@@ -202,35 +199,23 @@ class CursorFlushes:
     def __init__(self, is_loaded: Callable[[HostedTopic], bool], tasks: BackgroundTasks) -> None:
         self._is_loaded = is_loaded
         self._tasks = tasks
-        self._changed: set[HostedTopic] = set()
+        self.changed: set[HostedTopic] = set()
+        """Topics whose cursors the next `flush_all` stores."""
         self._flushing: set[HostedTopic] = set()
-        self._unstored: set[HostedTopic] = set()
+        self.unstored: set[HostedTopic] = set()
         """Topics whose last attempt failed. The log gets one line for each."""
 
-    def note_change(self, topic: HostedTopic) -> None:
-        """Store the cursors of this topic with the next `flush_all`."""
-        self._changed.add(topic)
-
-    def note_failure(self, topic: HostedTopic) -> None:
-        """Note that the topic failed and will be closed."""
-        self._unstored.discard(topic)
-
     def forget(self, topic: HostedTopic) -> None:
-        """Note that the topic is closed."""
-        self._changed.discard(topic)
-        self._unstored.discard(topic)
-
-    def has_changes(self, topic: HostedTopic) -> bool:
-        """Return True if cursors of the topic wait to be stored."""
-        return topic in self._changed
+        self.changed.discard(topic)
+        self.unstored.discard(topic)
 
     async def flush_all(self, *, within_seconds: float | None = None) -> None:
         """Store every cursor that changed. The store syncs changes that arrive together once.
 
         With ``within_seconds``, topics that take longer go on in the background. Later calls leave them out until then.
         """
-        changed = self._changed - (set() if within_seconds is None else self._flushing)
-        self._changed -= changed
+        changed = self.changed - (set() if within_seconds is None else self._flushing)
+        self.changed -= changed
         flushes: list[asyncio.Task[None]] = []
         try:
             for number, topic in enumerate(changed, 1):
@@ -242,7 +227,7 @@ class CursorFlushes:
                 return
             done, late = await asyncio.wait(flushes, timeout=within_seconds)
         except BaseException:
-            self._changed |= changed
+            self.changed |= changed
             for flush in flushes:
                 flush.cancel()
             raise
@@ -259,7 +244,7 @@ class CursorFlushes:
         try:
             await self.flush(topic)
         except BaseException:
-            self._changed.add(topic)
+            self.changed.add(topic)
             raise
         finally:
             self._flushing.discard(topic)
@@ -271,11 +256,11 @@ class CursorFlushes:
             if not self._is_loaded(topic):
                 log.info("cursors not stored, the topic is closed topic=%s error=%s", topic.name, error)
                 return
-            self._changed.add(topic)
-            if topic not in self._unstored:
+            self.changed.add(topic)
+            if topic not in self.unstored:
                 log.warning("cursors not stored, retrying every second topic=%s error=%s", topic.name, error)
-                self._unstored.add(topic)
+                self.unstored.add(topic)
             return
-        if topic in self._unstored:
+        if topic in self.unstored:
             log.info("cursors stored again topic=%s", topic.name)
-            self._unstored.discard(topic)
+            self.unstored.discard(topic)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from interpulse.broker.live.compaction.log_positions import LogPositions
@@ -44,8 +44,7 @@ class BacklogOwner(Protocol):
     producers: ProducerSet
     subscriptions: dict[str, Subscription]
 
-    def remote_of(self, subscription: str) -> str | None:
-        """Return the remote cluster of a replication cursor, else None."""
+    def remote_of(self, subscription: str) -> str | None: ...
 
 
 class _Oldest(NamedTuple):
@@ -86,19 +85,29 @@ class BacklogKeeper:
             await self._look_up_ages()
         for quota_type, quota in (await self._exceeded()).items():
             if quota.policy != CONSUMER_BACKLOG_EVICTION:
-                self._send_producers_away(quota_type, quota)
+                producers = self._owner.producers
+                if producers.by_name or producers.waiting:
+                    reason = described(quota_type, quota)
+                    log.warning("producers held back topic=%s quota=%s", self._owner.name, reason)
+                    producers.close_by_broker()
             elif quota_type == DESTINATION_STORAGE:
-                self._evict(quota_type, quota, self._too_much(quota))
+                ledgers, size = self._owner.log.ledgers, bytes_kept(quota)
+                behind = [(subscription, subscription.cursor.mark_delete) for subscription in self._evictable()]
+                upto = [(subscription, position_leaving(ledgers, mark, size)) for subscription, mark in behind]
+                self._evict(quota_type, quota, upto)
             else:
                 since = self._owner.now_ms() - age_kept_ms(quota)
                 position = await self._owner.positions.before_time(since)
-                self._evict(quota_type, quota, ((subscription, position) for subscription in self._evictable()))
+                self._evict(quota_type, quota, [(subscription, position) for subscription in self._evictable()])
 
     def stats(self) -> dict[str, Any]:
         """Return the quotas, and the age of the backlog as of the last check."""
         quotas = self._owner.limits.settings.backlog_quotas
         storage, age = quotas.get(DESTINATION_STORAGE), quotas.get(MESSAGE_AGE)
-        oldest = self._still_oldest()
+        oldest = self._oldest
+        subscription = self._owner.subscriptions.get(oldest.subscription) if oldest else None
+        if oldest and (subscription is None or subscription.cursor.is_acknowledged(oldest.position)):
+            oldest = None  # it left the backlog after the last check
         return {
             "backlogQuotaLimitSize": storage.limit_bytes if storage else -1,
             "backlogQuotaLimitTime": age.limit_seconds if age else -1,
@@ -106,10 +115,9 @@ class BacklogKeeper:
         } | ({"oldestBacklogMessageSubscriptionName": oldest.subscription} if oldest else {})
 
     def age_seconds(self, subscription: str) -> int:
-        """Return the age of the oldest message in the backlog of a durable subscription (PIP-492).
+        """Return the age of the oldest message in the backlog of a durable subscription (PIP-492), -1 if unknown.
 
-        It is exact while that message is unacknowledged, else as of the last check. -1: no backlog, or its age is
-        unknown.
+        It is exact while that message is unacknowledged, else as of the last check.
         """
         age, owner = self._ages.get(subscription), self._owner
         waiting = owner.subscriptions.get(subscription)
@@ -124,7 +132,10 @@ class BacklogKeeper:
         quotas = self._owner.limits.settings.backlog_quotas
         if not quotas:
             return {}
-        await self._look_for_oldest()
+        slowest = min(self._behind(), key=lambda subscription: subscription.cursor.mark_delete, default=None)
+        self._oldest = None
+        if slowest is not None and (message := await self._next_message(slowest.cursor.mark_delete)) is not None:
+            self._oldest = _Oldest(*message, slowest.name)
         ledgers = self._owner.log.ledgers
         size = max(
             (bytes_after(ledgers, subscription.cursor.mark_delete) for subscription in self._behind()), default=0
@@ -132,7 +143,6 @@ class BacklogKeeper:
         return exceeded(quotas, size, self._age_ms(self._oldest) if self._oldest else 0)
 
     def _behind(self) -> Iterator[Subscription]:
-        """Return the durable subscriptions with a backlog, without compaction."""
         last = self._owner.positions.durable
         for name, subscription in self._owner.subscriptions.items():
             if subscription.durable and name != COMPACTION_CURSOR and subscription.cursor.backlog(last):
@@ -142,12 +152,6 @@ class BacklogKeeper:
         return (
             subscription for subscription in list(self._behind()) if self._owner.remote_of(subscription.name) is None
         )
-
-    async def _look_for_oldest(self) -> None:
-        slowest = min(self._behind(), key=lambda subscription: subscription.cursor.mark_delete, default=None)
-        self._oldest = None
-        if slowest is not None and (message := await self._next_message(slowest.cursor.mark_delete)) is not None:
-            self._oldest = _Oldest(*message, slowest.name)
 
     async def _look_up_ages(self) -> None:
         """Read one message for each position that subscriptions have reached since the last check."""
@@ -174,31 +178,12 @@ class BacklogKeeper:
             return None  # acknowledged and trimmed meanwhile
         return position, publish_time_of(entry.entry)
 
-    def _still_oldest(self) -> _Oldest | None:
-        """Return the oldest message of the last check if it is still in the backlog of its subscription."""
-        oldest = self._oldest
-        subscription = self._owner.subscriptions.get(oldest.subscription) if oldest else None
-        waits = oldest and subscription and not subscription.cursor.is_acknowledged(oldest.position)
-        return oldest if waits else None
-
     def _age_ms(self, oldest: _Oldest) -> int:
         return max(0, self._owner.now_ms() - oldest.publish_time_ms)
 
     # --- what is done about it
 
-    def _send_producers_away(self, quota_type: str, quota: BacklogQuota) -> None:
-        producers = self._owner.producers
-        if producers.by_name or producers.waiting:
-            reason = described(quota_type, quota)
-            log.warning("producers held back topic=%s quota=%s", self._owner.name, reason)
-            producers.close_by_broker()
-
-    def _too_much(self, quota: BacklogQuota) -> Iterator[tuple[Subscription, Position]]:
-        ledgers, bytes_left = self._owner.log.ledgers, bytes_kept(quota)
-        for subscription in self._evictable():
-            yield subscription, position_leaving(ledgers, subscription.cursor.mark_delete, bytes_left)
-
-    def _evict(self, quota_type: str, quota: BacklogQuota, upto: Iterator[tuple[Subscription, Position]]) -> None:
+    def _evict(self, quota_type: str, quota: BacklogQuota, upto: Sequence[tuple[Subscription, Position]]) -> None:
         reason, count_all = described(quota_type, quota), 0
         for subscription, position in upto:
             count = subscription.skip_to(position)
@@ -206,11 +191,7 @@ class BacklogKeeper:
                 count_all += count
                 log.warning(
                     "backlog evicted topic=%s subscription=%s entries=%d upto=%s quota=%s",
-                    self._owner.name,
-                    subscription.name,
-                    count,
-                    position,
-                    reason,
+                    *(self._owner.name, subscription.name, count, position, reason),
                 )
         if count_all:
             self.evictions[quota_type] += 1

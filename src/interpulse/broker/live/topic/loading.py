@@ -6,18 +6,15 @@ record, so that the next owner of the topic reads them together. Source: docs/re
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-
 from interpulse.broker import metadata_paths as keys
-from interpulse.broker.live.api import TopicSettings
-from interpulse.broker.live.host import TopicHost
+from interpulse.broker.live.api import TopicHost, TopicSettings
 from interpulse.broker.live.topic.subscription_set import SubscriptionSet
 from interpulse.broker.live.topic.topic import Topic
 from interpulse.broker.live.topic_state import TopicStateStore
-from interpulse.model.errors import NotAllowed
+from interpulse.model.errors import NotAllowed, PersistenceError, TopicNotFound
 from interpulse.model.ids import Position
 from interpulse.model.names import TopicName
-from interpulse.storage.api import CompactedLedger, Log, LogListener, MetadataStore
+from interpulse.storage.api import CompactedLedger, LogNotFound, LogStore, MetadataStore
 from interpulse.storage.cursors import (
     COMPACTED_LEDGER,
     COMPACTION_CURSOR,
@@ -31,7 +28,6 @@ class CompactionPointer:
     """The pointer; see `interpulse.storage.api.CompactedPointer`."""
 
     def __init__(self, subscriptions: SubscriptionSet, state: TopicStateStore, stored: CursorRecord | None) -> None:
-        """Start from ``stored``, the cursor as it was read."""
         self._subscriptions = subscriptions
         self._state = state
         ledger_id = None if stored is None else stored.numbers.get(COMPACTED_LEDGER)
@@ -77,45 +73,45 @@ async def refuse_transactions(metadata: MetadataStore, topic: TopicName) -> None
 class _LogListener:
     """The listener of a log from its opening on. Its topic, which needs the log, is set a little later."""
 
-    __slots__ = ("_failure", "_topic")
+    __slots__ = ("failure", "topic")
 
     def __init__(self) -> None:
-        self._topic: Topic | None = None
-        self._failure: Exception | None = None
-
-    def pass_on_to(self, topic: Topic) -> None:
-        self._topic = topic
-        if self._failure is not None:
-            topic.on_log_failed(self._failure)
+        self.topic: Topic | None = None
+        self.failure: Exception | None = None
 
     def on_durable(self, last: Position) -> None:
-        if self._topic is not None:
-            self._topic.on_durable(last)
+        if self.topic is not None:
+            self.topic.on_durable(last)
 
     def on_log_failed(self, error: Exception) -> None:
-        self._failure = error
-        if self._topic is not None:
-            self._topic.on_log_failed(error)
+        self.failure = error
+        if self.topic is not None:
+            self.topic.on_log_failed(error)
 
 
-async def load_topic(
-    name: TopicName,
-    host: TopicHost,
-    settings: TopicSettings,
-    open_log: Callable[[TopicName, LogListener], Awaitable[Log]],
-) -> Topic:
-    """Open the log, restore cursors and sequence ids. Raises LogNotFound, LogDamaged, MetadataError."""
+async def load_topic(name: TopicName, host: TopicHost, settings: TopicSettings, logs: LogStore) -> Topic:
+    """Open the log, restore cursors and sequence ids. Raises TopicNotFound, LogDamaged, MetadataError, NotAllowed."""
+    if host.layout.shared:
+        await refuse_transactions(host.metadata, name)
     state = TopicStateStore(host.metadata, name, host.cursor_store, host.layout)
-    counters = await state.read_counters()  # opening the log changes the record; here it is still cached
+    epoch, last_index = await state.read_counters()  # opening the log changes the record; here it is still cached
     listener = _LogListener()
-    topic_log = await open_log(name, listener)
     try:
-        topic = Topic(name, host, settings, topic_log, state, counters)
-        listener.pass_on_to(topic)
+        topic_log = await logs.open(name.log_name, listener, create=False)
+    except LogNotFound as error:
+        raise TopicNotFound(f"Topic {name} does not exist") from error
+    try:
+        topic = Topic(name, host, settings, topic_log, state, epoch, last_index)
+        listener.topic = topic
+        if listener.failure is not None:
+            topic.on_log_failed(listener.failure)
         await _restore(topic, host, state)
     except BaseException:
         await topic_log.close()
         raise
+    if topic.failed:
+        await topic.close()
+        raise PersistenceError(f"Topic {name} failed while it was loaded")
     return topic
 
 
@@ -129,20 +125,13 @@ async def _restore(topic: Topic, host: TopicHost, state: TopicStateStore) -> Non
         await topic.log.compacted.follow(pointer)
     for subscription_name, record in stored.items():
         topic.subscription_set.restore(subscription_name, record)
-    await _restore_sequences(topic, snapshot)
+    topic.sequences.settings = topic.settings
+    if topic.settings.deduplication_enabled:
+        await (topic.sequences.begin() if snapshot is None else topic.sequences.resume(snapshot, topic.now_ms()))
+    elif snapshot is not None:
+        await topic.sequences.end()
     if topic.log.compacted.current is not None:
         topic.compacted_upto(topic.log.compacted.current.horizon)
     if topic.settings.compaction_threshold_bytes > 0:
         await topic.keep_for_compaction()
     await topic.subscription_set.follow_remotes()
-
-
-async def _restore_sequences(topic: Topic, snapshot: CursorRecord | None) -> None:
-    topic.sequences.follow(topic.settings)
-    if not topic.settings.deduplication_enabled:
-        if snapshot is not None:
-            await topic.sequences.end()
-    elif snapshot is None:
-        await topic.sequences.begin()
-    else:
-        await topic.sequences.resume(snapshot, topic.now_ms())

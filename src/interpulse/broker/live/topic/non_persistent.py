@@ -6,32 +6,30 @@ no effect.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from interpulse.broker.live.api import (
     ConsumerSink,
     Delivery,
-    InitialPosition,
     LastMessage,
     ProducerRequest,
     ProducerSink,
     SubscribeRequest,
     SubType,
+    TopicHost,
     TopicSettings,
 )
-from interpulse.broker.live.broker_entry_metadata import BrokerEntryInterceptor
 from interpulse.broker.live.compaction.log_positions import check_allowed
 from interpulse.broker.live.dispatch.consumer import Consumer, choose_active, share_out
-from interpulse.broker.live.dispatch.dispatch_choice import make_way
+from interpulse.broker.live.dispatch.dispatch import make_way
 from interpulse.broker.live.dispatch.sticky_keys import StickyKeys
 from interpulse.broker.live.entry_metadata import EntryMetadata, sticky_slot_of
-from interpulse.broker.live.host import TopicHost
-from interpulse.broker.live.metrics import LimitMeasure, Measured, TrafficMeter, sum_of, summed
-from interpulse.broker.live.producing.producer import PendingPublish, Producer
+from interpulse.broker.live.metrics import LimitMeasure, Measured, TrafficMetrics, sum_of, summed
+from interpulse.broker.live.producing.producer import PendingPublish, Producer, PublishLimits, check_encrypted
 from interpulse.broker.live.producing.producer_set import ProducerSet
-from interpulse.broker.live.producing.publish_limits import PublishLimits, check_encrypted
 from interpulse.broker.live.topic.topic_clients import TopicClients, TopicLimits
+from interpulse.broker.live.topic_state import BrokerEntryInterceptor
 from interpulse.model.errors import (
     ConsumerBusy,
     MetadataError,
@@ -40,7 +38,7 @@ from interpulse.model.errors import (
     ServiceNotReady,
     SubscriptionNotFound,
 )
-from interpulse.model.ids import EARLIEST, MessageId, Position
+from interpulse.model.ids import EARLIEST, Position
 from interpulse.model.names import TopicName
 from interpulse.model.topics import SubscriptionMeasure
 
@@ -114,12 +112,12 @@ class NonPersistentSubscription:
         self.sub_type = sub_type
         self.consumers: list[Consumer] = []
         self.now_ms = topic.now_ms
-        self.dropped = TrafficMeter()
+        self.dropped = TrafficMetrics()
         self._topic = topic
         self._turn = 0
         self._active: Consumer | None = None
         self._keys = StickyKeys()
-        self._given_up = TrafficMeter()
+        self._given_up = TrafficMetrics()
 
     async def add(self, request: SubscribeRequest, sink: ConsumerSink) -> Consumer:
         """Add a consumer; raise ConsumerBusy if it does not fit the others."""
@@ -164,17 +162,10 @@ class NonPersistentSubscription:
 
     # --- what a consumer asks
 
-    def flow_granted(self) -> None:
-        """Do nothing: no entries wait."""
+    def flow_granted(self, *_: object) -> None:
+        """Do nothing: no entries wait, and none are kept."""
 
-    def acknowledge(self, consumer: Consumer, positions: Sequence[Position], ack_set: Sequence[int]) -> None:
-        """Do nothing: entries are not kept."""
-
-    def acknowledge_upto(self, position: Position, ack_set: Sequence[int]) -> None:
-        """Do nothing: entries are not kept."""
-
-    def redeliver(self, consumer: Consumer, positions: Sequence[Position]) -> None:
-        """Deliver nothing again: entries are not kept."""
+    acknowledge = acknowledge_upto = redeliver = flow_granted
 
     def remove(self, consumer: Consumer) -> None:
         self.consumers.remove(consumer)
@@ -184,11 +175,10 @@ class NonPersistentSubscription:
         if not self.consumers:
             self._topic.forget(self)
 
-    async def seek(self, position: MessageId, ack_set: Sequence[int] = ()) -> None:
+    async def seek(self, *_: object) -> None:
         """Do nothing: entries are not kept. Clients get a success, as from Pulsar."""
 
-    async def seek_to_time(self, publish_time_ms: int) -> None:
-        """Do nothing; see `seek`."""
+    seek_to_time = seek
 
     async def unsubscribe(self, consumer: Consumer, *, force: bool) -> None:
         if len(self.consumers) > 1 and not force:
@@ -206,13 +196,9 @@ class NonPersistentSubscription:
             consumer.tick(seconds)
 
     def stats(self) -> dict[str, Any]:
-        """Return ``NonPersistentSubscriptionStats``."""
         out = self.out
         return _NOTHING_WAITS | {
-            "msgRateOut": out.message_rate,
-            "msgThroughputOut": out.byte_rate,
-            "bytesOutCounter": out.bytes,
-            "msgOutCounter": out.messages,
+            **out.sent_stats(),
             "msgDropRate": self.dropped.message_rate,
             "type": self.sub_type.label,
             "lastConsumedTimestamp": self._last_sent_ms,
@@ -220,7 +206,6 @@ class NonPersistentSubscription:
         }
 
     def measure(self) -> SubscriptionMeasure:
-        """Return the metrics."""
         out = self.out
         return SubscriptionMeasure(
             backlog=0,
@@ -243,7 +228,7 @@ class NonPersistentSubscription:
         return max((consumer.last_sent_ms for consumer in self.consumers), default=0)
 
     @property
-    def out(self) -> TrafficMeter:
+    def out(self) -> TrafficMetrics:
         """The traffic to all consumers, closed ones included."""
         return sum_of(self._given_up, *(consumer.out for consumer in self.consumers))
 
@@ -261,13 +246,13 @@ class NonPersistentTopic:
         self.settings = settings
         self.subscriptions: dict[str, NonPersistentSubscription] = {}
         self.now_ms: Callable[[], int] = host.now_ms
-        self.gone = TrafficMeter()
+        self.gone = TrafficMetrics()
         """The traffic of deleted subscriptions."""
         self.entries_added = 0
         self.created_ms = self.active_ms = host.now_ms()
-        self.producers = ProducerSet(str(name), None, host.generate_producer_name, _keep_nothing, host.spawn)
+        self.producers = ProducerSet(str(name), host)
         self.clients = TopicClients(name, self.producers, self.subscriptions)
-        self.limits = TopicLimits(name, host.now_ms, host.call_later)
+        self.limits = TopicLimits(name, host)
         self.publish_limits: PublishLimits | None = None
         self._serving = host.serving
         self._use_limits()
@@ -335,7 +320,6 @@ class NonPersistentTopic:
 
     @property
     def consumer_count(self) -> int:
-        """The number of consumers on all subscriptions."""
         return sum(len(subscription.consumers) for subscription in self.subscriptions.values())
 
     def forget(self, subscription: NonPersistentSubscription) -> None:
@@ -345,15 +329,7 @@ class NonPersistentTopic:
             self.gone.absorb(subscription.out)
         self.active_ms = self.now_ms()
 
-    async def create_subscription(
-        self,
-        subscription: str,
-        *,
-        position: MessageId | None = None,
-        initial: InitialPosition = InitialPosition.LATEST,
-        properties: Mapping[str, str] | None = None,
-        replicate_state: bool = False,
-    ) -> None:
+    async def create_subscription(self, subscription: str, **options: Any) -> None:
         raise NotAllowed("Create subscription on non-persistent topic is not supported")
 
     async def delete_subscription(self, subscription: str, *, force: bool = False) -> None:
@@ -409,7 +385,6 @@ class NonPersistentTopic:
     # --- statistics
 
     def stats(self) -> dict[str, Any]:
-        """Return ``NonPersistentTopicStats``: counters since the topic was loaded, rates of the last period."""
         shown = {name: self.subscriptions[name].stats() for name in sorted(self.subscriptions)}
         return _NOTHING_STORED | {
             **self.producers.stats(self.limits.publish_throttled, self.created_ms),
@@ -424,7 +399,6 @@ class NonPersistentTopic:
         }
 
     def measure(self) -> Measured:
-        """Return the metrics."""
         subscriptions = {name: subscription.measure() for name, subscription in self.subscriptions.items()}
         limits = LimitMeasure(self.limits.publish_throttled) if self.limits.publish else None
         return Measured(summed(self.producers.measure(), subscriptions), subscriptions, {}, limits)
@@ -441,7 +415,3 @@ class NonPersistentTopic:
             "pendingAddEntriesCount": 0,
             "cursors": {name: dict(_NO_CURSOR) for name in sorted(self.subscriptions)},
         }
-
-
-async def _keep_nothing(epoch: int) -> None:
-    """Do nothing: the epoch of a non-persistent topic is not stored."""

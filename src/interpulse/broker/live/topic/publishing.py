@@ -13,14 +13,13 @@ from operator import attrgetter
 from typing import Protocol
 
 from interpulse.broker.live.api import Delivery
-from interpulse.broker.live.broker_entry_metadata import BrokerEntryInterceptor
 from interpulse.broker.live.entry_metadata import EntryMetadata, EntryMetadataCache
 from interpulse.broker.live.producing.deduplication import Deduplication
-from interpulse.broker.live.producing.producer import PendingPublish, Producer
+from interpulse.broker.live.producing.producer import PendingPublish, Producer, PublishLimits
 from interpulse.broker.live.producing.producer_set import ProducerSet
-from interpulse.broker.live.producing.publish_limits import PublishLimits
 from interpulse.broker.live.producing.sequence_keeper import SequenceKeeper
 from interpulse.broker.live.topic.topic_clients import TopicClients
+from interpulse.broker.live.topic_state import BrokerEntryInterceptor
 from interpulse.model.errors import PulsarError, TopicTerminated
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.model.names import TopicName
@@ -80,7 +79,6 @@ class Publishing:
 
     @property
     def pending_count(self) -> int:
-        """The number of publishes that wait for the log."""
         return sum(len(publish.sequence_ids) for publish in self._pending)
 
     @property
@@ -132,11 +130,9 @@ class Publishing:
             publish.producer.failed(publish, refusal)
 
     def forget(self) -> None:
-        """Drop all pending answers."""
         self._pending.clear()
 
     def remove_producer(self, producer: Producer) -> None:
-        """Remove a closed producer."""
         now_ms = self._topic.active_ms = self.now_ms()
         self._topic.producers.remove(producer)
         if self.deduplication is not None:

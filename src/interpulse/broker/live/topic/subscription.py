@@ -15,18 +15,11 @@ from interpulse.broker.live.api import ConsumerSink, Delivery, SubscribeRequest,
 from interpulse.broker.live.compaction.log_positions import LogPositions
 from interpulse.broker.live.cursor import Cursor
 from interpulse.broker.live.dispatch.consumer import Consumer
-from interpulse.broker.live.dispatch.dispatch_choice import (
-    Dispatch,
-    DispatchOwner,
-    delays_of,
-    fits,
-    make_way,
-    new_dispatch,
-)
+from interpulse.broker.live.dispatch.dispatch import Dispatch, DispatchOwner, delays_of, fits, make_way, new_dispatch
 from interpulse.broker.live.dispatch.dispatch_limits import DispatchGate
 from interpulse.broker.live.dispatch.shared import SharedDispatch
 from interpulse.broker.live.log_search import bytes_after
-from interpulse.broker.live.metrics import TrafficMeter
+from interpulse.broker.live.metrics import TrafficMetrics
 from interpulse.broker.live.topic.topic_clients import TopicLimits
 from interpulse.model.errors import MetadataError, NotAllowed, PreconditionFailed
 from interpulse.model.ids import MessageId, Position
@@ -71,17 +64,14 @@ class SubscriptionOwner(DispatchOwner, Protocol):
     positions: LogPositions
 
     @property
-    def consumer_count(self) -> int:
-        """The number of consumers on all subscriptions, without replication."""
-
-    def remote_of(self, subscription: str) -> str | None:
-        """Return the remote cluster of a replication cursor, else None."""
+    def consumer_count(self) -> int: ...
+    def remote_of(self, subscription: str) -> str | None: ...
+    def check_open(self) -> None: ...
 
     def cursors_changed(self) -> None:
         """Schedule the storing of cursors, and of sequence ids that are due."""
 
-    async def store_cursor(self, subscription: Subscription) -> None:
-        """Store the cursor now."""
+    async def store_cursor(self, subscription: Subscription) -> None: ...
 
     def forget_subscription(self, subscription: Subscription) -> None:
         """Forget a non-durable subscription that lost its last consumer."""
@@ -119,15 +109,15 @@ class Subscription:
         """The start of the time without a consumer; while there is one, the last such start."""
         self.dispatch: Dispatch | None = None
         """The dispatch; None before the first consumer."""
-        self.out, self.redelivered, self.acknowledged = TrafficMeter(), TrafficMeter(), TrafficMeter()
+        self.out, self.redelivered, self.acknowledged = TrafficMetrics(), TrafficMetrics(), TrafficMetrics()
         """The counts of closed consumers."""
-        self.replicated = TrafficMeter()
+        self.replicated = TrafficMetrics()
         """The traffic of the replication job.
 
         It reads through readers, so no consumer here counts it. A batch counts once, as with Pulsar's replicators, and
         bytes come from the average entry of each ledger.
         """
-        self.expired = TrafficMeter()
+        self.expired = TrafficMetrics()
         self.last_acknowledged_ms = self.last_moved_ms = self.last_flow_ms = self.last_expired_ms = 0
         self.now_ms = owner.now_ms
         self._owner = owner
@@ -146,7 +136,6 @@ class Subscription:
 
     @property
     def sub_type(self) -> SubType | None:
-        """The type of the subscription; None before the first consumer."""
         return self.dispatch.sub_type if self.dispatch else None
 
     async def add(self, request: SubscribeRequest, sink: ConsumerSink) -> Consumer:
@@ -166,16 +155,17 @@ class Subscription:
         self._use_changed()
         return consumer
 
-    def use_limits(self) -> None:
-        """Apply the limits of new policies."""
+    def policies_changed(self, *, delays: bool) -> None:
+        """Apply the new settings of the topic. ``delays``: those of delayed delivery changed."""
         for consumer in self.consumers:
             consumer.hold_at_most(self._owner.limits.settings.max_unacked_per_consumer)
         if self.dispatch is not None:
             self._limit_dispatch()
             self.pump()
+        if delays and isinstance(self.dispatch, SharedDispatch):
+            self.dispatch.honour_delays(delays_of(self._owner, self.pump))
 
     def follow(self, publish_messages: float, publish_bytes: float) -> None:
-        """Follow the publish rates per second of the last period."""
         if self._gate is not None and self._gate.own_limit is not None:
             self._gate.own_limit.follow(publish_messages, publish_bytes, self.now_ms())
 
@@ -188,7 +178,6 @@ class Subscription:
             dispatch.unacknowledged_max = limits.settings.max_unacked_per_subscription
 
     def remove(self, consumer: Consumer) -> None:
-        """Remove a closed consumer."""
         assert self.dispatch is not None
         self.dispatch.remove(consumer)
         self.out.absorb(consumer.out)
@@ -230,24 +219,19 @@ class Subscription:
         self.pump()
 
     def pump(self) -> None:
-        """Send all entries that permits and limits allow."""
         if self.dispatch is None:
             return
         self.dispatch.pump()
-        if self._owner.positions.end_reached(self.dispatch.read_position) and self.dispatch.drained:
+        at_end = self._owner.log.terminated and self.dispatch.feed.after >= self._owner.positions.durable
+        if at_end and self.dispatch.drained:
             for consumer in self.consumers:
-                if not consumer.end_told:
-                    consumer.end_told = True
+                if not consumer.end_reported:
+                    consumer.end_reported = True
                     consumer.sink.end_of_topic(consumer.consumer_id)
 
     def redeliver(self, consumer: Consumer, positions: Sequence[Position]) -> None:
         assert self.dispatch is not None
         self.dispatch.redeliver(consumer, positions)
-
-    def policies_changed(self) -> None:
-        """Apply the new settings of the topic."""
-        if isinstance(self.dispatch, SharedDispatch):
-            self.dispatch.honour_delays(delays_of(self._owner, self.pump))
 
     # --- acknowledgements
 
@@ -263,7 +247,8 @@ class Subscription:
             if not ack_set:
                 self.cursor.acknowledge(position)
             elif not self.cursor.acknowledge_part(position, mask_of(ack_set)):
-                left = self._waiting(position)
+                mask = self.cursor.waiting_mask(position)
+                left = mask.bit_count() if mask > 0 else 0  # without bits beyond the size of the batch
             dispatch.released(consumer, position, left)
         else:
             existing = [position for position in positions if position <= durable]
@@ -273,32 +258,22 @@ class Subscription:
             dispatch.released_all(consumer, existing)
         self._changed()
 
-    def _waiting(self, position: Position) -> int:
-        """Return the number of unacknowledged messages of a batch, without bits beyond its size."""
-        mask = self.cursor.waiting_mask(position)
-        return mask.bit_count() if mask > 0 else 0
-
     def acknowledge_upto(self, position: Position, ack_set: Sequence[int]) -> None:
         """Acknowledge everything before this entry, and the entry itself or the messages that ``ack_set`` names."""
         if self.sub_type in (SubType.SHARED, SubType.KEY_SHARED):
             raise NotAllowed(f"Cumulative acknowledgement is not allowed on a {self.sub_type.label} subscription")
         if position > self._owner.positions.durable:
             return
-        if self._owner.remote_of(self.name) is not None:
-            self._count_replicated(position)
+        before, ledgers = self.cursor.mark_delete, self._owner.log.ledgers
+        if position > before and self._owner.remote_of(self.name) is not None:
+            self.replicated.messages += self.cursor.backlog(position)
+            self.replicated.bytes += bytes_after(ledgers, before) - bytes_after(ledgers, position)
         if ack_set:
             self.cursor.acknowledge_upto(Position(position.ledger, position.entry - 1))
             self.cursor.acknowledge_part(position, mask_of(ack_set))
         else:
             self.cursor.acknowledge_upto(position)
         self._changed()
-
-    def _count_replicated(self, upto: Position) -> None:
-        before, ledgers = self.cursor.mark_delete, self._owner.log.ledgers
-        if upto <= before:
-            return
-        self.replicated.messages += self.cursor.backlog(upto)
-        self.replicated.bytes += bytes_after(ledgers, before) - bytes_after(ledgers, upto)
 
     def _changed(self) -> None:
         self.last_acknowledged_ms = self.now_ms()
@@ -310,7 +285,7 @@ class Subscription:
     async def seek(self, position: MessageId, ack_set: Sequence[int] = ()) -> None:
         """Close the consumers, and make ``position`` the next one."""
         async with self.changing:
-            compacted = self._reads_compacted
+            compacted = any(consumer.request.read_compacted for consumer in self.consumers)
             self.close_consumers()
             await self._reset(self._owner.positions.before(position, compacted=compacted))
             if ack_set and position.ledger >= 0:
@@ -319,13 +294,9 @@ class Subscription:
     async def seek_to_time(self, publish_time_ms: int) -> None:
         """Close the consumers, and make the first entry published at or after this time the next one."""
         async with self.changing:
-            compacted = self._reads_compacted
+            compacted = any(consumer.request.read_compacted for consumer in self.consumers)
             self.close_consumers()
             await self._reset(await self._owner.positions.before_time(publish_time_ms, compacted=compacted))
-
-    @property
-    def _reads_compacted(self) -> bool:
-        return any(consumer.request.read_compacted for consumer in self.consumers)
 
     async def _reset(self, mark_delete: Position) -> None:
         self.cursor.reset(mark_delete)
@@ -401,7 +372,7 @@ class Subscription:
     def take_record(self) -> tuple[CursorRecord, int]:
         """Return the record to store, and the number for `stored_as` afterwards."""
         record = self.cursor.record(
-            self.properties,
+            properties=self.properties,
             replicate_state=self.replicate_state,
             by_policy=self.by_policy,
             last_active_ms=None if self.consumers else self.idle_since_ms,
@@ -422,7 +393,6 @@ class Subscription:
     # --- statistics
 
     def tick(self, seconds: float) -> None:
-        """Compute the rates of the last period."""
         self.expired.tick(seconds)
         self.replicated.tick(seconds)
         for consumer in self.consumers:
@@ -431,4 +401,4 @@ class Subscription:
     @property
     def throttled(self) -> Mapping[str, int] | None:
         """Return how often each dispatch rate held entries back; None without one."""
-        return self._gate.stats() if self._gate is not None else None
+        return self._gate.throttled if self._gate is not None else None

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from typing import Protocol
 from weakref import ref
 
 from interpulse.broker.live.api import ConsumerSink, InitialPosition, SubscribeRequest
@@ -38,17 +37,10 @@ def stored_subscription_names(cursors: Iterable[str], replicator_prefix: str) ->
     )
 
 
-class SubscribedTopic(SubscriptionOwner, Protocol):
-    """The interface of the topic for its subscriptions."""
-
-    def check_open(self) -> None:
-        """Raise ServiceNotReady once the topic has failed or is being closed."""
-
-
 class SubscriptionSet:
     """The subscriptions of one topic."""
 
-    def __init__(self, owner: SubscribedTopic, state: TopicStateStore, replicator_prefix: str) -> None:
+    def __init__(self, owner: SubscriptionOwner, state: TopicStateStore, replicator_prefix: str) -> None:
         """Use the topic without keeping it alive."""
         self.by_name: dict[str, Subscription] = {}
         self._owner_ref = ref(owner)
@@ -59,7 +51,7 @@ class SubscriptionSet:
         """The remote clusters of the last policies that were followed."""
 
     @property
-    def _owner(self) -> SubscribedTopic:
+    def _owner(self) -> SubscriptionOwner:
         owner = self._owner_ref()
         assert owner is not None, "only the topic and what keeps it alive have this set"
         return owner
@@ -121,16 +113,13 @@ class SubscriptionSet:
                     since = self._owner.now_ms() - request.start_rollback_seconds * 1000
                     compacted = request.read_compacted
                     subscription.cursor.reset(await self._owner.positions.before_time(since, compacted=compacted))
-                return self._still_open(await subscription.add(request, sink))
-
-    def _still_open(self, consumer: Consumer) -> Consumer:
-        """Return the consumer. If its topic was closed meanwhile, close the consumer too, and raise."""
-        try:
-            self._owner.check_open()
-        except PulsarError:
-            consumer.close()
-            raise
-        return consumer
+                consumer = await subscription.add(request, sink)
+                try:
+                    self._owner.check_open()
+                except PulsarError:
+                    consumer.close()
+                    raise
+                return consumer
 
     async def create(
         self,
@@ -146,8 +135,10 @@ class SubscriptionSet:
         if name in self.by_name:
             raise AlreadyExists(f"Subscription already exists for topic {self._owner.name}: {name}")
         self._check_count()
-        start = self._start(position, initial)
-        created = self._begin(name, start, properties=properties, replicate_state=replicate_state)
+        cursor = Cursor(self._owner.log, self._start(position, initial))
+        created = self._begin(
+            Subscription(self._owner, name, cursor, properties=properties, replicate_state=replicate_state)
+        )
         async with created.changing:
             await self._store_new(created)
 
@@ -162,12 +153,16 @@ class SubscriptionSet:
                 self._check_count()
                 check_consumers_of_topic(self.consumer_count, self._owner.limits.settings.max_consumers)
             start = None if request.durable else request.start_message_id
+            first = self._start(start, request.initial_position, compacted=request.read_compacted)
             return self._begin(
-                request.subscription,
-                self._start(start, request.initial_position, compacted=request.read_compacted),
-                durable=request.durable,
-                properties=request.properties,
-                replicate_state=request.replicate_state,
+                Subscription(
+                    self._owner,
+                    request.subscription,
+                    Cursor(self._owner.log, first),
+                    durable=request.durable,
+                    properties=request.properties,
+                    replicate_state=request.replicate_state,
+                )
             )
         if subscription.durable != request.durable:
             kind = "Durable" if subscription.durable else "NonDurable"
@@ -194,7 +189,6 @@ class SubscriptionSet:
             check_subscriptions(str(self._owner.name), len(self.of_clients()), limit)
 
     def of_clients(self) -> list[Subscription]:
-        """Return all subscriptions but those of the broker and of replication."""
         return [
             subscription
             for name, subscription in self.by_name.items()
@@ -209,30 +203,13 @@ class SubscriptionSet:
         )
 
     def _start(self, position: MessageId | None, initial: InitialPosition, *, compacted: bool = False) -> Position:
-        """Return the first position of a new cursor."""
         last = self._owner.positions.durable
         if position is not None and position.position <= last:
             return self._owner.positions.before(position, compacted=compacted)
         return last if initial is InitialPosition.LATEST else self._owner.positions.before_first(compacted=compacted)
 
-    def _begin(
-        self,
-        name: str,
-        mark_delete: Position,
-        *,
-        durable: bool = True,
-        properties: Mapping[str, str] | None = None,
-        replicate_state: bool = False,
-    ) -> Subscription:
-        subscription = Subscription(
-            self._owner,
-            name,
-            Cursor(self._owner.log, mark_delete),
-            durable=durable,
-            properties=properties,
-            replicate_state=replicate_state,
-        )
-        self.by_name[name] = subscription
+    def _begin(self, subscription: Subscription) -> Subscription:
+        self.by_name[subscription.name] = subscription
         return subscription
 
     async def _store_new(self, subscription: Subscription) -> None:
@@ -250,7 +227,6 @@ class SubscriptionSet:
     # --- going
 
     def get(self, name: str) -> Subscription:
-        """Return a subscription; raise SubscriptionNotFound."""
         subscription = self.by_name.get(name)
         if subscription is None:
             raise SubscriptionNotFound(f"Subscription {name} not found for topic {self._owner.name}")
@@ -310,7 +286,9 @@ class SubscriptionSet:
     async def ensure(self, name: str, mark_delete: Position, *, by_policy: bool = False) -> None:
         """Create a durable subscription after ``mark_delete`` unless there is one of this name."""
         while True:
-            subscription = self.by_name.get(name) or self._begin(name, mark_delete)
+            subscription = self.by_name.get(name) or self._begin(
+                Subscription(self._owner, name, Cursor(self._owner.log, mark_delete))
+            )
             async with subscription.changing:
                 if subscription.deleted:
                     continue

@@ -19,18 +19,16 @@ from interpulse.broker.live.api import (
     ProducerRequest,
     ProducerSink,
     SubscribeRequest,
+    TopicHost,
     TopicSettings,
 )
-from interpulse.broker.live.broker_entry_metadata import TopicBrokerEntryMetadata
 from interpulse.broker.live.compaction.compaction import Compaction
 from interpulse.broker.live.compaction.log_positions import LogPositions, check_allowed
 from interpulse.broker.live.dispatch.consumer import Consumer
 from interpulse.broker.live.entry_metadata import EntryMetadataCache
-from interpulse.broker.live.host import TopicHost
-from interpulse.broker.live.metrics import Measured
-from interpulse.broker.live.producing.producer import Producer
+from interpulse.broker.live.metrics import Measured, sum_of
+from interpulse.broker.live.producing.producer import Producer, check_encrypted
 from interpulse.broker.live.producing.producer_set import ProducerSet
-from interpulse.broker.live.producing.publish_limits import check_encrypted
 from interpulse.broker.live.producing.sequence_keeper import SequenceKeeper
 from interpulse.broker.live.shared_reads import SharedReads
 from interpulse.broker.live.topic import topic_stats
@@ -39,13 +37,8 @@ from interpulse.broker.live.topic.publishing import Publishing, deliveries_of
 from interpulse.broker.live.topic.subscription import Subscription
 from interpulse.broker.live.topic.subscription_set import SubscriptionSet
 from interpulse.broker.live.topic.topic_clients import TopicClients, TopicLimits
-from interpulse.broker.live.topic_state import TopicCounters, TopicStateStore
-from interpulse.model.errors import (
-    PersistenceError,
-    PulsarError,
-    ServiceNotReady,
-    TopicTerminated,
-)
+from interpulse.broker.live.topic_state import TopicBrokerEntryMetadata, TopicStateStore
+from interpulse.model.errors import PersistenceError, PulsarError, ServiceNotReady, TopicTerminated
 from interpulse.model.ids import MessageId, Position
 from interpulse.model.names import TopicName
 from interpulse.storage.api import FenceCause, Log, LogFenced, MetadataFull, StorageFull
@@ -93,9 +86,10 @@ class Topic:
         settings: TopicSettings,
         topic_log: Log,
         state: TopicStateStore,
-        counters: TopicCounters,
+        epoch: int | None,
+        last_index: int | None,
     ) -> None:
-        """``counters`` belong to ``state``; `load_topic` restores cursors and sequence ids."""
+        """``epoch`` and ``last_index`` belong to ``state``; `load_topic` restores cursors and sequence ids."""
         self.name = name
         self.settings = settings
         self.log = topic_log
@@ -107,22 +101,15 @@ class Topic:
         self.subscription_set = SubscriptionSet(self, state, host.replicator_prefix)
         self.subscriptions = self.subscription_set.by_name
         self.positions = LogPositions(topic_log)
-        self.entry_metadata = EntryMetadataCache(_behind(topic_log.last_appended))
+        last = topic_log.last_appended
+        self.entry_metadata = EntryMetadataCache(Position(last.ledger, last.entry + 1))
         self.reads = SharedReads(topic_log, self.subscriptions, host.read_buffer_limiter)
-        self.producers = ProducerSet(
-            str(name), counters.epoch, host.generate_producer_name, state.write_epoch, host.spawn
-        )
+        self.producers = ProducerSet(str(name), host, epoch, state.write_epoch)
         self.clients = TopicClients(name, self.producers, self.subscriptions)
-        self.limits = TopicLimits(name, host.now_ms, host.call_later)
+        self.limits = TopicLimits(name, host)
         self.backlog_keeper = BacklogKeeper(seen)
-        self.broker_entry_metadata = TopicBrokerEntryMetadata(topic_log, state, counters.last_index)
-        self.sequences = SequenceKeeper(
-            topic_log,
-            state,
-            lambda: seen.cursors_changed(),
-            replicator_prefix=host.replicator_prefix,
-            cluster=host.cluster,
-        )
+        self.broker_entry_metadata = TopicBrokerEntryMetadata(topic_log, state, last_index)
+        self.sequences = SequenceKeeper(topic_log, state, host, lambda: seen.cursors_changed())
         self._host = host
         self._state = state
         self._terminating = 0  # running calls
@@ -192,7 +179,6 @@ class Topic:
 
     @property
     def broker_entry_metadata_possible(self) -> bool:
-        """True if entries may begin with broker entry metadata, which not every client understands."""
         return self.broker_entry_metadata.possible
 
     async def last_message(self, *, read_compacted: bool = False) -> LastMessage:
@@ -220,14 +206,10 @@ class Topic:
         await self.subscription_set.create(subscription, position, initial, properties, replicate_state=replicate_state)
 
     async def delete_subscription(self, subscription: str, *, force: bool = False) -> None:
-        """Delete a subscription.
-
-        Raises SubscriptionNotFound, or PreconditionFailed if consumers are connected and it is not forced.
-        """
+        """Delete a subscription. Raise SubscriptionNotFound; PreconditionFailed if it is in use and not forced."""
         await self.subscription(subscription).delete(force=force)
 
     def subscription(self, name: str) -> Subscription:
-        """Return a subscription; raise SubscriptionNotFound."""
         return self.subscription_set.get(name)
 
     def subscription_names(self) -> list[str]:
@@ -279,7 +261,6 @@ class Topic:
         self.active_ms = self.now_ms()
 
     async def drop_subscription(self, subscription: Subscription) -> None:
-        """Remove a deleted subscription."""
         if subscription.name == COMPACTION_CURSOR:
             await self.compaction.forget()
         await self.subscription_set.drop(subscription)
@@ -301,10 +282,7 @@ class Topic:
     # --- settings, cursors, rates
 
     async def flush(self, *, last: bool = False) -> None:
-        """Store every cursor that changed, and the sequence ids if they are due, together.
-
-        ``last``: the topic is being closed.
-        """
+        """Store every cursor that changed, and sequence ids that are due, together. ``last``: the topic closes."""
         position = self.positions.durable
         due = self.sequences.snapshot_due
         snapshot = {DEDUPLICATION_CURSOR: self.sequences.snapshot(position)} if due else {}
@@ -323,10 +301,9 @@ class Topic:
         """Apply new policies; on return they are in force."""
         old, self.settings = self.settings, settings
         self._use_limits()
-        if settings.delayed_delivery != old.delayed_delivery:
-            for subscription in self.subscriptions.values():
-                subscription.policies_changed()
-        self.sequences.follow(settings)
+        for subscription in self.subscriptions.values():
+            subscription.policies_changed(delays=settings.delayed_delivery != old.delayed_delivery)
+        self.sequences.settings = settings
         if settings.deduplication_enabled and self.sequences.deduplication is None:
             await self.sequences.begin()
         elif not settings.deduplication_enabled and self.sequences.deduplication is not None:
@@ -338,25 +315,18 @@ class Topic:
     def _use_limits(self) -> None:
         self.limits.use(self.settings, self.producers)
         self.publishing.publish_limits = self.limits.publish
-        for subscription in self.subscriptions.values():
-            subscription.use_limits()
 
     def tick(self, seconds: float) -> None:
-        """Compute the rates of the last period."""
         self.producers.tick(seconds)
         for subscription in self.subscriptions.values():
             subscription.tick(seconds)
         self.compaction.tick(seconds)
         self.reads.forget_unused()
         self.sequences.tick(self.now_ms())
-        producers = [producer.published for producer in self.producers.by_name.values()]
-        published = (
-            sum(producer.message_rate for producer in producers),
-            sum(producer.byte_rate for producer in producers),
-        )
-        self.limits.follow(*published)
+        published = sum_of(*(producer.published for producer in self.producers.by_name.values()))
+        self.limits.follow(published.message_rate, published.byte_rate)
         for subscription in self.subscriptions.values():
-            subscription.follow(*published)
+            subscription.follow(published.message_rate, published.byte_rate)
 
     # --- ending
 
@@ -416,7 +386,6 @@ class Topic:
         self.clients.refuse_elsewhere()
 
     async def depart(self) -> None:
-        """Close the log after `forsake`."""
         await self.compaction.stop()
         await self.log.abandon()
         await self._state.close()
@@ -437,9 +406,4 @@ class Topic:
         return topic_stats.internal_stats(self)
 
     def measure(self) -> Measured:
-        """Return the metrics."""
         return topic_stats.measure(self)
-
-
-def _behind(position: Position) -> Position:
-    return Position(position.ledger, position.entry + 1)

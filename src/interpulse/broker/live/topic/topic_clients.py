@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-from interpulse.broker.live.api import SubscribeRequest, TopicSettings
+from interpulse.broker.live.api import SubscribeRequest, TopicHost, TopicSettings
 from interpulse.broker.live.dispatch.consumer import Consumer
 from interpulse.broker.live.dispatch.dispatch_limits import DispatchGate, DispatchLimit, TokenBucket, limit_of
+from interpulse.broker.live.producing.producer import PublishLimits
 from interpulse.broker.live.producing.producer_set import ProducerSet
-from interpulse.broker.live.producing.publish_limits import PublishLimits
 from interpulse.model.errors import NotAllowed, PreconditionFailed, PulsarError, ServiceNotReady
 from interpulse.model.names import TopicName
 from interpulse.model.policies.policy_records import SubscribeRate
@@ -29,9 +29,7 @@ class ConsumedSubscription(Protocol):
 
     @property
     def consumers(self) -> Sequence[Consumer]: ...
-
-    def close_consumers(self) -> None:
-        """Disconnect all consumers."""
+    def close_consumers(self) -> None: ...
 
 
 class TopicClients:
@@ -51,12 +49,8 @@ class TopicClients:
     @property
     def connected(self) -> bool:
         """True if a producer or a consumer is connected, or a producer waits."""
-        producers = self._producers
-        return bool(
-            producers.by_name
-            or producers.waiting
-            or any(subscription.consumers for subscription in self._subscriptions.values())
-        )
+        consuming = any(subscription.consumers for subscription in self._subscriptions.values())
+        return bool(consuming or self._producers.by_name or self._producers.waiting)
 
     @property
     def has_consumers_without_auto_consume(self) -> bool:
@@ -89,7 +83,6 @@ class TopicClients:
         self.disconnect()
 
     def disconnect(self) -> None:
-        """Disconnect all clients; they look the topic up again."""
         self._producers.close_by_broker()
         for subscription in list(self._subscriptions.values()):
             subscription.close_consumers()
@@ -107,13 +100,15 @@ class SubscribeLimits:
         self._buckets: dict[tuple[str, str, int], TokenBucket] = {}
 
     def check(self, request: SubscribeRequest, now_ms: int) -> None:
-        """Raise NotAllowed if this consumer subscribed too often."""
         rate = self.rate
         host = request.address.rpartition(":")[0]
         consumer = host, request.consumer_name, request.consumer_id
         bucket = self._buckets.get(consumer)
         if bucket is None:
-            self._make_room(now_ms)
+            if len(self._buckets) >= _REMEMBERED_MAX:
+                full = rate.subscribes_per_consumer
+                active = [(key, other) for key, other in self._buckets.items() if other.available(now_ms) < full]
+                self._buckets = dict(active[-_REMEMBERED_MAX // 2 :])
             bucket = self._buckets[consumer] = TokenBucket(rate.subscribes_per_consumer, rate.period_seconds, now_ms)
         if bucket.available(now_ms) <= 0:
             raise NotAllowed(
@@ -122,28 +117,19 @@ class SubscribeLimits:
             )
         bucket.spend(1, now_ms)
 
-    def _make_room(self, now_ms: int) -> None:
-        if len(self._buckets) >= _REMEMBERED_MAX:
-            full = self.rate.subscribes_per_consumer
-            active = [(who, bucket) for who, bucket in self._buckets.items() if bucket.available(now_ms) < full]
-            self._buckets = dict(active[-_REMEMBERED_MAX // 2 :])
-
 
 class TopicLimits:
     """The limits of one topic. Without limits until the first `use`."""
 
     __slots__ = ("_call_later", "_name", "_now_ms", "_subscribes", "dispatch", "publish", "settings")
 
-    def __init__(
-        self, name: TopicName, now_ms: Callable[[], int], call_later: Callable[[int, Callable[[], None]], None]
-    ) -> None:
-        """``call_later(ms, call)`` is the clock's."""
+    def __init__(self, name: TopicName, host: TopicHost) -> None:
         self.settings = TopicSettings()
         self.publish: PublishLimits | None = None
         self.dispatch: DispatchLimit | None = None
         self._name = name
-        self._now_ms = now_ms
-        self._call_later = call_later
+        self._now_ms = host.now_ms
+        self._call_later = host.call_later
         self._subscribes: SubscribeLimits | None = None
 
     def use(self, settings: TopicSettings, producers: ProducerSet) -> None:
@@ -171,7 +157,6 @@ class TopicLimits:
 
     @property
     def publish_throttled(self) -> int:
-        """The number of times that the publish rate throttled a client."""
         return self.publish.throttled_count if self.publish is not None else 0
 
     def check_subscribe(self, request: SubscribeRequest) -> None:
@@ -195,6 +180,5 @@ class TopicLimits:
         return DispatchGate(self.dispatch, own, self._now_ms, self._call_later, wake)
 
     def follow(self, publish_messages: float, publish_bytes: float) -> None:
-        """Follow the publish rates per second of the last period."""
         if self.dispatch is not None:
             self.dispatch.follow(publish_messages, publish_bytes, self._now_ms())

@@ -4,5 +4,5 @@
 * `routing`: the handler of a path
 * `authorization_filter`: which calls reach their handler
 * `bodies`: the fields of every JSON body; `fields`: how they are checked
-* `opening`: loading the topics that a path names; `entry_headers`: the metadata of an entry as headers
+* `at_owner`: calls about one topic, answered by its broker, and the topics that a path names
 """

@@ -11,10 +11,9 @@ from urllib.parse import parse_qsl, quote
 from interpulse.authentication.authentication import PeerCertificate
 from interpulse.broker.access.change_log import note_change
 from interpulse.broker.rest.http.authorization_filter import AuthorizationFilter
-from interpulse.broker.rest.http.call import DONE, Answer, Call, Route
+from interpulse.broker.rest.http.call import Answer, Call, Route, answer_of
 from interpulse.broker.rest.http.context import RestContext
 from interpulse.broker.rest.http.routing import Router
-from interpulse.model.permissions import Principal
 from interpulse.rules.listeners import plan_listeners
 from interpulse.serving.web_pages import KnownHosts
 
@@ -68,13 +67,6 @@ class SentCall:
         return self.raw_path.partition("?")[0]
 
 
-@dataclass(slots=True)
-class _Caller:
-    """The authenticated caller."""
-
-    principal: Principal | None = None
-
-
 class AdminCalls:
     """Finds the handler of a call, lets it through or not, and asks the handler. Changes go to the audit log."""
 
@@ -85,29 +77,29 @@ class AdminCalls:
 
     async def answer(self, sent: SentCall) -> Answer:
         """Return the answer of the handler. Raises PulsarError, MethodNotAllowed, and errors of the handler."""
-        caller = _Caller()
         if sent.method in _READING:
-            return await self._answer(sent, caller)
-        status, reason = _UNFORESEEN, ""
+            return await self._answer(await self._call(sent), sent)
+        call, status, reason = None, _UNFORESEEN, ""
         try:
-            answer = await self._answer(sent, caller)
+            call = await self._call(sent)
+            answer = await self._answer(call, sent)
             status, reason = answer.status, answer.body.decode() if answer.status >= _REFUSED else ""
         except Exception as error:
             status, reason = getattr(error, "http_status", _UNFORESEEN), str(error)
             raise
         finally:
-            note_change(caller.principal, sent.address, sent.method, sent.path, status, reason)
+            note_change(None if call is None else call.principal, sent.address, sent.method, sent.path, status, reason)
         return answer
 
     async def check(self, sent: SentCall) -> None:
         """Raise the refusal of the call without calling its handler."""
-        await self._let_through(sent, _Caller())
+        await self._filter.check(await self._call(sent))
 
-    async def _answer(self, sent: SentCall, caller: _Caller) -> Answer:
-        call = await self._let_through(sent, caller)
+    async def _answer(self, call: Call, sent: SentCall) -> Answer:
+        await self._filter.check(call)
         call.body = await sent.read_body()
         try:
-            answer = await call.route.handler(call) or DONE
+            answer = answer_of(await call.route.handler(call))
         finally:
             if call.ignored_fields:
                 logger.warning(
@@ -120,10 +112,11 @@ class AdminCalls:
             return answer
         return replace(answer, headers={**answer.headers, IGNORED_FIELDS_HEADER: _listed(call.ignored_fields)})
 
-    async def _let_through(self, sent: SentCall, caller: _Caller) -> Call:
+    async def _call(self, sent: SentCall) -> Call:
+        """Return the call with its route. Raise NotFound or MethodNotAllowed."""
         path, _, query = sent.raw_path.partition("?")
         route, params = await self._filter.find(self._router, sent.method, path, sent.headers, sent.certificate)
-        call = Call(
+        return Call(
             self._context,
             route,
             params,
@@ -134,11 +127,6 @@ class AdminCalls:
             tls=sent.tls,
             certificate=sent.certificate,
         )
-        try:
-            await self._filter.check(call)
-        finally:
-            caller.principal = call.principal
-        return call
 
 
 def known_hosts(context: RestContext) -> KnownHosts | None:

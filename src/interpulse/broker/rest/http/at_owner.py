@@ -9,18 +9,21 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import wraps
 from typing import Any, Final
 from urllib.parse import urlencode
 
+from interpulse.broker.live.registry.topic_tasks import AnyTopic
+from interpulse.broker.live.topic.topic import Topic
 from interpulse.broker.ownership.ownership import NO_OPTIONS, LookupOptions
-from interpulse.broker.rest.http.call import DONE, Answer, Call, Route, answer_json
-from interpulse.broker.rest.http.opening import existing_partitions
-from interpulse.model.errors import NotFound, PreconditionFailed
-from interpulse.model.names import TopicName, encode_local_name
+from interpulse.broker.rest.http.call import DONE, Answer, Call, Route, answer_json, answer_of
+from interpulse.in_turns import sorted_in_turns
+from interpulse.model.errors import NotFound, OperationNotAllowed, PreconditionFailed
+from interpulse.model.names import PERSISTENT, Domain, TopicName, encode_local_name
 from interpulse.model.operations import TOPIC_PATH, Operation
+from interpulse.model.topics import Requester, TopicKind
 from interpulse.rules.lookup import LookupTarget
 
 _ASKED_AT_ONCE: Final = 16
@@ -33,7 +36,7 @@ def at_owner(route: Route, join: Join | None = None) -> Route:
     """Return the route at the owner of the topic. Without ``join`` any broker answers for a partitioned topic."""
 
     @wraps(route.handler)
-    async def answer(call: Call) -> Answer | None:
+    async def answer(call: Call) -> object:
         if call.context.others is None:
             return await route.handler(call)
         name = call.topic
@@ -59,7 +62,7 @@ def or_at_peer(route: Route) -> Route:
     below = route.operation.path.removeprefix(TOPIC_PATH)
 
     @wraps(route.handler)
-    async def answer(call: Call) -> Answer | None:
+    async def answer(call: Call) -> object:
         peer = await call.context.lookups.peer(call.namespace)
         if peer is None or not (peer.web_url or peer.web_url_tls):
             return await route.handler(call)
@@ -106,8 +109,8 @@ async def answers_of_partitions(call: Call, names: Sequence[TopicName], route: R
             target = await call.context.lookups.find(name, NO_OPTIONS)
             params = {**call.params, "topic": encode_local_name(name.local_name)}
             if _is_here(call, target):
-                answer = await route.handler(replace(call, params=params))
-                return json.loads(answer.body) if answer is not None and answer.body else None
+                answer = answer_of(await route.handler(replace(call, params=params)))
+                return json.loads(answer.body) if answer.body else None
             return await _asked(call, target, route.operation, params)
 
     answers = await asyncio.gather(*map(ask, names), return_exceptions=True)
@@ -141,3 +144,74 @@ async def _is_partitioned(call: Call, name: TopicName) -> bool:
         return await call.context.lifecycle.partitions(name, create=False) > 0
     except NotFound:
         return False
+
+
+async def open_topic(call: Call, name: TopicName) -> AnyTopic:
+    """Load one topic that exists; raises TopicNotFound and TopicInconsistent."""
+    return await call.context.registry.open(name, by=Requester.ADMIN, create=False)
+
+
+async def open_persistent(call: Call, name: TopicName) -> Topic:
+    """Return the topic with a log. Raise OperationNotAllowed if it is non-persistent; see `open_topic`."""
+    topic = await open_topic(call, name)
+    if not isinstance(topic, Topic):
+        raise OperationNotAllowed(f"{name} is not persistent: it keeps no messages")
+    return topic
+
+
+async def open_single(call: Call, operation: str) -> Topic:
+    """Return the topic of the path. Raise OperationNotAllowed if it has several logs or none."""
+    name = call.topic
+    if not name.is_persistent:
+        raise OperationNotAllowed(f"{operation} on a non-persistent topic is not allowed")
+    if not name.is_partition and await call.context.lifecycle.partitions(name, create=False):
+        raise OperationNotAllowed(f"{operation} on a partitioned topic is not allowed, ask one of its partitions")
+    return await open_persistent(call, name)
+
+
+async def open_each(call: Call) -> AsyncIterator[AnyTopic]:
+    """Yield the open topics that `each_name` names."""
+    async for name in each_name(call):
+        yield await open_topic(call, name)
+
+
+async def each_name(call: Call) -> AsyncIterator[TopicName]:
+    """Yield the topic of the path, or its existing partitions, including any that are added meanwhile."""
+    name = call.topic
+    if name.is_partition or await call.context.lifecycle.partitions(name, create=False) == 0:
+        yield name
+        return
+    begin = 0
+    while (end := await call.context.lifecycle.partitions(name, create=False)) > begin:
+        for partition in await _existing(call, [name.partition(index) for index in range(begin, end)]):
+            yield partition
+        begin = end
+
+
+async def existing_partitions(call: Call, base: TopicName) -> list[TopicName]:
+    """Return the partitions that have a record or are loaded at any broker."""
+    partitions = await call.context.lifecycle.partitions(base, create=False)
+    names = [base.partition(index) for index in range(partitions)]
+    if base.is_persistent or call.context.others is None:
+        return await _existing(call, names)
+    elsewhere = await call.context.others.loaded_topics(base.namespace_name, include_system=True)
+    loaded = {*await _existing(call, names), *elsewhere}
+    return [name for name in names if name in loaded]
+
+
+async def listed_topics(
+    call: Call, domain: Domain, *, include_system: bool, bundle: str | None = None
+) -> list[TopicName]:
+    """Return the topics of the namespace at all brokers; with ``bundle``, other brokers list only that bundle."""
+    names = await call.context.lifecycle.list_topics(call.namespace, domain, include_system=include_system)
+    if domain == PERSISTENT or call.context.others is None:
+        return names
+    elsewhere = await call.context.others.loaded_topics(call.namespace, bundle, include_system=include_system)
+    return await sorted_in_turns({*names, *elsewhere}, key=str)
+
+
+async def _existing(call: Call, names: Sequence[TopicName]) -> list[TopicName]:
+    if not call.topic.is_persistent:
+        return [name for name in names if call.context.registry.get(name) is not None]
+    kinds = [(await call.context.lifecycle.existence(name)).kind for name in names]
+    return [name for name, kind in zip(names, kinds, strict=True) if kind is not TopicKind.ABSENT]

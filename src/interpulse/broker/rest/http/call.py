@@ -264,8 +264,18 @@ def _finite(text: str) -> float:
     return value
 
 
-Handler = Callable[[Call], Awaitable[Answer | None]]
-"""None stands for `DONE`."""
+Handler = Callable[[Call], Awaitable[object]]
+"""Returns an `Answer`, a value that is answered as JSON, or None for `DONE`."""
+
+
+def answer_of(result: object) -> Answer:
+    """Return the answer that the result of a handler stands for."""
+    if result is None:
+        return DONE
+    if isinstance(result, Answer):
+        return result
+    write = getattr(result, "to_json", None)
+    return answer_json(result if write is None else write())
 
 
 class Route(NamedTuple):

@@ -13,21 +13,101 @@ from operator import add
 from typing import Final
 
 from interpulse.broker.live.dispatch.consumer import Consumer
-from interpulse.broker.live.metrics import CompactionMeasure, ConsumerMeasure, Measured, ReplicationMeasure
+from interpulse.broker.live.metrics import (
+    CompactionMeasure,
+    ConsumerMeasure,
+    LimitMeasure,
+    Measured,
+    ReplicationMeasure,
+)
 from interpulse.broker.live.registry.topic_tasks import AnyTopic, topics_in_turns
 from interpulse.broker.replication.replication_status import Survey
-from interpulse.broker.rest.metrics.metrics_buckets import WriteFamilies, wait_buckets
-from interpulse.broker.rest.metrics.metrics_limits import QUOTA_TYPES, write_limits
+from interpulse.model.policies.policy_records import DESTINATION_STORAGE, MESSAGE_AGE
 from interpulse.model.topics import SubscriptionMeasure, TopicMeasure
 from interpulse.serving.exposition import Exposition, Kind, labelled
-from interpulse.storage.meters import WrittenEntries
+from interpulse.storage.meters import Histogram, WrittenEntries
+
+Row = tuple[str, Kind, str]
+
+_LIMITS: Final[tuple[Row, ...]] = (
+    ("pulsar_publish_rate_limit_times", "gauge", "Pauses in reading from clients because of the publish rate."),
+    ("pulsar_storage_backlog_quota_limit", "gauge", "Bytes that may be unacknowledged; -1 = no limit."),
+    ("pulsar_storage_backlog_quota_limit_time", "gauge", "Age in seconds that a backlog may have; -1 = no limit."),
+    ("pulsar_storage_backlog_age_seconds", "gauge", "Age of the oldest unacknowledged message; -1 = none."),
+)
+_TOPIC_EVICTIONS: Final[Row] = (
+    "pulsar_storage_backlog_quota_exceeded_evictions_total",
+    "counter",
+    "Evictions of messages by a backlog quota.",
+)
+QUOTA_TYPES: Final = ((DESTINATION_STORAGE, "size"), (MESSAGE_AGE, "time"))
+"""The types of quotas, and the words of metrics for them."""
+_THROTTLED: Final = (("Msg", "msg", "messages"), ("Bytes", "bytes", "bytes"))
+"""The units of dispatch rates in the names of events, in those of metrics and in their help."""
+
+
+def write_limits(page: Exposition, labels: str, limits: LimitMeasure) -> None:
+    """Add the limits of one topic; ``labels`` name it."""
+    for row, figure in zip(_LIMITS, limits[:4], strict=True):
+        page.add(*row, labels, figure)
+    for quota_type, label in QUOTA_TYPES:
+        page.add(*_TOPIC_EVICTIONS, f"{labels},{labelled(quota_type=label)}", limits.evictions.get(quota_type, 0))
+    for subscription, events in limits.throttled.items():
+        for unit, word, words in _THROTTLED:
+            name = f"pulsar_subscription_dispatch_throttled_{word}_events"
+            text = f"Pauses in sending because of a dispatch rate in {words}."
+            for owner in ("Subscription", "Topic"):
+                reason = labelled(subscription=subscription, reason=owner.lower())
+                events_count = events[f"dispatchThrottled{unit}EventsBy{owner}Limit"]
+                page.add(name, "gauge", text, f"{labels},{reason}", events_count)
+
+
+_WAITS: Final = ("le_0_5", "le_1", "le_5", "le_10", "le_20", "le_50", "le_100", "le_200", "le_1000")
+_SIZES: Final = ("le_128", "le_512", "le_1_kb", "le_2_kb", "le_4_kb", "le_16_kb", "le_100_kb", "le_1_mb")
+_OVERFLOWS: Final = ("overflow", "le_overflow")
+"""The bucket above all bounds. Pulsar has one name for waits and the other for sizes; dashboards ask for both."""
+
+
+class Buckets:
+    """The families of one kind of histogram. As in Pulsar, waits are in ms and their sum in microseconds."""
+
+    def __init__(self, page: Exposition, name: str, text: str, bounds: tuple[str, ...], *, sum_factor: int = 1) -> None:
+        names = [f"{name}_{bound}" for bound in (*bounds, *_OVERFLOWS, "count", "sum")]
+        self._families = [(name, page.family(name, "gauge", text)) for name in names]
+        self._sum_factor = sum_factor
+
+    def add(self, labels: str, histogram: Histogram) -> None:
+        """Add one histogram with these labels."""
+        counts = histogram.counts
+        values = (*counts, counts[-1], histogram.count, round(histogram.sum * self._sum_factor))
+        for (name, lines), value in zip(self._families, values, strict=True):
+            lines.append(f"{name}{{{labels}}} {value}\n")
+
+
+def wait_buckets(page: Exposition, name: str, text: str) -> Buckets:
+    """Return buckets for waits in milliseconds, with the bounds of `interpulse.storage.meters.write_meter.WAIT_MS`."""
+    return Buckets(page, name, text, _WAITS, sum_factor=1000)
+
+
+class WriteFamilies:
+    """Families of durable entries, of topics or of namespaces."""
+
+    def __init__(self, page: Exposition) -> None:
+        text = "Entries made durable in the last full minute, by their wait in milliseconds; the sum in microseconds."
+        self._waits = wait_buckets(page, "pulsar_storage_write_latency", text)
+        text = "Entries made durable in the last full minute, by their size in bytes."
+        self._sizes = Buckets(page, "pulsar_entry_size", text, _SIZES)
+
+    def add(self, labels: str, written: WrittenEntries) -> None:
+        """Add the entries with these labels."""
+        self._waits.add(labels, written.waits_ms)
+        self._sizes.add(labels, written.sizes)
+
 
 SERIES_OWNERS_MAX: Final = 20_000
 """Topics and subscriptions that are shown one by one; a page of more takes seconds to make."""
 
 _TIMES: Final = "in milliseconds since 1970, 0 = not since the topic was loaded"
-
-Row = tuple[str, Kind, str]
 
 _OF_TOPIC: Final[tuple[Row, ...]] = (
     ("pulsar_subscriptions_count", "gauge", "Subscriptions."),

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from interpulse.broker.rest.http.bodies import BACKLOG_QUOTA
 from interpulse.broker.rest.http.call import DONE, UNSET, Answer, Call, Route, answer_json, answer_text
-from interpulse.broker.rest.policies.policy_values import answer_policy, policy_handler, policy_value, quota_type
-from interpulse.model.operations import Namespaces, policy_operations
+from interpulse.broker.rest.policies.policy_values import answer_policy, policy_routes, quota_type
+from interpulse.model.operations import Namespaces
 from interpulse.model.policies.catalogue import NAMESPACE_CALLS, PolicyAtLevel
 from interpulse.model.policies.namespace_policies import NamespacePolicies
 from interpulse.model.policies.policy_records import PARTITIONED
@@ -43,14 +43,6 @@ async def get_policy(entry: PolicyAtLevel, call: Call) -> Answer:
             case "allow_auto_update_schema" if value is None:
                 value = config.is_allow_auto_update_schema_enabled
     return answer_policy(entry, value)
-
-
-async def set_policy(entry: PolicyAtLevel, call: Call) -> None:
-    await _store(entry, call, policy_value(call, entry))
-
-
-async def remove_policy(entry: PolicyAtLevel, call: Call) -> None:
-    await _store(entry, call, None)
 
 
 async def _store(entry: PolicyAtLevel, call: Call, value: Any) -> None:
@@ -153,15 +145,14 @@ def _answer_property(value: str) -> Answer:
     return answer_text(value, content_type="application/json") if value else UNSET
 
 
-def _routes(entry: PolicyAtLevel) -> tuple[Route, ...]:
-    operations = policy_operations(entry)
-    setter = set_auto_update if entry.attribute == _AUTO_UPDATE else policy_handler(set_policy, entry)
-    removal = (Route(operations.remove, policy_handler(remove_policy, entry)),) if entry.level.removable else ()
-    return Route(operations.get, policy_handler(get_policy, entry)), Route(operations.set, setter), *removal
-
-
 ROUTES: Final = (
-    *(route for entry in NAMESPACE_CALLS.values() for route in _routes(entry)),
+    *(
+        route
+        for entry in NAMESPACE_CALLS.values()
+        for route in policy_routes(
+            entry, get_policy, _store, set_auto_update if entry.attribute == _AUTO_UPDATE else None
+        )
+    ),
     Route(Namespaces.GET_QUOTAS, get_backlog_quotas),
     Route(Namespaces.SET_QUOTA, set_backlog_quota),
     Route(Namespaces.REMOVE_QUOTA, remove_backlog_quota),

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any, Final
 
 from interpulse.broker.rest.http import bodies
-from interpulse.broker.rest.http.call import Answer, Call, Handler, answer_json
+from interpulse.broker.rest.http.call import Answer, Call, Handler, Route, answer_json
 from interpulse.broker.rest.http.fields import Body
 from interpulse.model.errors import InvalidRequest
 from interpulse.model.numbers import LONG_MAX, read_integer
+from interpulse.model.operations import policy_operations
 from interpulse.model.policies import catalogue as kinds
 from interpulse.model.policies.catalogue import PolicyAtLevel
 from interpulse.model.policies.policy_kinds import Kind
@@ -28,15 +29,31 @@ def policy_value(call: Call, entry: PolicyAtLevel) -> Any:
     return None if value is None else check_value(entry.policy.kind, entry.name, value, policy_limits(call))
 
 
-def policy_handler(handle: Callable[[PolicyAtLevel, Call], Awaitable[Answer | None]], entry: PolicyAtLevel) -> Handler:
-    """Return the handler of one policy. Its description names the policy."""
+def policy_routes(
+    entry: PolicyAtLevel,
+    get: Callable[[PolicyAtLevel, Call], Awaitable[Answer]],
+    store: Callable[[PolicyAtLevel, Call, Any], Awaitable[None]],
+    setter: Handler | None = None,
+) -> Iterator[Route]:
+    """Yield the routes of one policy, with descriptions that name it. ``setter`` replaces the handler that sets it."""
 
-    async def handle_policy(call: Call) -> Answer | None:
-        return await handle(entry, call)
+    async def get_policy(call: Call) -> Answer:
+        return await get(entry, call)
 
-    verb = handle.__name__.partition("_")[0].capitalize()
-    handle_policy.__doc__ = f"{verb} {entry.help}." if entry.help else None
-    return handle_policy
+    async def set_policy(call: Call) -> None:
+        await store(entry, call, policy_value(call, entry))
+
+    async def remove_policy(call: Call) -> None:
+        await store(entry, call, None)
+
+    operations = policy_operations(entry)
+    if entry.help:
+        get_policy.__doc__, set_policy.__doc__ = f"Get {entry.help}.", f"Set {entry.help}."
+        remove_policy.__doc__ = f"Remove {entry.help}."
+    yield Route(operations.get, get_policy)
+    yield Route(operations.set, setter or set_policy)
+    if entry.level.removable:
+        yield Route(operations.remove, remove_policy)
 
 
 def quota_type(call: Call) -> str:

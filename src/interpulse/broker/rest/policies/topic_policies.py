@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from interpulse.broker.rest.http.bodies import BACKLOG_QUOTA
 from interpulse.broker.rest.http.call import Answer, Call, Route, answer_json
-from interpulse.broker.rest.policies.policy_values import answer_policy, policy_handler, policy_value, quota_type
+from interpulse.broker.rest.policies.policy_values import answer_policy, policy_routes, quota_type
 from interpulse.broker.topics.topic_settings import policies_in_force
 from interpulse.model.operations import Topics, policy_operations
 from interpulse.model.policies.catalogue import TOPIC_CALLS, TOPIC_CLUSTERS, PolicyAtLevel
@@ -23,14 +23,6 @@ async def get_policy(entry: PolicyAtLevel, call: Call) -> Answer:
     """Return the topic's own policy, or with ``applied`` the policy in force."""
     policies = await _policies(call, everywhere=_everywhere(entry, call))
     return answer_policy(entry, getattr(policies, entry.attribute))
-
-
-async def set_policy(entry: PolicyAtLevel, call: Call) -> None:
-    await _store(entry, call, policy_value(call, entry))
-
-
-async def remove_policy(entry: PolicyAtLevel, call: Call) -> None:
-    await _store(entry, call, None)
 
 
 async def _store(entry: PolicyAtLevel, call: Call, value: Any) -> None:
@@ -116,20 +108,15 @@ async def remove_clusters(call: Call) -> None:
     await call.context.topic_clusters.clear(call.topic, everywhere=call.flag("isGlobal"))
 
 
-def _routes(entry: PolicyAtLevel) -> tuple[Route, ...]:
-    operations = policy_operations(entry)
-    removal = (Route(operations.remove, policy_handler(remove_policy, entry)),) if entry.level.removable else ()
-    return (
-        Route(operations.get, policy_handler(get_policy, entry)),
-        Route(operations.set, policy_handler(set_policy, entry)),
-        *removal,
-    )
-
-
 _CLUSTERS: Final = policy_operations(TOPIC_CALLS["replication_clusters"])
 
 ROUTES: Final = (
-    *(route for entry in TOPIC_CALLS.values() if entry.policy.kind is not TOPIC_CLUSTERS for route in _routes(entry)),
+    *(
+        route
+        for entry in TOPIC_CALLS.values()
+        if entry.policy.kind is not TOPIC_CLUSTERS
+        for route in policy_routes(entry, get_policy, _store)
+    ),
     Route(_CLUSTERS.get, get_clusters),
     Route(_CLUSTERS.set, set_clusters),
     Route(_CLUSTERS.remove, remove_clusters),

@@ -92,13 +92,7 @@ async def _take(client: Client, message: Message, levels: Levels) -> None:
             everywhere |= for_all
         levels[topic, everywhere] = policies, message.id.position
     except (InvalidTopicName, MetadataError) as error:
-        log.error(
-            "change event invalid topic=%s id=%s key=%s error=%s",
-            message.topic,
-            message.id,
-            message.key,
-            error,
-        )
+        log.error("change event invalid topic=%s id=%s key=%s error=%s", message.topic, message.id, message.key, error)
 
 
 async def _definition(client: Client, message: Message) -> bytes:

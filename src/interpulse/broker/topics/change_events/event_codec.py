@@ -11,21 +11,24 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any, Final, TypeAlias
 
 from interpulse.model.errors import MetadataError, NotAllowed
 from interpulse.model.names import TopicName
+from interpulse.model.policies.policy_records import DELETE_WHEN_CAUGHT_UP, DELETE_WHEN_NO_SUBSCRIPTIONS, QUOTA_POLICIES
 from interpulse.model.policies.topic_policies import TopicPolicies
 from interpulse.model.schemas import SchemaInfo, SchemaType
+from interpulse.rules.policy_checks import SCHEMA_STRATEGIES, SUBSCRIPTION_TYPES
 
 _Type: TypeAlias = str | dict[str, Any]
 
 _EVENTS: Final = "org.apache.pulsar.common.events"
 _POLICIES: Final = "org.apache.pulsar.common.policies.data"
 _FORMS: Final = f"{_POLICIES}.impl"
-_DISPATCH_RATE: Final = f"{_FORMS}.DispatchRateImpl"
+_NOTHING: Final[Mapping[str, _Type]] = {}
 
 _EVERYWHERE: Final = "__G__"
 _NEVER_NULL: Final[Mapping[str, Any]] = {
@@ -47,20 +50,22 @@ _DELAYS, _DELAY_EVENTS = (
 _STRATEGY: Final = "schemaCompatibilityStrategy"
 
 
-def _one(name: str, of: _Type) -> dict[str, Any]:
-    return {"name": name, "type": of}
+def _record(
+    name: str, optional: Mapping[str, _Type], required: Mapping[str, _Type] = _NOTHING, namespace: str = ""
+) -> dict[str, Any]:
+    """Return the type of a record, with its fields in Java's order, by their names."""
+    fields: list[dict[str, Any]] = [{"name": field, "type": of} for field, of in required.items()]
+    fields += [{"name": field, "type": ["null", of], "default": None} for field, of in optional.items()]
+    fields.sort(key=itemgetter("name"))
+    return {"type": "record", "name": name, **({"namespace": namespace} if namespace else {}), "fields": fields}
 
 
-def _maybe(name: str, of: _Type) -> dict[str, Any]:
-    return {"name": name, "type": ["null", of], "default": None}
+def _each(of: str, names: str) -> dict[str, _Type]:
+    return dict.fromkeys(names.split(), of)
 
 
-def _record(name: str, *fields: dict[str, Any], namespace: str | None = None) -> dict[str, Any]:
-    return {"type": "record", "name": name, **({"namespace": namespace} if namespace else {}), "fields": list(fields)}
-
-
-def _enum(name: str, *symbols: str, namespace: str | None = None) -> dict[str, Any]:
-    return {"type": "enum", "name": name, **({"namespace": namespace} if namespace else {}), "symbols": list(symbols)}
+def _enum(name: str, symbols: Sequence[str], namespace: str = "") -> dict[str, Any]:
+    return {"type": "enum", "name": name, **({"namespace": namespace} if namespace else {}), "symbols": [*symbols]}
 
 
 def _array(items: _Type, java_class: str = "java.util.List") -> dict[str, Any]:
@@ -71,197 +76,135 @@ def _map(values: _Type) -> dict[str, Any]:
     return {"type": "map", "values": values}
 
 
+_QUOTA_POLICY: Final = _enum("RetentionPolicy", QUOTA_POLICIES, f"{_POLICIES}.BacklogQuota")
 _BACKLOG_QUOTA: Final = _record(
-    "BacklogQuotaImpl",
-    _one("limit", "long"),
-    _maybe("limitSize", "long"),
-    _one("limitTime", "int"),
-    _maybe(
-        "policy",
-        _enum(
-            "RetentionPolicy",
-            "producer_request_hold",
-            "producer_exception",
-            "consumer_backlog_eviction",
-            namespace=f"{_POLICIES}.BacklogQuota",
-        ),
-    ),
-    namespace=_FORMS,
+    "BacklogQuotaImpl", {"limitSize": "long", "policy": _QUOTA_POLICY}, {"limit": "long", "limitTime": "int"}, _FORMS
 )
-
+_CREATION_OVERRIDE: Final = _record(
+    "AutoSubscriptionCreationOverrideImpl", {}, {"allowAutoSubscriptionCreation": "boolean"}, _FORMS
+)
+_DISPATCH_RATE: Final = _record(
+    "DispatchRateImpl",
+    {},
+    {
+        **_each("int", "dispatchThrottlingRateInMsg ratePeriodInSecond"),
+        "dispatchThrottlingRateInByte": "long",
+        "relativeToPublishRate": "boolean",
+    },
+    _FORMS,
+)
+_DISPATCH_RATE_AGAIN: Final = f"{_FORMS}.DispatchRateImpl"
+"""A type is defined where it is used first, which is in `dispatchRate`."""
+_DELETE_MODE: Final = _enum("InactiveTopicDeleteMode", (DELETE_WHEN_NO_SUBSCRIPTIONS, DELETE_WHEN_CAUGHT_UP))
+_INACTIVE_TOPICS: Final = _record(
+    "InactiveTopicPolicies",
+    {"inactiveTopicDeleteMode": _DELETE_MODE},
+    {"deleteWhileInactive": "boolean", "maxInactiveDurationSeconds": "int"},
+)
 _OFFLOADING: Final = _record(
     "OffloadPoliciesImpl",
-    _maybe("fileSystemProfilePath", "string"),
-    _maybe("fileSystemURI", "string"),
-    _maybe("gcsManagedLedgerOffloadBucket", "string"),
-    _maybe("gcsManagedLedgerOffloadMaxBlockSizeInBytes", "int"),
-    _maybe("gcsManagedLedgerOffloadReadBufferSizeInBytes", "int"),
-    _maybe("gcsManagedLedgerOffloadRegion", "string"),
-    _maybe("gcsManagedLedgerOffloadServiceAccountKeyFile", "string"),
-    _maybe("managedLedgerExtraConfigurations", _map("string")),
-    _maybe("managedLedgerOffloadBucket", "string"),
-    _maybe("managedLedgerOffloadDeletionLagInMillis", "long"),
-    _maybe("managedLedgerOffloadDriver", "string"),
-    _maybe("managedLedgerOffloadMaxBlockSizeInBytes", "int"),
-    _maybe("managedLedgerOffloadMaxThreads", "int"),
-    _maybe("managedLedgerOffloadPrefetchRounds", "int"),
-    _maybe("managedLedgerOffloadReadBufferSizeInBytes", "int"),
-    _maybe("managedLedgerOffloadReadThreads", "int"),
-    _maybe("managedLedgerOffloadRegion", "string"),
-    _maybe("managedLedgerOffloadServiceEndpoint", "string"),
-    _maybe("managedLedgerOffloadThresholdInBytes", "long"),
-    _maybe("managedLedgerOffloadThresholdInSeconds", "long"),
-    _maybe(
-        "managedLedgerOffloadedReadPriority", _enum("OffloadedReadPriority", "BOOKKEEPER_FIRST", "TIERED_STORAGE_FIRST")
-    ),
-    _maybe("offloadersDirectory", "string"),
-    _maybe("s3ManagedLedgerOffloadBucket", "string"),
-    _maybe("s3ManagedLedgerOffloadCredentialId", "string"),
-    _maybe("s3ManagedLedgerOffloadCredentialSecret", "string"),
-    _maybe("s3ManagedLedgerOffloadMaxBlockSizeInBytes", "int"),
-    _maybe("s3ManagedLedgerOffloadReadBufferSizeInBytes", "int"),
-    _maybe("s3ManagedLedgerOffloadRegion", "string"),
-    _maybe("s3ManagedLedgerOffloadRole", "string"),
-    _maybe("s3ManagedLedgerOffloadRoleSessionName", "string"),
-    _maybe("s3ManagedLedgerOffloadServiceEndpoint", "string"),
+    {
+        **_each(
+            "string",
+            """
+            fileSystemProfilePath fileSystemURI gcsManagedLedgerOffloadBucket gcsManagedLedgerOffloadRegion
+            gcsManagedLedgerOffloadServiceAccountKeyFile managedLedgerOffloadBucket managedLedgerOffloadDriver
+            managedLedgerOffloadRegion managedLedgerOffloadServiceEndpoint offloadersDirectory
+            s3ManagedLedgerOffloadBucket s3ManagedLedgerOffloadCredentialId s3ManagedLedgerOffloadCredentialSecret
+            s3ManagedLedgerOffloadRegion s3ManagedLedgerOffloadRole s3ManagedLedgerOffloadRoleSessionName
+            s3ManagedLedgerOffloadServiceEndpoint
+            """,
+        ),
+        **_each(
+            "int",
+            """
+            gcsManagedLedgerOffloadMaxBlockSizeInBytes gcsManagedLedgerOffloadReadBufferSizeInBytes
+            managedLedgerOffloadMaxBlockSizeInBytes managedLedgerOffloadMaxThreads
+            managedLedgerOffloadPrefetchRounds managedLedgerOffloadReadBufferSizeInBytes
+            managedLedgerOffloadReadThreads s3ManagedLedgerOffloadMaxBlockSizeInBytes
+            s3ManagedLedgerOffloadReadBufferSizeInBytes
+            """,
+        ),
+        **_each(
+            "long",
+            """
+            managedLedgerOffloadDeletionLagInMillis managedLedgerOffloadThresholdInBytes
+            managedLedgerOffloadThresholdInSeconds
+            """,
+        ),
+        "managedLedgerExtraConfigurations": _map("string"),
+        "managedLedgerOffloadedReadPriority": _enum(
+            "OffloadedReadPriority", ("BOOKKEEPER_FIRST", "TIERED_STORAGE_FIRST")
+        ),
+    },
 )
-
+_PERSISTENCE: Final = _record(
+    "PersistencePolicies",
+    {"managedLedgerStorageClassName": "string"},
+    {
+        **_each("int", "bookkeeperAckQuorum bookkeeperEnsemble bookkeeperWriteQuorum"),
+        "managedLedgerMaxMarkDeleteRate": "double",
+    },
+)
+_SUBSCRIPTION_TYPE: Final = _enum("SubType", SUBSCRIPTION_TYPES, "org.apache.pulsar.common.api.proto.CommandSubscribe")
 _TOPIC_POLICIES: Final = _record(
     "TopicPolicies",
-    _maybe(
-        "autoSubscriptionCreationOverride",
-        _record(
-            "AutoSubscriptionCreationOverrideImpl", _one("allowAutoSubscriptionCreation", "boolean"), namespace=_FORMS
+    {
+        **_each(
+            "int",
+            """
+            deduplicationSnapshotIntervalSeconds maxConsumerPerTopic maxConsumersPerSubscription maxMessageSize
+            maxProducerPerTopic maxSubscriptionsPerTopic maxUnackedMessagesOnConsumer
+            maxUnackedMessagesOnSubscription messageTTLInSeconds subscriptionExpirationTimeInMinutes
+            """,
         ),
-    ),
-    _maybe("backLogQuotaMap", _map(_BACKLOG_QUOTA)),
-    _maybe("compactionThreshold", "long"),
-    _maybe("deduplicationEnabled", "boolean"),
-    _maybe("deduplicationSnapshotIntervalSeconds", "int"),
-    _maybe("delayedDeliveryEnabled", "boolean"),
-    _maybe("delayedDeliveryMaxDelayInMillis", "long"),
-    _maybe("delayedDeliveryTickTimeMillis", "long"),
-    _maybe(
-        "dispatchRate",
-        _record(
-            "DispatchRateImpl",
-            _one("dispatchThrottlingRateInByte", "long"),
-            _one("dispatchThrottlingRateInMsg", "int"),
-            _one("ratePeriodInSecond", "int"),
-            _one("relativeToPublishRate", "boolean"),
-            namespace=_FORMS,
+        **_each("long", "compactionThreshold delayedDeliveryMaxDelayInMillis delayedDeliveryTickTimeMillis"),
+        **_each(
+            "boolean",
+            """
+            deduplicationEnabled delayedDeliveryEnabled dispatcherPauseOnAckStatePersistentEnabled isGlobal
+            schemaValidationEnforced
+            """,
         ),
-    ),
-    _maybe("dispatcherPauseOnAckStatePersistentEnabled", "boolean"),
-    _maybe("entryFilters", _record("EntryFilters", _maybe("entryFilterNames", "string"))),
-    _maybe(
-        "inactiveTopicPolicies",
-        _record(
-            "InactiveTopicPolicies",
-            _one("deleteWhileInactive", "boolean"),
-            _maybe(
-                "inactiveTopicDeleteMode",
-                _enum("InactiveTopicDeleteMode", "delete_when_no_subscriptions", "delete_when_subscriptions_caught_up"),
-            ),
-            _one("maxInactiveDurationSeconds", "int"),
+        "autoSubscriptionCreationOverride": _CREATION_OVERRIDE,
+        "backLogQuotaMap": _map(_BACKLOG_QUOTA),
+        "dispatchRate": _DISPATCH_RATE,
+        "entryFilters": _record("EntryFilters", {"entryFilterNames": "string"}),
+        "inactiveTopicPolicies": _INACTIVE_TOPICS,
+        "offloadPolicies": _OFFLOADING,
+        "persistence": _PERSISTENCE,
+        "publishRate": _record(
+            "PublishRate", {}, {"publishThrottlingRateInByte": "long", "publishThrottlingRateInMsg": "int"}
         ),
-    ),
-    _maybe("isGlobal", "boolean"),
-    _maybe("maxConsumerPerTopic", "int"),
-    _maybe("maxConsumersPerSubscription", "int"),
-    _maybe("maxMessageSize", "int"),
-    _maybe("maxProducerPerTopic", "int"),
-    _maybe("maxSubscriptionsPerTopic", "int"),
-    _maybe("maxUnackedMessagesOnConsumer", "int"),
-    _maybe("maxUnackedMessagesOnSubscription", "int"),
-    _maybe("messageTTLInSeconds", "int"),
-    _maybe("offloadPolicies", _OFFLOADING),
-    _maybe(
-        "persistence",
-        _record(
-            "PersistencePolicies",
-            _one("bookkeeperAckQuorum", "int"),
-            _one("bookkeeperEnsemble", "int"),
-            _one("bookkeeperWriteQuorum", "int"),
-            _one("managedLedgerMaxMarkDeleteRate", "double"),
-            _maybe("managedLedgerStorageClassName", "string"),
+        "replicationClusters": _array("string"),
+        "replicatorDispatchRate": _DISPATCH_RATE_AGAIN,
+        "retentionPolicies": _record(
+            "RetentionPolicies", {}, {"retentionSizeInMB": "long", "retentionTimeInMinutes": "int"}
         ),
-    ),
-    _maybe(
-        "publishRate",
-        _record("PublishRate", _one("publishThrottlingRateInByte", "long"), _one("publishThrottlingRateInMsg", "int")),
-    ),
-    _maybe("replicationClusters", _array("string")),
-    _maybe("replicatorDispatchRate", _DISPATCH_RATE),
-    _maybe(
-        "retentionPolicies",
-        _record("RetentionPolicies", _one("retentionSizeInMB", "long"), _one("retentionTimeInMinutes", "int")),
-    ),
-    _maybe(
-        "schemaCompatibilityStrategy",
-        _enum(
-            "SchemaCompatibilityStrategy",
-            "UNDEFINED",
-            "ALWAYS_INCOMPATIBLE",
-            "ALWAYS_COMPATIBLE",
-            "BACKWARD",
-            "FORWARD",
-            "FULL",
-            "BACKWARD_TRANSITIVE",
-            "FORWARD_TRANSITIVE",
-            "FULL_TRANSITIVE",
+        "schemaCompatibilityStrategy": _enum("SchemaCompatibilityStrategy", ("UNDEFINED", *SCHEMA_STRATEGIES)),
+        "shadowTopics": _array("string"),
+        "subscribeRate": _record(
+            "SubscribeRate", {}, _each("int", "ratePeriodInSecond subscribeThrottlingRatePerConsumer")
         ),
-    ),
-    _maybe("schemaValidationEnforced", "boolean"),
-    _maybe("shadowTopics", _array("string")),
-    _maybe(
-        "subscribeRate",
-        _record("SubscribeRate", _one("ratePeriodInSecond", "int"), _one("subscribeThrottlingRatePerConsumer", "int")),
-    ),
-    _maybe("subscriptionDispatchRate", _DISPATCH_RATE),
-    _maybe("subscriptionExpirationTimeInMinutes", "int"),
-    _maybe("subscriptionPolicies", _map(_record("SubscriptionPolicies", _maybe("dispatchRate", _DISPATCH_RATE)))),
-    _maybe(
-        "subscriptionTypesEnabled",
-        _array(
-            _enum(
-                "SubType",
-                "Exclusive",
-                "Shared",
-                "Failover",
-                "Key_Shared",
-                namespace="org.apache.pulsar.common.api.proto.CommandSubscribe",
-            )
-        ),
-    ),
+        "subscriptionDispatchRate": _DISPATCH_RATE_AGAIN,
+        "subscriptionPolicies": _map(_record("SubscriptionPolicies", {"dispatchRate": _DISPATCH_RATE_AGAIN})),
+        "subscriptionTypesEnabled": _array(_SUBSCRIPTION_TYPE),
+    },
     namespace=_POLICIES,
 )
-
+_TRANSACTIONS: Final = "TRANSACTION_BUFFER_SNAPSHOT"
 _EVENT: Final = _record(
     "PulsarEvent",
-    _maybe("actionType", _enum("ActionType", "INSERT", "DELETE", "UPDATE", "NONE")),
-    _maybe(
-        "eventType",
-        _enum(
-            "EventType",
-            "TOPIC_POLICY",
-            "TRANSACTION_BUFFER_SNAPSHOT",
-            "TRANSACTION_BUFFER_SNAPSHOT_SEGMENTS",
-            "TRANSACTION_BUFFER_SNAPSHOT_INDEXES",
+    {
+        "actionType": _enum("ActionType", ("INSERT", "DELETE", "UPDATE", "NONE")),
+        "eventType": _enum(
+            "EventType", ("TOPIC_POLICY", _TRANSACTIONS, f"{_TRANSACTIONS}_SEGMENTS", f"{_TRANSACTIONS}_INDEXES")
         ),
-    ),
-    _maybe("replicateTo", _array("string", "java.util.HashSet")),
-    _maybe(
-        "topicPoliciesEvent",
-        _record(
-            "TopicPoliciesEvent",
-            _maybe("domain", "string"),
-            _maybe("namespace", "string"),
-            _maybe("policies", _TOPIC_POLICIES),
-            _maybe("tenant", "string"),
-            _maybe("topic", "string"),
+        "replicateTo": _array("string", "java.util.HashSet"),
+        "topicPoliciesEvent": _record(
+            "TopicPoliciesEvent", {**_each("string", "domain namespace tenant topic"), "policies": _TOPIC_POLICIES}
         ),
-    ),
+    },
     namespace=_EVENTS,
 )
 

@@ -167,7 +167,8 @@ class Lookups:
         self.check_ready()
         with self._permits:
             check_batch_size(len(request.topics), config.max_topics_per_batch_lookup)
-            await self._own_turn()
+            async with self._turn:  # one batch per turn of the loop, so that large ones do not delay other clients
+                await asyncio.sleep(0)
             return await self._answer(request)
 
     async def bundle(self, topic: TopicName) -> str:
@@ -179,11 +180,6 @@ class Lookups:
         if not self._ready():
             raise ServiceNotReady("Failed due to pulsar service is not ready")
         self._ownership.check_serving()
-
-    async def _own_turn(self) -> None:
-        """Wait for a turn of the event loop, one batch per turn, so that large batches do not delay other clients."""
-        async with self._turn:
-            await asyncio.sleep(0)
 
     async def _answer(self, request: BatchLookup) -> BatchAnswer:
         answer = BatchAnswer()

@@ -216,13 +216,10 @@ class _WatchedNamespace:
         async with self._reading:
             if self._unsure:
                 self._unsure = False
-                self._changed_keys |= await self._all_keys()
+                names = await self._lifecycle.list_topics(self._namespace, PERSISTENT, include_system=False)
+                self._changed_keys |= {keys.topic_record(topic) for topic in (*names, *self.topics)}
             changed, self._changed_keys = self._changed_keys, set()
             self._apply(changed, await self._store.get_many(list(changed)))
-
-    async def _all_keys(self) -> set[str]:
-        names = await self._lifecycle.list_topics(self._namespace, PERSISTENT, include_system=False)
-        return {keys.topic_record(topic) for topic in (*names, *self.topics)}
 
     def _apply(self, changed: Collection[str], present: Collection[str]) -> None:
         """Apply changed records. Many do not change the list: adding a ledger writes a record too."""

@@ -256,9 +256,7 @@ def _choice(deletion: Deletion) -> str:
 
 
 def _attempt_lines(attempt: Attempt) -> Iterator[str]:
-    yield (
-        f"done: {_command_line(attempt.call)}" if attempt.error is None else f"failed: {_command_line(attempt.call)}"
-    )
+    yield f"{'done' if attempt.error is None else 'failed'}: {_command_line(attempt.call)}"
     if attempt.error is not None:
         yield f"        {failure(attempt.error).message}"
 
@@ -320,6 +318,8 @@ def _attempt_json(attempt: Attempt) -> dict[str, Any]:
 
 
 def _finding_json(finding: Finding, contents: Mapping[TopicName, Contents]) -> dict[str, Any]:
+    from interpulse.replication.topic_doctor import Contents
+
     return {
         "kind": finding.kind.value,
         "topic": str(finding.topic),
@@ -330,18 +330,16 @@ def _finding_json(finding: Finding, contents: Mapping[TopicName, Contents]) -> d
                 "command": _command_line(deletion.call),
                 "option": _choice(deletion),
                 "outcome": deletion.outcome,
-                "lost": [_contents_json(name, contents.get(name)) for name in deletion.lost],
+                "lost": [_contents_json(contents.get(name, Contents(name))) for name in deletion.lost],
             }
             for deletion in finding.deletions
         ],
     }
 
 
-def _contents_json(name: TopicName, contents: Contents | None) -> dict[str, Any]:
-    if contents is None:
-        return {"topic": str(name), "entries": None, "bytes": None, "exact": False, "backlogs": {}}
+def _contents_json(contents: Contents) -> dict[str, Any]:
     return {
-        "topic": str(name),
+        "topic": str(contents.topic),
         "entries": contents.entries,
         "bytes": contents.bytes,
         "exact": contents.exact,

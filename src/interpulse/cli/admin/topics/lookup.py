@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from interpulse.cli.support.call_commands import topic_argument
 from interpulse.cli.support.params import TOPIC
 from interpulse.cli.support.running import FAILED, CommandFailed, admin_command, failure
 from interpulse.model.errors import PulsarError, UnknownError
@@ -16,12 +17,11 @@ from interpulse.terminal.output import print_lines, print_pairs, print_value
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
 
-_topic = click.argument("topic", type=TOPIC)
 _sort_by_broker = click.option("-s", "--sort-by-broker", is_flag=True, help="List the topics of each broker.")
 
 
 @click.command("lookup")
-@_topic
+@topic_argument
 @admin_command
 async def lookup_topic(admin: AdminClient, topic: TopicName) -> None:
     """Print the address of the broker that serves a topic."""
@@ -29,7 +29,7 @@ async def lookup_topic(admin: AdminClient, topic: TopicName) -> None:
 
 
 @click.command("partitioned-lookup")
-@_topic
+@topic_argument
 @_sort_by_broker
 @admin_command
 async def lookup_partitioned_topic(admin: AdminClient, topic: TopicName, sort_by_broker: bool) -> None:
@@ -60,7 +60,7 @@ async def lookup_topics(admin: AdminClient, topics: Sequence[TopicName], sort_by
 
 
 @click.command("bundle-range")
-@_topic
+@topic_argument
 @admin_command
 async def bundle_range(admin: AdminClient, topic: TopicName) -> None:
     """Print the hash range of the bundle that holds a topic."""

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from interpulse.cli.support.command_lists import topic_command
+from interpulse.cli.support.call_commands import call_command, topic_argument, topic_command
 from interpulse.cli.support.params import MESSAGE_ID
-from interpulse.model.ids import MessageId
 from interpulse.model.names import TopicName
 from interpulse.terminal.formats import content_fields
 from interpulse.terminal.output import print_json, print_value
@@ -44,6 +43,31 @@ class _Moment(click.ParamType[int]):
         except ValueError:
             pass
         self.fail(f"{value!r} is not a time such as 2021-06-28T16:53:08Z or 2021-06-28T16:53:08.123+08:00", param, ctx)
+
+
+_call = partial(call_command, MESSAGE_COMMANDS.append, "topics", topic_argument)
+_time = click.option(
+    "-d", "--datetime", "time_ms", type=_Moment(), required=True, help="For example 2021-06-28T16:53:08+08:00."
+)
+_position = click.option(
+    "-m", "--messageId", "position", type=MESSAGE_ID, default="-1:-1", help="ledgerId:entryId; -1:-1 = all messages."
+)
+
+_call(
+    "get-message-id",
+    "message_id_at",
+    "Print the position of the first message published at or after a time.",
+    _time,
+    show=print_json,
+)
+_call("last-message-id", "last_message_id_json", "Print the position of the last message.", show=print_json)
+_call(
+    "get-backlog-size",
+    "backlog_size",
+    "Print the approximate size of the messages behind a position, in bytes.",
+    _position,
+    show=print_json,
+)
 
 
 @_topic_command("peek-messages")
@@ -102,30 +126,6 @@ async def get_message_by_id(admin: AdminClient, topic: TopicName, ledger: int, e
     _print_messages(found, redeliveries_shown=True)
 
 
-@_topic_command("get-message-id")
-@click.option(
-    "-d", "--datetime", "time_ms", type=_Moment(), required=True, help="For example 2021-06-28T16:53:08+08:00."
-)
-async def get_message_id(admin: AdminClient, topic: TopicName, time_ms: int) -> None:
-    """Print the position of the first message published at or after a time."""
-    print_json(await admin.topics.message_id_at(topic, time_ms))
-
-
-@_topic_command("last-message-id")
-async def last_message_id(admin: AdminClient, topic: TopicName) -> None:
-    """Print the position of the last message."""
-    print_json(await admin.topics.last_message_id_json(topic))
-
-
-@_topic_command("get-backlog-size")
-@click.option(
-    "-m", "--messageId", "message_id", type=MESSAGE_ID, default="-1:-1", help="ledgerId:entryId; -1:-1 = all messages."
-)
-async def get_backlog_size(admin: AdminClient, topic: TopicName, message_id: MessageId) -> None:
-    """Print the approximate size of the messages behind a position, in bytes."""
-    print_json(await admin.topics.backlog_size(topic, message_id))
-
-
 def _print_messages(messages: Sequence[Message], *, redeliveries_shown: bool = False) -> None:
     described = [describe_message(message, redeliveries_shown=redeliveries_shown) for message in messages]
     print_value(list(map(_message_json, messages)), f"\n{_BETWEEN}\n".join(described))
@@ -134,7 +134,7 @@ def _print_messages(messages: Sequence[Message], *, redeliveries_shown: bool = F
 def describe_message(message: Message, *, redeliveries_shown: bool = False) -> str:
     """Format a message as pulsar-admin shows it: its position, times and properties, and a dump of its content."""
     lines = [
-        _position(message),
+        _place(message),
         f"Publish time: {message.publish_time_ms}",
         f"Event time: {message.event_time_ms}",
     ]
@@ -151,7 +151,7 @@ def describe_message(message: Message, *, redeliveries_shown: bool = False) -> s
     return "\n".join([*lines, hex_dump(message.content or b"")])
 
 
-def _position(message: Message) -> str:
+def _place(message: Message) -> str:
     place = f"{message.id.ledger}:{message.id.entry}"
     return (
         f"Message ID: {place}" if message.id.batch_index < 0 else f"Batch Message ID: {place}:{message.id.batch_index}"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from interpulse.cli.admin.wide_lists import print_subscriptions
-from interpulse.cli.support.command_lists import topic_command
-from interpulse.cli.support.params import MESSAGE_ID, PAIRS, TIME, joined_pairs
+from interpulse.cli.support.call_commands import call_command, pairs_option, topic_argument, topic_command
+from interpulse.cli.support.params import MESSAGE_ID, TIME
 from interpulse.clock import now_ms
 from interpulse.model.ids import MessageId
 from interpulse.model.names import TopicName
@@ -23,7 +23,41 @@ SUBSCRIPTION_COMMANDS: list[click.Command] = []
 """Every command of this module."""
 
 _subscription = click.option("-s", "--subscription", required=True, help="Name of the subscription.")
+_count = click.option("-n", "--count", type=click.IntRange(min=0), required=True, help="How many messages.")
+_start = click.option(
+    "-p", "--position", "start", type=MESSAGE_ID, help="Position of the first message: ledgerId:entryId."
+)
+_new_position = click.option(
+    "-m",
+    "--messageId",
+    "position",
+    type=MESSAGE_ID,
+    default="latest",
+    help="latest, earliest or ledgerId:entryId.",
+)
+_replicated = click.option("-r", "--replicated", is_flag=True, help="Replicate the position of the subscription.")
+_properties = pairs_option("-p", "--property", "properties", help="Properties: a=b.")
+_force = click.option("-f", "--force", is_flag=True, help="Disconnect its consumers first.")
+
 _topic_command = partial(topic_command, SUBSCRIPTION_COMMANDS)
+_call = partial(call_command, SUBSCRIPTION_COMMANDS.append, "topics", topic_argument)
+_CLEAR: Final = "Acknowledge the whole backlog of a subscription."
+_ANALYZE: Final = "Print counts of the backlog of a subscription. The broker reads all of it."
+
+_call(
+    "create-subscription",
+    "create_subscription",
+    "Create a subscription, after the last message by default.",
+    _subscription,
+    _new_position,
+    _replicated,
+    _properties,
+)
+_call("unsubscribe", "delete_subscription", "Delete a subscription.", _subscription, _force)
+_call("skip", "skip", "Acknowledge the next messages of a subscription.", _subscription, _count)
+_call("clear-backlog", "skip_all", _CLEAR, _subscription)
+_call("skip-all", "skip_all", _CLEAR, _subscription)
+_call("analyze-backlog", "analyze_backlog", _ANALYZE, _subscription, _start, show=print_json)
 
 
 @_topic_command("subscriptions")
@@ -37,35 +71,6 @@ async def list_subscriptions(admin: AdminClient, topic: TopicName) -> None:
         await print_subscriptions(admin, topic, names)
     else:
         print_lines(names)
-
-
-@_topic_command("create-subscription")
-@_subscription
-@click.option(
-    "-m", "--messageId", "message_id", type=MESSAGE_ID, default="latest", help="latest, earliest or ledgerId:entryId."
-)
-@click.option("-r", "--replicated", is_flag=True, help="Replicate the position of the subscription.")
-@click.option("-p", "--property", "properties", type=PAIRS, multiple=True, help="Properties: a=b.")
-async def create_subscription(
-    admin: AdminClient,
-    topic: TopicName,
-    subscription: str,
-    message_id: MessageId,
-    replicated: bool,
-    properties: tuple[dict[str, str], ...],
-) -> None:
-    """Create a subscription, after the last message by default."""
-    await admin.topics.create_subscription(
-        topic, subscription, message_id, replicated=replicated, properties=joined_pairs(properties)
-    )
-
-
-@_topic_command("unsubscribe")
-@_subscription
-@click.option("-f", "--force", is_flag=True, help="Disconnect its consumers first.")
-async def delete_subscription(admin: AdminClient, topic: TopicName, subscription: str, force: bool) -> None:
-    """Delete a subscription."""
-    await admin.topics.delete_subscription(topic, subscription, force=force)
 
 
 @_topic_command("reset-cursor")
@@ -89,14 +94,6 @@ async def reset_cursor(
         await admin.topics.reset_cursor_to_time(topic, subscription, time_ms)
     else:
         raise click.UsageError("Either --time or --messageId has to be provided to reset cursor")
-
-
-@_topic_command("skip")
-@_subscription
-@click.option("-n", "--count", type=click.IntRange(min=0), required=True, help="How many messages.")
-async def skip(admin: AdminClient, topic: TopicName, subscription: str, count: int) -> None:
-    """Acknowledge the next messages of a subscription."""
-    await admin.topics.skip(topic, subscription, count)
 
 
 @_topic_command("expire-messages")
@@ -133,6 +130,27 @@ async def expire_messages(
         )
 
 
+@_topic_command("get-subscription-properties")
+@_subscription
+async def get_subscription_properties(admin: AdminClient, topic: TopicName, subscription: str) -> None:
+    """Print the properties of a subscription."""
+    properties = await admin.topics.subscription_properties(topic, subscription)
+    print_value(properties, json.dumps(properties, separators=(",", ":"), ensure_ascii=False))
+
+
+@_topic_command("update-subscription-properties")
+@_subscription
+@pairs_option("-p", "--property", "properties", help="Properties: a=b. They replace all others.")
+@click.option("-c", "--clear", "cleared", is_flag=True, help="Remove all properties.")
+async def update_subscription_properties(
+    admin: AdminClient, topic: TopicName, subscription: str, properties: dict[str, str], cleared: bool
+) -> None:
+    """Replace the properties of a subscription."""
+    if cleared == bool(properties):
+        raise click.UsageError("Either --property or --clear has to be provided")
+    await admin.topics.set_subscription_properties(topic, subscription, properties)
+
+
 @_topic_command("expire-messages-all-subscriptions")
 @click.option(
     "-t", "--expireTime", "--expire-time", "seconds", type=TIME, required=True, help="Age of the messages: 90, 3m, 2d."
@@ -146,46 +164,3 @@ def _not_negative(seconds: int) -> int:
     if seconds < 0:
         raise click.UsageError(f"--expireTime must be 0 or more, not {seconds}")
     return seconds
-
-
-@_topic_command("analyze-backlog")
-@_subscription
-@click.option("-p", "--position", type=MESSAGE_ID, help="Position of the first message: ledgerId:entryId.")
-async def analyze_backlog(admin: AdminClient, topic: TopicName, subscription: str, position: MessageId | None) -> None:
-    """Print counts of the backlog of a subscription. The broker reads all of it."""
-    print_json(await admin.topics.analyze_backlog(topic, subscription, position))
-
-
-@_topic_command("get-subscription-properties")
-@_subscription
-async def get_subscription_properties(admin: AdminClient, topic: TopicName, subscription: str) -> None:
-    """Print the properties of a subscription."""
-    properties = await admin.topics.subscription_properties(topic, subscription)
-    print_value(properties, json.dumps(properties, separators=(",", ":"), ensure_ascii=False))
-
-
-@_topic_command("update-subscription-properties")
-@_subscription
-@click.option(
-    "-p", "--property", "properties", type=PAIRS, multiple=True, help="Properties: a=b. They replace all others."
-)
-@click.option("-c", "--clear", "cleared", is_flag=True, help="Remove all properties.")
-async def update_subscription_properties(
-    admin: AdminClient, topic: TopicName, subscription: str, properties: tuple[dict[str, str], ...], cleared: bool
-) -> None:
-    """Replace the properties of a subscription."""
-    if cleared == bool(properties):
-        raise click.UsageError("Either --property or --clear has to be provided")
-    await admin.topics.set_subscription_properties(topic, subscription, joined_pairs(properties))
-
-
-def _clear_backlog_command(name: str) -> None:
-    @_topic_command(name)
-    @_subscription
-    async def clear_backlog(admin: AdminClient, topic: TopicName, subscription: str) -> None:
-        """Acknowledge the whole backlog of a subscription."""
-        await admin.topics.skip_all(topic, subscription)
-
-
-_clear_backlog_command("clear-backlog")
-_clear_backlog_command("skip-all")

@@ -64,18 +64,18 @@ class Contexts:
         try:
             with path.open(encoding="utf-8") as file:
                 mode = os.fstat(file.fileno()).st_mode
-                found = _checked(json.load(file))
+                contexts = _checked(json.load(file))
         except FileNotFoundError:
             return cls()
         except OSError as error:
             raise click.UsageError(f"{path} cannot be read: {error.strerror}") from error
         except (ValueError, TypeError) as error:
             raise click.UsageError(f"{path} is not a file of contexts: {error}") from error
-        if os.name == "posix" and mode & _FOR_OTHERS and any(map(holds_secret, found.settings.values())):
+        if os.name == "posix" and mode & _FOR_OTHERS and any(map(holds_secret, contexts.settings.values())):
             raise click.UsageError(
                 f"{path} holds credentials and others than you can read it: chmod 600 {path}, and renew the credentials"
             )
-        return found
+        return contexts
 
     def save(self, path: Path) -> None:
         """Replace the file as a whole, readable by its owner only. Raise click.UsageError if it cannot be written."""

@@ -53,9 +53,7 @@ class ConnectionSettings:
 
     @classmethod
     def resolve(
-        cls,
-        flags: Mapping[str, str | bool | int | None],
-        environment: Mapping[str, str] = os.environ,
+        cls, flags: Mapping[str, str | bool | int | None], environment: Mapping[str, str] = os.environ
     ) -> ConnectionSettings:
         """Combine the sources.
 
@@ -112,13 +110,10 @@ class ConnectionSettings:
     @property
     def paired_admin_url(self) -> str | None:
         """URL of the web service of the service URL's cluster, if it is known without asking."""
-        if self.given_admin_url is not None or (self._is_bare and self.given_service_url in _LOCAL):
+        is_bare = self.conf_path is None and self.context is None
+        if self.given_admin_url is not None or (is_bare and self.given_service_url in _LOCAL):
             return self.admin_url
         return None
-
-    @property
-    def _is_bare(self) -> bool:
-        return self.conf_path is None and self.context is None
 
     def _default(self, key: str, flag: str, url: str) -> str:
         """Return the default address unless there is a configuration.

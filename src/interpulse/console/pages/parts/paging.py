@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
@@ -62,10 +62,6 @@ class TopRows(Generic[T]):
         self._new.append(row)
         if len(self._new) >= _CHUNK:
             self._merge()
-
-    def add_all(self, rows: Iterable[T]) -> None:
-        for row in rows:
-            self.add(row)
 
     @property
     def rows(self) -> list[T]:

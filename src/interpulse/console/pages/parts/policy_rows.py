@@ -31,7 +31,6 @@ def _entries(policies: TopicPolicies) -> dict[str, Any]:
 
 
 def _row(name: str, value: Any, levels: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
-    """Return a policy with the level that it comes from, and the levels that it hides."""
     settings = {level: entries[name] for level, entries in levels.items() if name in entries}
     source = next((level for level, setting in settings.items() if setting == value), _LEVELS[-1])
     hidden = [f"{level}: {_text(item)}" for level, item in settings.items() if level != source and item != value]

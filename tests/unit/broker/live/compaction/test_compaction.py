@@ -12,7 +12,7 @@ import pytest
 from interpulse.broker.live.api import InitialPosition, LastMessage, SubType
 from interpulse.broker.live.compaction import compaction
 from interpulse.broker.live.compaction.compaction import CompactionStatus
-from interpulse.broker.live.registry import backlog_operations, upkeep
+from interpulse.broker.live.registry import backlog_operations
 from interpulse.broker.live.topic.topic import Topic
 from interpulse.model.errors import Conflict, NotAllowed, PersistenceError
 from interpulse.model.ids import EARLIEST, MessageId, Position
@@ -82,7 +82,7 @@ async def forget_log(bench: Any, topic: Topic) -> None:
     """Nothing but what compaction kept is left of the topic."""
     await topic.log.roll()
     await bench.registry.flush()
-    await upkeep.maintain(topic)
+    await backlog_operations.maintain(topic)
     assert topic.log.first_position is None
 
 
@@ -171,10 +171,10 @@ async def test_log_is_kept_until_it_is_compacted_and_then_trimmed(bench: Any) ->
     topic = await bench.topic()
     await send(bench, topic, ("a", "1"), ("a", "2"))
     await topic.log.roll()
-    await upkeep.maintain(topic)
+    await backlog_operations.maintain(topic)
     assert topic.log.first_position is not None
     await compact(topic)
-    await upkeep.maintain(topic)
+    await backlog_operations.maintain(topic)
     assert topic.log.first_position is None
     assert await texts_read(bench, topic, 1) == ["2"]
     assert await texts_read(bench, topic, 0, read_compacted=False) == []
@@ -344,7 +344,7 @@ async def test_time_to_live_leaves_alone_what_was_not_compacted(bench: Any) -> N
     topic = await bench.topic()
     await topic.create_subscription("s")
     await send(bench, topic, ("a", "1"))
-    await upkeep.maintain(topic)
+    await backlog_operations.maintain(topic)
     assert topic.subscription("s").cursor.backlog(topic.positions.durable) == 0
     assert topic.subscription(COMPACTION_CURSOR).cursor.backlog(topic.positions.durable) == 1
 
@@ -569,6 +569,6 @@ async def test_retention_keeps_the_log_beside_the_compacted_ledger(bench: Any) -
     await send(bench, topic, ("a", "1"), ("a", "2"))
     await compact(topic)
     await topic.log.roll()
-    await upkeep.maintain(topic)
+    await backlog_operations.maintain(topic)
     assert await texts_read(bench, topic, 2, read_compacted=False) == ["1", "2"]
     assert await texts_read(bench, topic, 1) == ["2"]

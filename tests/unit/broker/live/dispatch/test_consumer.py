@@ -197,7 +197,7 @@ def test_new_consumer_holds_and_may_get_nothing() -> None:
     assert consumer.stats() == shown()
     state = (consumer.permits, consumer.pending, consumer.unacknowledged, consumer.epoch)
     assert state == (0, {}, 0, 5)
-    assert (consumer.blocked, consumer.closed, consumer.end_told) == (False, False, False)
+    assert (consumer.blocked, consumer.closed, consumer.end_reported) == (False, False, False)
 
 
 def test_statistics_tell_first_and_last_times_sums_and_rates() -> None:

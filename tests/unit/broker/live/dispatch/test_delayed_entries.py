@@ -13,7 +13,7 @@ from interpulse.broker.live.api import KeyRange, KeySharing, SubType, TopicSetti
 from interpulse.broker.live.dispatch import delayed_entries as delayed_module
 from interpulse.broker.live.dispatch import shared
 from interpulse.broker.live.dispatch.delayed_entries import DelayedEntries, check_delay, deliver_at_of
-from interpulse.broker.live.registry import backlog_operations, upkeep
+from interpulse.broker.live.registry import backlog_operations
 from interpulse.model.errors import MetadataError, NotAllowed
 from interpulse.model.ids import MessageId, Position
 from interpulse.model.policies.policy_records import DelayedDelivery
@@ -52,7 +52,7 @@ def timer() -> FakeTimer:
 
 
 def entries(timer: FakeTimer, woken: Callable[[], None] = lambda: None) -> DelayedEntries:
-    return DelayedEntries(TICK_MS, lambda: timer.now, timer.call_later, woken)
+    return DelayedEntries(TICK_MS, lambda: timer.now, timer.call_later, woken)  # type: ignore[arg-type]
 
 
 class TestDelayedEntries:
@@ -284,7 +284,7 @@ async def test_skipped_and_expired_entries_wait_no_more(bench: Any, join: Any, t
     await publish_delayed(bench, topic, 3000, 3000, 3000)
     backlog_operations.skip(topic, "s", 1)
     assert shown(topic, "msgDelayed") == (2,)
-    await upkeep.expire(topic, "s", 0)
+    await backlog_operations.expire(topic, "s", 0)
     assert shown(topic, "msgDelayed", "msgBacklog") == (0, 0)
     await wait(bench, topic, 3000)
     assert sink.numbers() == []

@@ -16,7 +16,6 @@ from interpulse.broker.live.dispatch.sticky_keys import (
     SeenSlots,
     StickyKeys,
     check_ranges,
-    sticky_sharing,
     within,
 )
 from interpulse.model.errors import ConsumerAssignError
@@ -45,9 +44,9 @@ def test_hash_ring_with_sticky_ranges_leaves_the_rest_without_a_consumer() -> No
 def test_hash_ring_whoever_is_asked_for_then_arcs_and_ranges_agree() -> None:
     ring = HashRing(["a", "b", "c"], {})
     for name in "abc":
-        assert {owner(ring, slot) for each in ring.ranges_of(name) for slot in each} == {name}
-    assert sum(each.end - each.start + 1 for name in "abc" for each in ring.ranges_of(name)) == 65535
-    assert ring.ranges_of("d") == []
+        assert {owner(ring, slot) for each in ring.ranges_by_owner[name] for slot in each} == {name}
+    assert sum(each.end - each.start + 1 for name in "abc" for each in ring.ranges_by_owner[name]) == 65535
+    assert "d" not in ring.ranges_by_owner
 
 
 @pytest.mark.parametrize(
@@ -71,13 +70,6 @@ def test_check_ranges_when_taken_or_invalid_then_refused(wanted: list[tuple[int,
 
 def test_check_ranges_when_free_then_accepted() -> None:
     check_ranges([KeyRange(0, 8), KeyRange(9, 9), KeyRange(21, 65535)], {"a": [KeyRange(10, 20)]})
-
-
-def test_sticky_sharing_when_no_range_is_named_then_refused() -> None:
-    with pytest.raises(ConsumerAssignError, match="must not be empty"):
-        sticky_sharing((), False)
-    assert sticky_sharing((KeyRange(1, 2),), True) == KeySharing((KeyRange(1, 2),), True)
-    assert sticky_sharing((KeyRange(1, 2),), True).mode == "STICKY"
 
 
 def test_within_includes_both_ends() -> None:

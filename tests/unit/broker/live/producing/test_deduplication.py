@@ -155,16 +155,16 @@ def test_batches_when_topics_and_connections_break_then_nothing_acknowledged_is_
 
 def test_snapshot_holds_what_is_persisted_and_nothing_that_is_only_pushed() -> None:
     deduplication = Deduplication()
-    deduplication.state("a").judge(4)
-    deduplication.state("a").confirm(4)
-    deduplication.state("a").judge(5)
-    deduplication.state("b").judge(1)
+    deduplication.states["a"].judge(4)
+    deduplication.states["a"].confirm(4)
+    deduplication.states["a"].judge(5)
+    deduplication.states["b"].judge(1)
     record = deduplication.record(HERE)
     assert (record.mark_delete, record.numbers, record.active_ms) == (HERE, {"a": 4}, {"a": 0})
     again = restored(record)
     assert again.snapshot_position == HERE
     assert again.last_sequence_id("a") == 4
-    assert again.state("a").judge(5) is Verdict.NEW
+    assert again.states["a"].judge(5) is Verdict.NEW
     assert again.last_sequence_id("b") == -1
 
 
@@ -176,17 +176,17 @@ def test_source_number_rises_with_the_position() -> None:
 
 def test_snapshot_holds_the_source_position_of_replicators_in_two_numbers_as_pulsar_does() -> None:
     deduplication = Deduplication()
-    deduplication.source(EAST).judge(source_number(Position(12, 2**40)))
-    deduplication.source(EAST).confirm(source_number(Position(12, 2**40)))
-    deduplication.source(EAST).judge(source_number(Position(13, 0)))
-    deduplication.source("pulsar.repl.north-->west").judge(1)
+    deduplication.sources[EAST].judge(source_number(Position(12, 2**40)))
+    deduplication.sources[EAST].confirm(source_number(Position(12, 2**40)))
+    deduplication.sources[EAST].judge(source_number(Position(13, 0)))
+    deduplication.sources["pulsar.repl.north-->west"].judge(1)
     deduplication.replay("x_LID", 3, now_ms=0)
     record = deduplication.record(HERE)
     assert record.numbers == {"x_LID": 3, f"{EAST}_LID": 12, f"{EAST}_EID": 2**40}
     encoded = JSON_CURSORS.encode(DEDUPLICATION_CURSOR, record)
     stored = restored(JSON_CURSORS.decode(DEDUPLICATION_CURSOR, encoded))
     assert (len(stored), stored.last_sequence_id("x_LID"), stored.record(HERE)) == (1, 3, record)
-    again = stored.source(EAST)
+    again = stored.sources[EAST]
     assert again.judge(source_number(Position(12, 2**40))) is Verdict.DUPLICATE
     assert again.judge(source_number(Position(13, 0))) is Verdict.NEW
 
@@ -200,8 +200,8 @@ def test_replay_of_a_replicator_then_the_highest_position_counts() -> None:
     deduplication = snapshot_of({f"{EAST}_LID": 3, f"{EAST}_EID": 9})
     deduplication.replay_source(EAST, Position(3, 12))
     deduplication.replay_source(EAST, Position(3, 10))
-    assert deduplication.source(EAST).judge(source_number(Position(3, 12))) is Verdict.DUPLICATE
-    assert deduplication.source(EAST).judge(source_number(Position(3, 13))) is Verdict.NEW
+    assert deduplication.sources[EAST].judge(source_number(Position(3, 12))) is Verdict.DUPLICATE
+    assert deduplication.sources[EAST].judge(source_number(Position(3, 13))) is Verdict.NEW
 
 
 def test_forget_inactive_then_replicators_stay() -> None:
@@ -213,8 +213,8 @@ def test_forget_inactive_then_replicators_stay() -> None:
 def test_replay_when_an_entry_follows_the_snapshot_then_it_counts_as_persisted() -> None:
     deduplication = snapshot_of({"a": 4})
     deduplication.replay("a", 9, now_ms=50)
-    assert deduplication.state("a").judge(9) is Verdict.DUPLICATE
-    assert deduplication.state("a").judge(10) is Verdict.NEW
+    assert deduplication.states["a"].judge(9) is Verdict.DUPLICATE
+    assert deduplication.states["a"].judge(10) is Verdict.NEW
 
 
 def test_forget_inactive_when_a_name_is_connected_then_it_stays() -> None:

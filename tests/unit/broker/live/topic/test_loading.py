@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from interpulse.broker.live.compaction.compaction import CompactionStatus
-from interpulse.broker.live.registry import upkeep
+from interpulse.broker.live.registry import backlog_operations
 from interpulse.broker.live.topic.topic import Topic
 from interpulse.model.errors import PersistenceError
 from interpulse.model.ids import Position
@@ -110,7 +110,7 @@ async def test_topic_when_its_broker_dies_after_a_compaction_then_the_next_one_s
     await compact(topic)
     made = current(topic)
     await topic.log.roll()
-    await upkeep.trim(topic)
+    await backlog_operations.trim(topic)
     await bench.crash()
     topic = await bench.topic()
     assert (current(topic)[:3], current(topic).horizon) == (made[:3], made.horizon)
@@ -165,7 +165,7 @@ async def test_compaction_when_its_ledger_cannot_be_named_then_the_old_one_count
     assert current(topic) == old
     assert topic.mark_delete_position(COMPACTION_CURSOR) == sent[-1]
     commits.before = None
-    await upkeep.trim(topic)
+    await backlog_operations.trim(topic)
     assert await texts_read(bench, topic, 3) == ["1", "2", "3"]
     await topic.flush()
     assert (await stored(bench))[:2] == (old.ledger_id, sent[-1])
@@ -198,12 +198,12 @@ async def test_log_while_the_ledger_is_being_named_then_is_not_trimmed_up_to_it(
     commits.allowed.clear()
     topic.compaction.begin()
     await commits.begun.wait()
-    await upkeep.trim(topic)
+    await backlog_operations.trim(topic)
     first = topic.log.first_position
     commits.allowed.set()
     await ended(topic)
     assert first == sent[0]
-    await upkeep.trim(topic)
+    await backlog_operations.trim(topic)
     assert topic.log.first_position is None
 
 

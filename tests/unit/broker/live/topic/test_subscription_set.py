@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from interpulse.broker.live.api import InitialPosition, TopicSettings
-from interpulse.broker.live.registry import backlog_operations, upkeep
+from interpulse.broker.live.registry import backlog_operations
 from interpulse.model.errors import AlreadyExists, MetadataError, NotAllowed, PreconditionFailed, SubscriptionNotFound
 from interpulse.model.ids import EARLIEST, MessageId, Position
 from interpulse.storage.api import Put
@@ -61,10 +61,10 @@ async def test_reader_that_never_came_back_is_dropped_after_a_minute(bench: Any)
     topic = await bench.topic()
     consumer, _ = await bench.consumer(topic, "r", durable=False)
     await consumer.seek(ANY)
-    await upkeep.maintain(topic)
+    await backlog_operations.maintain(topic)
     assert "r" in topic.subscriptions
     bench.clock.time_ms += 61_000
-    await upkeep.maintain(topic)
+    await backlog_operations.maintain(topic)
     assert topic.subscriptions == {}
 
 
@@ -185,7 +185,7 @@ class TestReplicationCursors:
         bench.settings = TopicSettings(remote_clusters=("west",), replication_cursors_opened=opened_by == "policy")
         topic = await bench.topic()
         await bench.consumer(topic, "pulsar.repl.west")
-        await upkeep.maintain(topic)
+        await backlog_operations.maintain(topic)
         await getattr(bench, end)()
         bench.settings = TopicSettings()
         assert (await bench.topic()).subscriptions == {}
@@ -210,11 +210,11 @@ class TestReplicationCursors:
         await topic.create_subscription("pulsar.repl.west")
         await bench.consumer(topic, "pulsar.repl.west")
         await topic.apply(replace(topic.settings, remote_clusters=("north",)))
-        await upkeep.maintain(topic)
+        await backlog_operations.maintain(topic)
         await bench.restart()
         topic = await bench.topic()
         await topic.apply(replace(topic.settings, message_ttl_seconds=1))
-        await upkeep.maintain(topic)
+        await backlog_operations.maintain(topic)
         assert list(topic.stats()["replication"]) == ["west"]
 
     async def test_policies_that_failed_to_come_into_force_do_so_with_the_next_upkeep(
@@ -227,7 +227,7 @@ class TestReplicationCursors:
             with pytest.raises(MetadataError):
                 await topic.apply(TopicSettings(remote_clusters=("north",), deduplication_enabled=True))
         assert list(topic.stats()["replication"]) == ["west"]
-        await upkeep.maintain(topic)
+        await backlog_operations.maintain(topic)
         assert list(topic.stats()["replication"]) == ["north"]
 
     async def fail(self) -> None:
@@ -243,7 +243,7 @@ class TestReplicationCursors:
             patched.setattr(bench.metadata, "commit", self.refuse)
             with pytest.raises(MetadataError):
                 await topic.apply(bench.settings)
-        await upkeep.maintain(topic)
+        await backlog_operations.maintain(topic)
         await bench.crash()
         bench.settings = TopicSettings()
         assert (await bench.topic()).subscriptions == {}

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
 from interpulse.broker.live.api import LastMessage, SubType, TopicSettings
-from interpulse.broker.live.registry import backlog_operations, upkeep
+from interpulse.broker.live.registry import backlog_operations
 from interpulse.model.errors import MetadataError, NotFound, PersistenceError, ServiceNotReady, TopicTerminated
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.model.policies.policy_records import RetentionPolicies
+from interpulse.storage.api import FenceCause, LogFenced
+from interpulse.storage.cursors import CursorRecord
+from tests.support.waiting import eventually
 
 
 async def test_failed_log_then_waiting_publishes_are_refused_and_all_clients_sent_away(
@@ -38,9 +42,9 @@ async def test_expire_counts_what_was_published_too_long_ago(bench: Any) -> None
     await topic.create_subscription("s")
     await bench.publish(topic, *range(10))
     bench.clock.time_ms = 1_000 + 5_000
-    assert await upkeep.expire(topic, "s", 5) == 0
+    assert await backlog_operations.expire(topic, "s", 5) == 0
     bench.clock.time_ms += 5
-    assert await upkeep.expire(topic, "s", 5) == 5
+    assert await backlog_operations.expire(topic, "s", 5) == 5
     assert topic.stats()["subscriptions"]["s"]["msgBacklog"] == 5
 
 
@@ -174,7 +178,7 @@ class TestTrimming:
     async def test_ledgers_that_every_cursor_passed_are_dropped(self, bench: Any) -> None:
         topic = await self.filled(bench)
         backlog_operations.skip(topic, "s", 3)
-        await upkeep.maintain(topic)
+        await backlog_operations.maintain(topic)
         assert self.ledgers(topic) == [2, 3]
         _, sink = await bench.consumer(topic)
         assert sink.numbers() == [3, 4, 5]
@@ -183,10 +187,10 @@ class TestTrimming:
         bench.settings = TopicSettings(retention=RetentionPolicies(-1, -1))
         topic = await self.filled(bench)
         backlog_operations.clear(topic, "s")
-        await upkeep.maintain(topic)
+        await backlog_operations.maintain(topic)
         assert self.ledgers(topic) == [1, 2, 3]
         await topic.apply(TopicSettings())
-        await upkeep.maintain(topic)
+        await backlog_operations.maintain(topic)
         assert self.ledgers(topic) == [3]
 
     async def test_replication_cursor_keeps_everything(self, bench: Any) -> None:
@@ -194,17 +198,17 @@ class TestTrimming:
         await topic.create_subscription("pulsar.repl.west")
         topic.subscription("pulsar.repl.west").cursor.reset(EARLIEST)
         backlog_operations.clear(topic, "s")
-        await upkeep.maintain(topic)
+        await backlog_operations.maintain(topic)
         assert self.ledgers(topic) == [1, 2, 3]
 
     async def test_snapshot_of_sequence_ids_keeps_what_comes_after_it(self, bench: Any) -> None:
         bench.settings = TopicSettings(deduplication_enabled=True, deduplication_entries_interval=1000)
         topic = await self.filled(bench)
         backlog_operations.clear(topic, "s")
-        await upkeep.maintain(topic)
+        await backlog_operations.maintain(topic)
         assert self.ledgers(topic) == [1, 2, 3]
         await bench.registry.flush()
-        await upkeep.maintain(topic)
+        await backlog_operations.maintain(topic)
         assert self.ledgers(topic) == [3]
         await bench.crash()
         assert (await bench.topic()).publishing.deduplication.last_sequence_id("filler") == 5
@@ -213,7 +217,7 @@ class TestTrimming:
         bench.settings = TopicSettings(message_ttl_seconds=1)
         topic = await self.filled(bench)
         bench.clock.time_ms = 2_000 + 4
-        await upkeep.maintain(topic)
+        await backlog_operations.maintain(topic)
         assert self.ledgers(topic) == [3]
         assert topic.stats()["subscriptions"]["s"]["msgBacklog"] == 2
 
@@ -259,3 +263,62 @@ async def test_log_that_fails_before_its_topic_exists_then_the_topic_is_not_load
         await bench.topic()
     monkeypatch.undo()
     assert not (await bench.topic()).failed
+
+
+class TakenCursors:
+    """Cursors whose records another broker has claimed."""
+
+    def __init__(self, cursors: Any) -> None:
+        self._cursors = cursors
+        self.flushes: list[bool] = []
+
+    def of(self, log_name: str) -> Any:
+        self.load, self.put = self._cursors.of(log_name).load, self._cursors.of(log_name).put
+        return self
+
+    async def flush(self, records: Mapping[str, CursorRecord], *, last: bool = False) -> None:
+        self.flushes.append(last)
+        raise LogFenced("x", "another broker has taken the topic over", FenceCause.OWNED_ELSEWHERE)
+
+
+@pytest.fixture
+def cursors(bench: Any) -> TakenCursors:
+    bench.registry.cursor_store = TakenCursors(bench.registry.cursor_store)
+    return bench.registry.cursor_store
+
+
+async def test_topic_when_its_cursors_are_taken_then_goes_without_writing(
+    bench: Any, cursors: TakenCursors, join: Any, publish: Any
+) -> None:
+    topic = await bench.topic()
+    await join(topic)
+    topic.subscription("s").cursor.changes += 1
+    await bench.registry.flush()
+    topic.cursors_changed()
+    await bench.registry.flush()
+    await eventually(lambda: bench.registry.get(topic.name) is None)
+    assert topic.failed
+    assert cursors.flushes == [False]
+    with pytest.raises(ServiceNotReady):
+        topic.check_open()
+
+
+async def test_topic_when_its_log_is_taken_then_stores_no_cursor(bench: Any, cursors: TakenCursors, join: Any) -> None:
+    topic = await bench.topic()
+    await join(topic)
+    topic.subscription("s").cursor.changes += 1
+    topic.on_log_failed(LogFenced("x", "another process opened it", FenceCause.OWNED_ELSEWHERE))
+    await eventually(lambda: bench.registry.get(topic.name) is None)
+    assert cursors.flushes == []
+
+
+async def test_topic_when_it_is_taken_while_it_is_closed_then_closing_tells(
+    bench: Any, cursors: TakenCursors, join: Any
+) -> None:
+    topic = await bench.topic()
+    await join(topic)
+    topic.subscription("s").cursor.changes += 1
+    with pytest.raises(LogFenced):
+        await bench.registry.unload(topic.name)
+    assert bench.registry.get(topic.name) is None
+    assert cursors.flushes == [True]

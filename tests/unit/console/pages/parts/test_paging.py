@@ -23,7 +23,8 @@ def test_page_of(rows: int, asked: int, number: int, first: int, last: int, page
 def test_foremost_when_there_are_many_then_is_what_sorting_all_of_them_gives() -> None:
     numbers = random.Random(7).choices(range(10_000), k=7_777)
     top_rows: TopRows[int] = TopRows(100, lambda number: -number)
-    top_rows.add_all(numbers)
+    for number in numbers:
+        top_rows.add(number)
     assert top_rows.rows == sorted(numbers, reverse=True)[:100]
     assert top_rows.total == 7_777
     top_rows.add(10_001)

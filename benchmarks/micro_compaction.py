@@ -29,11 +29,11 @@ from interpulse.model.ids import EARLIEST, MessageId
 from interpulse.model.names import TopicName
 from interpulse.model.topics import Requester
 from interpulse.storage.api import Put
-from interpulse.storage.memory import MemoryMetadataStore
 from interpulse.storage.segments.journal import open_log_store
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.batches import pack_batch
 from interpulse.wire.entries import build_entry
+from tests.support.memory_storage import MemoryMetadataStore
 
 NAME = TopicName.parse("persistent://bench/ns/compacted")
 GROUP = 200

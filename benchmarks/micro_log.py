@@ -1,6 +1,6 @@
 """What the segment log costs: appends, group commits, reads, restart.
 
-    python benchmarks/micro_log.py [--directory DIR] [--entries 1000000] [--bytes 100]
+    python -m benchmarks.micro_log [--directory DIR] [--entries 1000000] [--bytes 100]
 
 CPU is the user and system time of the whole process, so it includes the writing thread. Give a directory on the disk
 you want to know about; the default is the system's temporary directory, which may be memory.
@@ -20,8 +20,8 @@ from pathlib import Path
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.storage.api import Log
 from interpulse.storage.logs.topic_log_store import TopicLogStore
-from interpulse.storage.memory import MemoryMetadataStore
 from interpulse.storage.segments.journal import open_log_store
+from tests.support.memory_storage import MemoryMetadataStore
 
 WINDOW = 5_000  # entries without receipt, as of a few pipelining producers
 TURN = 64  # entries taken from sockets in one turn of the event loop

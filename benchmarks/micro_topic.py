@@ -1,6 +1,6 @@
 """What one entry costs in the live topic, over a log in memory: microseconds of CPU per entry.
 
-    python benchmarks/micro_topic.py [entries]
+    python -m benchmarks.micro_topic [entries]
 
 The sinks of the front ends are empty, so this is the broker between the front ends and the log.
 """
@@ -21,9 +21,9 @@ from interpulse.model.errors import PulsarError
 from interpulse.model.names import TopicName
 from interpulse.model.topics import Requester
 from interpulse.storage.api import Put
-from interpulse.storage.memory import MemoryMetadataStore, memory_log_store
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.entries import build_entry
+from tests.support.memory_storage import MemoryMetadataStore, memory_log_store
 
 ENTRY = build_entry(
     pb.MessageMetadata(producer_name="p", sequence_id=1, publish_time=1).SerializeToString(), b"x" * 100

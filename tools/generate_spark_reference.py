@@ -4,9 +4,12 @@
 
 from __future__ import annotations
 
+from dataclasses import MISSING
 from pathlib import Path
+from typing import Any
 
-from interpulse.spark.options.option import documented_options
+from interpulse.model.ids import LATEST
+from interpulse.spark.options.option import Purpose, option_slots
 from interpulse.spark.reading.read_options import ReadOptions
 from interpulse.spark.rows.columns import Layout, read_schema
 from interpulse.spark.session import recommended_conf
@@ -246,6 +249,33 @@ def _option_row(name: str, aliases: str, applies: str, default: str, text: str) 
     return (
         f"| `{name}` | {aliases} | {applies} | {f'`{default}`' if default else ''} | {text.replace('|', '&#124;')} |\n"
     )
+
+
+def documented_options(**classes: type[Any]) -> list[tuple[str, str, str, str, str]]:
+    """Return name, aliases, queries, default and text of every option, for the reference page.
+
+    The keyword of a class names its queries: ``read=ReadOptions``.
+    """
+    rows: dict[tuple[str, str], tuple[str, str, str, str, str]] = {}
+    for where, cls in classes.items():
+        for known in (slot.option for slot in option_slots(cls)):
+            applies = {Purpose.STREAM_READ: "stream read", Purpose.BATCH_READ: "batch read"}.get(known.purpose, where)
+            place = (known.name, known.text)
+            if place in rows:
+                applies = f"{rows[place][2]}, {applies}"
+            aliases = ", ".join(f"`{alias}`" for alias in known.aliases)
+            rows[place] = (known.name, aliases, applies, _default_text(known.default), known.text)
+    return list(rows.values())
+
+
+def _default_text(value: object) -> str:
+    if value is MISSING or value is None or value == ():
+        return ""
+    if value == LATEST:
+        return "latest"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return ",".join(value) if isinstance(value, tuple) else str(value)
 
 
 def _columns() -> str:

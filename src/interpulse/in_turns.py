@@ -1,4 +1,4 @@
-"""Long work on an event loop, cut into turns of a few milliseconds so that other tasks run in between."""
+"""Long work on an event loop: cut into turns of a few milliseconds, or many calls of which some run at a time."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import asyncio
 import heapq
 import json
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from itertools import chain, islice
 from typing import Any, Final, TypeVar
 
+A = TypeVar("A")
 T = TypeVar("T")
 
 _TURN_SECONDS: Final = 0.005
@@ -158,3 +159,22 @@ def _batches(values: Iterable[T], count: int = _AT_ONCE) -> Iterator[list[T]]:
     iterator = iter(values)
     while batch := list(islice(iterator, count)):
         yield batch
+
+
+async def concurrently(call: Callable[[A], Awaitable[T]], items: Iterable[A], *, limit: int = 16) -> list[T]:
+    """Return the result of ``call`` for each item, in order. At most ``limit`` calls run at the same time.
+
+    The first failure cancels the other calls and is raised.
+    """
+    slots = asyncio.Semaphore(limit)
+
+    async def one(item: A) -> T:
+        async with slots:
+            return await call(item)
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one(item)) for item in items]
+    except BaseExceptionGroup as failures:
+        raise failures.exceptions[0] from None
+    return [task.result() for task in tasks]

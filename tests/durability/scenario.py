@@ -15,9 +15,9 @@ from interpulse.model.ids import LATEST, Position
 from interpulse.storage.api import DataDirectoryUnusable
 from interpulse.storage.logs.topic_log import TopicLog
 from interpulse.storage.logs.topic_log_store import TopicLogStore
-from interpulse.storage.memory import MemoryMetadataStore
 from interpulse.storage.segments.files import Files
 from interpulse.storage.segments.journal import SegmentJournal, open_log_store
+from tests.support.memory_storage import MemoryMetadataStore
 from tests.unit.storage.listeners import Listener, read_all
 
 DIRECTORY = Path("/data/log")

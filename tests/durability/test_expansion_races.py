@@ -11,9 +11,9 @@ from interpulse.model.names import NamespaceName
 from interpulse.model.policies.namespace_policies import NamespacePolicies
 from interpulse.storage.api import Put
 from interpulse.storage.cursors import JSON_CURSORS
-from interpulse.storage.memory import MemoryMetadataStore
 from tests.support.interleaved_writes import right_before_commit_of
 from tests.support.lifecycle_bench import LifecycleBench, disorder, named
+from tests.support.memory_storage import MemoryMetadataStore
 
 X = named("x")
 METADATA_KEY = keys.partitioned_topic(X)

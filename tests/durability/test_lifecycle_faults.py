@@ -19,8 +19,8 @@ from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.model.topics import Requester
 from interpulse.storage.api import Delete, Put
 from interpulse.storage.cursors import JSON_CURSORS, CursorRecord
-from interpulse.storage.memory import MemoryJournal, MemoryMetadataStore
 from tests.support.lifecycle_bench import LifecycleBench, MortalStore, copy_of, disorder, named, picture
+from tests.support.memory_storage import MemoryJournal, MemoryMetadataStore
 
 TRIAL = NamespaceName("public", "trial")
 X, Y = named("x"), named("y")

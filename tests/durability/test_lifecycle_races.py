@@ -22,8 +22,8 @@ from interpulse.model.policies.policy_records import PARTITIONED, InactiveTopicP
 from interpulse.model.policies.topic_policies import TopicPolicies
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.model.topics import Requester
-from interpulse.storage.memory import MemoryMetadataStore
 from tests.support.lifecycle_bench import LifecycleBench, SlowStore, disorder, named
+from tests.support.memory_storage import MemoryMetadataStore
 
 TRIAL = NamespaceName("public", "trial")
 X, Y = named("x"), named("y")

@@ -10,13 +10,13 @@ from crc32c import crc32c
 
 from interpulse.storage.api import DataDirectoryUnusable, LogDamaged
 from interpulse.storage.logs.topic_log_store import TopicLogStore
-from interpulse.storage.memory import MemoryMetadataStore
 from interpulse.storage.segments import records
 from interpulse.storage.segments.journal import open_log_store
 from interpulse.storage.segments.records import RECORD_HEAD, SEGMENT_HEAD, Row, parse_index
 from interpulse.storage.segments.segment_set import index_path, segment_path
 from tests.durability.scenario import DIRECTORY, Life
 from tests.durability.simulated_disk import SimulatedDisk
+from tests.support.memory_storage import MemoryMetadataStore
 from tests.unit.storage.listeners import Listener, read_all
 
 SEGMENT = segment_path(DIRECTORY, 1)

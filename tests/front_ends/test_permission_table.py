@@ -30,8 +30,8 @@ from interpulse.model.errors import PulsarError
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.permissions import Permissions, Principal, TopicOperation
 from interpulse.model.policies.namespace_policies import NamespacePolicies
-from interpulse.storage.memory import MemoryMetadataStore
 from interpulse.wire import pulsar_api_pb2 as pb
+from tests.support.memory_storage import MemoryMetadataStore
 from tests.support.tokens import SECRET, signed
 
 SUPER: Final = frozenset({"super"})

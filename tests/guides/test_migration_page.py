@@ -6,10 +6,11 @@ import re
 
 import pytest
 
-from interpulse.spark.options.option import documented_options, replacement_of
+from interpulse.spark.options.option import replacement_of
 from interpulse.spark.reading.read_options import ReadOptions
 from interpulse.spark.writing.write_options import WriteOptions
 from tests.guides.pages import HOWTO
+from tools.generate_spark_reference import documented_options
 
 PAGE = (HOWTO / "migrate.md").read_text()
 ROW = re.compile(r"^\| `([^`]+)` \| (?:`([^`]+)`)? ?\| ?(.*)\|$", re.MULTILINE)

@@ -47,7 +47,7 @@ TESTED = {
     "bytes that wait for a client to read": f"{CONNECTION}::test_output_when_above_the_high_water_mark",
     "bytes that wait, including answers to requests": f"{CONNECTION}::test_output_when_client_does_not_read",
     "size of a decompressed payload": f"{UNIT}/wire/test_compression.py::test_bomb_when_decompressed",
-    "topics of a namespace": f"{UNIT}/rules/test_topic_checks.py::test_",
+    "topics of a namespace": f"{UNIT}/rules/test_topic_view.py::test_",
     "partitions of a topic": f"{UNIT}/rules/test_topics.py::test_",
     "producers of a topic": f"{LIVE}/topic/test_topic_clients.py::test_producers",
     "consumers of a topic": f"{LIVE}/topic/test_topic_clients.py::test_consumers_of_a_topic",

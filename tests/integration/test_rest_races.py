@@ -10,7 +10,7 @@ import pytest
 from interpulse.broker import metadata_paths as keys
 from interpulse.model.names import NamespaceName
 from interpulse.storage.api import Change
-from interpulse.storage.memory import MemoryMetadataStore
+from tests.support.memory_storage import MemoryMetadataStore
 from tests.support.rest_broker import RestBroker, rest_broker
 from tests.support.rest_client import call
 

@@ -14,7 +14,7 @@ from interpulse.model.errors import ServerError
 from interpulse.model.names import TopicName
 from interpulse.storage.zookeeper.client import ZooKeeperClient
 from interpulse.storage.zookeeper.link import Link, LinkConfig
-from interpulse.storage.zookeeper.servers import parse_servers
+from interpulse.storage.zookeeper.session import parse_servers
 from interpulse.storage.zookeeper.store import ZooKeeperMetadataStore
 from tests.support import commands
 from tests.support.fake_clock import FakeClock

@@ -52,7 +52,7 @@ def unanswered(prometheus: Prometheus) -> set[str]:
             for query in panel.queries:
                 expression = query.expression
                 for variable in dashboard.variables:
-                    expression = expression.replace(f"${variable.label}", ".*")
+                    expression = expression.replace(f"${variable}", ".*")
                 if not prometheus.query(expression):
                     empty.add(f"{name}: {panel.title}")
     return empty

@@ -89,7 +89,7 @@ class Copy:
         if rows and self.kill_at == "uncommitted":
             raise Killed(self.kill_at)
         self.end.take(rows, batch)
-        self.summaries.append(self.files.summary())
+        self.summaries.append(self.files.summary_of(batch))
 
     def total(self, what):
         return sum(summary[what] for summary in self.summaries)

@@ -14,7 +14,7 @@ from interpulse.clock import now_ms
 from interpulse.model.names import TopicName
 from interpulse.spark.options.connection_options import Access
 from interpulse.spark.verify.comparisons import CONTENT, POSITION, Comparison, Side, TopicPair, VerifyError
-from interpulse.spark.verify.judging import SOURCE, TARGET, judge
+from interpulse.spark.verify.judging import SOURCE, TARGET, Problem, judge
 from interpulse.spark.verify.verification import verify
 from tests.support import judged_copies as model
 from tests.support.altered_copies import copy_partition
@@ -112,9 +112,9 @@ def judged(spark, pairs):
 
 def problems(report):
     return {
-        name.rpartition("-")[2]: {key: count for key, count in topic.problems.items() if count}
+        name.rpartition("-")[2]: {key: topic[key] for key in Problem if topic[key]}
         for name, topic in report.topics.items()
-        if not topic.is_same
+        if any(topic[key] for key in Problem)
     }
 
 
@@ -149,7 +149,7 @@ def test_verify_when_everything_was_copied_then_is_the_same(spark, hdfs, broker,
     assert report.examples == []
     counts = report.topics.values()
     assert len(counts) == 4
-    assert sum(each.originals for each in counts) == sum(each.copies for each in counts) > 200
+    assert sum(topic["originals"] for topic in counts) == sum(topic["copies"] for topic in counts) > 200
 
 
 def test_verify_when_copies_are_altered_then_finds_each_problem(spark, broker, client, topic, target, tmp_path):
@@ -203,9 +203,9 @@ def test_verify_when_the_target_has_more_then_says_where_it_comes_from(spark, br
     copy(broker, topic, target, p0=invent)
     report = verify(spark, compared(broker, (topic, target)), tmp_path / "run", ignore)
     assert problems(report) == {"0": {"missing": 2}}
-    assert sum(each.newer for each in report.topics.values()) == 1
+    assert sum(topic["newer"] for topic in report.topics.values()) == 1
     absent = verify(spark, compared(broker, (topic, f"{topic}-absent")), tmp_path / "absent", ignore)
-    assert sum(each.problems["missing"] for each in absent.topics.values()) == 40
+    assert sum(topic["missing"] for topic in absent.topics.values()) == 40
     with pytest.raises(VerifyError, match="absent: not found on east"):
         verify(spark, compared(broker, (f"{topic}-absent", topic)), tmp_path / "none", ignore)
 
@@ -228,7 +228,9 @@ def test_verify_when_broken_off_then_does_not_read_finished_partitions_again(
         verify(spark, compared(broker, (topic, topic)), tmp_path / "run", ignore)
     report = verify(spark, comparison, tmp_path / "run", ignore)
     assert report.is_same
-    assert sum(each.copies for each in report.topics.values()) == sum(each.originals for each in report.topics.values())
+    assert sum(topic["copies"] for topic in report.topics.values()) == sum(
+        topic["originals"] for topic in report.topics.values()
+    )
 
 
 def test_verify_when_only_the_last_hour_is_asked_for_then_older_copies_are_not_judged(
@@ -238,9 +240,9 @@ def test_verify_when_only_the_last_hour_is_asked_for_then_older_copies_are_not_j
     copy(broker, topic, target)
     hour = verify(spark, compared(broker, (topic, target), last_ms=3_600_000), tmp_path / "hour", ignore)
     assert hour.is_same
-    assert sum(each.originals for each in hour.topics.values()) == 20
+    assert sum(topic["originals"] for topic in hour.topics.values()) == 20
     moment = verify(spark, compared(broker, (topic, target), last_ms=1), tmp_path / "moment", ignore)
-    assert sum(each.originals for each in moment.topics.values()) == 0
+    assert sum(topic["originals"] for topic in moment.topics.values()) == 0
     assert moment.is_same
 
 
@@ -251,14 +253,14 @@ def test_verify_by_content_when_another_tool_mirrored_then_finds_each_problem(sp
     publish(client, mirror, range(100), batching_enabled=False, text="value {}", keys=10)
     same = verify(spark, compared(broker, (topic, mirror), match=CONTENT), tmp_path / "same", ignore)
     assert same.is_same
-    assert same.topics[topic].originals == same.topics[topic].copies == 100
+    assert same.topics[topic]["originals"] == same.topics[topic]["copies"] == 100
     publish(client, topic, [100, 110, 111], text="value {}", keys=10)
     publish(client, mirror, [110, 100, 7], text="value {}", keys=10)
     with client.create_producer(mirror) as producer:
         producer.send(b"altered", key="k1")
         producer.send(b"without key")
     found = verify(spark, compared(broker, (topic, mirror), match=CONTENT), tmp_path / "other", ignore)
-    counts = {key: count for key, count in found.topics[topic].problems.items() if count}
+    counts = {key: found.topics[topic][key] for key in Problem if found.topics[topic][key]}
     assert counts == {"reordered": 1, "different": 1, "duplicated": 1, "extra": 1}
     assert {(each["problem"], each["key"]) for each in found.examples} == {
         ("reordered", "k0"),

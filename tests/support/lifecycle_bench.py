@@ -23,9 +23,9 @@ from interpulse.model.clusters import ClusterData
 from interpulse.model.names import PERSISTENT, NamespaceName, TopicName
 from interpulse.model.topics import PartitionedTopicMetadata, Requester
 from interpulse.storage.api import Change, MetadataStore, MetadataUnavailable, Versioned
-from interpulse.storage.memory import MemoryJournal, MemoryMetadataStore, memory_log_store
 from interpulse.storage.sessions import Session
 from tests.support.fake_clock import FakeClock
+from tests.support.memory_storage import MemoryJournal, MemoryMetadataStore, memory_log_store
 
 CONFIG = replace(BrokerConfig(), force_delete_namespace_allowed=True, force_delete_tenant_allowed=True)
 

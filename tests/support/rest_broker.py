@@ -11,7 +11,7 @@ from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.rest.http.context import RestContext
 from interpulse.broker.stores import Stores
 from interpulse.storage.api import MetadataStore
-from interpulse.storage.memory import MemoryMetadataStore, memory_log_store
+from tests.support.memory_storage import MemoryMetadataStore, memory_log_store
 
 
 @dataclass

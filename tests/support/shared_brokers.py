@@ -17,8 +17,8 @@ from interpulse.clock import Clock
 from interpulse.model.clusters import ClusterData
 from interpulse.model.names import TopicName
 from interpulse.storage.api import MetadataStore
-from interpulse.storage.memory import MemoryJournal, MemoryLedgers, MemoryMetadataStore, MemoryTree, memory_log_store
 from interpulse.storage.metadata.guarded import GuardedMetadata
+from tests.support.memory_storage import MemoryJournal, MemoryLedgers, MemoryMetadataStore, MemoryTree, memory_log_store
 
 _LAYOUT = replace(ALONE, shared=True)
 

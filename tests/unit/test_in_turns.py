@@ -9,7 +9,15 @@ from typing import Any
 
 import pytest
 
-from interpulse.in_turns import _TURN_SECONDS, Turn, dumped_in_turns, in_turns, parsed_in_turns, sorted_in_turns
+from interpulse.in_turns import (
+    _TURN_SECONDS,
+    Turn,
+    concurrently,
+    dumped_in_turns,
+    in_turns,
+    parsed_in_turns,
+    sorted_in_turns,
+)
 
 
 async def turns_of_others(work: Awaitable[Any]) -> tuple[Any, int]:
@@ -122,3 +130,34 @@ async def test_text_when_neither_array_nor_object_then_is_refused(text: str) -> 
     for levels in (1, 2):
         with pytest.raises(ValueError, match=r"not an (array|object)|Expecting"):
             await parsed_in_turns(text, levels=levels)
+
+
+async def test_concurrent_calls_are_bounded_and_answer_in_order() -> None:
+    running = most = 0
+
+    async def call(number: int) -> int:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0)
+        running -= 1
+        return number * 2
+
+    assert await concurrently(call, range(10), limit=3) == [number * 2 for number in range(10)]
+    assert most == 3
+
+
+async def test_first_failure_of_concurrent_calls_is_raised_and_cancels_the_others() -> None:
+    ended = asyncio.Event()
+
+    async def call(number: int) -> None:
+        if number == 0:
+            raise LookupError("first")
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    with pytest.raises(LookupError, match="first"):
+        await concurrently(call, range(3), limit=2)
+    assert ended.is_set()

@@ -27,7 +27,7 @@ from interpulse.storage.metadata.guarded import GuardedMetadata
 from interpulse.storage.metadata.session_bounded import SessionBoundedMetadata
 from interpulse.storage.zookeeper.client import ZooKeeperClient
 from interpulse.storage.zookeeper.link import LinkConfig
-from interpulse.storage.zookeeper.servers import Servers, parse_servers
+from interpulse.storage.zookeeper.session import Servers, parse_servers
 from interpulse.storage.zookeeper.store import ZooKeeperMetadataStore
 from interpulse.wire.frames import MESSAGE_BYTES_MAX
 

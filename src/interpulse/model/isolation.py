@@ -100,12 +100,7 @@ class BrokerIsolation:
     def to_json(self) -> dict[str, Any]:
         """Return Pulsar's JSON."""
         named = {} if self.policy is None else {"policyName": self.policy}
-        return {
-            "brokerName": self.broker,
-            **named,
-            "namespaceRegex": list(self.namespaces),
-            "primary": self.primary,
-        }
+        return {"brokerName": self.broker, **named, "namespaceRegex": list(self.namespaces), "primary": self.primary}
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> BrokerIsolation:

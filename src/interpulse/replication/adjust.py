@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -55,9 +56,8 @@ async def preview(enabling: Enabling, local: NamespaceReading, connect: Connect)
     clusters: list[ClusterPlan] = []
     if enabling.added:
         here = await read_namespace(local, enabling.namespace)
-        clusters = await asyncio.gather(
-            *(_plan_cluster(enabling, cluster, here, connect) for cluster in sorted(enabling.added))
-        )
+        plans = (_plan_cluster(enabling, cluster, here, connect) for cluster in sorted(enabling.added))
+        clusters = await asyncio.gather(*plans)
     plan = AdjustmentPlan(enabling.namespace, enabling.local_cluster, enabling.requested, tuple(clusters))
     document = await dumped_in_turns(_compared(plan, iter), levels=PLAN_LEVELS)
     return replace(plan, digest=hashlib.sha256(document).hexdigest())
@@ -86,24 +86,14 @@ async def adjust(
         if plan.applied is False:
             return plan
     try:
-        return await _finish(enabling, plan, local, connect, store)
+        if plan.outcome is Outcome.NEEDS_ADJUSTMENT:
+            left = await preview(enabling, local, connect)
+            if left.outcome is not Outcome.READY:
+                return _refused(plan, f"After the changes the clusters still differ, or differ again: {_summary(left)}")
+        await store()
     except PulsarError as error:  # storing failed locally; the plan must report the changes made remotely
         reason = f"The clusters could not be stored and put in force here: {error}; the command can be repeated"
         return _refused(plan, reason, error.http_status)
-
-
-async def _finish(
-    enabling: Enabling,
-    plan: AdjustmentPlan,
-    local: NamespaceReading,
-    connect: Connect,
-    store: Callable[[], Awaitable[None]],
-) -> AdjustmentPlan:
-    if plan.outcome is Outcome.NEEDS_ADJUSTMENT:
-        left = await preview(enabling, local, connect)
-        if left.outcome is not Outcome.READY:
-            return _refused(plan, f"After the changes the clusters still differ, or differ again: {_summary(left)}")
-    await store()
     return replace(plan, applied=True)
 
 
@@ -112,12 +102,9 @@ def _refused(plan: AdjustmentPlan, reason: str, http_status: int = Conflict.http
 
 
 def _summary(plan: AdjustmentPlan) -> str:
-    changes = (
-        f"{change.kind} of {change.topic or plan.namespace} on {cluster.cluster}"
-        for cluster in plan.clusters
-        for change in cluster.changes
-    )
-    return "; ".join([*_conflict_reasons(plan), *changes])
+    changes = ((cluster.cluster, change) for cluster in plan.clusters for change in cluster.changes)
+    shown = (f"{change.kind} of {change.topic or plan.namespace} on {cluster}" for cluster, change in changes)
+    return "; ".join([*_conflict_reasons(plan), *shown])
 
 
 def _conflict_reasons(plan: AdjustmentPlan) -> Iterable[str]:
@@ -220,23 +207,16 @@ async def apply(admin: AdminClient, difference: Difference) -> None:
     A refused expansion counts only if the topic does not have the wanted count: the answer to an earlier request may
     have been lost, or another change may have been faster.
     """
-    assert difference.change is not None, "a conflict is not applied"
-    try:
-        await admin.send(request_of(difference.change, local_only=True))
-    except PulsarError:
-        if not await _has_grown(admin, difference):
-            raise
-
-
-async def _has_grown(admin: AdminClient, difference: Difference) -> bool:
     change = difference.change
-    if not isinstance(change, SetPartitionCount):
-        return False
+    assert change is not None, "a conflict is not applied"
     try:
-        metadata = await admin.topics.partitioned_metadata(change.topic)
-    except PulsarError:  # the refusal itself is reported
-        return False
-    return metadata.partitions == change.partitions
+        await admin.send(request_of(change, local_only=True))
+    except PulsarError:
+        if isinstance(change, SetPartitionCount):
+            with suppress(PulsarError):  # the refusal itself is reported
+                if (await admin.topics.partitioned_metadata(change.topic)).partitions == change.partitions:
+                    return
+        raise
 
 
 # ---- Document

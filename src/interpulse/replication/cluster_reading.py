@@ -80,11 +80,8 @@ class ClusterReading(AsyncCloses):
 
     async def namespaces(self) -> list[NamespaceName]:
         """Return all namespaces except those that brokers use internally. Raise the cluster's error."""
-        names = [
-            NamespaceName.parse(str(name))
-            for tenant in await self._admin.tenants.list()
-            for name in await self._admin.namespaces.list(tenant)
-        ]
+        tenants, ask = await self._admin.tenants.list(), self._admin.namespaces.list
+        names = [NamespaceName.parse(str(name)) for tenant in tenants for name in await ask(tenant)]
         return [name for name in names if not name.is_heartbeat and str(name) != "pulsar/system"]
 
     async def namespace(
@@ -127,9 +124,8 @@ class ClusterReading(AsyncCloses):
             count = (await self._reading.metadata(name)).partitions
         except NotFound:
             return None
-        return await self._with_details(
-            TopicRow(name, ListedKind.PARTITIONED if count else ListedKind.NON_PARTITIONED, count)
-        )
+        kind = ListedKind.PARTITIONED if count else ListedKind.NON_PARTITIONED
+        return await self._with_details(TopicRow(name, kind, count))
 
     async def _read(self, ask: Callable[[], Awaitable[T]], requests: int = 1) -> T:
         """Return the answer, at the rate. A broker that is temporarily busy or restarting is asked again."""

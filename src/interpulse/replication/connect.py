@@ -8,6 +8,7 @@ loops.
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -29,16 +30,16 @@ def web_url(cluster: str, data: ClusterData) -> str:
 
     Raise RemoteClusterUnavailable if there is none.
     """
-    return _address(cluster, data, data.service_url, data.service_url_tls, "serviceUrl")
+    return _address(cluster, _chosen(data, data.service_url, data.service_url_tls), "serviceUrl")
 
 
 def broker_url(cluster: str, data: ClusterData) -> str:
     """Return the address of the binary protocol; see `web_url`."""
-    return _address(cluster, data, data.broker_service_url, data.broker_service_url_tls, "brokerServiceUrl")
+    address = _chosen(data, data.broker_service_url, data.broker_service_url_tls)
+    return _address(cluster, address, "brokerServiceUrl")
 
 
-def _address(cluster: str, data: ClusterData, plain: str | None, encrypted: str | None, field: str) -> str:
-    address = _chosen(data, plain, encrypted)
+def _address(cluster: str, address: str | None, field: str) -> str:
     if not address:
         raise RemoteClusterUnavailable(f"Cluster {cluster} has no {field}; register it with clusters update")
     return address
@@ -86,17 +87,12 @@ def tls_of(data: ClusterData) -> TlsOptions:
 
 def connect(cluster: str, data: ClusterData, *, timeout_ms: int = TIMEOUT_MS) -> AdminClient:
     """Return a client for the cluster's admin API. The caller closes it. Raise RemoteClusterUnavailable."""
-    from interpulse.client.admin.admin_client import (
-        AdminClient,  # imported here: a broker without other clusters does not need the client
-    )
+    # Imported here: a broker without other clusters does not need the client.
+    from interpulse.client.admin.admin_client import AdminClient
 
     try:
-        return AdminClient(
-            web_url(cluster, data),
-            credentials=credentials_of(cluster, data),
-            timeout_ms=timeout_ms,
-            tls=tls_of(data),
-        )
+        credentials, tls = credentials_of(cluster, data), tls_of(data)
+        return AdminClient(web_url(cluster, data), credentials=credentials, timeout_ms=timeout_ms, tls=tls)
     except ValueError as error:
         raise RemoteClusterUnavailable(f"Cluster {cluster}: {error}") from error
 
@@ -111,10 +107,12 @@ async def misnamed(admin: AdminClient, registered: str, address: str) -> str | N
     and it is one of them: a name among them is accepted with a warning. Raise the cluster's error.
     """
     where = f"the cluster at {shown_address(address)}"
-    own = await _own_name(admin)
-    if own is not None:
-        return None if own == registered else f"{where} calls itself {own}, not {registered}"
-    clusters = await _known_names(admin)
+    clusters: list[str] = []
+    with suppress(AuthorizationError, NotFound):  # we may not read the configuration
+        if own := (await admin.brokers.runtime_configuration()).get("clusterName"):
+            return None if own == registered else f"{where} calls itself {own}, not {registered}"
+    with suppress(AuthorizationError, NotFound):  # nor list the clusters, or the cluster is being set up
+        clusters = await admin.clusters.list()
     if clusters and registered not in clusters:
         return f"{where} knows no cluster {registered}, so it is another one; it knows {', '.join(sorted(clusters))}"
     log.warning(
@@ -123,20 +121,3 @@ async def misnamed(admin: AdminClient, registered: str, address: str) -> str | N
         shown_address(address),
     )
     return None
-
-
-async def _own_name(admin: AdminClient) -> str | None:
-    """Return ``clusterName`` of its configuration; None if we may not read it."""
-    try:
-        configuration = await admin.brokers.runtime_configuration()
-    except (AuthorizationError, NotFound):
-        return None
-    return configuration.get("clusterName") or None
-
-
-async def _known_names(admin: AdminClient) -> list[str]:
-    """Return the registered clusters; none if we may not list them, or the cluster is being set up."""
-    try:
-        return await admin.clusters.list()
-    except (AuthorizationError, NotFound):
-        return []

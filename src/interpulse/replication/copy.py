@@ -63,10 +63,7 @@ def _comes_from(cluster: str, metadata: pb.MessageMetadata, here: str) -> bool:
 
 
 def is_copied_by_lane(metadata: pb.MessageMetadata, source_cluster: str, target_cluster: str) -> bool:
-    """Return True if a lane from ``source_cluster`` wrote this entry of ``target_cluster``.
-
-    The cluster of its first publication does not matter.
-    """
+    """Return True if a lane from ``source_cluster`` wrote this entry of ``target_cluster``, wherever it is from."""
     return f".{source_cluster}-->{target_cluster}." in f"{metadata.producer_name}."
 
 

@@ -7,20 +7,10 @@ Apache Pulsar lists names only; then the counts of partitioned topics are reques
 from __future__ import annotations
 
 import asyncio
-from collections.abc import (
-    AsyncIterator,
-    Awaitable,
-    Callable,
-    Collection,
-    Coroutine,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
-from interpulse.in_turns import in_turns
+from interpulse.in_turns import concurrently, in_turns
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import (
     InvalidTopicName,
@@ -52,6 +42,8 @@ Failed = Callable[[TopicRow, PulsarError], TopicRow | None]
 """Function that returns the row of a topic whose request failed, returns None to omit it, or raises the error."""
 
 _BOTH: Final[tuple[Domain, ...]] = (PERSISTENT, NON_PERSISTENT)
+_ROWS_MAX: Final = 64
+"""Maximum number of rows that are completed at the same time; their requests have bounds of their own."""
 _QUESTIONS_MAX: Final = 16
 """Maximum number of concurrent requests per cluster: a comparison must not displace the cluster's own work."""
 
@@ -78,10 +70,9 @@ class NamespaceReading(Protocol):
 
 
 class Paced(Protocol):
-    """Wrapper of requests that limits their rate, or repeats them."""
+    """Wrapper of requests that limits their rate, or repeats them. It returns the answer of a call."""
 
-    async def __call__(self, ask: Callable[[], Awaitable[T]], requests: int = 1) -> T:
-        """Return the answer of a call that makes this many requests."""
+    async def __call__(self, ask: Callable[[], Awaitable[T]], requests: int = 1) -> T: ...
 
 
 class AdminReading:
@@ -113,19 +104,15 @@ class AdminReading:
     async def _parsed(self, texts: Iterable[str]) -> AsyncIterator[list[tuple[str, TopicName]]]:
         """Yield portions of texts with their names, letting other tasks run in between."""
         async for portion in in_turns(texts):
-            try:
-                yield [(text, TopicName.parse(text)) for text in portion]
-            except InvalidTopicName:
-                if self._unreadable is None:
-                    raise
-                yield list(self._readable(portion, self._unreadable))
-
-    def _readable(self, texts: Iterable[str], unreadable: Callable[[str], None]) -> Iterator[tuple[str, TopicName]]:
-        for text in texts:
-            try:
-                yield text, TopicName.parse(text)
-            except InvalidTopicName:
-                unreadable(text)
+            names: list[tuple[str, TopicName]] = []
+            for text in portion:
+                try:
+                    names.append((text, TopicName.parse(text)))
+                except InvalidTopicName:
+                    if self._unreadable is None:
+                        raise
+                    self._unreadable(text)
+            yield names
 
     async def metadata(self, topic: TopicName) -> PartitionedTopicMetadata:
         return await self._read(lambda: self._admin.topics.partitioned_metadata(topic))
@@ -160,7 +147,7 @@ async def read_topics(
     rows = lists.rows
     if details is not None:
         incomplete = list(rows.values())
-    limit = questions or asyncio.Semaphore(_QUESTIONS_MAX)
+    slots = questions or asyncio.Semaphore(_QUESTIONS_MAX)
     total = lists.partitioned_count
     done = total - len(incomplete)
     if done > 0:
@@ -170,7 +157,7 @@ async def read_topics(
         nonlocal done
         try:
             if not row.exact and is_asked(row):
-                async with limit:
+                async with slots:
                     metadata = await reading.metadata(row.topic)
                 row = with_count(row, metadata.partitions, deleted=metadata.deleted)
             return row if details is None else await details(row)
@@ -180,7 +167,7 @@ async def read_topics(
             done += 1
             progress(done, total)
 
-    for row, complete in zip(incomplete, await together(map(completed, incomplete)), strict=True):
+    for row, complete in zip(incomplete, await concurrently(completed, incomplete, limit=_ROWS_MAX), strict=True):
         if complete is None:
             del rows[row.topic]
         else:
@@ -199,9 +186,8 @@ async def _listed(
         return only is None or name.base in only or name in only
 
     stored = await reading.stored(namespace, stored_domains)
-    counts = await reading.partitioned(
-        namespace, domains
-    )  # after the partitions, so that a topic created meanwhile has its count
+    # After the partitions, so that a topic created meanwhile has its count.
+    counts = await reading.partitioned(namespace, domains)
     lists = TopicLists()
     async for names in in_turns(stored):
         lists.add_stored(names if only is None else filter(is_wanted, names))
@@ -233,29 +219,21 @@ async def read_remote(
         try:
             policies = await reading.policies(namespace)
             if cluster not in {*policies.replication_clusters, *policies.allowed_clusters}:
-                await _check_name(cluster, reading)
-                return None
+                # Pulsar assumes that any such cluster shares the configuration store; the address may be wrong, too.
+                name = (await reading.settings()).get("clusterName", cluster)
+                if name == cluster:
+                    return None
+                reason = f"it is called {name} there, and a cluster is registered under its own name"
+                raise RemoteClusterUnavailable(reason)
             return await _inventory(reading, namespace, policies, only=only)
         except (NamespaceNotFound, TenantNotFound) as error:
             raise NamespaceNotFound(str(error)) from error
-        except PulsarError as error:
+        except (PulsarError, AttributeError, TypeError, ValueError) as error:
+            is_broker = isinstance(error, PulsarError)
+            reason = str(error) if is_broker else "its answers are not those of a broker"
             raise RemoteClusterUnavailable(
-                f"Cluster {cluster} at {admin.web_url} cannot be compared: {error}"
+                f"Cluster {cluster} at {admin.web_url} cannot be compared: {reason}"
             ) from error
-        except (AttributeError, TypeError, ValueError) as error:  # not the JSON of the admin API
-            raise RemoteClusterUnavailable(
-                f"Cluster {cluster} at {admin.web_url} cannot be compared: its answers are not those of a broker"
-            ) from error
-
-
-async def _check_name(cluster: str, reading: AdminReading) -> None:
-    """Refuse an address that leads to the wrong cluster. Only a shared namespace may omit its cluster.
-
-    Pulsar assumes that any such cluster shares the configuration store.
-    """
-    name = (await reading.settings()).get("clusterName", cluster)
-    if name != cluster:
-        raise RemoteClusterUnavailable(f"it is called {name} there, and a cluster is registered under its own name")
 
 
 async def _inventory(
@@ -274,13 +252,3 @@ def _left_out(row: TopicRow, error: PulsarError) -> None:
     """Omit a topic that was deleted since it was listed."""
     if not isinstance(error, NotFound):
         raise error
-
-
-async def together(calls: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """Return all answers. The first failure cancels the other calls and is raised."""
-    try:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(call) for call in calls]
-    except BaseExceptionGroup as failures:
-        raise failures.exceptions[0] from None
-    return [task.result() for task in tasks]

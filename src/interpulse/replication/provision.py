@@ -84,28 +84,27 @@ def describe_problem(cluster: str, error: Exception) -> ReplicationProblem:
     """Return the problem and remedy for a failure of replication to a cluster."""
     if isinstance(error, TopicHeld):
         return ReplicationProblem("HELD", error.reason, error.remedy)
+    state, remedy = "HELD", _remedy(cluster, error)
     if isinstance(error, NotConnected | OperationTimeout | RemoteClusterUnavailable):
-        remedy = (
-            f"see that {cluster} is up and its addresses right (clusters get {cluster}); it is tried again by itself"
-        )
-        return ReplicationProblem("DISCONNECTED", str(error), remedy)
-    where = f"that the address leads there (clusters get {cluster})"
-    remedy = f"see the log of {cluster} for the reason, and {where}; it is tried again by itself"
-    if isinstance(error, CertificateError):
-        remedy = (
-            f"repair what the reason names, or name other files (clusters update {cluster} --tls-certs-filepath ... "
-            "--tls-key-filepath ..., with its addresses: the whole record is replaced); it is tried again by itself"
-        )
-    elif isinstance(error, PulsarError) and error.http_status in (401, 403):
-        remedy = (
-            f"renew the token in its file, or give {cluster} credentials that may create topics there (clusters "
-            f"update {cluster} --auth-plugin ..., with its addresses: the whole record is replaced); it is tried again "
-            "by itself"
-        )
-    elif isinstance(error, PulsarError) and error.http_status in _REFUSED:
-        remedy = f"end on {cluster} what the reason names, such as a limit; it is tried again by itself"
+        state, remedy = "DISCONNECTED", f"see that {cluster} is up and its addresses right (clusters get {cluster})"
     reason = str(error) if isinstance(error, PulsarError) else f"{type(error).__name__}: {error}"
-    return ReplicationProblem("HELD", reason, remedy)
+    return ReplicationProblem(state, reason, f"{remedy}; it is tried again by itself")
+
+
+def _remedy(cluster: str, error: Exception) -> str:
+    record = "with its addresses: the whole record is replaced"
+    status = error.http_status if isinstance(error, PulsarError) else None
+    if isinstance(error, CertificateError):
+        files = f"clusters update {cluster} --tls-certs-filepath ... --tls-key-filepath ..., {record}"
+        return f"repair what the reason names, or name other files ({files})"
+    if status in (401, 403):
+        credentials = (
+            f"credentials that may create topics there (clusters update {cluster} --auth-plugin ..., {record})"
+        )
+        return f"renew the token in its file, or give {cluster} {credentials}"
+    if status in _REFUSED:
+        return f"end on {cluster} what the reason names, such as a limit"
+    return f"see the log of {cluster} for the reason, and that the address leads there (clusters get {cluster})"
 
 
 class TopicProvisioner:
@@ -159,20 +158,16 @@ class TopicProvisioner:
                     raise kind(str(there), *hold_texts(base, local, there, remote, plan))
             except Conflict as error:  # another creation was faster, or the name is taken: check again
                 refusal = error
-        raise TopicHeld(
-            str(base),
-            f"{there} cannot be created on the remote cluster: {refusal or 'it vanishes again'}",
-            "remove there what stands in the way",
-        )
+        reason = f"{there} cannot be created on the remote cluster: {refusal or 'it vanishes again'}"
+        raise TopicHeld(str(base), reason, "remove there what stands in the way")
 
     async def _remote_metadata(self, base: TopicName) -> Existence:
         try:
             return await partition_metadata(self._target, base)
         except (NamespaceNotFound, TenantNotFound) as error:
             namespace = base.namespace_name
-            raise TopicHeld(
-                str(base), f"namespace {namespace} does not exist on the remote cluster", f"create {namespace} there"
-            ) from error
+            reason = f"namespace {namespace} does not exist on the remote cluster"
+            raise TopicHeld(str(base), reason, f"create {namespace} there") from error
 
     async def _create(self, there: TopicName, partitions: int) -> str:
         if partitions:
@@ -221,10 +216,8 @@ async def create_namespace(source: AdminClient, here: NamespaceName, target: Adm
     except AlreadyExists:  # another call was faster
         return False
     except TenantNotFound as error:
-        tenant = there.tenant
-        raise TopicHeld(
-            str(here), f"tenant {tenant} does not exist on the remote cluster", f"create {tenant} there"
-        ) from error
+        reason = f"tenant {there.tenant} does not exist on the remote cluster"
+        raise TopicHeld(str(here), reason, f"create {there.tenant} there") from error
     return True
 
 
@@ -245,11 +238,8 @@ async def copy_schemas(
         try:
             await register(there.base, entry.schema)
         except IncompatibleSchema as error:
-            raise TopicHeld(
-                str(topic.base),
-                f"the remote cluster refuses version {entry.version} of the schema of {topic.base}: {error}",
-                _schema_remedy(there, error),
-            ) from error
+            reason = f"the remote cluster refuses version {entry.version} of the schema of {topic.base}: {error}"
+            raise TopicHeld(str(topic.base), reason, _schema_remedy(there, error)) from error
 
 
 def _schema_remedy(topic: TopicName, refusal: IncompatibleSchema) -> str:
@@ -257,10 +247,8 @@ def _schema_remedy(topic: TopicName, refusal: IncompatibleSchema) -> str:
     if "schema auto updating is disabled" in str(refusal).lower():
         switch = f"namespaces set-is-allow-auto-update-schema {namespace} --disable --enable-for-replicator"
         return f"let replicators register schemas there: {switch}"
-    return (
-        f"relax the compatibility there (namespaces set-schema-compatibility-strategy {namespace} -c ...), or delete "
-        f"the schema that stands in the way there (schemas delete {topic.base})"
-    )
+    relaxed = f"relax the compatibility there (namespaces set-schema-compatibility-strategy {namespace} -c ...)"
+    return f"{relaxed}, or delete the schema that stands in the way there (schemas delete {topic.base})"
 
 
 async def _schema_history(source: AdminClient, topic: TopicName) -> list[SchemaVersion]:
@@ -278,8 +266,5 @@ async def _of_source(asked: TopicName | NamespaceName, answer: Awaitable[T]) -> 
     try:
         return await answer
     except PulsarError as error:
-        raise TopicHeld(
-            str(asked),
-            f"the source cluster cannot be asked for {asked}: {error}",
-            "see that the source cluster is up, and its log for the reason; it is tried again by itself",
-        ) from error
+        remedy = "see that the source cluster is up, and its log for the reason; it is tried again by itself"
+        raise TopicHeld(str(asked), f"the source cluster cannot be asked for {asked}: {error}", remedy) from error

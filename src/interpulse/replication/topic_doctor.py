@@ -14,13 +14,13 @@ from itertools import groupby
 from typing import Any, Final
 
 from interpulse.client.admin.admin_client import AdminClient
-from interpulse.in_turns import in_turns, sorted_in_turns
+from interpulse.in_turns import concurrently, in_turns, sorted_in_turns
 from interpulse.model.changes import TopicAdminChange
 from interpulse.model.errors import PulsarError, TopicNotFound, UnknownError
 from interpulse.model.inventory import TopicRow
 from interpulse.model.names import Domain, NamespaceName, TopicName
 from interpulse.replication.change_forms import request_of
-from interpulse.replication.inventory import AdminReading, read_topics, together
+from interpulse.replication.inventory import AdminReading, read_topics
 from interpulse.rules.inventory import with_count
 from interpulse.rules.topic_diagnosis import Disagreement, Finding, diagnose
 
@@ -87,7 +87,6 @@ class TopicDoctor:
         self._domains = tuple(domains)
         self._ignored = ignored
         self._questions = asyncio.Semaphore(_QUESTIONS_AT_ONCE)
-        self._repairs = asyncio.Semaphore(_REPAIRS_AT_ONCE)
 
     async def examine(
         self,
@@ -130,7 +129,9 @@ class TopicDoctor:
         Non-persistent topics store nothing. Opening a refused one would only raise alarms.
         """
         stored = [name for name in topics if name.is_persistent]
-        contents = await together(self._contents(name, refused=topics[name]) for name in stored)
+        contents = await concurrently(
+            lambda name: self._contents(name, refused=topics[name]), stored, limit=_QUESTIONS_AT_ONCE
+        )
         return dict(zip(stored, contents, strict=True))
 
     async def _repair_all(self, findings: Sequence[Finding], progress: Progress) -> list[Attempt]:
@@ -139,14 +140,14 @@ class TopicDoctor:
 
         async def repair(of_topic: list[Finding]) -> list[Attempt]:
             nonlocal done
-            async with self._repairs:
-                attempts = [attempt for finding in of_topic for attempt in await self._repair(finding)]
+            attempts = [attempt for finding in of_topic for attempt in await self._repair(finding)]
             done += len(of_topic)
             progress(done, len(findings))
             return attempts
 
         by_topic = [list(group) for _, group in groupby(findings, key=lambda finding: finding.topic)]
-        return [attempt for attempts in await together(map(repair, by_topic)) for attempt in attempts]
+        groups = await concurrently(repair, by_topic, limit=_REPAIRS_AT_ONCE)
+        return [attempt for attempts in groups for attempt in attempts]
 
     async def _repair(self, finding: Finding) -> list[Attempt]:
         """Try the repairs of one finding in order, up to the first that fails."""
@@ -211,9 +212,8 @@ class TopicDoctor:
 
 
 def _exact_contents(name: TopicName, ledgers: Mapping[str, Any], stats: Mapping[str, Any]) -> Contents:
-    backlogs = {
-        text: int(subscription.get("msgBacklog", 0)) for text, subscription in stats.get("subscriptions", {}).items()
-    }
+    subscriptions = stats.get("subscriptions", {}).items()
+    backlogs = {text: int(subscription.get("msgBacklog", 0)) for text, subscription in subscriptions}
     entries, size = int(ledgers.get("numberOfEntries", 0)), int(ledgers.get("totalSize", 0))
     return Contents(name, entries, size, backlogs, exact=True)
 

@@ -1,6 +1,6 @@
 """Decisions as pure functions: a view of the stored state goes in, an answer and changes come out.
 
-* Topics: `topics` answers clients and operators from a `topic_view`, with `topic_checks`. `topic_diagnosis` finds
+* Topics: `topics` answers clients and operators from a `topic_view`. `topic_diagnosis` finds
   topics that break the rule of PIP-414, `inactivity` finds unused topics.
 * Namespaces and tenants: `namespaces`, `tenants`, `clusters`, `permissions`, `isolation`.
 * Policies: `policy_checks` validates requests of operators, `policy_changes` applies them, `effective_policies`

@@ -209,10 +209,12 @@ def namespace_differences(
         *in_force_differences(namespace, source.in_force(), target.in_force()),
         *_stored_differences(namespace, source.policies, target.policies),
     ]
-    return [
-        *(_with_origins(difference, source, target) for difference in differences),
-        *_on_purpose(namespace, source.policies, target.policies),
-    ]
+    stored = [side.policies.to_json() for side in (source, target)]
+    for index, difference in enumerate(differences):
+        field = difference.field or _FIELDS[difference.kind]
+        here, there = (_origin(policies, field) for policies in stored)
+        differences[index] = replace(difference, field=field, source_origin=here, target_origin=there)
+    return [*differences, *_on_purpose(namespace, source.policies, target.policies)]
 
 
 def namespace_missing(namespace: NamespaceName) -> Difference:
@@ -235,8 +237,10 @@ def in_force_differences(
     )
     if here_allowed != there_allowed:
         kind = DifferenceKind.IS_ALLOW_AUTO_UPDATE_SCHEMA
-        shown = _switches_json if here_allowed[1] != there_allowed[1] else _producers_switch
-        sides = shown(here_allowed), shown(there_allowed)
+        keys = ("isAllowAutoUpdateSchema", "isAllowAutoUpdateSchemaWithReplicator")
+        sides: list[Any] = [dict(zip(keys, allowed, strict=True)) for allowed in (here_allowed, there_allowed)]
+        if here_allowed[1] == there_allowed[1]:  # that of the producers alone
+            sides = [here_allowed[0], there_allowed[0]]
         yield _of_policy(kind, namespace, *sides, policy="allow_auto_update_schema", value=here_allowed)
     strategies = source.schema_strategy, target.schema_strategy
     if strategies[0] != strategies[1]:
@@ -251,15 +255,6 @@ def _creates_otherwise(source: AutoTopicCreation, target: AutoTopicCreation) -> 
     return (here.allowed, here.topic_type) != (there.allowed, there.topic_type) or (
         here.topic_type == PARTITIONED and here.default_partitions != there.default_partitions
     )
-
-
-def _switches_json(switches: tuple[bool, bool]) -> dict[str, bool]:
-    producers, replicators = switches
-    return {"isAllowAutoUpdateSchema": producers, "isAllowAutoUpdateSchemaWithReplicator": replicators}
-
-
-def _producers_switch(switches: tuple[bool, bool]) -> bool:
-    return switches[0]
 
 
 def _of_policy(
@@ -299,12 +294,6 @@ def _stored_differences(
 
 def _as_json(value: Any) -> Any:
     return value.to_json() if isinstance(value, RetentionPolicies | BacklogQuota) else value
-
-
-def _with_origins(difference: Difference, source: NamespaceState, target: NamespaceState) -> Difference:
-    field = difference.field or _FIELDS[difference.kind]
-    here, there = (_origin(side.policies.to_json(), field) for side in (source, target))
-    return replace(difference, field=field, source_origin=here, target_origin=there)
 
 
 def _origin(policies: Mapping[str, Any], field: str) -> str:

@@ -79,19 +79,15 @@ def effective_policies(topic: TopicPolicies, namespace: TopicPolicies, broker: T
 
 def _joined(levels: Sequence[TopicPolicies], *, other: Mapping[str, Any] | None = None) -> TopicPolicies:
     """Return each policy from the first level that sets it. An empty list of subscription types sets nothing."""
-    values = {field.name: _first(field.name, levels) for field in fields(TopicPolicies) if field.name != "other"}
-    return TopicPolicies(**values | {"backlog_quotas": _quotas(levels) or None}, other=other or {})
-
-
-def _first(name: str, levels: Sequence[TopicPolicies]) -> Any:
-    return next((value for level in levels if (value := getattr(level, name)) not in _NOT_SET), None)
-
-
-def _quotas(levels: Sequence[TopicPolicies]) -> Mapping[str, BacklogQuota]:
+    values = {
+        field.name: next((value for level in levels if (value := getattr(level, field.name)) not in _NOT_SET), None)
+        for field in fields(TopicPolicies)
+        if field.name != "other"
+    }
     quotas: dict[str, BacklogQuota] = {}
     for level in reversed(levels):
         quotas |= level.backlog_quotas or {}
-    return quotas
+    return TopicPolicies(**values | {"backlog_quotas": quotas or None}, other=other or {})
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,11 +69,8 @@ def is_expendable(
         return False
     if idle_ms < policies.max_inactive_seconds * 1000:
         return False
-    return not (activity.holds_entries and _retained(idle_ms, retention))
-
-
-def _retained(idle_ms: int, retention: RetentionPolicies) -> bool:
-    return retention.time_minutes < 0 or idle_ms < retention.time_minutes * 60_000
+    retained = retention.time_minutes < 0 or idle_ms < retention.time_minutes * 60_000
+    return not (activity.holds_entries and retained)
 
 
 @looks_at(Part.RELATED_METADATA, Part.PARTITION_RECORDS)

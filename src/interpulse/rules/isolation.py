@@ -105,7 +105,11 @@ def permitted_brokers(policies: IsolationPolicies, namespace: str, broker_ids: C
     """
     named = _policy_of(policies, namespace)
     if named is None:
-        return [broker for broker in broker_ids if not _primary_of(policies, broker)]
+        return [
+            broker
+            for broker in broker_ids
+            if not any(_is_one(name, policy.primary, _host(broker)) for name, policy in policies.items())
+        ]
     name, policy = named
     primary = [broker for broker in broker_ids if _is_one(name, policy.primary, _host(broker))]
     if len(primary) >= (policy.min_limit or 0):
@@ -177,10 +181,6 @@ def namespaces_to_unload(
 
 def _policy_of(policies: IsolationPolicies, namespace: str) -> tuple[str, IsolationPolicy] | None:
     return next((item for item in policies.items() if _is_one(item[0], item[1].namespaces, namespace)), None)
-
-
-def _primary_of(policies: IsolationPolicies, broker_id: str) -> bool:
-    return any(_is_one(name, policy.primary, _host(broker_id)) for name, policy in policies.items())
 
 
 def _is_one(name: str, expressions: Iterable[str], text: str) -> bool:

@@ -228,16 +228,11 @@ def sort_by_namespace(
         elif namespace.serves(topic):
             served[name] = topic
         else:
-            _answer_elsewhere(name, namespace, answer)
+            try:
+                answer.served(find_peer(namespace)).append(name)
+            except PulsarError as error:
+                answer.fail(name, error)
     return served
-
-
-def _answer_elsewhere(name: str, namespace: NamespaceView, answer: BatchAnswer) -> None:
-    """Answer a topic that this cluster does not serve."""
-    try:
-        answer.served(find_peer(namespace)).append(name)
-    except PulsarError as error:
-        answer.fail(name, error)
 
 
 def _by_parts(namespaces: Mapping[NamespaceName, View]) -> dict[tuple[str, str], View]:
@@ -269,23 +264,17 @@ def sort_by_existence(
         elif expanded_chars_max is None or topic.is_partition:
             wanted[name] = topic
         elif (length := count * len(str(topic.partition(count)))) > room:
-            answer.fail(name, _too_many_partitions(topic, count))
+            too_many = (
+                f"The {count} partitions of {topic} do not fit the answer beside what was asked for before; "
+                f"ask for fewer topics at once, or for partitions by their names"
+            )
+            answer.fail(name, RequestTooLarge(too_many))
         else:
             room -= length
             answer.partitions[name] = count
-            wanted |= _partitions(topic, count) if count else {name: topic}
+            partitions = map(topic.partition, range(count))
+            wanted |= {str(partition): partition for partition in partitions} if count else {name: topic}
     return wanted
-
-
-def _partitions(topic: TopicName, count: int) -> dict[str, TopicName]:
-    return {str(partition): partition for partition in map(topic.partition, range(count))}
-
-
-def _too_many_partitions(topic: TopicName, count: int) -> PulsarError:
-    return RequestTooLarge(
-        f"The {count} partitions of {topic} do not fit the answer beside what was asked for before; "
-        f"ask for fewer topics at once, or for partitions by their names"
-    )
 
 
 class BundlePlaces(NamedTuple):

@@ -87,11 +87,9 @@ def _may_use(role: str, subscription: str, policies: NamespacePolicies) -> bool:
 def may_on_namespace(role: str, operation: NamespaceOperation, policies: NamespacePolicies | None) -> bool:
     """Return True if a role may perform this operation on a namespace. Grants on single topics do not count."""
     wanted = _NAMESPACE_ACTIONS.get(operation)
-    return wanted is not None and policies is not None and bool(wanted & _on_namespace(policies.permissions, role))
-
-
-def _on_namespace(permissions: Permissions, role: str) -> frozenset[str]:
-    return permissions.namespace.get(role, frozenset())
+    if wanted is None or policies is None:
+        return False
+    return not wanted.isdisjoint(policies.permissions.namespace.get(role, ()))
 
 
 class SubscriptionPrefixMissing(Unauthorized):

@@ -6,7 +6,7 @@ Source: docs/reference/cluster-protocol.md#placement, docs/reference/cluster-pro
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from crc32c import crc32c
 
@@ -132,16 +132,7 @@ def redirected(broker: BrokerAddresses, listener_name: str, *, authoritative: bo
 
     Raise UnknownListener.
     """
-    target = sent_to(broker, listener_name)
-    return LookupTarget(
-        target.service_url,
-        target.service_url_tls,
-        target.web_url,
-        target.web_url_tls,
-        target.broker_id,
-        redirect=True,
-        authoritative=authoritative,
-    )
+    return replace(sent_to(broker, listener_name), redirect=True, authoritative=authoritative)
 
 
 def is_load_change(before: Mapping[str, float], now: Mapping[str, float], *, seconds: float) -> bool:

@@ -11,12 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from interpulse.model.errors import (
-    InvalidRequest,
-    NotImplementedYet,
-    PartitionCountAboveMaximum,
-    PreconditionFailed,
-)
+from interpulse.model.errors import InvalidRequest, NotImplementedYet, PartitionCountAboveMaximum, PreconditionFailed
 from interpulse.model.names import NamespaceName
 from interpulse.model.numbers import INT_MAX
 from interpulse.model.permissions import Permissions
@@ -266,7 +261,6 @@ class Limits:
 
     partitions_max: int = 0
     """The partitions of a topic; 0 = no limit."""
-
     message_size_max: int = INT_MAX
     alone: bool = False
     """The broker has no bookies, and keeps one copy of each entry."""
@@ -281,8 +275,8 @@ def check_value(kind: Kind, name: str, value: Any, limits: Limits) -> Any:
     return check(name, value, limits) if check else value
 
 
-def _number(most: int) -> Callable[[str, Any, Limits], int]:
-    return lambda name, value, limits: check_not_negative(name, value, most=most)
+def _check_number(name: str, value: int, limits: Limits) -> int:
+    return check_not_negative(name, value)
 
 
 def _topic_strategy(value: Any) -> str | None:
@@ -303,7 +297,8 @@ def _check_backlog_quotas(quotas: Mapping[str, Mapping[str, Any]]) -> None:
 
 
 _CHECKS: Final[Mapping[Kind, Callable[[str, Any, Limits], Any]]] = {
-    **{kind: _number(kind.most) for kind in (kinds.COUNT, kinds.SECONDS, kinds.MINUTES, kinds.INTERVAL, kinds.BYTES)},
+    **dict.fromkeys((kinds.COUNT, kinds.SECONDS, kinds.MINUTES, kinds.INTERVAL), _check_number),
+    kinds.BYTES: lambda name, value, limits: check_not_negative(name, value, most=kinds.BYTES.most),
     kinds.MESSAGE_SIZE: lambda name, value, limits: check_max_message_size(value, broker_max=limits.message_size_max),
     kinds.SUBSCRIPTION_CREATION: lambda name, body, limits: bool(body.get("allowAutoSubscriptionCreation")),
     kinds.STRATEGY: lambda name, value, limits: check_strategy(value, ("UNDEFINED", *SCHEMA_STRATEGIES)),

@@ -151,11 +151,7 @@ def check_allowed_clusters(
 
 
 def check_new_namespace_clusters(
-    namespace: NamespaceName,
-    policies: NamespacePolicies,
-    *,
-    registered: Mapping[str, ClusterData],
-    tenant: TenantInfo,
+    namespace: NamespaceName, policies: NamespacePolicies, *, registered: Mapping[str, ClusterData], tenant: TenantInfo
 ) -> None:
     """Refuse clusters of a new namespace that are not available to its tenant, not registered, peers, or not allowed.
 

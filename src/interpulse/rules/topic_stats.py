@@ -34,7 +34,12 @@ def summed(partitions: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     total: dict[str, Any] = {}
     for stats in partitions:
         for key, value in stats.items():
-            total[key] = _joined(key, total[key], value) if key in total else _copied(value)
+            if key in total:
+                total[key] = _joined(key, total[key], value)
+            elif isinstance(value, dict):
+                total[key] = summed([value])
+            else:
+                total[key] = list(value) if isinstance(value, list) else value
     return total
 
 
@@ -50,9 +55,3 @@ def _joined(key: str, left: Any, right: Any) -> Any:
     if isinstance(left, list) and isinstance(right, list):
         return left + right
     return left
-
-
-def _copied(value: Any) -> Any:
-    if isinstance(value, dict):
-        return summed([value])
-    return list(value) if isinstance(value, list) else value

@@ -37,27 +37,25 @@ from interpulse.model.names import TopicName
 from interpulse.model.numbers import LONG_MAX, is_integer
 from interpulse.model.topics import PartitionedTopicMetadata, Requester, TopicKind
 from interpulse.rules.decision import AskRemotes, Decision
-from interpulse.rules.topic_checks import (
+from interpulse.rules.topic_view import (
     NO_PROPERTIES,
+    PARTITION_MARK,
+    NamespaceStanding,
+    Part,
+    TopicView,
     check_consistency,
     check_namespace,
     check_namespace_exists,
     check_partition_count,
     check_single_topic_limit,
     check_topic_limit,
-    missing_record,
-    not_found_to_open,
-    topic_not_found,
-)
-from interpulse.rules.topic_view import (
-    PARTITION_MARK,
-    NamespaceStanding,
-    Part,
-    TopicView,
     existence,
     first_part,
     looks_at,
     may_create,
+    missing_record,
+    not_found_to_open,
+    topic_not_found,
 )
 
 
@@ -183,11 +181,7 @@ def _may_create_for(view: TopicView, by: Requester) -> bool:
 
 @looks_at(Part.PARTITION_RECORDS)
 def decide_create_partitioned(
-    view: TopicView,
-    partitions: int,
-    *,
-    properties: Mapping[str, str] = NO_PROPERTIES,
-    local_only: bool = False,
+    view: TopicView, partitions: int, *, properties: Mapping[str, str] = NO_PROPERTIES, local_only: bool = False
 ) -> Decision[None]:
     """Create a partitioned topic. Partitions stored without metadata are adopted with their entries.
 

@@ -39,9 +39,6 @@ _TIMES_TEXT: Final = (
 
 _IN_BATCH: Final = re.compile(r"(-?[0-9]+:-?[0-9]+):([0-9]+)")
 
-StartPoint = Position
-"""A position to start after: EARLIEST, LATEST or the last entry that is *not* read."""
-
 
 class CutPosition(Position):
     """A position with a batch index: only some messages of its entry are read.
@@ -111,7 +108,7 @@ class StreamOffset:
         if self.firsts:
             body["f"] = _grouped(self.firsts)
         if cuts := _cuts(self.positions) | _cuts(self.begins):
-            body["c"] = _grouped(cuts, _cut_text)
+            body["c"] = _grouped(cuts, lambda cut: f"{cut}:{cut.batch_index}")
         return {"init": True, **body} if self.initial else body
 
     @classmethod
@@ -155,10 +152,6 @@ def _flat(groups: Mapping[str, Mapping[str, str]], parse: Callable[[str], _P]) -
 
 def _cuts(positions: Mapping[str, Position]) -> dict[str, CutPosition]:
     return {topic: position for topic, position in positions.items() if isinstance(position, CutPosition)}
-
-
-def _cut_text(cut: CutPosition) -> str:
-    return f"{cut}:{cut.batch_index}"
 
 
 def _parse_cut(text: str) -> CutPosition:
@@ -378,9 +371,9 @@ def times_of(times: int | Mapping[str, int] | None, topics: Collection[str]) -> 
     return {topic: time_ms for topic in topics if (time_ms := point_of(times, topic)) is not None}
 
 
-def check_not_late(times: Mapping[str, int], found: Collection[str], strategy: str) -> None:
+def check_not_late(times: Mapping[str, int], positions: Collection[str], strategy: str) -> None:
     """Raise OptionError for topic-partitions without a message that late, unless ``strategy`` allows them."""
-    late = [f"{topic} at {times[topic]}" for topic in sorted(set(times) - set(found))]
+    late = [f"{topic} at {times[topic]}" for topic in sorted(set(times) - set(positions))]
     if late and strategy == "error":
         raise OptionError(
             f"startingTime: no message was published at or after it in {', '.join(late[:5])}"

@@ -39,9 +39,7 @@ class HeldRange(NamedTuple):
 
 def load_held(path: Path) -> dict[str, HeldRange]:
     """Return the held ranges by topic-partition."""
-    if not path.exists():
-        return {}
-    body = json.loads(path.read_text(encoding="utf-8"))
+    body = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     return {topic: HeldRange(Position.parse(item.pop("after")), **item) for topic, item in body.items()}
 
 
@@ -51,10 +49,8 @@ def load_summaries(path: Path) -> dict[str, Any]:
     Return nothing if a crash of the machine left the file empty or truncated: it is not synced, because no position
     depends on it.
     """
-    if not path.exists():
-        return {}
     try:
-        body: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        body: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     except ValueError as error:
         _log.warning("summary of batches cannot be read, the next batch writes it again file=%s error=%s", path, error)
         return {}
@@ -137,7 +133,7 @@ class LaneFiles:
         It includes a few earlier batches, because the next batch may be over when Spark reports one. With many topics
         their details are left out.
         """
-        before = self._summaries()
+        before = load_summaries(self._root / LAST_COMMIT_FILE)
         earlier: dict[str, Any] = before.pop("earlier", {})
         if before:
             topics = before.get("topics", {})
@@ -146,20 +142,11 @@ class LaneFiles:
         newest = dict(list(earlier.items())[-_SUMMARIES_KEPT:])
         write_atomically(self._root / LAST_COMMIT_FILE, json.dumps({**summary, "earlier": newest}), durable=False)
 
-    def summary(self) -> dict[str, Any] | None:
-        """Return the summary of the newest batch."""
-        newest = self._summaries()
-        newest.pop("earlier", None)
-        return newest or None
-
     def summary_of(self, batch: int) -> dict[str, Any] | None:
         """Return the summary of a batch, if it is among the newest."""
-        newest = self._summaries()
+        newest = load_summaries(self._root / LAST_COMMIT_FILE)
         earlier: dict[str, dict[str, Any]] = newest.pop("earlier", {})
         return newest if newest.get("batchId") == batch else earlier.get(str(batch))
-
-    def _summaries(self) -> dict[str, Any]:
-        return load_summaries(self._root / LAST_COMMIT_FILE)
 
     def _batches(self) -> list[int]:
         if not self._lanes.is_dir():

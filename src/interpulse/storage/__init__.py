@@ -9,7 +9,6 @@
 * `managed_ledger`: records in Pulsar's form, and cursors with ledgers
 * `zookeeper`: metadata in ZooKeeper, with a client of it
 * `bookkeeper`: a client of BookKeeper, and the journal on it
-* `memory`: metadata and journal without a disk, for tests and benchmarks
 * `directory_lock`: one process per data directory
 * `meters`: counts and latencies of reads and writes
 """

@@ -234,11 +234,14 @@ def merged(ours: CursorRecord, theirs: CursorRecord) -> CursorRecord:
     ranges = tuple(_behind(mark_delete, _merged([*ours.ranges, *theirs.ranges])))
     waiting = dict(theirs.batches)
     for position, words in ours.batches:
-        waiting[position] = _still_waiting(words, waiting[position]) if position in waiting else words
+        if position in waiting:  # a message waits if neither side acknowledged it; missing words do not wait
+            words = tuple(a & b for a, b in zip(words, waiting[position], strict=False))
+        waiting[position] = words
     batches = tuple(
         (position, words)
         for position, words in sorted(waiting.items())
-        if position > mark_delete and not _covers(ranges, position)
+        if position > mark_delete
+        and not any(ledger == position.ledger and first <= position.entry <= last for ledger, first, last in ranges)
     )
     return replace(ours, mark_delete=mark_delete, ranges=ranges, batches=batches)
 
@@ -269,12 +272,3 @@ def _behind(mark_delete: Position, ranges: Iterable[_Range]) -> list[_Range]:
         for ledger, first, last in ranges
         if Position(ledger, last) > mark_delete
     ]
-
-
-def _covers(ranges: Iterable[_Range], position: Position) -> bool:
-    return any(ledger == position.ledger and first <= position.entry <= last for ledger, first, last in ranges)
-
-
-def _still_waiting(ours: tuple[int, ...], theirs: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the batch index in which a message waits if neither side acknowledged it; missing words do not wait."""
-    return tuple(a & b for a, b in zip(ours, theirs, strict=False))

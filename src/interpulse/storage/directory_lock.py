@@ -30,7 +30,9 @@ class DirectoryLock:
         try:
             # the directory holds messages; an existing one keeps its mode
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            _probe(directory)
+            probe = directory / _PROBE_NAME  # fails here rather than at the first message
+            probe.touch()
+            probe.unlink()
             descriptor = os.open(directory / _FILE_NAME, os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
             raise DataDirectoryUnusable(str(directory), error.strerror or str(error)) from error
@@ -73,13 +75,6 @@ def _lock(directory: Path, descriptor: int) -> None:
         owner = os.pread(descriptor, 20, 0).decode(errors="replace").strip()
         os.close(descriptor)
         raise DataDirectoryInUse(str(directory), owner) from error
-
-
-def _probe(directory: Path) -> None:
-    """Check that files can be created, rather than failing at the first message."""
-    probe = directory / _PROBE_NAME
-    probe.touch()
-    probe.unlink()
 
 
 def _write_owner(directory: Path, descriptor: int) -> None:

@@ -20,7 +20,7 @@ from interpulse.model.topics import PartitionedTopicMetadata
 from interpulse.rules.decision import Decision
 from interpulse.storage.api import Change as StoreChange
 from interpulse.storage.api import CommitConflict, CommitTooLarge, Delete, Put
-from interpulse.storage.memory import MemoryMetadataStore
+from tests.support.memory_storage import MemoryMetadataStore
 
 DEMO = TenantInfo((), ("east",))
 SHOP = NamespaceName("demo", "shop")

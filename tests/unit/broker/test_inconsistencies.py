@@ -11,8 +11,7 @@ from interpulse.broker.inconsistencies import InconsistencyCounters, remedy
 from interpulse.model.errors import Inconsistency, TopicInconsistent, TopicNotFound
 from interpulse.model.names import TopicName
 from interpulse.model.topics import PartitionedTopicMetadata
-from interpulse.rules.topic_checks import check_consistency
-from interpulse.rules.topic_view import TopicView
+from interpulse.rules.topic_view import TopicView, check_consistency
 
 MISSING, BEYOND, FOUND = Inconsistency
 X = "persistent://public/default/x"

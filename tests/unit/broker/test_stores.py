@@ -11,7 +11,7 @@ from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.stores import Stores, in_data_directory
 from interpulse.model.errors import NoRoomLeft
 from interpulse.storage.api import DataDirectoryInUse, Put
-from interpulse.storage.memory import MemoryMetadataStore, memory_log_store
+from tests.support.memory_storage import MemoryMetadataStore, memory_log_store
 
 
 async def test_stores_when_opened_again_then_hold_what_was_stored(tmp_path: Path) -> None:

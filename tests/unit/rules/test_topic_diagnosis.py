@@ -23,10 +23,9 @@ from interpulse.model.names import TopicName
 from interpulse.model.topics import PartitionedTopicMetadata
 from interpulse.rules import topics as operations
 from interpulse.rules.inventory import TopicLists, with_count
-from interpulse.rules.topic_checks import check_consistency
 from interpulse.rules.topic_diagnosis import PARTITIONS_CREATED_MAX, Disagreement, Finding
 from interpulse.rules.topic_diagnosis import diagnose as diagnose_row
-from interpulse.rules.topic_view import TopicView
+from interpulse.rules.topic_view import TopicView, check_consistency
 
 X = TopicName.parse("persistent://t/n/x")
 NP = TopicName.parse("non-persistent://t/n/x")

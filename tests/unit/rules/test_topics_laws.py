@@ -21,8 +21,7 @@ from interpulse.model.errors import (
 from interpulse.model.topics import PartitionedTopicMetadata, Requester
 from interpulse.rules.decision import Decision
 from interpulse.rules.inactivity import decide_delete_orphaned_metadata
-from interpulse.rules.topic_checks import check_consistency
-from interpulse.rules.topic_view import NamespaceStanding, Part, TopicView, looked_at, metadata_names
+from interpulse.rules.topic_view import NamespaceStanding, Part, TopicView, check_consistency, looked_at, metadata_names
 from interpulse.rules.topics import (
     decide_create_missed_partitions,
     decide_create_partitioned,

@@ -4,7 +4,7 @@ import pytest
 
 from interpulse.model.ids import Position
 from interpulse.spark.lanes import LaneState
-from interpulse.spark.state_files import LAST_COMMIT_FILE, LaneFiles
+from interpulse.spark.state_files import LAST_COMMIT_FILE, LaneFiles, load_summaries
 
 
 def state(number):
@@ -45,11 +45,11 @@ def test_a_hundred_files_are_kept(tmp_path):
 def test_anchors_and_summary(tmp_path):
     files = LaneFiles(str(tmp_path))
     assert files.anchors() == {}
-    assert files.summary() is None
+    assert files.summary_of(4) is None
     files.write_anchors({"a": state(3)})
     files.write_summary({"batchId": 4})
     assert files.anchors() == {"a": state(3)}
-    assert files.summary() == {"batchId": 4}
+    assert files.summary_of(4) == {"batchId": 4}
 
 
 def test_forgetting_leaves_no_state(tmp_path):
@@ -78,7 +78,7 @@ def test_summaries_of_some_batches_stay_and_one_that_is_written_again_counts_onc
     assert files.summary_of(0) is None
     for batch in [*range(50), 49]:
         files.write_summary({"batchId": batch, "entries": batch, "topics": {"t": (1, 2, 3)}})
-    assert (files.summary() or {})["topics"] == {"t": [1, 2, 3]}
+    assert (files.summary_of(49) or {})["topics"] == {"t": [1, 2, 3]}
     assert (files.summary_of(49) or {})["entries"] == 49
     assert files.summary_of(48) == {"batchId": 48, "entries": 48, "topics": {"t": [1, 2, 3]}}
     assert files.summary_of(40) is not None
@@ -87,15 +87,15 @@ def test_summaries_of_some_batches_stay_and_one_that_is_written_again_counts_onc
         files.write_summary({"batchId": batch, "topics": dict.fromkeys(map(str, range(1000)), (1, 2, 3))})
     assert files.summary_of(50) == {"batchId": 50, "topics": {}}
     assert len((files.summary_of(51) or {})["topics"]) == 1000
-    assert list(files._summaries()["earlier"]) == [str(batch) for batch in range(31, 51)]
+    assert list(load_summaries(tmp_path / LAST_COMMIT_FILE)["earlier"]) == [str(batch) for batch in range(31, 51)]
 
 
 @pytest.mark.parametrize("left", ["", "{", '{"batchId": 1, "topi', "\0" * 20])
 def test_summaries_when_a_crash_left_a_part_of_the_file_then_the_next_batch_writes_them_anew(tmp_path, caplog, left):
     files = LaneFiles(str(tmp_path))
     (tmp_path / LAST_COMMIT_FILE).write_text(left)
-    assert (files.summary(), files.summary_of(1)) == (None, None)
+    assert files.summary_of(1) is None
     assert f"file={tmp_path / LAST_COMMIT_FILE}" in caplog.text
     files.write_summary({"batchId": 2})
     files.write_summary({"batchId": 3})
-    assert (files.summary_of(2), files.summary()) == ({"batchId": 2, "topics": {}}, {"batchId": 3})
+    assert (files.summary_of(2), files.summary_of(3)) == ({"batchId": 2, "topics": {}}, {"batchId": 3})

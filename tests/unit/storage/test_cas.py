@@ -9,7 +9,7 @@ import pytest
 from interpulse.model.errors import MetadataError
 from interpulse.storage.api import CommitConflict
 from interpulse.storage.cas import advance_counter, retry_on_conflict
-from interpulse.storage.memory import MemoryMetadataStore
+from tests.support.memory_storage import MemoryMetadataStore
 
 
 async def test_attempt_is_repeated_until_it_goes_through() -> None:

@@ -35,11 +35,11 @@ from interpulse.storage.api import (
     Put,
     Versioned,
 )
-from interpulse.storage.memory import MemoryMetadataStore
 from interpulse.storage.metadata.sqlite import SqliteMetadataStore
 from interpulse.storage.sessions import SessionState
 from interpulse.storage.zookeeper.client import ZooKeeperClient
 from interpulse.storage.zookeeper.store import ZooKeeperMetadataStore
+from tests.support.memory_storage import MemoryMetadataStore
 from tests.support.scripted_zookeeper import scripted_zookeeper
 
 REAL = pytest.param("real zookeeper", marks=[pytest.mark.slow, pytest.mark.interop])

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 from interpulse.storage.api import Put
-from interpulse.storage.memory import MemoryMetadataStore
 from interpulse.storage.sessions import SessionState, Watches
+from tests.support.memory_storage import MemoryMetadataStore
 
 
 async def test_memory_when_its_session_expires_then_keys_go_before_the_report() -> None:

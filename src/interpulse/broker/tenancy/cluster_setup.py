@@ -24,7 +24,7 @@ from interpulse.rules.clusters import check_cluster_data
 from interpulse.storage.bookkeeper.records import LEDGERS, READ_ONLY
 from interpulse.storage.zookeeper.client import ZooKeeperClient
 from interpulse.storage.zookeeper.errors import BadVersion, NodeExists, NoNode
-from interpulse.storage.zookeeper.servers import parse_servers
+from interpulse.storage.zookeeper.session import parse_servers
 
 _BUNDLES: Final = 16
 _JAVA: Final = {

@@ -38,7 +38,7 @@ def proxy(
     Flags override --set, which overrides the environment, which overrides the configuration file. Prints the line
     "ready" when clients can connect.
     """
-    from interpulse.proxy.config.proxy_config import load_config
+    from interpulse.proxy.proxy_config import load_config
 
     options = {key: str(value) for key, value in flags.items() if value is not None}
     loaded = load_settings(load_config, config_file, settings, options, file_name="proxy.conf")

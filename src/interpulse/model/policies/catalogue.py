@@ -8,7 +8,7 @@ and its options (`interpulse.cli.policies`).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Final, Literal
 
@@ -17,7 +17,6 @@ from interpulse.model.permissions import Permissions
 from interpulse.model.policies.policy_kinds import (
     Kind,
     by_name,
-    flag,
     flag_in_object,
     names,
     number,
@@ -26,6 +25,7 @@ from interpulse.model.policies.policy_kinds import (
     record,
     text,
     texts,
+    truth,
 )
 from interpulse.model.policies.policy_records import (
     AutoTopicCreation,
@@ -49,17 +49,17 @@ INTERVAL: Final = number()
 BYTES: Final = number(LONG_MAX)
 MESSAGE_SIZE: Final = number()
 """Bytes, at most the broker's limit."""
-FLAG: Final = flag()
+FLAG: Final = Kind(truth)
 SUBSCRIPTION_CREATION: Final = flag_in_object("allowAutoSubscriptionCreation")
-STRATEGY: Final = text()
+STRATEGY: Final = Kind(text)
 """Schema compatibility strategy, or ``UNDEFINED``."""
-TOPIC_STRATEGY: Final = text()
+TOPIC_STRATEGY: Final = Kind(text)
 """Schema compatibility strategy. ``UNDEFINED`` removes it."""
-TYPES: Final = texts()
+TYPES: Final = Kind(texts, sorted)
 """Subscription types."""
 CLUSTERS: Final = names()
 TOPIC_CLUSTERS: Final = names(empty_is_unset=True)
-PROPERTIES: Final = pairs()
+PROPERTIES: Final = Kind(pairs, dict)
 RETENTION: Final = record(RetentionPolicies)
 INACTIVE_TOPICS: Final = record(InactiveTopicPolicies)
 TOPIC_CREATION: Final = record(AutoTopicCreation)
@@ -71,7 +71,7 @@ PERSISTENCE: Final = record(Persistence)
 BACKLOG_QUOTA: Final = record(BacklogQuota)
 BACKLOG_QUOTAS: Final = by_name(BACKLOG_QUOTA)
 PERMISSIONS: Final = record(Permissions)
-AUTH_MODE: Final = text()
+AUTH_MODE: Final = Kind(text)
 
 Group = Literal["namespaces", "topics", "topicPolicies"]
 TOPIC_GROUPS: Final[tuple[Group, ...]] = ("topics", "topicPolicies")
@@ -93,34 +93,25 @@ class Level:
 
     key: str
     """Field of the stored document."""
-
     path: str = ""
     """Last part of the REST path; empty without generic calls."""
-
     commands: tuple[Command, ...] = ()
     _: KW_ONLY
     method: str = "POST"
     """HTTP method that sets the policy. GET reads it and DELETE removes it."""
-
     removable: bool = True
     """True if DELETE is offered."""
-
     cleared_by: Literal["DELETE", "null", "no body"] = "DELETE"
     """True if a null, or a missing body, removes the policy instead of being refused."""
-
     unset: Any = None
     """JSON that reading returns while nothing is set; None is an empty answer."""
-
     unset_status: int = 200
     in_query: bool = False
     """True if the value is sent in the query, under the name of the path."""
-
     has_global: bool = True
     """True if a topic's policy can be set for all clusters (``isGlobal``)."""
-
     plural: str = ""
     """Attribute of a document with one value per cluster. Calls read and set that of the local cluster."""
-
     form: Kind | None = None
     """Kind in the document, if it is not that of calls."""
 
@@ -135,10 +126,8 @@ class Policy:
     topic: Level | None = None
     help: str = ""
     """Clause that completes "Set ..." and "Print ...". {0} is the topic, {1} the subscription, {2} "topics are"."""
-
     subject: str = ""
     """Thing that is counted or switched, in the help of the option."""
-
     name: str = ""
     """Name in refusals, if it is not the path."""
 
@@ -499,19 +488,11 @@ CATALOGUE: Final = (
 )
 
 
-def _document(entries: Iterable[PolicyAtLevel]) -> Document:
-    return tuple((entry.level.key, entry.attribute, entry.form) for entry in entries)
-
-
-def _calls(entries: Iterable[PolicyAtLevel]) -> Iterator[tuple[str, PolicyAtLevel]]:
-    return ((entry.policy.attribute, entry) for entry in entries if entry.level.path)
-
-
 OF_NAMESPACES: Final = tuple(PolicyAtLevel(policy, policy.namespace) for policy in CATALOGUE if policy.namespace)
 OF_TOPICS: Final = tuple(PolicyAtLevel(policy, policy.topic) for policy in CATALOGUE if policy.topic)
-NAMESPACE: Final = _document(OF_NAMESPACES)
-TOPIC: Final = _document(OF_TOPICS)
-NAMESPACE_CALLS: Final = dict(_calls(OF_NAMESPACES))
+NAMESPACE: Final = tuple((entry.level.key, entry.attribute, entry.form) for entry in OF_NAMESPACES)
+TOPIC: Final = tuple((entry.level.key, entry.attribute, entry.form) for entry in OF_TOPICS)
+NAMESPACE_CALLS: Final = {entry.policy.attribute: entry for entry in OF_NAMESPACES if entry.level.path}
 """Namespace policies with their own calls, by attribute."""
-TOPIC_CALLS: Final = dict(_calls(OF_TOPICS))
+TOPIC_CALLS: Final = {entry.policy.attribute: entry for entry in OF_TOPICS if entry.level.path}
 """Topic policies with their own calls, by attribute."""

@@ -41,7 +41,6 @@ class NamespacePolicies:
     subscription_expiration_minutes: int | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
     """Properties set by operators. The broker does not interpret them."""
-
     max_topics_per_namespace: int | None = None
     schema_compatibility_strategy: str = "UNDEFINED"
     allow_auto_update_schema: bool | None = None
@@ -50,14 +49,12 @@ class NamespacePolicies:
     deleted: bool = False
     publish_rates: Mapping[str, PublishRate] = field(default_factory=dict)
     """Publish rates by cluster, like the next four fields: a replicated namespace may have other rates elsewhere."""
-
     dispatch_rates: Mapping[str, DispatchRate] = field(default_factory=dict)
     subscription_dispatch_rates: Mapping[str, DispatchRate] = field(default_factory=dict)
     subscribe_rates: Mapping[str, SubscribeRate] = field(default_factory=dict)
     replicator_dispatch_rates: Mapping[str, DispatchRate] = field(default_factory=dict)
     backlog_quotas: Mapping[str, BacklogQuota] = field(default_factory=dict)
     """Backlog quotas by type."""
-
     max_producers: int | None = None
     max_consumers: int | None = None
     max_consumers_per_subscription: int | None = None

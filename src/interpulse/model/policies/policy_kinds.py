@@ -46,11 +46,6 @@ def number(most: int = INT_MAX) -> Kind:
     return Kind(lambda name, value: integer(name, value, most=most), most=most)
 
 
-def flag() -> Kind:
-    """Return a kind of booleans."""
-    return Kind(truth)
-
-
 def flag_in_object(key: str) -> Kind:
     """Return a kind of booleans that are the field ``key`` of an object; an empty object sets nothing."""
 
@@ -61,33 +56,18 @@ def flag_in_object(key: str) -> Kind:
     return Kind(read, lambda value: {key: value})
 
 
-def text() -> Kind:
-    """Return a kind of strings; an empty string sets nothing."""
-    return Kind(_text)
-
-
-def texts() -> Kind:
-    """Return a kind of unordered strings: an array in JSON, a frozenset in documents."""
-    return Kind(_texts, sorted)
-
-
 def names(*, empty_is_unset: bool = False) -> Kind:
     """Return a kind of names: a sorted array in JSON, a sorted tuple in documents."""
 
     def read(name: str, value: Any) -> tuple[str, ...] | None:
-        return tuple(sorted(_texts(name, value))) or (None if empty_is_unset else ())
+        return tuple(sorted(texts(name, value))) or (None if empty_is_unset else ())
 
     return Kind(read, sorted)
 
 
-def pairs() -> Kind:
-    """Return a kind of objects of strings."""
-    return Kind(_pairs, dict)
-
-
 def record(form: type[Record]) -> Kind:
     """Return a kind of objects with the fields of ``form``."""
-    return Kind(lambda name, value: form.from_json(_object(name, value)), _record_json)
+    return Kind(lambda name, value: form.from_json(_object(name, value)), lambda value: value.to_json())
 
 
 def override(kind: Kind) -> Kind:
@@ -125,13 +105,15 @@ def truth(name: str, value: Any) -> bool:
     return value
 
 
-def _text(name: str, value: Any) -> str | None:
+def text(name: str, value: Any) -> str | None:
+    """Return the value if it is a string, None if it is empty; raise ValueError otherwise."""
     if not isinstance(value, str):
         raise ValueError(f"{name} must be a string, not {_shown(value)}")
     return value or None
 
 
-def _texts(name: str, value: Any) -> frozenset[str]:
+def texts(name: str, value: Any) -> frozenset[str]:
+    """Return the strings of an array; raise ValueError for other values."""
     if not (isinstance(value, list) and _are_strings(value)):
         raise ValueError(f"{name} must be an array of strings, not {_shown(value)}")
     return frozenset(value)
@@ -141,7 +123,8 @@ def _are_strings(values: Iterable[Any]) -> bool:
     return all(isinstance(item, str) for item in values)
 
 
-def _pairs(name: str, value: Any) -> dict[str, str]:
+def pairs(name: str, value: Any) -> dict[str, str]:
+    """Return the value if it is an object of strings; raise ValueError otherwise."""
     if not (isinstance(value, dict) and _are_strings(value.values())):
         raise ValueError(f"{name} must be an object of strings, not {_shown(value)}")
     return value
@@ -151,10 +134,6 @@ def _object(name: str, value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise ValueError(f"{name} must be an object, not {_shown(value)}")
     return value
-
-
-def _record_json(value: Record) -> dict[str, Any]:
-    return value.to_json()
 
 
 def _shown(value: Any) -> str:

@@ -36,20 +36,17 @@ class TopicPolicies:
     inactive_topics: InactiveTopicPolicies | None = None
     replication_clusters: tuple[str, ...] | None = None
     """The local cluster is one of them; the others get what is published, whatever the namespace says."""
-
     retention: RetentionPolicies | None = None
     message_ttl_seconds: int | None = None
     subscription_expiration_minutes: int | None = None
     backlog_quotas: Mapping[str, BacklogQuota] | None = None
     """Quotas by type."""
-
     publish_rate: PublishRate | None = None
     dispatch_rate: DispatchRate | None = None
     subscription_dispatch_rate: DispatchRate | None = None
     subscribe_rate: SubscribeRate | None = None
     replicator_dispatch_rate: DispatchRate | None = None
     """Rate at which one topic or partition is copied to each other cluster."""
-
     max_producers: int | None = None
     max_consumers: int | None = None
     max_consumers_per_subscription: int | None = None

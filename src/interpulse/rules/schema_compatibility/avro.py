@@ -88,18 +88,14 @@ class _Resolver:
 
     def resolve(self, writer: AvroType, reader: AvroType, where: str) -> _Resolution:
         if writer.kind == "union":
-            return self._from_union(writer, reader, where)
+            parts = [] if are_alike(writer, reader) else writer.parts
+            return _Resolution(parts=[self.resolve(branch, reader, where) for branch in parts])
         if writer.kind == reader.kind:
             return self._same_kind(writer, reader, where)
         if reader.kind == "union":
             branch = self.branch(writer, reader, where)
             return _mismatch(writer, reader, where) if branch is None else self.resolve(writer, branch, where)
         return _Resolution() if promotes(writer, reader) else _mismatch(writer, reader, where)
-
-    def _from_union(self, writer: AvroType, reader: AvroType, where: str) -> _Resolution:
-        if are_alike(writer, reader):
-            return _Resolution()
-        return _Resolution(parts=[self.resolve(branch, reader, where) for branch in writer.parts])
 
     def _same_kind(self, writer: AvroType, reader: AvroType, where: str) -> _Resolution:
         if writer.kind == "record":

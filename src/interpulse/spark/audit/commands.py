@@ -102,8 +102,8 @@ def compare(
         name = run or _now()
         with _opened(config_path, directory, name) as audit_run:
             summary = audit_run.compare(_options(reading, confirm=not no_confirm), against)
-        found = summary.to_json()
-        print_value(found, _text(found), tabular=True)
+        shown = summary.to_json()
+        print_value(shown, _text(shown), tabular=True)
         click.echo(f"all differences: interpulse audit show --dir {directory} --run {name}", err=True)
         code = 2 if summary.unread else 0 if summary.is_same else 1
     end_process(code)
@@ -129,12 +129,14 @@ def show(directory: Path, run: str, namespaces: str | None, kinds: str | None, f
         if file is not None and file.suffix not in FORMATS:
             raise click.BadParameter(f"{file} ends with none of {', '.join(FORMATS)}", param_hint="--to")
         chosen = {"namespaces": _names(namespaces), "kinds": _kinds(kinds)}
-        found = read_findings(directory / run, **chosen)
+        findings = read_findings(directory / run, **chosen)
         if file is None:
-            rows = sorted(map(with_values, found), key=lambda row: (row["namespace"], row["topic"] or "", row["kind"]))
+            rows = sorted(
+                map(with_values, findings), key=lambda row: (row["namespace"], row["topic"] or "", row["kind"])
+            )
             print_value(rows, to_table([_shown(row) for row in rows]) if rows else "no differences", tabular=True)
         else:
-            write_findings(file, found)
+            write_findings(file, findings)
 
 
 def _kinds(text: str | None) -> tuple[str, ...]:
@@ -147,14 +149,18 @@ def _kinds(text: str | None) -> tuple[str, ...]:
     return names
 
 
+def _subject(row: dict[str, Any]) -> str:
+    return str(row["topic"] or row["namespace"])
+
+
 def _shown(row: dict[str, Any]) -> dict[str, Any]:
-    subject = row["topic"] or row["namespace"]
+    subject = _subject(row)
     sides = {side: _side(row[f"{side}_value"], row[f"{side}_origin"]) for side in ("source", "target")}
     return {"severity": row["severity"], "kind": row["kind"], "subject": subject, **sides, "remedy": row["remedy"]}
 
 
 def _side(value: Any, origin: str | None) -> str:
-    """Return a value as the table shows it. A value that a broker has for all namespaces is marked."""
+    """Format a value. One that a broker has for all namespaces is marked."""
     text = "-" if value is None else json.dumps(value, ensure_ascii=False)
     return f"{text} (broker)" if origin == "broker" else text
 
@@ -210,9 +216,8 @@ async def _apply(config_path: str, plan_path: Path, rate: float) -> list[dict[st
     results: list[dict[str, Any]] = []
     with Progress("{bar} {done} of {total} items", logged=True) as progress:
         async for item, status, reason in apply_plan(made, config, plan_path.with_suffix(".results.jsonl"), rate=rate):
-            results.append({"kind": item["kind"], "subject": item["topic"] or item["namespace"], "status": status})
-            if reason:
-                results[-1]["reason"] = reason
+            result = {"kind": item["kind"], "subject": _subject(item), "status": status}
+            results.append(result | ({"reason": reason} if reason else {}))
             progress(len(results), len(made["items"]))
     return results
 
@@ -278,16 +283,11 @@ def _text(summary: dict[str, Any]) -> str:
 
 def _plan_text(made: dict[str, Any], path: Path) -> str:
     lines = [f"{path}: {len(made['items'])} items for {made['target']}"]
-    rows = [
-        {"kind": item["kind"], "subject": item["topic"] or item["namespace"], **_request(item)}
-        for item in made["items"]
-    ]
-    if rows:
+    if rows := [{"kind": item["kind"], "subject": _subject(item), **_request(item)} for item in made["items"]]:
         lines.append(to_table(rows[:_ROWS_MAX]))
-    left = [row for row in made["excluded"] if row["severity"] != "INFO"]
-    if left:
+    if left := [row for row in made["excluded"] if row["severity"] != "INFO"]:
         lines += ["", f"{len(left)} differences are left to an operator:"]
-        lines += [f"{row['kind']} {row['topic'] or row['namespace']}: {row['remedy']}" for row in left[:_ROWS_MAX]]
+        lines += [f"{row['kind']} {_subject(row)}: {row['remedy']}" for row in left[:_ROWS_MAX]]
     return "\n".join(lines)
 
 
@@ -300,15 +300,12 @@ class _Stages:
     """The progress of each stage, on a line of its own."""
 
     def __init__(self) -> None:
-        self._stage = ""
-        self._progress: Progress | None = None
+        self._by_stage: dict[str, Progress] = {}
 
     def __call__(self, stage: str, done: int, total: int) -> None:
-        if stage != self._stage:
-            if self._progress is not None:
-                self._progress.wipe()
-            self._stage = stage
-            self._progress = Progress(f"{{bar}} {stage}: {{done}} of {{total}}", logged=True)
+        if stage not in self._by_stage:
+            for earlier in self._by_stage.values():
+                earlier.wipe()
+            self._by_stage = {stage: Progress(f"{{bar}} {stage}: {{done}} of {{total}}", logged=True)}
             click.echo(stage, err=True)
-        assert self._progress is not None
-        self._progress(done, total)
+        self._by_stage[stage](done, total)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
@@ -18,7 +18,6 @@ from interpulse.model.names import NamespaceName, TopicName
 from interpulse.replication.change_forms import advice_of, request_of
 from interpulse.replication.cluster_reading import ClusterReading, ReadingRules
 from interpulse.rules.comparison import inventory_differences, namespace_differences, topic_differences
-from interpulse.rules.inventory import NamespaceInventory
 from interpulse.spark.arrow_frames import arrow_schema, map_in_arrow
 from interpulse.spark.audit.inventory_job import renamed, state_of, topic_row_of
 from interpulse.spark.job.pipeline_config import ClusterAddress
@@ -36,16 +35,8 @@ DIFFERENCE_COLUMNS: Final = (
 """One row per difference; values and requests are JSON."""
 
 COMPARED: Final = (
-    "mapped",
-    "kind",
-    "partitions",
-    "partition_indexes",
-    "exact",
-    "schema_type",
-    "schema_hash",
-    "schema_versions",
-    "subscriptions",
-    "error",
+    *("mapped", "kind", "partitions", "partition_indexes", "exact"),
+    *("schema_type", "schema_hash", "schema_versions", "subscriptions", "error"),
 )
 _HEALTHY: Final = "kind in ('PARTITIONED', 'NON_PARTITIONED') and partition_indexes is null and error is null"
 Row = dict[str, Any]
@@ -92,16 +83,13 @@ def compare_inventories(source: DataFrame, target: DataFrame, cluster: str, conf
 
     A namespace that one side could not read has none.
     """
-    unread = (
-        source.where("topic is null and error is not null")
-        .select("namespace")
-        .union(target.where("topic is null and error is not null").select("namespace"))
-    )
-    here, there = (side.join(unread.distinct(), "namespace", "left_anti") for side in (source, target))
-    found = _namespaces(here, there, cluster).unionByName(_topics(here, there, cluster))
+    unread = source.union(target).where("topic is null and error is not null").select("namespace").distinct()
+    here, there = (side.join(unread, "namespace", "left_anti") for side in (source, target))
+    differences = _namespaces(here, there, cluster).unionByName(_topics(here, there, cluster))
     if confirm is None:
-        return found
-    return map_in_arrow(found.repartition("namespace").sortWithinPartitions("namespace"), confirm, DIFFERENCE_COLUMNS)
+        return differences
+    candidates = differences.repartition("namespace").sortWithinPartitions("namespace")
+    return map_in_arrow(candidates, confirm, DIFFERENCE_COLUMNS)
 
 
 def _namespaces(source: DataFrame, target: DataFrame, cluster: str) -> DataFrame:
@@ -111,7 +99,9 @@ def _namespaces(source: DataFrame, target: DataFrame, cluster: str) -> DataFrame
         side.where("topic is null").select("namespace", f.struct("policies", "settings").alias(name))
         for side, name in ((source, "source"), (target, "target"))
     ]
-    return map_in_arrow(sides[0].join(sides[1], "namespace", "left"), JudgeNamespaces(cluster), DIFFERENCE_COLUMNS)
+    return map_in_arrow(
+        sides[0].join(sides[1], "namespace", "left"), Judge(cluster, namespace_rows), DIFFERENCE_COLUMNS
+    )
 
 
 def _topics(source: DataFrame, target: DataFrame, cluster: str) -> DataFrame:
@@ -134,40 +124,31 @@ def _topics(source: DataFrame, target: DataFrame, cluster: str) -> DataFrame:
         "or source is null or target is null"
     )
     rows = unequal.select("source_name", "source", "target")
-    return map_in_arrow(rows, JudgeTopics(cluster), DIFFERENCE_COLUMNS)
+    return map_in_arrow(rows, Judge(cluster, topic_rows), DIFFERENCE_COLUMNS)
 
 
 @dataclass(frozen=True)
-class JudgeNamespaces:
-    """The differences of namespaces, from rows with both sides of a namespace."""
+class Judge:
+    """The differences from the target ``cluster``, from batches of rows with both sides of a namespace or topic."""
 
     cluster: str
+    rows_of: Callable[[str, Mapping[str, Any]], Iterable[Row]]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            yield _batch([row for pair in batch.to_pylist() for row in self._rows(pair)])
-
-    def _rows(self, row: Mapping[str, Any]) -> Iterator[Row]:
-        states = [None if row[side] is None else state_of(**row[side]) for side in ("source", "target")]
-        namespace = NamespaceName.parse(row["namespace"])
-        for difference in namespace_differences(self.cluster, namespace, *states):
-            yield difference_row(difference, self.cluster, row["namespace"])
+            yield _batch([row for pair in batch.to_pylist() for row in self.rows_of(self.cluster, pair)])
 
 
-@dataclass(frozen=True)
-class JudgeTopics:
-    """The differences of topics, from rows with both sides of a topic."""
+def namespace_rows(cluster: str, pair: Mapping[str, Any]) -> Iterator[Row]:
+    states = [None if pair[side] is None else state_of(**pair[side]) for side in ("source", "target")]
+    for difference in namespace_differences(cluster, NamespaceName.parse(pair["namespace"]), *states):
+        yield difference_row(difference, cluster, pair["namespace"])
 
-    cluster: str
 
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            yield _batch([row for pair in batch.to_pylist() for row in self._rows(pair)])
-
-    def _rows(self, row: Mapping[str, Any]) -> Iterator[Row]:
-        sides = [None if row[side] is None else topic_row_of(row[side]) for side in ("source", "target")]
-        for difference in topic_differences(*sides):
-            yield difference_row(difference, self.cluster, row["source_name"])
+def topic_rows(cluster: str, pair: Mapping[str, Any]) -> Iterator[Row]:
+    sides = [None if pair[side] is None else topic_row_of(pair[side]) for side in ("source", "target")]
+    for difference in topic_differences(*sides):
+        yield difference_row(difference, cluster, pair["source_name"])
 
 
 @dataclass(frozen=True)
@@ -194,31 +175,16 @@ class Confirm:
             ClusterReading(self.source.admin(), self.rules) as source,
             ClusterReading(self.target.admin(), self.rules) as target,
         ):
-            differences = [
-                difference
-                for name in sorted(here, key=str)
-                for difference in inventory_differences(
-                    cluster, there, *await self._both(source, target, name, there, topics)
+            differences: list[Difference] = []
+            for name in sorted(here, key=str):
+                originals, copies = await asyncio.gather(
+                    source.namespace(name, lambda topic: str(self.topic_map.target(topic)) in topics),
+                    target.namespace(there, lambda topic: str(topic) in topics),
                 )
-            ]
-        keys = [(str(row.kind), row.topic and str(row.topic), row.field) for row in differences]
-        return [
-            difference_row(difference, cluster, candidate_names[key], now_ms())
-            for difference, key in zip(differences, keys, strict=True)
-            if key in candidate_names
-        ]
-
-    async def _both(
-        self,
-        source: ClusterReading,
-        target: ClusterReading,
-        here: NamespaceName,
-        there: NamespaceName,
-        names: Collection[str | None],
-    ) -> tuple[NamespaceInventory, NamespaceInventory]:
-        """Read a namespace on both sides, the source's topics under the names that they have on the target."""
-        originals, copies = await asyncio.gather(
-            source.namespace(here, lambda topic: str(self.topic_map.target(topic)) in names),
-            target.namespace(there, lambda topic: str(topic) in names),
-        )
-        return renamed(originals, self.topic_map), copies
+                differences += inventory_differences(cluster, there, renamed(originals, self.topic_map), copies)
+        rows = []
+        for difference in differences:
+            key = (str(difference.kind), difference.topic and str(difference.topic), difference.field)
+            if key in candidate_names:
+                rows.append(difference_row(difference, cluster, candidate_names[key], now_ms()))
+        return rows

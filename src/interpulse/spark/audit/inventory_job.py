@@ -42,6 +42,11 @@ _NAMESPACES_FIRST: Final = 4
 _PART_S: Final = 30.0
 """The reading time that a restart may repeat: until a part takes longer, the next one is larger."""
 
+_PLAIN_FIELDS: Final = (
+    *("partitions", "exact", "schema_type", "schema_hash", "schema_versions", "subscriptions", "error"),
+)
+"""Fields of a TopicRow with a column of their name and form."""
+
 _ROWS_MAX: Final = 8192
 Row = dict[str, Any]
 
@@ -70,37 +75,24 @@ def inventory_rows(
     yield own | {"policies": json.dumps(policies), "settings": json.dumps(settings)}
     for row in sorted(inventory.topics.values(), key=lambda row: str(row.topic)):
         yield own | {
+            **{name: getattr(row, name) for name in _PLAIN_FIELDS},
             "domain": row.topic.domain,
             "topic": str(row.topic),
             "mapped": str(_target_name(row.topic, topic_map)),
             "kind": str(row.kind),
-            "partitions": row.partitions,
-            "partition_indexes": None if row.indexes is None else list(row.indexes),
-            "exact": row.exact,
+            "partition_indexes": row.indexes,
             "system": row.topic.is_system,
-            "schema_type": row.schema_type,
-            "schema_hash": row.schema_hash,
-            "schema_versions": row.schema_versions,
-            "subscriptions": None if row.subscriptions is None else list(row.subscriptions),
-            "error": row.error,
         }
 
 
 def topic_row_of(row: Mapping[str, Any]) -> TopicRow:
     """Return the topic of a row of the table, under the name that it has on the target."""
-    indexes, subscriptions = row["partition_indexes"], row["subscriptions"]
-    return TopicRow(
-        TopicName.parse(row["mapped"]),
-        ListedKind(row["kind"]),
-        row["partitions"],
-        None if indexes is None else tuple(indexes),
-        row["exact"],
-        row["schema_type"],
-        row["schema_hash"],
-        None if subscriptions is None else tuple(subscriptions),
-        row["error"],
-        row["schema_versions"],
+    plain = {name: row[name] for name in _PLAIN_FIELDS}
+    indexes, subscriptions = (
+        None if row[key] is None else tuple(row[key]) for key in ("partition_indexes", "subscriptions")
     )
+    plain |= {"indexes": indexes, "subscriptions": subscriptions}
+    return TopicRow(topic=TopicName.parse(row["mapped"]), kind=ListedKind(row["kind"]), **plain)
 
 
 def state_of(policies: str, settings: str) -> NamespaceState:
@@ -165,7 +157,7 @@ def write_inventory(
         read = ReadNamespaces(address, rules.shared(min(tasks, at_once)), topic_map)
         with task_progress(spark, partial(_report, on_progress, before, len(reading), len(names))):
             rows = map_in_arrow(frame, read, INVENTORY_COLUMNS)
-            rows.write.mode("overwrite").parquet(file_url(_part(path, parts)))
+            rows.write.mode("overwrite").parquet(file_url(path / f"part={parts}"))
         on_progress(before + len(reading), len(names))
         parts += 1
         if time.monotonic() - begun < _PART_S:
@@ -178,12 +170,8 @@ def read_inventory(spark: SparkSession, path: Path) -> DataFrame:
     return spark.read.schema(INVENTORY_COLUMNS).option("recursiveFileLookup", True).parquet(file_url(path))
 
 
-def _part(path: Path, number: int) -> Path:
-    return path / f"part={number}"
-
-
 def _not_in_parts(spark: SparkSession, path: Path, parts: int, names: Sequence[str]) -> list[str]:
-    finished = [file_url(_part(path, number)) for number in range(parts)]
+    finished = [file_url(path / f"part={number}") for number in range(parts)]
     rows = spark.read.schema(INVENTORY_COLUMNS).parquet(*finished).where("topic is null").select("namespace").collect()
     return sorted({*names} - {row["namespace"] for row in rows})
 

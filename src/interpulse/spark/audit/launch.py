@@ -134,14 +134,12 @@ class Audit:
     def _asked(self, options: AuditOptions) -> dict[str, Any]:
         """Return the options that the inventories of a run depend on, as JSON without credentials."""
         rules, names = options.rules, self._config.map
+        sides = {"source": self._config.source, "target": self._target}
         return {
-            "source": [self._config.source.cluster, shown_address(self._config.source.admin_url)],
-            "target": [self._target.cluster, shown_address(self._target.admin_url)],
+            **{name: [side.cluster, shown_address(side.admin_url)] for name, side in sides.items()},
             "map": [list(rule) for rule in names.rules],
             "namespaces": list(options.namespaces),
-            "exact": rules.exact,
-            "schemas": rules.schemas,
-            "subscriptions": rules.subscriptions,
+            **{name: getattr(rules, name) for name in ("exact", "schemas", "subscriptions")},
         }
 
     def _namespaces_there(self, namespaces: Sequence[str]) -> Sequence[str]:
@@ -204,8 +202,6 @@ class Audit:
         ``sampled`` topics were asked for their count although their partitions are complete; the count of
         ``sample_wrong`` was different.
         """
-        from pyspark.sql import functions as f
-
         in_sample = "kind = 'PARTITIONED' and exact and crc32(topic) % 100 = 0"
         counted = {
             "namespaces": "topic is null",
@@ -214,8 +210,8 @@ class Audit:
             "sampled": in_sample,
             "sample_wrong": f"{in_sample} and size(partition_indexes) > 0",
         }
-        columns = [f.count_if(f.expr(condition)).alias(name) for name, condition in counted.items()]
-        return self._inventory(side.cluster).agg(*columns).collect()[0].asDict()
+        columns = [f"count_if({condition}) as {name}" for name, condition in counted.items()]
+        return self._inventory(side.cluster).selectExpr(*columns).collect()[0].asDict()
 
     def _new(self, found: DataFrame, against: str) -> list[dict[str, Any]]:
         keys = ["kind", "namespace", "topic", "source_value", "target_value"]

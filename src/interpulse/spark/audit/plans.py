@@ -7,7 +7,7 @@ import hashlib
 import json
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, TextIO
+from typing import Any, Final
 
 from interpulse.model.adjustments import Difference, DifferenceKind
 from interpulse.model.errors import PulsarError
@@ -47,30 +47,25 @@ def read_findings(directory: Path, *, namespaces: Collection[str] = (), kinds: C
         yield from batch.to_pylist()
 
 
-def _write_csv(file: TextIO, rows: Iterable[Mapping[str, Any]]) -> None:
-    writer = csv.DictWriter(file, arrow_schema(DIFFERENCE_COLUMNS).names)
-    writer.writeheader()
-    writer.writerows(rows)
-
-
-def _write_json_lines(file: TextIO, rows: Iterable[Mapping[str, Any]]) -> None:
-    file.writelines(f"{json.dumps(with_values(row), ensure_ascii=False)}\n" for row in rows)
-
-
 def with_values(row: Mapping[str, Any]) -> Row:
     """Return the row with its values as JSON, where the table has their text."""
     read = {key: None if row[key] is None else json.loads(row[key]) for key in _IN_JSON}
     return {**row, **read}
 
 
-FORMATS: Final = {".csv": _write_csv, ".jsonl": _write_json_lines}
-"""The writers of tables, by the ending of the file."""
+FORMATS: Final = (".csv", ".jsonl")
+"""The endings of files that `write_findings` writes."""
 
 
 def write_findings(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     """Write a table, row by row, in the format of the file's ending, one of FORMATS."""
     with path.open("w", encoding="utf-8", newline="") as file:
-        FORMATS[path.suffix](file, rows)
+        if path.suffix == ".jsonl":
+            file.writelines(f"{json.dumps(with_values(row), ensure_ascii=False)}\n" for row in rows)
+            return
+        writer = csv.DictWriter(file, arrow_schema(DIFFERENCE_COLUMNS).names)
+        writer.writeheader()
+        writer.writerows(rows)
 
 
 VERSION: Final = 1
@@ -155,15 +150,14 @@ async def apply_plan(
         ClusterReading(config.source.admin(), rules) as source,
         ClusterReading(config.target.admin(), rules) as target,
     ):
-        with results.open("a", encoding="utf-8") as file:
-            for item in plan["items"]:
-                if item["hash"] in done:
-                    yield item, "DONE", "by an earlier run"
-                    continue
-                status, reason = await _apply(item, source, target, config)
+        for item in plan["items"]:
+            if item["hash"] in done:
+                yield item, "DONE", "by an earlier run"
+                continue
+            status, reason = await _apply(item, source, target, config.target.cluster)
+            with results.open("a", encoding="utf-8") as file:
                 file.write(json.dumps({"hash": item["hash"], "status": status, "reason": reason}) + "\n")
-                file.flush()
-                yield item, status, reason
+            yield item, status, reason
 
 
 def _done(results: Path) -> set[str]:
@@ -173,12 +167,10 @@ def _done(results: Path) -> set[str]:
     return {line["hash"] for line in lines if line["status"] == "DONE"}
 
 
-async def _apply(item: Item, source: ClusterReading, target: ClusterReading, config: PipelineConfig) -> tuple[str, str]:
-    assert config.target is not None
-    cluster, here = config.target.cluster, item["source_name"]
+async def _apply(item: Item, source: ClusterReading, target: ClusterReading, cluster: str) -> tuple[str, str]:
     try:
         for difference in await _differences(item, source, target, cluster):
-            now = difference_row(difference, cluster, here)
+            now = difference_row(difference, cluster, item["source_name"])
             if any(now[key] != item[key] for key in _SAME):
                 continue
             if any(now[key] != item[key] for key in ("source_value", "target_value", "request")):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import InputPartition
@@ -18,7 +18,7 @@ from interpulse.spark.reading.read_options import ReadOptions
 from interpulse.spark.reading.reader import PlannedStream, RangesPartition
 from interpulse.spark.state_files import LaneFiles, LaneStates, read_lane_states
 from interpulse.spark.writing.write_options import WriteOptions
-from interpulse.spark.writing.writer import WrittenMessage, commit_batch, earlier_attempts, stream_task
+from interpulse.spark.writing.writer import WrittenMessage, commit_batch, stream_task, with_healed
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,13 +28,11 @@ if TYPE_CHECKING:
 class CopyPartition(RangesPartition):
     """The work of one task, and the starting states of its lanes."""
 
-    def __init__(
-        self, ranges: Sequence[TopicRange], lanes: LaneStates, passed: Mapping[str, Position] | None = None
-    ) -> None:
+    def __init__(self, ranges: Sequence[TopicRange], lanes: LaneStates, passed: Mapping[str, Position]) -> None:
         """Set the work. ``passed`` has the positions of the source cursor for ranges that it was moved into or past."""
         super().__init__(ranges)
         self.lanes = lanes
-        self.passed = passed or {}
+        self.passed = passed
 
 
 class CopyReader(PlannedStream):
@@ -47,27 +45,26 @@ class CopyReader(PlannedStream):
     @strip_traceback
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[CopyPartition]:
         assert self._target.state_path
-        lanes = read_lane_states(LaneFiles(self._target.state_path))
-        return [
-            CopyPartition(task.ranges, lanes.of({item.topic for item in task.ranges}), self._passed(task.ranges))
-            for task in super().partitions(start, end)
-        ]
-
-    def _passed(self, ranges: Sequence[TopicRange]) -> dict[str, Position]:
-        """Return the cursors that moved into these ranges: a batch that is planned again may begin before them."""
-        return self.planner.passed({item.topic: item.after for item in ranges}, time.monotonic())
+        lanes, now = read_lane_states(LaneFiles(self._target.state_path)), time.monotonic()
+        copies = []
+        for task in super().partitions(start, end):
+            begins = {item.topic: item.after for item in task.ranges}
+            # A batch that is planned again may begin before the cursor.
+            copies.append(CopyPartition(task.ranges, lanes.of(begins.keys()), self.planner.passed(begins, now)))
+        return copies
 
     @strip_traceback_while_reading
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         from interpulse.spark.copying.range_copies import copy_ranges
-        from interpulse.spark.processes.process_client import healed_here
+        from interpulse.spark.processes.process_client import relaxed_collector
 
         # Spark turns an empty plan into one partition without a value.
         if isinstance(partition, CopyPartition) and partition.ranges:
             task = stream_task()
             lanes = partition.lanes.below(task.batch)
-            reports = copy_ranges(self._options, self._target, partition.ranges, lanes, task, partition.passed)
-            yield report_batch([*reports, *healed_here(), *earlier_attempts()])
+            with relaxed_collector():
+                reports = copy_ranges(self._options, self._target, partition.ranges, lanes, task, partition.passed)
+            yield report_batch(with_healed(reports))
 
 
 def report_batch(reports: Sequence[LaneReport | ResolvedOutage]) -> pa.RecordBatch:
@@ -75,14 +72,6 @@ def report_batch(reports: Sequence[LaneReport | ResolvedOutage]) -> pa.RecordBat
     import pyarrow as pa
 
     return pa.RecordBatch.from_pydict({"report": pa.array([pickle.dumps(report) for report in reports], pa.binary())})
-
-
-def reports_in(rows: Iterable[bytes]) -> list[LaneReport | ResolvedOutage]:
-    """Return the reports in rows, the inverse of :func:`report_batch`.
-
-    Rows must come from our own tasks: they are unpickled.
-    """
-    return [pickle.loads(row) for row in rows]
 
 
 class ReportCommit:
@@ -99,5 +88,5 @@ class ReportCommit:
         self.take([row.report for row in reports.collect()], batch)
 
     def take(self, rows: Sequence[bytes], batch: int) -> None:
-        """Commit the reports of a batch's tasks."""
-        commit_batch(batch, [WrittenMessage(reports_in(rows))], self._state_path)
+        """Commit the reports of a batch's tasks. Rows must come from our own tasks: they are unpickled."""
+        commit_batch(batch, [WrittenMessage([pickle.loads(row) for row in rows])], self._state_path)

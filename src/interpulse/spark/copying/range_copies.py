@@ -11,7 +11,7 @@ from interpulse.model.ids import EARLIEST, LATEST, Position
 from interpulse.model.names import TopicName
 from interpulse.spark.lanes import LaneReport, LaneState, StreamTask, unpack_sequence
 from interpulse.spark.offsets import TopicRange
-from interpulse.spark.processes.process_client import patiently, process_portal, relaxed_collector
+from interpulse.spark.processes.process_client import in_portal, patiently
 from interpulse.spark.reading.fetch import read_ranges, reading_session
 from interpulse.spark.reading.read_options import ReadOptions
 from interpulse.spark.writing.sink import open_lanes
@@ -19,7 +19,8 @@ from interpulse.spark.writing.write_options import WriteOptions
 from interpulse.wire.cursor_promise import REPLICATION_CURSORS, VALID_S
 
 
-def copy_ranges(
+@in_portal
+async def copy_ranges(
     source: ReadOptions,
     target: WriteOptions,
     ranges: Sequence[TopicRange],
@@ -31,18 +32,6 @@ def copy_ranges(
 
     ``passed`` has the positions of the source cursor beyond the beginnings of ranges, as the driver received them.
     """
-    with relaxed_collector():
-        return process_portal().call(lambda: _copy(source, target, ranges, lanes, task, passed))
-
-
-async def _copy(
-    source: ReadOptions,
-    target: WriteOptions,
-    ranges: Sequence[TopicRange],
-    lanes: Mapping[str, LaneState],
-    task: StreamTask,
-    passed: Mapping[str, Position],
-) -> list[LaneReport]:
     marks = await _source_marks(source, passed)
     writer = await open_lanes(target, lanes, task, permit=marks.permit)
 
@@ -62,8 +51,6 @@ async def _copy(
     try:
         await read_ranges(source, ranges, take, refuse, begin=lambda item: writer.expect(item.topic), admit=admit)
         return await writer.finish()
-    except BaseExceptionGroup as failures:
-        raise failures.exceptions[0] from None
     finally:
         await writer.close()
 
@@ -89,9 +76,6 @@ async def _source_marks(options: ReadOptions, passed: Mapping[str, Position]) ->
     return SourceMarks(passed, lambda topic: patiently(session, lambda: ask(topic)))
 
 
-Ask = Callable[[], Awaitable[Position]]
-
-
 class CursorMoved(NotAllowed):
     """A cursor that was moved past entries that wait to be sent."""
 
@@ -101,26 +85,19 @@ class SourceMarks:
 
     def __init__(
         self,
-        known: Mapping[str, Position],
+        positions: Mapping[str, Position],
         ask: Callable[[str], Awaitable[Position]] | None,
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Start with the driver's positions.
-
-        ``ask`` returns the position of a topic-partition with the broker's promise.
-
-        ``ask`` is None if there are no promises.
-        """
-        self._marks = dict(known)
+        """Start with the driver's positions. ``ask`` returns a position with the broker's promise, if there are any."""
+        self._marks = dict(positions)
         self._ask = ask
         self._valid_until: dict[str, float] = {}
         self._now = clock
 
-    async def of(self, topic: str, ask: Ask | None = None) -> Position:
-        """Return the position up to which nothing may be sent.
-
-        All behind it may be sent before the next turn of the loop.
+    async def of(self, topic: str, ask: Callable[[], Awaitable[Position]] | None = None) -> Position:
+        """Return the position up to which nothing may be sent. All behind it may be, before the next turn of the loop.
 
         ``ask`` is the request of an open reader. Raises the source's refusals.
         """

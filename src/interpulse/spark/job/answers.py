@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
+import click
+
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.model.clusters import shown_address
 from interpulse.model.errors import (
@@ -34,9 +36,9 @@ from interpulse.spark.job.pipeline_config import (
 )
 from interpulse.spark.job.routes.route import Route
 from interpulse.spark.job.selection import RemoteSelection, check_start, partitions_of
-from interpulse.spark.state_files import HeldRange
 
 _SHOWN: Final = 50
+_LAG_FIELDS: Final = ("lagEntries", "lagMessages", "lagSeconds")
 
 
 async def measure_lag(config: PipelineConfig) -> tuple[Finding, list[dict[str, Any]]]:
@@ -52,30 +54,18 @@ async def measure_lag(config: PipelineConfig) -> tuple[Finding, list[dict[str, A
                 records += [{"topic": name, "cluster": remote, "problem": selection.problem} for name in names]
                 continue
             route = await look.route(selection)
-            records += [_record(remote, standing) for standing in await look.standings(route, names)]
-    return _finding(records), records
-
-
-def _record(remote: str, standing: Standing) -> dict[str, Any]:
-    return {
-        "topic": standing.name,
-        "cluster": remote,
-        "position": str(standing.done),
-        **lag_fields(standing),
-        "problem": standing.target_problem,
-    }
+            for standing in await look.standings(route, names):
+                record = {"topic": standing.name, "cluster": remote, "position": str(standing.done)}
+                records.append(record | lag_fields(standing) | {"problem": standing.target_problem})
+    if any(record["problem"] for record in records):
+        return Finding.UNKNOWN, records
+    return Finding.DIFFERS if any(record["lagEntries"] for record in records) else Finding.SAME, records
 
 
 def lag_fields(standing: Standing) -> dict[str, Any]:
     """Return the lag as fields of a status record."""
     backlog = standing.backlog
-    return {"lagEntries": backlog.entries, "lagMessages": backlog.messages, "lagSeconds": backlog.seconds}
-
-
-def _finding(records: Sequence[Mapping[str, Any]]) -> Finding:
-    if any(record["problem"] for record in records):
-        return Finding.UNKNOWN
-    return Finding.DIFFERS if any(record["lagEntries"] for record in records) else Finding.SAME
+    return dict(zip(_LAG_FIELDS, (backlog.entries, backlog.messages, backlog.seconds), strict=True))
 
 
 def lag_as_lines(records: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -102,32 +92,23 @@ def lag_as_lines(records: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 def lag_sum(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Add up the lag of several topic-partitions. The age is the oldest one; None if one is unknown."""
-    entries = [record.get("lagEntries") for record in records]
-    messages = [record.get("lagMessages") for record in records]
-    seconds = [record.get("lagSeconds") for record in records]
-    return {
-        "lagEntries": None if None in entries else sum(filter(None, entries)),
-        "lagMessages": None if None in messages else sum(filter(None, messages)),
-        "lagSeconds": max(filter(None, seconds), default=None),
-    }
+    entries, messages, seconds = ([record.get(key) for record in records] for key in _LAG_FIELDS)
+    lag = [None if None in counts else sum(filter(None, counts)) for counts in (entries, messages)]
+    return dict(zip(_LAG_FIELDS, (*lag, max(filter(None, seconds), default=None)), strict=True))
 
 
 def lag_as_text(record: Mapping[str, Any]) -> str:
     """Format entries, messages and seconds, where known."""
-    entries, messages, seconds = (record.get(key) for key in ("lagEntries", "lagMessages", "lagSeconds"))
+    entries, messages, seconds = map(record.get, _LAG_FIELDS)
     if not entries:
         return "not known" if entries is None else "nothing"
     counted = f"{entries:,} {'entry' if entries == 1 else 'entries'}"
-    if messages is not None:
-        counted += f" with about {messages:,} {'message' if messages == 1 else 'messages'}" if messages else ""
+    if messages:
+        counted += f" with about {messages:,} {'message' if messages == 1 else 'messages'}"
     return counted if seconds is None else f"{counted}, {seconds:.1f} s"
 
 
 _UNREACHABLE = (NotConnected, OperationTimeout)
-
-
-def _say(text: str) -> None:
-    print(text)  # noqa: T201 - the command's output
 
 
 async def print_plan(config: PipelineConfig) -> Finding:
@@ -139,7 +120,7 @@ async def print_plan(config: PipelineConfig) -> Finding:
         selected = await look.selected()
         check_start(config, selected)
         if not selected:
-            _say("nothing is selected: no policy names another registered cluster")
+            click.echo("nothing is selected: no policy names another registered cluster")
         return max([await _print_remote(look, *item) for item in selected.items()], default=Finding.SAME)
 
 
@@ -147,32 +128,31 @@ async def print_begins(config: PipelineConfig, takeover: Takeover) -> None:
     """Print where cursors would be moved to. Raise the errors of `find_begins`."""
     for begin in await find_begins(config, takeover):
         behind = "where its cursor is" if begin.after is None else f"behind {begin.after}, which {begin.cluster} holds"
-        _say(f"  {begin.topic} would begin {behind}")
+        click.echo(f"  {begin.topic} would begin {behind}")
 
 
 async def _print_remote(look: Inspection, remote: str, selection: RemoteSelection) -> Finding:
     address, config = selection.address, look.config
     if address is None:
-        _say(f"to {remote}: nothing. {selection.problem}")
+        click.echo(f"to {remote}: nothing. {selection.problem}")
         return Finding.DIFFERS
     route = await look.route(selection)
     has_begun = route.checkpoint.exists()
     start = "where its checkpoint stands" if has_begun else config.start
-    _say(f"to {remote} ({shown_address(address.service_url)}), start = {start}, cursor {route.cursor}")
+    click.echo(f"to {remote} ({shown_address(address.service_url)}), start = {start}, cursor {route.cursor}")
     async with address.admin() as target:
         try:
             if config.target is not None:
                 await check_cluster_name("target", address, target)
             elif (problem := await misnamed(target, remote, address.admin_url)) is not None:
-                _say(f"  nothing: {problem}; register it under its own name")
+                click.echo(f"  nothing: {problem}; register it under its own name")
                 return Finding.DIFFERS
-        except _UNREACHABLE as error:
-            _say(f"  {remote} cannot be reached, see that it is up and its admin URL right: {error}")
-            return Finding.UNKNOWN
         except PulsarError as error:
-            _say(f"  {remote} cannot be asked: {error}")
+            is_reached = not isinstance(error, _UNREACHABLE)
+            problem = "asked" if is_reached else "reached, see that it is up and its admin URL right"
+            click.echo(f"  {remote} cannot be {problem}: {error}")
             return Finding.UNKNOWN
-        found, waiting = Finding.SAME, await _waiting(look, selection)
+        worst, waiting = Finding.SAME, await _waiting(look, selection)
         unmapped = config.map.problems(selection.topics)
         for topic, count in selection.topics.items():
             if topic in unmapped:
@@ -180,55 +160,48 @@ async def _print_remote(look: Inspection, remote: str, selection: RemoteSelectio
             else:
                 plan, finding = await plan_at_target(config, target, topic, count)
             there = "" if topic in unmapped or not config.map else f" -> {config.map.target(topic)}"
-            _say(f"  {topic}{there}: {plan}; {waiting[topic]}")
-            found = max(found, finding)
-        return found
+            click.echo(f"  {topic}{there}: {plan}; {waiting[topic]}")
+            worst = max(worst, finding)
+        return worst
 
 
 async def _waiting(look: Inspection, selection: RemoteSelection) -> Mapping[TopicName, str]:
     """Return the backlog of each topic that is not copied yet."""
     names = {name: topic for topic, count in selection.topics.items() for name in partitions_of(topic, count)}
-    found: dict[TopicName, list[dict[str, object]]] = {topic: [] for topic in selection.topics}
+    waiting: dict[TopicName, list[dict[str, object]]] = {topic: [] for topic in selection.topics}
     for standing in await look.standings(await look.route(selection), names):
-        found[names[standing.name]].append(lag_fields(standing))
-    return {topic: f"{lag_as_text(lag_sum(rows))} waits" for topic, rows in found.items()}
+        waiting[names[standing.name]].append(lag_fields(standing))
+    return {topic: f"{lag_as_text(lag_sum(rows))} waits" for topic, rows in waiting.items()}
 
 
 async def plan_at_target(
     config: PipelineConfig, target: AdminClient, topic: TopicName, count: int
 ) -> tuple[str, Finding]:
     """Return what must happen before a topic with this many partitions is copied, or why it is held."""
-    there = config.map.target(topic)
+    there, rules = config.map.target(topic), config.provision
     local = Existence(TopicKind.PARTITIONED, count) if count else Existence(TopicKind.NON_PARTITIONED)
+    shape = f"{count} partitions" if count else "not partitioned"
     try:
         remote = await partition_metadata(target, there)
     except NamespaceNotFound:
-        if config.provision.namespaces and config.provision.create:
-            return (
-                f"create namespace {there.namespace_name}, create a topic, {_shape(count)}; replicate",
-                Finding.DIFFERS,
-            )
-        return f"held: namespace {there.namespace_name} does not exist there", Finding.DIFFERS
+        plan_text = f"held: namespace {there.namespace_name} does not exist there"
+        if rules.namespaces and rules.create:
+            plan_text = f"create namespace {there.namespace_name}, create a topic, {shape}; replicate"
+        return plan_text, Finding.DIFFERS
     except _UNREACHABLE as error:
         return f"not known: {error}", Finding.UNKNOWN
     except PulsarError as error:
         return f"held: {error}", Finding.DIFFERS
-    plan = plan_topic(topic, local, remote, may_create=config.provision.create, there=there)
+    plan = plan_topic(topic, local, remote, may_create=rules.create, there=there)
     if plan.step is ProvisioningStep.HOLD:
-        if config.provision.on_mismatch == ON_MISMATCH_EXPAND and may_grow(local, remote):
+        if rules.on_mismatch == ON_MISMATCH_EXPAND and may_grow(local, remote):
             return f"expand to {count} partitions; replicate", Finding.DIFFERS
-        texts = hold_texts(topic, local, there, remote, plan)
-        if config.provision.on_mismatch == ON_MISMATCH_FAIL and TopicKind.ABSENT is not remote.kind:
-            return f"the job would end: {'; '.join(texts)}", Finding.DIFFERS
-        return f"held: {'; '.join(texts)}", Finding.DIFFERS
-    shape = _shape(count)
+        ends = rules.on_mismatch == ON_MISMATCH_FAIL and TopicKind.ABSENT is not remote.kind
+        texts = "; ".join(hold_texts(topic, local, there, remote, plan))
+        return f"{'the job would end' if ends else 'held'}: {texts}", Finding.DIFFERS
     if plan.change is None:
         return f"replicate, {shape}", Finding.SAME
     return f"{sentence_of(plan.change)}, {shape}; replicate", Finding.DIFFERS
-
-
-def _shape(count: int) -> str:
-    return f"{count} partitions" if count else "not partitioned"
 
 
 async def explain(config: PipelineConfig, topic: TopicName) -> tuple[Finding, list[str]]:
@@ -237,14 +210,10 @@ async def explain(config: PipelineConfig, topic: TopicName) -> tuple[Finding, li
     Raises PulsarError if the source cannot be asked, and PipelineConfigError if it is another cluster.
     """
     async with Inspection(config) as look:
-        found = Finding.SAME
-        lines: list[str] = []
-        for remote, selection in (await look.selected()).items():
-            if topic.base in selection.topics:
-                finding, added = await _one_way(look, remote, selection, topic)
-                found, lines = max(found, finding), [*lines, *added]
-        if lines:
-            return found, lines
+        selected = (await look.selected()).items()
+        ways = [await _one_way(look, *item, topic) for item in selected if topic.base in item[1].topics]
+        if ways:
+            return max(finding for finding, _ in ways), [line for _, lines in ways for line in lines]
         return Finding.DIFFERS, [f"{topic}: not copied", f"  reason: {await _why_not_selected(look, topic.base)}"]
 
 
@@ -294,14 +263,12 @@ async def _one_way(
             lines.append(f"    the last entry there is {standing.written} of the source")
         if standing.target_problem is not None:
             lines.append(f"    the target: {standing.target_problem}")
-        if standing.name in held:
-            lines += _held_lines(held[standing.name])
+        if item := held.get(standing.name):
+            lines += [
+                f"    held behind {item.after} since {_date(item.since_ms)}, {item.attempts} attempts: {item.reason}",
+                f"    next retry: {_date(item.retry_at_ms)}; the entries are kept on the source",
+            ]
     return finding, [*lines, *await _status_lines(look, route, set(wanted))]
-
-
-def _held_lines(held: HeldRange) -> Iterator[str]:
-    yield f"    held behind {held.after} since {_date(held.since_ms)}, {held.attempts} attempts: {held.reason}"
-    yield f"    next retry: {_date(held.retry_at_ms)}; the entries are kept on the source"
 
 
 async def _status_lines(look: Inspection, route: Route, names: set[str]) -> list[str]:

@@ -94,7 +94,6 @@ async def why(config: PipelineConfig, topic: str) -> Finding:
 
     Exit codes: 0 all of it is copied, 1 it is behind, held or not selected, 2 a cluster does not answer.
     """
-    from interpulse.model.names import TopicName
     from interpulse.spark.job.answers import explain
 
     finding, lines = await explain(config, TopicName.parse(topic))
@@ -144,15 +143,15 @@ VERBS: Final = (lag, why, cursors)
 """The commands of ``replicate``, which look at a pipeline."""
 
 
-def _positions(context: click.Context, option: click.Parameter, given: tuple[str, ...]) -> dict[str, Position]:
-    found: dict[str, Position] = {}
-    for text in given:
+def _positions(context: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> dict[str, Position]:
+    positions: dict[str, Position] = {}
+    for text in texts:
         name, _, position = text.rpartition("=")
         try:
-            found[str(TopicName.parse(name))] = Position.parse(position)
+            positions[str(TopicName.parse(name))] = Position.parse(position)
         except ValueError as problem:
             raise click.BadParameter(f"{text!r} is not TOPIC=LEDGER:ENTRY: {problem}") from problem
-    return found
+    return positions
 
 
 @click.group("replicate", invoke_without_command=True, commands=VERBS)

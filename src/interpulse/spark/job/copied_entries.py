@@ -13,9 +13,8 @@ from interpulse.model.names import TopicName
 from interpulse.replication.copy import source_positions
 from interpulse.spark.job.source_backlog import last_entry, ledger_counts
 from interpulse.spark.writing.broker_target import last_position
-from interpulse.wire import pulsar_api_pb2 as pb
 
-_TAILS: Final = (100, 10_000, None)
+TAILS: Final = (100, 10_000, None)
 """Numbers of last entries to look at, None for all: others may have published behind the last copy."""
 _BUFFER_BYTES: Final = 1 << 20
 
@@ -34,7 +33,7 @@ async def last_copied(
     topic: TopicName,
     is_wanted: Callable[[CopiedEntry], bool],
     *,
-    tails: Sequence[int | None] = _TAILS,
+    tails: Sequence[int | None],
 ) -> Position | None:
     """Return the source position of the last matching entry, or None if the end of the topic has none.
 
@@ -60,16 +59,9 @@ async def copied_entries(
     ) as reader:
         await reader.open()
         async for entry in reader:
-            copied = _copied(entry.position, entry.parsed.metadata)
-            if copied is not None:
-                yield copied
-
-
-def _copied(there: Position, metadata: pb.MessageMetadata) -> CopiedEntry | None:
-    positions = source_positions(metadata)
-    if not positions:
-        return None
-    return CopiedEntry(there, positions[-1], metadata.replicated_from, metadata.producer_name)
+            metadata = entry.parsed.metadata
+            if positions := source_positions(metadata):
+                yield CopiedEntry(entry.position, positions[-1], metadata.replicated_from, metadata.producer_name)
 
 
 Probe = Callable[[Position, Position], Awaitable[CopiedEntry | None]]

@@ -9,12 +9,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
+from itertools import chain
 from typing import Any, Final, NamedTuple
 
+from interpulse.client.admin.admin_client import AdminClient
+from interpulse.in_turns import concurrently
 from interpulse.model.errors import AlreadyExists, NotFound, OperationTimeout, TopicNotFound
 from interpulse.model.ids import EARLIEST, MessageId, Position
 from interpulse.model.names import PERSISTENT, NamespaceName, TopicName
-from interpulse.spark.job.inspection import Inspection, at_once
+from interpulse.spark.job.inspection import Inspection
 from interpulse.spark.job.pipeline_config import PipelineConfig, PipelineConfigError
 from interpulse.spark.job.routes.route import Route
 from interpulse.spark.job.selection import cursor_name
@@ -51,24 +55,21 @@ async def find_cursors(config: PipelineConfig, *, name: str | None = None, is_fi
             wanted.setdefault(cursor, set()).update(() if is_finished else selection.partitions())
         if name is not None:
             wanted = {name: set()}
-        groups = await at_once(_of_topic(look, topic, wanted) for topic in await _topics(look))
-    return sorted(cursor for cursors in groups for cursor in cursors)
+        groups = await concurrently(lambda topic: _of_topic(look, topic, wanted), await _topics(look))
+    return sorted(chain.from_iterable(groups))
 
 
 async def _topics(look: Inspection) -> list[str]:
     """Return the topics, including those that are no longer selected, in the namespaces of selected ones."""
     rules, source = look.config.select, look.source
     if rules.from_policies:
-        tenants = await source.tenants.list()
-        listed = await at_once(source.namespaces.list(tenant) for tenant in tenants)
-        names = {NamespaceName.parse(str(name)) for namespaces in listed for name in namespaces}
+        listed = await concurrently(source.namespaces.list, await source.tenants.list())
+        names = {NamespaceName.parse(str(name)) for name in chain.from_iterable(listed)}
     else:
         names = {NamespaceName.parse(name) for name in rules.namespaces}
         names |= {TopicName.parse(name).namespace_name for name in rules.topics}
-    groups = await at_once(
-        source.topics.list(name, domains=(PERSISTENT,), system_included=True) for name in sorted(names, key=str)
-    )
-    return [topic for topics in groups for topic in topics]
+    ask = partial(source.topics.list, domains=(PERSISTENT,), system_included=True)
+    return list(chain.from_iterable(await concurrently(ask, sorted(names, key=str))))
 
 
 async def _of_topic(look: Inspection, topic: str, wanted: Mapping[str, set[str]]) -> list[Cursor]:
@@ -89,11 +90,8 @@ async def _of_topic(look: Inspection, topic: str, wanted: Mapping[str, set[str]]
 
 def _state(stats: Mapping[str, Any], topic: str, name: str, wanted: set[str]) -> str:
     replication = stats.get("replication", {}).get(name.removeprefix(REPLICATION_CURSORS), {})
-    if (
-        replication.get("connected")
-        or replication.get("outboundConnection")
-        or stats.get("subscriptions", {}).get(name, {}).get("consumers")
-    ):
+    consumers = stats.get("subscriptions", {}).get(name, {}).get("consumers")
+    if replication.get("connected") or replication.get("outboundConnection") or consumers:
         return CONNECTED
     return KEPT if topic in wanted else LEFT
 
@@ -134,21 +132,14 @@ async def find_begins(config: PipelineConfig, wanted: Takeover) -> list[Begin]:
     """
     async with Inspection(config) as look:
         routes = await _routes(look)
-        names = {name for _, selected in routes for name in selected}
-        unknown = sorted(wanted.skip_until.keys() - names)
-        if unknown:
+        names = sorted({name for _, selected in routes for name in selected})
+        if unknown := sorted(wanted.skip_until.keys() - names):
+            some = ", ".join([*names[:3], *(["..."] if len(names) > 3 else [])]) or "none"
             raise PipelineConfigError(
-                f"--skip-until: {', '.join(unknown)} is not selected; it names topic-partitions, here {_some_of(names)}"
+                f"--skip-until: {', '.join(unknown)} is not selected; it names topic-partitions, here {some}"
             )
-        return [
-            begin
-            for route, selected in routes
-            for begin in await at_once(_begin(look, route, wanted, name) for name in selected)
-        ]
-
-
-def _some_of(names: set[str]) -> str:
-    return ", ".join(sorted(names)[:3]) + (", ..." if len(names) > 3 else "") if names else "none"
+        groups = [await concurrently(partial(_begin, look, route, wanted), selected) for route, selected in routes]
+        return list(chain.from_iterable(groups))
 
 
 async def _routes(look: Inspection) -> list[tuple[Route, list[str]]]:
@@ -171,7 +162,7 @@ async def _begin(look: Inspection, route: Route, wanted: Takeover, name: str) ->
     if after is None and wanted.from_target:
         with suppress(TopicNotFound):
             after = await look.copied_by_any(route, name)
-    if after is not None and after > (end := last_entry(await look.stats(name))):
+    if after is not None and after > (end := last_entry(await look.source.topics.internal_stats(name))):
         raise PipelineConfigError(
             f"{name}: {route.remote} holds entries up to {after}, and {look.config.source.cluster} ends at {end}: it "
             f"was rebuilt, or the topic recreated. Say where it begins with --skip-until {name}=LEDGER:ENTRY"
@@ -182,29 +173,27 @@ async def _begin(look: Inspection, route: Route, wanted: Takeover, name: str) ->
 async def move_cursors(config: PipelineConfig, begins: list[Begin]) -> None:
     """Open the cursors and move them forward to where they begin. On return they are there, or further."""
     async with Inspection(config) as look:
-        await at_once(_move(look, begin) for begin in begins)
+        await concurrently(partial(_move, look.source), begins)
 
 
-async def _move(look: Inspection, begin: Begin) -> None:
-    await _open(look, begin.topic, begin.cursor)
-    if begin.after is None or await _is_behind(look, begin):
+async def _move(source: AdminClient, begin: Begin) -> None:
+    await _open(source, begin)
+    if begin.after is None or await _is_behind(source, begin, begin.after):
         return
-    topics = look.source.topics
-    await topics.expire_upto(begin.topic, begin.cursor, MessageId(*begin.after))
+    await source.topics.expire_upto(begin.topic, begin.cursor, MessageId(*begin.after))
     for _ in range(_LOOKS):  # a real Pulsar answers before it has moved the cursor
-        if await _is_behind(look, begin):
+        if await _is_behind(source, begin, begin.after):
             return
         await asyncio.sleep(_LOOK_S)
     raise OperationTimeout(f"{begin.topic}: the cursor {begin.cursor} has not moved to {begin.after} yet; start again")
 
 
-async def _is_behind(look: Inspection, begin: Begin) -> bool:
-    assert begin.after is not None
-    stands = cursor_position(await look.stats(begin.topic), begin.cursor)
-    return stands is not None and stands >= begin.after
+async def _is_behind(source: AdminClient, begin: Begin, after: Position) -> bool:
+    position = cursor_position(await source.topics.internal_stats(begin.topic), begin.cursor)
+    return position is not None and position >= after
 
 
-async def open_cursors(config: PipelineConfig) -> list[Begin]:
+async def open_cursors(config: PipelineConfig) -> None:
     """Open missing cursors at the first existing entry, so that the source keeps what arrives from now on."""
     async with Inspection(config) as look:
         begins = []
@@ -212,10 +201,9 @@ async def open_cursors(config: PipelineConfig) -> list[Begin]:
             if selection.address is not None:
                 route = await look.route(selection)
                 begins += [Begin(route.remote, name, route.cursor, None) for name in selection.partitions()]
-        await at_once(_open(look, begin.topic, begin.cursor) for begin in begins)
-        return begins
+        await concurrently(partial(_open, look.source), begins)
 
 
-async def _open(look: Inspection, topic: str, cursor: str) -> None:
+async def _open(source: AdminClient, begin: Begin) -> None:
     with suppress(AlreadyExists):
-        await look.source.topics.create_subscription(topic, cursor, MessageId(*EARLIEST))
+        await source.topics.create_subscription(begin.topic, begin.cursor, MessageId(*EARLIEST))

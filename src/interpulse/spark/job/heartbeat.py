@@ -85,7 +85,7 @@ class HeartbeatArrivals:
         run, _, sent_ns = payload.decode(errors="replace").partition(" ")
         if run == _RUN:
             delay = (now_ns - int(sent_ns)) // 1_000_000
-            self._emit({"event": "heartbeat", "cluster": self._route.remote, "delayMs": delay})
+            self._emit("heartbeat", delayMs=delay)
 
     async def close(self) -> None:
         listening, self._listening = self._listening, None

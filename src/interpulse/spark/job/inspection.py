@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from enum import IntEnum
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple
 
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.client.closing import AsyncCloses
 from interpulse.client.session import Session
+from interpulse.in_turns import concurrently
 from interpulse.model.errors import NotFound, PulsarError
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.model.names import TopicName
-from interpulse.spark.job.copied_entries import last_copied
+from interpulse.spark.job.copied_entries import TAILS, CopiedEntry, last_copied
 from interpulse.spark.job.pipeline_config import PipelineConfig, check_cluster_name
 from interpulse.spark.job.routes.route import Route
 from interpulse.spark.job.selection import RemoteSelection, cursor_name, select
@@ -24,9 +25,7 @@ from interpulse.spark.job.source_backlog import Backlog, SourceBacklog, cursor_p
 from interpulse.spark.job.start import first_message
 from interpulse.spark.offsets import StreamOffset
 
-_ASKED_AT_ONCE: Final = 16
 _TARGET_S: Final = 10.0
-T = TypeVar("T")
 
 
 class Standing(NamedTuple):
@@ -48,7 +47,7 @@ class Inspection(AsyncCloses):
     def __init__(self, config: PipelineConfig) -> None:
         self.config = config
         self.source: AdminClient = config.source.admin()
-        self._backlog = SourceBacklog(config.source, self.source)
+        self._backlog = SourceBacklog(config.source)
         self._targets: dict[str, Session] = {}
         self._closing = AsyncExitStack()
         self._closing.push_async_callback(self.source.close)
@@ -65,10 +64,6 @@ class Inspection(AsyncCloses):
         cursor = await cursor_name(self.source, self.config, selection.address.cluster)
         return Route(self.config, selection.address, cursor)
 
-    async def stats(self, name: str) -> Mapping[str, Any]:
-        """Return the ledgers and cursors of a topic-partition of the source."""
-        return await self._backlog.stats(name)
-
     async def standings(self, route: Route, names: Iterable[str]) -> list[Standing]:
         """Return how far topic-partitions are copied, without those that are gone."""
         committed, held = committed_positions(route.checkpoint), route.files.held()
@@ -82,11 +77,11 @@ class Inspection(AsyncCloses):
             except NotFound:
                 return None
 
-        return [found for found in await at_once(map(standing, names)) if found is not None]
+        return [place for place in await concurrently(standing, names) if place is not None]
 
     async def _standing(self, route: Route, name: str, done: Position | None) -> Standing:
         """Return the further of checkpoint and cursor: a stream follows its cursor, and moves it from time to time."""
-        stats = await self._backlog.stats(name)
+        stats = await self.source.topics.internal_stats(name)
         cursor = cursor_position(stats, route.cursor)
         if done is None and cursor is None:
             done = await self._begin_of(name, stats)
@@ -113,10 +108,8 @@ class Inspection(AsyncCloses):
 
     async def _written(self, route: Route, name: str) -> Position | None:
         """Return the last written entry. A job that ended within a batch has written more than its checkpoint says."""
-        there = route.target_name(TopicName.parse(name))
-        return await last_copied(
-            self._target(route), there, lambda entry: entry.producer == route.lane_of(name), tails=(1,)
-        )
+        lane = route.lane_of(name)
+        return await self._last_copied(route, name, lambda entry: entry.producer == lane, tails=(1,))
 
     async def copied_by_any(self, route: Route, name: str) -> Position | None:
         """Return the last source entry that its target holds, from this pipeline or another replicator.
@@ -125,37 +118,21 @@ class Inspection(AsyncCloses):
         """
         lane, source = route.lane_of(name), self.config.source.cluster
         is_merging = self.config.map.merge
-        there = route.target_name(TopicName.parse(name))
-        return await last_copied(
-            self._target(route),
-            there,
-            lambda entry: entry.producer == lane or (not is_merging and entry.origin == source),
+        return await self._last_copied(
+            route, name, lambda entry: entry.producer == lane or (not is_merging and entry.origin == source)
         )
 
-    def _target(self, route: Route) -> Session:
+    async def _last_copied(
+        self, route: Route, name: str, is_wanted: Callable[[CopiedEntry], bool], *, tails: Sequence[int | None] = TAILS
+    ) -> Position | None:
         session = self._targets.get(route.remote)
         if session is None:
             session = self._targets[route.remote] = route.target.session()
             self._closing.push_async_callback(session.close)
-        return session
+        return await last_copied(session, route.target_name(TopicName.parse(name)), is_wanted, tails=tails)
 
     async def close(self) -> None:
         await self._closing.aclose()
-
-
-async def at_once(calls: Iterable[Awaitable[T]]) -> list[T]:
-    """Return the results of calls, with a bounded number in flight."""
-    slots = asyncio.Semaphore(_ASKED_AT_ONCE)
-
-    async def one(call: Awaitable[T]) -> T:
-        async with slots:
-            return await call
-
-    answers = await asyncio.gather(*map(one, calls), return_exceptions=True)
-    for answer in answers:
-        if isinstance(answer, BaseException):
-            raise answer
-    return [answer for answer in answers if not isinstance(answer, BaseException)]
 
 
 class Finding(IntEnum):

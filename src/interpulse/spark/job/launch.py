@@ -52,11 +52,10 @@ def replicate(
             check_spark_installed()
             if takeover is not None:
                 config = _take_over(config, takeover, reports)
-            reports.extend(
-                closing.enter_context(contextlib.closing(report))
-                for open_report in (_metrics, _spans)
-                if (report := open_report(config)) is not None
-            )
+            for open_report in (_metrics, _spans):
+                if (report := open_report(config)) is not None:
+                    reports.append(report)
+                    closing.callback(report.close)
             return _run(config, reports, supervised=supervised)
         except (PipelineConfigError, SparkMissing) as problem:
             reason = str(problem)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from interpulse.client.admin.admin_client import AdminClient
@@ -22,6 +22,7 @@ from interpulse.spark.job.routes.route_query import QueryFailure, RouteQuery
 from interpulse.spark.job.routes.route_topics import RouteTopics, TopicState
 from interpulse.spark.job.routes.subscription_sync import SubscriptionSync
 from interpulse.spark.job.selection import partitions_of
+from interpulse.spark.job.source_backlog import Backlog
 from interpulse.spark.state_files import HeldRange
 
 if TYPE_CHECKING:
@@ -40,18 +41,21 @@ class Pipeline:
         source: AdminClient,
         address: ClusterAddress,
         spark: SparkSession | None,
-        emit: Emit,
+        emit: Callable[[dict[str, Any]], None],
         cursor: str,
     ) -> None:
+        def emit_of_route(event: str, **details: Any) -> None:
+            emit({"event": event, "cluster": address.cluster, **details})
+
         self.route = Route(config, address, cursor)
-        self.topics = RouteTopics(self.route, source, emit)
+        self.topics = RouteTopics(self.route, source, emit_of_route)
         self.spark = spark
-        self._emit = emit
-        self._query = RouteQuery(self.route, emit)
+        self._emit: Emit = emit_of_route
+        self._query = RouteQuery(self.route, emit_of_route)
         self._lag = RouteLag(self.route, source)
         self._rates = RouteRates()
-        self._subscriptions = SubscriptionSync(self.route, source, emit)
-        self._heartbeat = HeartbeatArrivals(self.route, emit)
+        self._subscriptions = SubscriptionSync(self.route, source, emit_of_route)
+        self._heartbeat = HeartbeatArrivals(self.route, emit_of_route)
         self._syncing: asyncio.Task[None] | None = None
         self._sync_at = 0.0
         self._started = False
@@ -62,8 +66,9 @@ class Pipeline:
 
     async def update(self, topics: Mapping[TopicName, int]) -> None:
         """Provision new topics, hold those that do not fit, and keep the query running."""
-        if not self._started:
-            self._start()
+        if not self._started and not self.route.checkpoint.exists():
+            self.route.files.forget()  # entries written before are then found on the target
+        self._started = True
         is_under_way = self._query.has_started or self.route.checkpoint.exists()
         await self.topics.update(topics, is_under_way=is_under_way)
         if self.spark is not None:
@@ -81,12 +86,6 @@ class Pipeline:
         run = self._subscriptions.run(names, self.topics.admin, self.topics.session)
         self._syncing = asyncio.create_task(run)
 
-    def _start(self) -> None:
-        """Start without a checkpoint if it is missing. Entries written before are then found on the target."""
-        self._started = True
-        if not self.route.checkpoint.exists():
-            self.route.files.forget()
-
     def take_progress(self, progress: BatchProgress) -> None:
         """Record a completed micro-batch."""
         self._lag.note_progress(progress)
@@ -97,20 +96,17 @@ class Pipeline:
             self._rates.note(written.get("topics", {}), time.monotonic())
             line["written"] = {key: value for key, value in written.items() if key not in ("batchId", "topics")}
             self._report_healed(written.get("healed", ()))
-        self._emit(line)
+        self._emit(**line)
         self._report_holds(self.route.files.held())
 
     def _report_holds(self, held: Mapping[str, HeldRange]) -> None:
         """Report once what the target refused in a batch, and what it takes again."""
-        cluster, reported = self.route.remote, self._reported_holds
+        reported = self._reported_holds
         for name, item in held.items():
             if reported.get(name) != item.reason:
-                remedy = _hold_of(item)["remedy"]
-                self._emit(
-                    {"event": "held", "cluster": cluster, "topic": name, "reason": item.reason, "remedy": remedy}
-                )
+                self._emit("held", topic=name, reason=item.reason, remedy=_hold_of(item)["remedy"])
         for name in reported.keys() - held.keys():
-            self._emit({"event": "released", "cluster": cluster, "topic": name})
+            self._emit("released", topic=name)
         self._reported_holds = {name: item.reason for name, item in held.items()}
 
     def _report_healed(self, healed: Sequence[Mapping[str, Any]]) -> None:
@@ -118,7 +114,7 @@ class Pipeline:
         for failure in healed:
             self._healed_count += failure["count"]
             self._healed_last = failure
-            self._emit({"event": "healed", "cluster": self.route.remote, **failure})
+            self._emit("healed", **failure)
 
     def note_source(self, problem: ReplicationProblem | None) -> None:
         """Record why the source does not answer, or None if it does."""
@@ -151,7 +147,7 @@ class Pipeline:
         return by_namespace
 
     def _record(self, name: str, state: TopicState, rate: CopyRate) -> dict[str, Any]:
-        progress = self._lag.progress
+        progress, lag = self._lag.progress, self._lag.reported(name)
         failure = (self._query.failure or self._away) if state.is_ready else None
         starting = state.is_ready and not self._query.was_heard_of and failure is None
         retry_at = failure.retry_at if failure else None if state.is_ready else state.retry_at
@@ -164,7 +160,7 @@ class Pipeline:
             "remedy": failure.remedy if failure else state.remedy,
             "nextRetryAt": None if retry_at is None else now_ms() + int(max(0.0, retry_at - time.monotonic()) * 1000),
             **self._lag_fields(name),
-            "skippedEntries": self._lag.passed(name),
+            "skippedEntries": 0 if lag is None else lag.passed,
             "msgRateOut": round(rate.messages, 3),
             "msgThroughputOut": round(rate.bytes, 3),
             "batchId": progress.batch_id if progress is not None else None,
@@ -179,16 +175,18 @@ class Pipeline:
         """Return why a copied topic-partition is behind, if its rate is the reason. The job enforces rates itself."""
         rate = self.topics.rate_of(topic)
         is_copied = record["state"] == "REPLICATING" and record["reason"] is None
-        if rate is None or not is_copied or not record["lagEntries"] or not self._lag.is_throttled(name):
+        lag = self._lag.reported(name)
+        if rate is None or not is_copied or not record["lagEntries"] or lag is None or not lag.throttled:
             return {}
         return {"reason": f"throttled by replicatorDispatchRate: {rate.shown}", "remedy": _THROTTLED_REMEDY}
 
     def _lag_fields(self, name: str) -> dict[str, float | None]:
-        backlog = self._lag.of(name)
-        if backlog is not None and backlog.messages is not None:
-            return {"lagEntries": backlog.entries, "lagMessages": backlog.messages, "lagSeconds": backlog.seconds}
-        entries, seconds = (backlog.entries, backlog.seconds) if backlog is not None else self._lag.reported(name)
-        return {"lagEntries": entries, "lagMessages": self._rates.messages_in(name, entries), "lagSeconds": seconds}
+        backlog = self._lag.of(name) or self._lag.reported(name)
+        entries = None if backlog is None else backlog.entries
+        messages = backlog.messages if isinstance(backlog, Backlog) else None
+        messages = self._rates.messages_in(name, entries) if messages is None else messages
+        seconds = None if backlog is None or backlog.seconds is None else round(backlog.seconds, 3)
+        return {"lagEntries": entries, "lagMessages": messages, "lagSeconds": seconds}
 
     async def retire(self) -> None:
         """Stop because no policy asks for this cluster any more.

@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from interpulse.client.admin.admin_client import AdminClient
@@ -80,6 +81,9 @@ class ReplicationJob:
         for report in self._reports:
             report.take(event)
 
+    def _emit_error(self, cluster: str, error: str) -> None:
+        self._emit({"event": "error", "cluster": cluster, "error": error})
+
     async def run(self) -> int:
         """Run until stopped, and return the exit code.
 
@@ -138,24 +142,20 @@ class ReplicationJob:
 
         loop = asyncio.get_running_loop()
 
-        def in_loop(take: Callable[[Any], None]) -> Callable[[Any], None]:
-            def hand_on(what: object) -> None:
-                with contextlib.suppress(RuntimeError):  # the loop has ended
-                    loop.call_soon_threadsafe(take, what)
+        def in_loop(take: Callable[[Any], None], what: object) -> None:
+            with contextlib.suppress(RuntimeError):  # the loop has ended
+                loop.call_soon_threadsafe(take, what)
 
-            return hand_on
-
-        spark.streams.addListener(ProgressListener(in_loop(self._take_progress), in_loop(self._take_idle)))
+        listener = ProgressListener(partial(in_loop, self._take_progress), partial(in_loop, self._take_idle))
+        spark.streams.addListener(listener)
 
     def _take_progress(self, progress: BatchProgress) -> None:
-        pipeline = self._pipelines.get(progress.query)
-        if pipeline is not None:
-            pipeline.take_progress(progress)
+        if progress.query in self._pipelines:
+            self._pipelines[progress.query].take_progress(progress)
 
     def _take_idle(self, query: str) -> None:
-        pipeline = self._pipelines.get(query)
-        if pipeline is not None:
-            pipeline.take_idle()
+        if query in self._pipelines:
+            self._pipelines[query].take_idle()
 
     async def _control(self, admin: AdminClient, starting: asyncio.Task[None]) -> int:
         """Run turns, and return the exit code once the job is stopped or cannot continue."""
@@ -163,7 +163,7 @@ class ReplicationJob:
             if starting.done():
                 starting.result()
                 if _java_has_ended():
-                    self._emit({"event": "error", "cluster": self._config.source.cluster, "error": _NO_JAVA})
+                    self._emit_error(self._config.source.cluster, _NO_JAVA)
                     return 1
             try:
                 await self._turn(admin)
@@ -173,13 +173,13 @@ class ReplicationJob:
                     self._is_source_ready = True
                     self._emit({"event": "ready", "what": self._config.source.shown})
             except JobEnds as end:
-                self._emit({"event": "error", "cluster": self._config.source.cluster, "error": str(end)})
+                self._emit_error(self._config.source.cluster, str(end))
                 return 1
             except PulsarError as error:
                 self._note_source(error)
                 if str(error) != self._source_error:
                     self._source_error = str(error)
-                    self._emit({"event": "error", "cluster": self._config.source.cluster, "error": f"source: {error}"})
+                    self._emit_error(self._config.source.cluster, f"source: {error}")
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._config.limits.discovery_ms / 1000):
                     await self._stopping.wait()
@@ -187,9 +187,8 @@ class ReplicationJob:
 
     def _note_source(self, error: PulsarError | None) -> None:
         """Note in the status of every topic that the source does not answer."""
-        problem = None
+        source, problem = self._config.source, None
         if error is not None:
-            source = self._config.source
             outage = describe_problem(source.cluster, error)
             problem = outage._replace(reason=f"the source {source.shown} does not answer: {outage.reason}")
         for pipeline in self._pipelines.values():
@@ -216,8 +215,8 @@ class ReplicationJob:
         for remote, selection in selected.items():
             if remote in self._updates:
                 continue
-            known = self._pipelines.get(remote)
-            if known is not None and known.route.target != selection.address:
+            pipeline = self._pipelines.get(remote)
+            if pipeline is not None and pipeline.route.target != selection.address:
                 await self._pipelines.pop(remote).stop()  # the cluster has moved; the checkpoint stays good
             if selection.address is None:
                 continue
@@ -251,7 +250,7 @@ class ReplicationJob:
             if error is not None:
                 text = self._update_errors[remote] = f"{type(error).__name__}: {error}"
                 if text != reported:
-                    self._emit({"event": "error", "cluster": remote, "error": text})
+                    self._emit_error(remote, text)
                     log.error("cluster not brought up to date cluster=%s", remote, exc_info=error)
 
     async def _new_pipeline(self, admin: AdminClient, target: ClusterAddress) -> Pipeline:
@@ -264,11 +263,11 @@ class ReplicationJob:
         before, self._unusable_remotes = self._unusable_remotes, {}
         for remote, selection in selected.items():
             if selection.address is None:
-                known = before.get(remote)
-                if known is None or known.problem != selection.problem:
-                    self._emit({"event": "error", "cluster": remote, "error": selection.problem})
-                    known = UnusableRemote(remote, selection.problem, since_ms=now_ms())
-                self._unusable_remotes[remote] = replace(known, topics=selection.topics)
+                unusable = before.get(remote)
+                if unusable is None or unusable.problem != selection.problem:
+                    self._emit_error(remote, selection.problem)
+                    unusable = UnusableRemote(remote, selection.problem, since_ms=now_ms())
+                self._unusable_remotes[remote] = replace(unusable, topics=selection.topics)
 
     async def _report_status(self, admin: AdminClient) -> None:
         """Report the state of every topic-partition, also to the source's admin API if it keeps such records."""
@@ -296,9 +295,8 @@ class ReplicationJob:
         starting.cancel()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_STOP_S):
-                await asyncio.gather(
-                    *(pipeline.stop() for pipeline in self._pipelines.values()), return_exceptions=True
-                )
+                ends = (pipeline.stop() for pipeline in self._pipelines.values())
+                await asyncio.gather(*ends, return_exceptions=True)
                 if self._spark is not None and not _java_has_ended():
                     await asyncio.to_thread(self._spark.stop)
         end_java()

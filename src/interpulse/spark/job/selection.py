@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
 import re
-from collections.abc import Awaitable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain
 from typing import TypeVar
 
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.client.config import ServiceUrl
 from interpulse.client.transport.http_session import parse_web_urls
+from interpulse.in_turns import concurrently
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import AuthorizationError, NotAllowed, NotFound, NotSupported, RemoteClusterUnavailable
 from interpulse.model.names import PERSISTENT, NamespaceName, TopicName
@@ -21,9 +22,7 @@ from interpulse.rules.replication import remote_clusters
 from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, PipelineConfigError, Selection
 from interpulse.wire.cursor_promise import REPLICATION_CURSORS
 
-log = logging.getLogger(__name__)
-
-_REQUESTS_MAX = 16
+Name = TypeVar("Name", NamespaceName, TopicName)
 Answer = TypeVar("Answer")
 
 
@@ -51,16 +50,15 @@ def partitions_of(topic: TopicName, count: int) -> list[str]:
 async def select(config: PipelineConfig, admin: AdminClient) -> dict[str, RemoteSelection]:
     """Return the present selection by remote cluster. Raise refusals of the admin API."""
     rules = config.select
-    if not rules.from_policies:
-        assert config.target is not None
-        selection = RemoteSelection(config.target)
-        for namespace in rules.namespaces:
-            selection.topics |= await _topics_of(admin, NamespaceName.parse(namespace), rules)
-        named = [TopicName.parse(name) for name in rules.topics]
-        heartbeat = config.heartbeat_topic
-        selection.topics |= await _counts(admin, named if heartbeat is None else [*named, heartbeat])
-        return {config.target.cluster: selection}
-    return await _by_policies(config, admin)
+    if rules.from_policies:
+        return await _by_policies(config, admin)
+    assert config.target is not None
+    selection = RemoteSelection(config.target)
+    for namespace in rules.namespaces:
+        selection.topics |= await _topics_of(admin, NamespaceName.parse(namespace), rules)
+    named = [TopicName.parse(name) for name in rules.topics]
+    selection.topics |= await _counts(admin, [*named, *filter(None, [config.heartbeat_topic])])
+    return {config.target.cluster: selection}
 
 
 def check_start(config: PipelineConfig, selected: Mapping[str, RemoteSelection]) -> None:
@@ -77,13 +75,11 @@ async def _by_policies(config: PipelineConfig, admin: AdminClient) -> dict[str, 
         for remote, topics in (await _remotes_of_topics(config, admin, namespace, policies)).items():
             if remote not in selected:
                 try:
-                    address = await _address(config, admin, remote)
+                    selected[remote] = RemoteSelection(await _address(config, admin, remote))
                 except NotFound:  # policies may name a cluster that is not registered yet
                     continue
                 except RemoteClusterUnavailable as problem:
                     selected[remote] = RemoteSelection(None, problem=str(problem))
-                else:
-                    selected[remote] = RemoteSelection(address)
             selected[remote].topics |= topics
     return selected
 
@@ -100,7 +96,7 @@ async def _remotes_of_topics(
     by_remote: dict[str, dict[TopicName, int]] = {}
     for topic, count in topics.items():
         for remote in remote_clusters(local, own.get(topic, default)):
-            if _is_wanted(config, remote):
+            if config.target is None or config.target.cluster == remote:
                 by_remote.setdefault(remote, {})[topic] = count
     return by_remote
 
@@ -119,13 +115,8 @@ async def _own_clusters(admin: AdminClient, namespace: NamespaceName) -> dict[To
     if len((await admin.tenants.get(namespace.tenant)).allowed_clusters) < 2:
         return {}
     names = {TopicName.parse(name).base for name in await admin.topics.list(namespace, domains=(PERSISTENT,))}
-    bases = sorted(names, key=str)
-    answers = await _gathered(_clusters_of_topic(admin, name) for name in bases)
-    return {
-        name: tuple(clusters)
-        for name, clusters in zip(bases, answers, strict=True)
-        if isinstance(clusters, list) and clusters
-    }
+    answers = await _answers(partial(_clusters_of_topic, admin), sorted(names, key=str))
+    return {name: tuple(clusters) for name, clusters in answers.items() if clusters}
 
 
 async def _clusters_of_topic(admin: AdminClient, topic: TopicName) -> list[str] | None:
@@ -133,10 +124,6 @@ async def _clusters_of_topic(admin: AdminClient, topic: TopicName) -> list[str] 
         return await admin.topics.replication_clusters(topic)
     except NotAllowed:  # topic policies are switched off there
         return None
-
-
-def _is_wanted(config: PipelineConfig, remote: str) -> bool:
-    return config.target is None or config.target.cluster == remote
 
 
 async def _address(config: PipelineConfig, admin: AdminClient, remote: str) -> ClusterAddress:
@@ -171,23 +158,16 @@ async def _address(config: PipelineConfig, admin: AdminClient, remote: str) -> C
 
 
 async def _namespaces(admin: AdminClient) -> Mapping[NamespaceName, NamespacePolicies]:
-    names = [
-        NamespaceName.parse(str(name))
-        for tenant in await admin.tenants.list()
-        for name in await admin.namespaces.list(tenant)
-    ]
-    answers = await _gathered(admin.namespaces.policies(name) for name in names)
-    return {
-        name: policies for name, policies in zip(names, answers, strict=True) if isinstance(policies, NamespacePolicies)
-    }
+    tenants = await admin.tenants.list()
+    names = [NamespaceName.parse(str(name)) for tenant in tenants for name in await admin.namespaces.list(tenant)]
+    return await _answers(admin.namespaces.policies, names)
 
 
 async def _topics_of(admin: AdminClient, namespace: NamespaceName, rules: Selection) -> dict[TopicName, int]:
     system = rules.include_system_topics
     names = await admin.topics.list_partitioned(namespace, domains=(PERSISTENT,), system_included=system)
-    partitioned = {TopicName.parse(name) for name in names}
     listed = await admin.topics.list(namespace, domains=(PERSISTENT,), system_included=system)
-    existing = {TopicName.parse(name) for name in listed}
+    partitioned, existing = set(map(TopicName.parse, names)), set(map(TopicName.parse, listed))
     plain = {topic for topic in existing if topic.base not in partitioned and not topic.is_partition}
     wanted = [topic for topic in sorted(partitioned | plain, key=str) if _is_copied(topic, rules)]
     return await _counts(admin, wanted)
@@ -202,23 +182,20 @@ def _is_copied(topic: TopicName, rules: Selection, *, named: bool = False) -> bo
 
 async def _counts(admin: AdminClient, topics: Iterable[TopicName]) -> dict[TopicName, int]:
     """Return partition counts, without creating topics. Topics that vanished meanwhile are left out."""
-    names = list(topics)
-    answers = await _gathered(admin.topics.partitioned_metadata(name, create=False) for name in names)
-    return {name: item.partitions for name, item in zip(names, answers, strict=True) if not isinstance(item, NotFound)}
+    answers = await _answers(partial(admin.topics.partitioned_metadata, create=False), topics)
+    return {name: metadata.partitions for name, metadata in answers.items()}
 
 
-async def _gathered(calls: Iterable[Awaitable[Answer]]) -> list[Answer | NotFound]:
-    """Ask concurrently, within a bound. An absent topic is an answer; other failures are raised."""
-    slots = asyncio.Semaphore(_REQUESTS_MAX)
+async def _answers(ask: Callable[[Name], Awaitable[Answer]], names: Iterable[Name]) -> dict[Name, Answer]:
+    """Ask about names concurrently, without absent ones. Other failures are raised."""
 
-    async def ask(call: Awaitable[Answer]) -> Answer | NotFound:
-        async with slots:
-            try:
-                return await call
-            except NotFound as absent:
-                return absent
+    async def answer(name: Name) -> list[tuple[Name, Answer]]:
+        try:
+            return [(name, await ask(name))]
+        except NotFound:
+            return []
 
-    return list(await asyncio.gather(*(ask(call) for call in calls)))
+    return dict(chain.from_iterable(await concurrently(answer, names)))
 
 
 async def is_interpulse(admin: AdminClient) -> bool:

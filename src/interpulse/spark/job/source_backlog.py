@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
-from interpulse.client.admin.admin_client import AdminClient
 from interpulse.client.consuming.entry_reader import EntryReader
 from interpulse.client.session import Session
 from interpulse.clock import now_ms
@@ -38,9 +38,6 @@ class Backlog(NamedTuple):
         return None if self.oldest_ms is None else round(max(0, now_ms() - self.oldest_ms) / 1000, 3)
 
 
-_NOTHING: Final = Backlog(0, 0)
-
-
 class _First(NamedTuple):
     """Sample of the entries behind a position."""
 
@@ -53,21 +50,16 @@ class _First(NamedTuple):
 class SourceBacklog:
     """Reader of backlogs. A sample stays valid while the position of its topic-partition does not change."""
 
-    def __init__(self, address: ClusterAddress, admin: AdminClient) -> None:
+    def __init__(self, address: ClusterAddress) -> None:
         self._address = address
-        self._admin = admin
         self._session: Session | None = None
         self._first: dict[str, _First] = {}
-
-    async def stats(self, name: str) -> Mapping[str, Any]:
-        """Return the ledgers and cursors of a topic-partition. Raise refusals of the source."""
-        return await self._admin.topics.internal_stats(name)
 
     async def behind(self, name: str, after: Position, stats: Mapping[str, Any]) -> Backlog:
         """Return the backlog behind ``after``, from these ``stats``."""
         entries = entries_after(stats, after)
         if not entries:
-            return _NOTHING
+            return Backlog(0, 0)
         first = self._first.get(name)
         if first is None or first.after != after:
             first = await self._read(name, after, last_entry(stats))
@@ -89,12 +81,11 @@ class SourceBacklog:
             buffer_bytes=_READ_BYTES,
             subscription_prefix="interpulse-lag",
         )
-        try:
+        metadata = []
+        with suppress(PulsarError, TimeoutError):
             async with asyncio.timeout(_READ_S), reader:
                 await reader.open()
                 metadata = [entry.parsed.metadata for entry in await reader.read_batch()]
-        except (PulsarError, TimeoutError):
-            return None
         if not metadata:
             return None
         messages = sum(max(1, entry.num_messages_in_batch) for entry in metadata)
@@ -102,8 +93,7 @@ class SourceBacklog:
 
     def forget(self, names: set[str]) -> None:
         """Forget topic-partitions that are no longer asked for."""
-        for name in names & self._first.keys():
-            del self._first[name]
+        self._first = {name: first for name, first in self._first.items() if name not in names}
 
     async def close(self) -> None:
         session, self._session = self._session, None
@@ -113,13 +103,9 @@ class SourceBacklog:
 
 def entries_after(stats: Mapping[str, Any], after: Position) -> int:
     """Return how many entries the ledgers of internal stats hold behind a position."""
-    waiting = 0
-    for number, count in ledger_counts(stats):
-        if number > after.ledger:
-            waiting += count
-        elif number == after.ledger:
-            waiting += max(0, count - after.entry - 1)
-    return waiting
+    counts = ledger_counts(stats)
+    newer = sum(count for ledger, count in counts if ledger > after.ledger)
+    return newer + sum(max(0, count - after.entry - 1) for ledger, count in counts if ledger == after.ledger)
 
 
 def ledger_counts(stats: Mapping[str, Any]) -> list[tuple[int, int]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -76,12 +77,10 @@ def parse_start(value: Any) -> Start:
 def _time(value: Any) -> int | None:
     if isinstance(value, bool) or not isinstance(value, str | int | datetime):
         return None
-    text = value.isoformat() if isinstance(value, datetime) else str(value)
-    try:
-        parsed = parse_times(text)
-    except ValueError:
-        return None
-    return parsed if isinstance(parsed, int) else None
+    with suppress(ValueError):
+        parsed = parse_times(value.isoformat() if isinstance(value, datetime) else str(value))
+        return parsed if isinstance(parsed, int) else None
+    return None
 
 
 def _of_topic(name: str, value: Any) -> Mapping[str, Begin]:

@@ -17,13 +17,7 @@ from interpulse.spark.options.option import (
     options_of,
     read_values,
 )
-from interpulse.spark.options.option_values import (
-    duration,
-    flag,
-    parse_positive,
-    parse_service_url,
-    parse_web_url,
-)
+from interpulse.spark.options.option_values import duration, flag, parse_positive, parse_service_url, parse_web_url
 
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
@@ -129,10 +123,7 @@ class Access:
     @property
     def tls(self) -> TlsOptions:
         return TlsOptions(
-            self.trust_certs_file,
-            self.insecure_allowed,
-            certificate_path=self.certificate_file,
-            key_path=self.key_file,
+            self.trust_certs_file, self.insecure_allowed, certificate_path=self.certificate_file, key_path=self.key_file
         )
 
 

@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import MISSING, Field, dataclass, field, fields, replace
+from dataclasses import Field, dataclass, field, fields, replace
 from enum import Flag, auto
 from typing import Any, Final, NamedTuple, TypeVar
-
-from interpulse.model.ids import LATEST
 
 _RESERVED = frozenset({"path", "checkpointlocation", "queryname", "provider", "owner"})
 _OF_TABLES = "option."
@@ -117,7 +115,7 @@ def idle_options(cls: type[Any], needed: Mapping[str, str], values: Mapping[str,
             yield f"{option_name(cls, key)} only counts with {condition}"
 
 
-class _OptionSlot(NamedTuple):
+class OptionSlot(NamedTuple):
     """The place of an option's value: a field, or for a group an argument of the class that holds its values."""
 
     field: str
@@ -125,16 +123,17 @@ class _OptionSlot(NamedTuple):
     option: Option
 
 
-def _option_slots(cls: type[Any]) -> Iterator[_OptionSlot]:
+def option_slots(cls: type[Any]) -> Iterator[OptionSlot]:
+    """Yield every option of a dataclass, also those of its groups."""
     for item in fields(cls):
         members = item.metadata["options"] if "options" in item.metadata else {"": _named(item)}
         for argument, member in members.items():
-            yield _OptionSlot(item.name, argument, member)
+            yield OptionSlot(item.name, argument, member)
 
 
 def read_values(cls: type[Any], mapping: Mapping[str, str], purpose: Purpose, problems: list[str]) -> dict[str, Any]:
     """Return the values of a query's options by the fields of ``cls``. Add unusable options to ``problems``."""
-    slots = {key.lower(): slot for slot in _option_slots(cls) for key in (slot.option.name, *slot.option.aliases)}
+    slots = {key.lower(): slot for slot in option_slots(cls) for key in (slot.option.name, *slot.option.aliases)}
     values: dict[str, Any] = {}
     groups: dict[str, dict[str, Any]] = {}
     if not mapping:
@@ -180,7 +179,7 @@ def _is_first(option: Option, key: str, text: str, seen: dict[str, tuple[str, st
     return earlier[0] == key
 
 
-def _instead(key: str, slots: Mapping[str, _OptionSlot]) -> str:
+def _instead(key: str, slots: Mapping[str, OptionSlot]) -> str:
     replacement = replacement_of(key)
     if replacement is not None:
         return f": {replacement}"
@@ -199,33 +198,6 @@ def build_options(cls: type[Options], values: Mapping[str, Any], problems: list[
     if problems:
         raise OptionError("; ".join(problems))
     return cls(**values)
-
-
-def documented_options(**classes: type[Any]) -> list[tuple[str, str, str, str, str]]:
-    """Return name, aliases, queries, default and text of every option, for the reference page.
-
-    The keyword of a class names its queries: ``read=ReadOptions``.
-    """
-    rows: dict[tuple[str, str], tuple[str, str, str, str, str]] = {}
-    for where, cls in classes.items():
-        for known in (slot.option for slot in _option_slots(cls)):
-            applies = {Purpose.STREAM_READ: "stream read", Purpose.BATCH_READ: "batch read"}.get(known.purpose, where)
-            place = (known.name, known.text)
-            if place in rows:
-                applies = f"{rows[place][2]}, {applies}"
-            aliases = ", ".join(f"`{alias}`" for alias in known.aliases)
-            rows[place] = (known.name, aliases, applies, _default_text(known.default), known.text)
-    return list(rows.values())
-
-
-def _default_text(value: object) -> str:
-    if value is MISSING or value is None or value == ():
-        return ""
-    if value == LATEST:
-        return "latest"
-    if isinstance(value, bool):
-        return str(value).lower()
-    return ",".join(value) if isinstance(value, tuple) else str(value)
 
 
 _OPERATION: Final = "give operationTimeoutMs"

@@ -15,10 +15,7 @@ from typing import Final
 
 _OF_TASKS: Final = "pyspark.worker"
 """Module that Spark passes to the daemon of tasks. Planning has daemons of its own, which fork once or twice."""
-_NEEDED: Final = (
-    "interpulse.spark.copying.copy_reader",
-    "interpulse.spark.copying.range_copies",
-)
+_NEEDED: Final = ("interpulse.spark.copying.copy_reader", "interpulse.spark.copying.range_copies")
 _WITHOUT_THREADS: Final = {
     "JE_ARROW_MALLOC_CONF": "background_thread:false",  # Arrow's memory
     "OMP_NUM_THREADS": "1",  # NumPy's linear algebra, which Arrow imports

@@ -75,10 +75,8 @@ def strip_traceback(step: Callable[Given, Result]) -> Callable[Given, Result]:
     def call(*args: Given.args, **named: Given.kwargs) -> Result:
         try:
             return step(*args, **named)
-        except (PulsarError, OptionError) as error:
-            raise error.with_traceback(None) from None
-        except ModuleNotFoundError as error:
-            raise _missing(error) from None
+        except (PulsarError, OptionError, ModuleNotFoundError) as error:
+            raise _plain(error) from None
 
     return call
 
@@ -90,16 +88,16 @@ def strip_traceback_while_reading(step: Callable[Given, Iterator[Result]]) -> Ca
     def call(*args: Given.args, **named: Given.kwargs) -> Iterator[Result]:
         try:
             yield from step(*args, **named)
-        except (PulsarError, OptionError) as error:
-            raise error.with_traceback(None) from None
-        except ModuleNotFoundError as error:
-            raise _missing(error) from None
+        except (PulsarError, OptionError, ModuleNotFoundError) as error:
+            raise _plain(error) from None
 
     return call
 
 
-def _missing(error: ModuleNotFoundError) -> ModuleNotFoundError:
-    """Explain a missing module: an archive of ``--py-files`` may have this package without its dependencies."""
+def _plain(error: Exception) -> Exception:
+    """Return the error without our frames. An archive of ``--py-files`` may lack the dependencies of this package."""
+    if not isinstance(error, ModuleNotFoundError):
+        return error.with_traceback(None)
     return ModuleNotFoundError(
         f"package {error.name} is not installed where Spark's Python runs, and not in the archive of --py-files: "
         f"install interpulse[spark] there, or put the packages that it needs into the archive",

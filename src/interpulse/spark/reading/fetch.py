@@ -17,14 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from interpulse.client.consuming.entry_reader import Entry, EntryReader, EntryRun, entries_of
 from interpulse.client.encryption.key_reader import DefaultCryptoKeyReader
 from interpulse.client.session import Session
-from interpulse.model.errors import (
-    AlreadyClosed,
-    DataLoss,
-    NotConnected,
-    OperationTimeout,
-    PulsarError,
-    TopicNotFound,
-)
+from interpulse.model.errors import AlreadyClosed, DataLoss, NotConnected, OperationTimeout, PulsarError, TopicNotFound
 from interpulse.model.ids import Position
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo
@@ -32,14 +25,15 @@ from interpulse.spark.offsets import CutPosition, TopicRange
 from interpulse.spark.options.option_values import key_paths
 from interpulse.spark.processes.process_client import (
     Patience,
+    in_portal,
     patiently,
     process_portal,
     relaxed_collector,
     session_for,
 )
-from interpulse.spark.reading.broker_searches import ledger_is_there
 from interpulse.spark.reading.read_columns import ReadColumns
 from interpulse.spark.reading.read_options import ReadOptions
+from interpulse.spark.reading.source_searches import ledger_is_there
 from interpulse.spark.rows.columns import Message
 from interpulse.spark.rows.row_builder import Decryption
 
@@ -51,73 +45,51 @@ log = logging.getLogger(__name__)
 _CHUNKS_WAITING: Final = 8
 
 
-_Arrived = Sequence[EntryRun]
-
-
 class _Chunk(NamedTuple):
-    topic: str
-    arrived: _Arrived
-
-
-class _Refused(NamedTuple):
-    """A range that could not be read and that the sink holds."""
+    """Entries of a range, or the reason why it could not be read further, so that the sink holds it."""
 
     item: TopicRange
-    reason: str
+    arrived: Sequence[EntryRun]
+    refusal: str | None = None
 
 
-class _End(NamedTuple):
-    error: BaseException | None
-
-
-_Arrival = _Chunk | _Refused | _End
+_Arrivals = queue.Queue[_Chunk | None]
+"""Chunks for the thread of Spark; None when the reading is over."""
 
 
 def fetch_batches(options: ReadOptions, columns: ReadColumns, ranges: Sequence[TopicRange]) -> Iterator[pa.RecordBatch]:
     """Yield the rows of the ranges. Raise DataLoss, ChecksumError, or a refusal of the brokers."""
     if not ranges:
         return
-    with relaxed_collector():
-        yield from _fetch(options, columns, ranges)
-
-
-def _fetch(options: ReadOptions, columns: ReadColumns, ranges: Sequence[TopicRange]) -> Iterator[pa.RecordBatch]:
     keys = options.encryption_private_keys
     key_reader = DefaultCryptoKeyReader(private_keys=key_paths(keys)) if keys else None
     decryption = Decryption(key_reader, options.crypto_failure_action)
     builder = columns.builder(partial(_schema_of_version, options), admission(ranges), decryption)
-    arrived: queue.Queue[_Arrival] = queue.Queue()
+    arrived: _Arrivals = queue.Queue()
     taken = asyncio.Semaphore(_CHUNKS_WAITING)
     portal = process_portal()
     reading = portal.submit(lambda: _read_all(options, ranges, arrived, taken))
-    try:
-        while True:
-            chunks = _all_of(arrived)
-            for chunk in chunks:
-                if isinstance(chunk, _End):
-                    if chunk.error is not None:
-                        raise chunk.error
-                    if builder.rows:
-                        yield builder.take()
-                    return
-                if isinstance(chunk, _Refused):
-                    builder.add_refusal(chunk.item.topic, chunk.item.after, chunk.reason)
-                    continue
-                for entries in _pieces(entries_of(chunk.arrived), options.arrow_batch_bytes // 4):
-                    builder.add(chunk.topic, entries)
-                    if builder.bytes >= options.arrow_batch_bytes or builder.rows >= options.arrow_batch_rows:
-                        yield builder.take()
-            portal.post(partial(_release, taken, sum(isinstance(chunk, _Chunk) for chunk in chunks)))
-    finally:
-        reading.cancel()
-
-
-def _all_of(arrived: queue.Queue[_Arrival]) -> list[_Arrival]:
-    """Return all queued items, at least one, so that the other thread wakes up once for all of them."""
-    chunks = [arrived.get()]
-    while not arrived.empty():
-        chunks.append(arrived.get_nowait())
-    return chunks
+    with relaxed_collector():
+        try:
+            while True:
+                chunks = [arrived.get()]
+                while not arrived.empty():  # the other thread wakes up once for all of them
+                    chunks.append(arrived.get_nowait())
+                for chunk in chunks:
+                    if chunk is None:
+                        reading.result()
+                        if builder.rows:
+                            yield builder.take()
+                        return
+                    if chunk.refusal is not None:
+                        builder.add_refusal(chunk.item.topic, chunk.item.after, chunk.refusal)
+                    for entries in _pieces(entries_of(chunk.arrived), options.arrow_batch_bytes // 4):
+                        builder.add(chunk.item.topic, entries)
+                        if builder.bytes >= options.arrow_batch_bytes or builder.rows >= options.arrow_batch_rows:
+                            yield builder.take()
+                portal.post(partial(_release, taken, len(chunks)))
+        finally:
+            reading.cancel()
 
 
 def _release(taken: asyncio.Semaphore, count: int) -> None:
@@ -135,13 +107,11 @@ def _pieces(entries: Sequence[Entry], size: int) -> Iterator[Sequence[Entry]]:
             begin, taken = end, 0
 
 
-def _schema_of_version(options: ReadOptions, topic: str, version: bytes) -> SchemaInfo | None:
-    async def ask() -> SchemaInfo | None:
-        session = await reading_session(options)
-        found = await patiently(session, lambda: session.lookup.schema(TopicName.parse(topic).base, version))
-        return None if found is None else found.schema
-
-    return process_portal().call(ask)
+@in_portal
+async def _schema_of_version(options: ReadOptions, topic: str, version: bytes) -> SchemaInfo | None:
+    session = await reading_session(options)
+    stored = await patiently(session, lambda: session.lookup.schema(TopicName.parse(topic).base, version))
+    return None if stored is None else stored.schema
 
 
 async def reading_session(options: ReadOptions) -> Session:
@@ -151,27 +121,20 @@ async def reading_session(options: ReadOptions) -> Session:
 
 
 async def _read_all(
-    options: ReadOptions, ranges: Sequence[TopicRange], arrived: queue.Queue[_Arrival], taken: asyncio.Semaphore
+    options: ReadOptions, ranges: Sequence[TopicRange], arrived: _Arrivals, taken: asyncio.Semaphore
 ) -> None:
-    """Read all ranges and report how the reading ended."""
-
-    async def take(item: TopicRange, entries: _Arrived) -> None:
+    async def take(item: TopicRange, entries: Sequence[EntryRun]) -> None:
         await taken.acquire()
-        arrived.put(_Chunk(item.topic, entries))
+        arrived.put(_Chunk(item, entries))
 
     async def refuse(item: TopicRange, reason: str) -> None:
-        arrived.put(_Refused(item, reason))
+        await taken.acquire()
+        arrived.put(_Chunk(item, (), reason))
 
-    error: BaseException | None = None
     try:
         await read_ranges(options, ranges, take, refuse)
-    except BaseExceptionGroup as failures:
-        error = failures.exceptions[0]
-    except BaseException as failure:
-        error = failure  # an end without error would say that everything was read
-        raise
     finally:
-        arrived.put(_End(error))
+        arrived.put(None)
 
 
 async def read_ranges(
@@ -188,7 +151,7 @@ async def read_ranges(
     its open reader and returns the end up to which to read it, which may be its start.
 
     If a list of topics selects what is read, a range that cannot be read goes to ``refuse`` with the reason, and the
-    others are read anyway. Raises an exception group of other errors that stopped the reading, or what ``take`` raised.
+    others are read anyway. Raises the first other error that stopped the reading, or what ``take`` raised.
     """
     session = await reading_session(options)
     slots = asyncio.Semaphore(options.range_concurrency)
@@ -209,8 +172,11 @@ async def read_ranges(
                     return
                 await take(item, entries)
 
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(read_one(item)) for item in ranges]
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(read_one(item)) for item in ranges]
+    except BaseExceptionGroup as failures:
+        raise failures.exceptions[0] from None
     if any(task.cancelled() for task in tasks):  # task groups take that for success
         raise AlreadyClosed("the client was closed while ranges were read")
 
@@ -221,7 +187,7 @@ async def _read_range(
     item: TopicRange,
     buffer_bytes: int,
     admit: Callable[[TopicRange, EntryReader], Awaitable[TopicRange]] | None = None,
-) -> AsyncGenerator[_Arrived, None]:
+) -> AsyncGenerator[Sequence[EntryRun], None]:
     outages = session.outages
     reader = EntryReader(
         session,

@@ -27,7 +27,6 @@ from interpulse.spark.offsets import (
 )
 from interpulse.spark.reading.losses import EndsSeen, deleted_topic_loss, trimmed_ledger_loss
 from interpulse.spark.reading.read_options import SUBSCRIPTION, ReadOptions
-from interpulse.spark.reading.splitting import Ledger
 from interpulse.spark.reading.throttle import Rate, Throttle
 
 log = logging.getLogger(__name__)
@@ -68,6 +67,14 @@ class Beginning(NamedTuple):
 
     first: Position | None
     intact: bool
+
+
+class Ledger(NamedTuple):
+    """One ledger of a topic-partition, as the admin API describes it."""
+
+    id: int
+    entries: int
+    bytes: int
 
 
 class HeldBack(NamedTuple):
@@ -148,9 +155,7 @@ class StreamPlanner:
         self._judged_empty: dict[str, Position] = {}
         self._turn = 0
         self._outages = Outages(
-            "source",
-            timeout_ms=options.outage_timeout_ms,
-            rereads_credentials=options.access.rereads_credentials,
+            "source", timeout_ms=options.outage_timeout_ms, rereads_credentials=options.access.rereads_credentials
         )
         self._healed: dict[str, Any] = {"count": 0, "ms": 0}
         self._throttle = Throttle()
@@ -177,9 +182,9 @@ class StreamPlanner:
             check_points_named(start, positions)
         times = times_of(self._options.starting_time, positions)
         if times:
-            found = self._view.before(times)
-            check_not_late(times, found, self._options.late_start or "latest")
-            positions |= found
+            begins = self._view.before(times)
+            check_not_late(times, begins, self._options.late_start or "latest")
+            positions |= begins
         return StreamOffset(positions, self._options.max_partitions, initial=True)
 
     def _start_of(self, topic: str, end: TopicEnd, start: str | Position | dict[str, Position] | None) -> Position:
@@ -277,7 +282,7 @@ class StreamPlanner:
         return max(0.0, self._polled_at + self._options.offset_poll_interval_ms / 1000 - now)
 
     def _waits_for_more(self, after: Mapping[str, Position], last: Mapping[str, Position], now: float) -> bool:
-        """Return True if there is less than the minimum and the oldest entry can wait."""
+        """Return True if a minimum is not reached, and the oldest unread entry is younger than ``maxTriggerDelay``."""
         options = self._options
         if self._target is not None or (options.min_entries_per_trigger, options.min_bytes_per_trigger) == (None, None):
             return False
@@ -286,7 +291,10 @@ class StreamPlanner:
             for topic in unread:
                 self._next_of(topic, after[topic], last[topic], sized=True)
         ages = (self._seen[topic].age_of_first_after(after[topic], now) for topic in unread if topic in self._seen)
-        return waits_for_more(options, unread, self._sizes, max(ages, default=0.0) * 1000)
+        if max(ages, default=0.0) * 1000 >= options.max_trigger_delay_ms:
+            return False
+        entries, size = sum(unread.values()), sum(count * self._sizes.get(topic, 0) for topic, count in unread.items())
+        return entries < (options.min_entries_per_trigger or 0) or size < (options.min_bytes_per_trigger or 0)
 
     def _charge(self) -> None:
         """Count what the last batch wrote against the rates of its topics."""
@@ -451,18 +459,21 @@ class StreamPlanner:
         end = plan_end(after, last, following=first, count=count)
         if end.ledger == last.ledger:
             return end
+
+        def entry_after(position: Position) -> Position | None:
+            following = self._view.following(topic, position, last)
+            return None if following is None else following.position
+
         behind = self._view.following(topic, end, last)
         if behind is None or behind.position.ledger != end.ledger:
-            end = last_in_ledger(first, end, lambda at: _position_of(self._view.following(topic, at, last)))
+            end = last_in_ledger(first, end, entry_after)
             behind = self._view.following(topic, end, last)
         if behind is not None:
             self._note_following(topic, end, behind)
         return end
 
     def _firsts(self, after: Mapping[str, Position], upto: Mapping[str, Position]) -> dict[str, Position]:
-        """Return the first entries of ranges that continue in a later ledger.
-
-        Inside one ledger, entries are counted.
+        """Return the first entries of ranges that continue in a later ledger: inside one, entries are counted.
 
         A start at the earliest entry accepts any.
         """
@@ -473,15 +484,15 @@ class StreamPlanner:
             for topic, begin in after.items()
             if begin != EARLIEST and begin.ledger < upto[topic].ledger and upto[topic].entry >= 0
         }
-        found = self._view.beginnings(crossing) if crossing else {}
-        for topic, beginning in found.items():
+        beginnings = self._view.beginnings(crossing) if crossing else {}
+        for topic, beginning in beginnings.items():
             if not beginning.intact:
                 self._lose_trimmed(topic, after[topic], beginning.first)
-        return {topic: beginning.first for topic, beginning in found.items() if beginning.first is not None}
+        return {topic: beginning.first for topic, beginning in beginnings.items() if beginning.first is not None}
 
     def _trimmed_loss(self, topic: str, read: Position, first: Position | None) -> str | None:
-        known = self._followings.get(topic, {}).get(read)
-        behind = known.position if known is not None and known.adjacent else None
+        following = self._followings.get(topic, {}).get(read)
+        behind = following.position if following is not None and following.adjacent else None
         return trimmed_ledger_loss(topic, self._seen[topic], read, first, behind=behind)
 
     def _lose_trimmed(self, topic: str, read: Position, first: Position | None) -> None:
@@ -500,19 +511,19 @@ class StreamPlanner:
         size = self._sizes.get(topic)
         if after.ledger == last.ledger and (size is not None or not sized):
             return Following(Position(after.ledger, after.entry + 1), size or 0)
-        found = self._followings.get(topic, {}).get(after)
-        if found is None:
-            found = self._view.following(topic, after, last)
-            if found is None:
+        following = self._followings.get(topic, {}).get(after)
+        if following is None:
+            following = self._view.following(topic, after, last)
+            if following is None:
                 return None
-            self._note_following(topic, after, found)
-        return found if found.position <= last else None
+            self._note_following(topic, after, following)
+        return following if following.position <= last else None
 
     def _note_following(self, topic: str, position: Position, following: Following) -> None:
         """Remember what follows the begin and the end of the range that was planned last."""
-        known = self._followings.get(topic, {})
+        followings = self._followings.get(topic, {})
         size = self._sizes.get(topic)
-        self._followings[topic] = {**dict([*known.items()][-1:]), position: following}
+        self._followings[topic] = {**dict([*followings.items()][-1:]), position: following}
         self._sizes[topic] = following.size if size is None else (3 * size + following.size) // 4
 
     def _entry_limit(
@@ -613,25 +624,8 @@ class StreamPlanner:
         return report
 
 
-def _position_of(following: Following | None) -> Position | None:
-    return None if following is None else following.position
-
-
 def _written_up_to(positions: Mapping[str, Position], held: Mapping[str, HeldBack]) -> Mapping[str, Position]:
     """Return the positions up to which the sink has written. Offsets are ahead of them where topics are held."""
     return {
         topic: min(position, held[topic].after) if topic in held else position for topic, position in positions.items()
     }
-
-
-def waits_for_more(
-    options: ReadOptions, unread: Mapping[str, int], bytes_per_entry: Mapping[str, int], oldest_ms: float
-) -> bool:
-    """Return True if a minimum is not reached and the oldest unread entry has not waited for ``maxTriggerDelay``.
-
-    ``unread`` counts entries by topic-partition.
-    """
-    if oldest_ms >= options.max_trigger_delay_ms:
-        return False
-    size = sum(count * bytes_per_entry.get(topic, 0) for topic, count in unread.items())
-    return sum(unread.values()) < (options.min_entries_per_trigger or 0) or size < (options.min_bytes_per_trigger or 0)

@@ -23,13 +23,12 @@ from interpulse.model.numbers import LONG_MAX
 from interpulse.spark.offsets import StreamOffset, TopicRange, pack_ranges, ranges_between
 from interpulse.spark.options.option import Purpose
 from interpulse.spark.processes.workers import settle_memory, strip_traceback, strip_traceback_while_reading
-from interpulse.spark.reading.batch_plan import plan_batch
+from interpulse.spark.reading.batch_plan import plan_batch, split_ranges
 from interpulse.spark.reading.narrowing import Narrowing, narrowed_by
 from interpulse.spark.reading.planner import SourceView, StreamPlanner
 from interpulse.spark.reading.read_columns import ReadColumns, columns_of_query, schema_of_query
 from interpulse.spark.reading.read_options import ReadOptions, parse_read_options
-from interpulse.spark.reading.splitting import SplitHints, split_ranges
-from interpulse.spark.reading.topic_selection import schemas_of_topics
+from interpulse.spark.reading.source_searches import schemas_of_topics
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -185,7 +184,7 @@ class PlannedStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         sizes = self.planner.sizes if self._options.mode == "entry" else {}
         ranges = ranges_between(StreamOffset.from_json(start), upto, sizes)
         if self._options.preserve_order is False:
-            ranges = split_ranges(ranges, SplitHints(self._options.min_partitions), {})
+            ranges = split_ranges(ranges, self._options, {})
         return [RangesPartition(task) for task in pack_ranges(ranges, upto.tasks, self._options.plan_mode)]
 
     @strip_traceback

@@ -23,13 +23,18 @@ from interpulse.model.names import TopicName
 from interpulse.model.numbers import LONG_MAX
 from interpulse.spark.options.connection_options import admin_client
 from interpulse.spark.processes.process_client import in_portal, session_for
-from interpulse.spark.reading.broker_searches import entry_after, ledger_is_there, ledger_tables, positions_before
-from interpulse.spark.reading.planner import Beginning, Following, HeldBack, TopicEnd, WrittenBatch
+from interpulse.spark.reading.planner import Beginning, Following, HeldBack, Ledger, TopicEnd, WrittenBatch
 from interpulse.spark.reading.read_options import SUBSCRIPTION, ReadOptions
 from interpulse.spark.reading.source_cursor import PollPace, SourceCursor
-from interpulse.spark.reading.splitting import Ledger
+from interpulse.spark.reading.source_searches import (
+    CONCURRENT_MAX,
+    entry_after,
+    ledger_is_there,
+    ledger_tables,
+    positions_before,
+    selected_topics,
+)
 from interpulse.spark.reading.throttle import Rate
-from interpulse.spark.reading.topic_selection import CONCURRENT_MAX, selected_topics
 from interpulse.spark.state_files import HELD_FILE, LAST_COMMIT_FILE, HeldRange, load_held, load_summaries
 
 log = logging.getLogger(__name__)

@@ -89,8 +89,8 @@ class _Budget:
             limits.append(int(self.entries.available))
         if self.rate.bytes > 0:
             size = self.bytes.available
-            known = int(size / self.entry_bytes) if self.entry_bytes else 0
-            limits.append(max(1, known) if size > 0 else 0)
+            fitting = int(size / self.entry_bytes) if self.entry_bytes else 0
+            limits.append(max(1, fitting) if size > 0 else 0)
         return max(0, min(limits)) if limits else None
 
 

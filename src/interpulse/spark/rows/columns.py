@@ -30,14 +30,8 @@ from interpulse.spark.options.option import OptionError
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.ids import signed, unsigned
 
-_LONG, _INT, _BINARY, _TEXT, _TIME, _FLAG = (
-    LongType(),
-    IntegerType(),
-    BinaryType(),
-    StringType(),
-    TimestampType(),
-    BooleanType(),
-)
+LONG, INT, FLAG, TIME = LongType(), IntegerType(), BooleanType(), TimestampType()
+BINARY, TEXT = BinaryType(), StringType()
 
 _INCLUDE_DEFAULT: Final = ("default",)
 
@@ -113,7 +107,8 @@ def value_of(message: Message) -> bytes | None:
     return None if _own(message).null_value else bytes(message.payload)
 
 
-def _message_id(message: Message) -> bytes:
+def message_id_of(message: Message) -> bytes:
+    """Return the serialized id of a message, or of a whole entry."""
     wire = pb.MessageIdData(ledgerId=unsigned(message.ledger), entryId=unsigned(message.entry))
     if message.partition >= 0:
         wire.partition = message.partition
@@ -143,49 +138,38 @@ def _broker_time(message: Message) -> int | None:
 
 
 _SHARED: Final[dict[str, Column]] = {
-    "__topic": Column(_TEXT, lambda message: message.topic, of_entry=True),
-    "__partition": Column(_INT, lambda message: message.partition if message.partition >= 0 else None, of_entry=True),
-    "__ledgerId": Column(_LONG, lambda message: message.ledger, of_entry=True),
-    "__entryId": Column(_LONG, lambda message: message.entry, of_entry=True),
-    "__publishTime": Column(_TIME, lambda message: micros_of(message.outer.publish_time), of_entry=True),
-    "__producerName": Column(_TEXT, lambda message: message.outer.producer_name, of_entry=True),
-    "__sequenceId": Column(_LONG, _sequence_id),
-    "__replicatedFrom": Column(_TEXT, lambda message: message.outer.replicated_from or None, of_entry=True),
-    "__brokerPublishTime": Column(_TIME, _broker_time, of_entry=True),
-    "__index": Column(_LONG, _index),
-    "__size": Column(_INT, lambda message: message.size),
+    "__topic": Column(TEXT, lambda message: message.topic, of_entry=True),
+    "__partition": Column(INT, lambda message: message.partition if message.partition >= 0 else None, of_entry=True),
+    "__ledgerId": Column(LONG, lambda message: message.ledger, of_entry=True),
+    "__entryId": Column(LONG, lambda message: message.entry, of_entry=True),
+    "__publishTime": Column(TIME, lambda message: micros_of(message.outer.publish_time), of_entry=True),
+    "__producerName": Column(TEXT, lambda message: message.outer.producer_name, of_entry=True),
+    "__sequenceId": Column(LONG, _sequence_id),
+    "__replicatedFrom": Column(TEXT, lambda message: message.outer.replicated_from or None, of_entry=True),
+    "__brokerPublishTime": Column(TIME, _broker_time, of_entry=True),
+    "__index": Column(LONG, _index),
+    "__size": Column(INT, lambda message: message.size),
 }
 
 _MESSAGE_COLUMNS: Final[dict[str, Column]] = {
-    "__key": Column(_BINARY, key_of),
+    "__key": Column(BINARY, key_of),
     "__topic": _SHARED["__topic"],
-    "__messageId": Column(_BINARY, _message_id),
+    "__messageId": Column(BINARY, message_id_of),
     "__publishTime": _SHARED["__publishTime"],
-    "__eventTime": Column(_TIME, lambda message: micros_of(_own(message).event_time)),
+    "__eventTime": Column(TIME, lambda message: micros_of(_own(message).event_time)),
     "__messageProperties": Column(
-        MapType(_TEXT, _TEXT), lambda message: [(item.key, item.value) for item in _own(message).properties]
+        MapType(TEXT, TEXT), lambda message: [(item.key, item.value) for item in _own(message).properties]
     ),
     **_SHARED,
-    "__batchIndex": Column(_INT, lambda message: message.batch_index if message.batch_index >= 0 else None),
-    "__orderingKey": Column(_BINARY, _ordering_key),
-    "__schemaVersion": Column(_BINARY, lambda message: message.outer.schema_version or None, of_entry=True),
-    "__deliverAt": Column(_TIME, lambda message: micros_of(message.outer.deliver_at_time)),
-    "__encrypted": Column(_FLAG, lambda message: bool(message.outer.encryption_keys), of_entry=True),
+    "__batchIndex": Column(INT, lambda message: message.batch_index if message.batch_index >= 0 else None),
+    "__orderingKey": Column(BINARY, _ordering_key),
+    "__schemaVersion": Column(BINARY, lambda message: message.outer.schema_version or None, of_entry=True),
+    "__deliverAt": Column(TIME, lambda message: micros_of(message.outer.deliver_at_time)),
+    "__encrypted": Column(FLAG, lambda message: bool(message.outer.encryption_keys), of_entry=True),
 }
-_MESSAGE_DEFAULT: Final = (
-    "__key",
-    "__topic",
-    "__messageId",
-    "__publishTime",
-    "__eventTime",
-    "__messageProperties",
-)
+_MESSAGE_DEFAULT: Final = ("__key", "__topic", "__messageId", "__publishTime", "__eventTime", "__messageProperties")
 
-_RAW: Final = {"value": Column(_BINARY, value_of)}
-
-
-def _kafka_topic(message: Message) -> str:
-    return str(TopicName.parse(message.topic).base)
+_RAW: Final = {"value": Column(BINARY, value_of)}
 
 
 def _kafka_offset(message: Message) -> int:
@@ -195,15 +179,15 @@ def _kafka_offset(message: Message) -> int:
 
 
 _KAFKA_COLUMNS: Final[dict[str, Column]] = {
-    "key": Column(_BINARY, key_of),
+    "key": Column(BINARY, key_of),
     "value": _RAW["value"],
-    "topic": Column(_TEXT, _kafka_topic, of_entry=True),
-    "partition": Column(_INT, lambda message: max(message.partition, 0), of_entry=True),
-    "offset": Column(_LONG, _kafka_offset),
-    "timestamp": Column(_TIME, lambda message: micros_of(message.outer.publish_time) or 0, of_entry=True),
-    "timestampType": Column(_INT, lambda message: 0, of_entry=True),
+    "topic": Column(TEXT, lambda message: str(TopicName.parse(message.topic).base), of_entry=True),
+    "partition": Column(INT, lambda message: max(message.partition, 0), of_entry=True),
+    "offset": Column(LONG, _kafka_offset),
+    "timestamp": Column(TIME, lambda message: micros_of(message.outer.publish_time) or 0, of_entry=True),
+    "timestampType": Column(INT, lambda message: 0, of_entry=True),
     "headers": Column(
-        ArrayType(StructType([StructField("key", _TEXT), StructField("value", _BINARY)])),
+        ArrayType(StructType([StructField("key", TEXT), StructField("value", BINARY)])),
         lambda message: [{"key": item.key, "value": item.value.encode()} for item in _own(message).properties] or None,
     ),
 }
@@ -211,22 +195,14 @@ _KAFKA_DEFAULT: Final = tuple(name for name in _KAFKA_COLUMNS if name != "header
 
 _ENTRY_COLUMNS: Final[dict[str, Column]] = {
     **_SHARED,
-    "__numMessages": Column(_INT, lambda message: message.outer.num_messages_in_batch),
-    "__metadata": Column(_BINARY, lambda message: None),
-    "__payload": Column(_BINARY, lambda message: bytes(message.payload)),
+    "__numMessages": Column(INT, lambda message: message.outer.num_messages_in_batch),
+    "__metadata": Column(BINARY, lambda message: None),
+    "__payload": Column(BINARY, lambda message: bytes(message.payload)),
     "__markerType": Column(
-        _INT, lambda message: message.outer.marker_type if message.outer.HasField("marker_type") else None
+        INT, lambda message: message.outer.marker_type if message.outer.HasField("marker_type") else None
     ),
 }
-_ENTRY_DEFAULT: Final = (
-    "__topic",
-    "__ledgerId",
-    "__entryId",
-    "__numMessages",
-    "__publishTime",
-    "__metadata",
-    "__payload",
-)
+_ENTRY_DEFAULT = ("__topic", "__ledgerId", "__entryId", "__numMessages", "__publishTime", "__metadata", "__payload")
 
 
 class Layout(NamedTuple):

@@ -14,11 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from google.protobuf.message import DecodeError
 
-from interpulse.spark.rows.columns import Message, key_of_metadata, micros_of
+from interpulse.spark.rows.columns import Message, key_of_metadata, message_id_of, micros_of
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.codec import codec
 from interpulse.wire.errors import RemoteProtocolError
-from interpulse.wire.ids import unsigned
 
 _unpack_size: Final = Struct(">I").unpack_from
 _parse: Final = pb.SingleMessageMetadata.FromString
@@ -61,11 +60,11 @@ def block_of(whole: Message, data: bytes, start: int = 0) -> MessageBlock:
     gone = [single.compacted_out for single in singles]
     if True not in gone:
         return MessageBlock(whole, data, start, bounds.tobytes(), range(count), singles)
-    kept = [not is_gone for is_gone in gone]
+    remains = [not is_gone for is_gone in gone]
     pairs = zip(bounds[::2], bounds[1::2], strict=True)
-    left = array("i", chain.from_iterable(compress(pairs, kept)))
+    left = array("i", chain.from_iterable(compress(pairs, remains)))
     return MessageBlock(
-        whole, data, start, left.tobytes(), list(compress(range(count), kept)), list(compress(singles, kept))
+        whole, data, start, left.tobytes(), list(compress(range(count), remains)), list(compress(singles, remains))
     )
 
 
@@ -105,20 +104,13 @@ def _index_fields(count: int, kind: pa.DataType) -> pa.Array:
     return pa.array([message_id.SerializeToString()[4:] for message_id in ids], kind)
 
 
-def _id_of_entry(whole: Message) -> bytes:
-    ids = pb.MessageIdData(ledgerId=unsigned(whole.ledger), entryId=unsigned(whole.entry))
-    if whole.partition >= 0:
-        ids.partition = whole.partition
-    return ids.SerializeToString()
-
-
 def _message_ids(blocks: Sequence[MessageBlock], kind: pa.DataType) -> pa.Array:
     fields = [_index_fields(block.whole.outer.num_messages_in_batch, kind) for block in blocks]
     left = [
         encoded if len(encoded) == len(block.indexes) else encoded.take(pa.array(block.indexes, pa.int32()))
         for encoded, block in zip(fields, blocks, strict=True)
     ]
-    heads = repeated(blocks, pa.array([_id_of_entry(block.whole) for block in blocks], kind))
+    heads = repeated(blocks, pa.array([message_id_of(block.whole) for block in blocks], kind))
     return pc.binary_join_element_wise(heads, pa.concat_arrays(left), pa.scalar(b"", kind))
 
 

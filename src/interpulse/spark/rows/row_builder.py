@@ -8,13 +8,14 @@ metadata is not parsed at all.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
+from interpulse.client.consuming.entry_reader import Entry
 from interpulse.client.encryption.entries import Decryptor
 from interpulse.client.encryption.key_reader import CryptoKeyReader
 from interpulse.model.errors import CryptoError, NotSupported
@@ -30,23 +31,9 @@ from interpulse.spark.rows.columns import (
     value_of,
 )
 from interpulse.spark.rows.message_block import VARYING_COLUMNS, MessageBlock, block_of, payloads_of, repeated
-from interpulse.spark.schemas.payload_decoder import Payload, PayloadRun
+from interpulse.spark.schemas.payload_decoder import Payload, PayloadDecoder, PayloadRun
 from interpulse.wire.compression import decompress
 from interpulse.wire.entries import ParsedEntry
-
-
-class SourceEntry(Protocol):
-    """One stored entry, such as the client's ``Entry``."""
-
-    @property
-    def position(self) -> Position: ...
-
-    @property
-    def raw(self) -> bytes: ...
-
-    @property
-    def parsed(self) -> ParsedEntry: ...
-
 
 _BLOCK_MIN: Final = 8
 """Smallest number of messages of a batch that is read column by column: Arrow's calls cost some microseconds each."""
@@ -75,17 +62,6 @@ class _Target:
         return chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks)
 
 
-class PayloadColumns(Protocol):
-    """Decoder of payloads into columns, such as ``PayloadDecoder``."""
-
-    @property
-    def needs_keys(self) -> bool:
-        """True if the decoder uses the keys of messages."""
-
-    def arrays(self, payload_items: Sequence[Payload | PayloadRun]) -> Mapping[str, pa.Array]:
-        """Return the columns by name, with a row for each payload."""
-
-
 class RowBuilder:
     """Collector of rows of one schema, which it returns as Arrow batches.
 
@@ -97,7 +73,7 @@ class RowBuilder:
         self,
         schema: StructType,
         layout: Layout,
-        decoder: PayloadColumns | None = None,
+        decoder: PayloadDecoder | None = None,
         admits: Callable[[Message], bool] | None = None,
         decryption: Decryption | None = None,
     ) -> None:
@@ -122,7 +98,7 @@ class RowBuilder:
         self.rows = 0
         self.bytes = 0
 
-    def add(self, topic: str, entries: Sequence[SourceEntry]) -> None:
+    def add(self, topic: str, entries: Sequence[Entry]) -> None:
         """Append the rows of some entries of one topic-partition, in order.
 
         Raises NotSupported for entries that message mode cannot parse.
@@ -134,7 +110,7 @@ class RowBuilder:
         for source in entries:
             self._add_parsed(topic, partition, source)
 
-    def _add_opaque(self, topic: str, entries: Sequence[SourceEntry]) -> None:
+    def _add_opaque(self, topic: str, entries: Sequence[Entry]) -> None:
         """Append the columns that replication asks for, column by column, in half the time of row by row."""
         parsed = [entry.parsed for entry in entries]
         fill: dict[str, Callable[[], Iterable[Any]]] = {
@@ -165,7 +141,7 @@ class RowBuilder:
             target.values.append(values[target.name])
         self.rows += 1
 
-    def _add_parsed(self, topic: str, partition: int, source: SourceEntry) -> None:
+    def _add_parsed(self, topic: str, partition: int, source: Entry) -> None:
         parsed = source.parsed
         is_sealed = bool(parsed.metadata.encryption_keys) and not self._entry_mode
         if is_sealed and self._decryption is not None and not self._decryption.admits(topic, source.position, parsed):
@@ -191,7 +167,7 @@ class RowBuilder:
         elif not parsed.metadata.HasField("marker_type"):
             self._add_messages(whole, source)
 
-    def _add_messages(self, whole: Message, source: SourceEntry) -> None:
+    def _add_messages(self, whole: Message, source: Entry) -> None:
         payload = _plain_payload(whole)
         if not source.parsed.is_batch or whole.outer.encryption_keys:
             messages = [whole._replace(payload=payload, size=len(payload))]
@@ -248,7 +224,7 @@ class RowBuilder:
         return batch
 
 
-def _batch_in(source: SourceEntry, payload: bytes | memoryview) -> tuple[bytes, int]:
+def _batch_in(source: Entry, payload: bytes | memoryview) -> tuple[bytes, int]:
     """Return bytes that end with the batch, and its start, without a copy if the entry arrived that way."""
     if isinstance(payload, bytes):
         return payload, 0

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 @log_options
 @format_option()
 def command(
-    config_path: str | None, directory: Path | None, log_level: str, log_format: LogFormat, **given: Any
+    config_path: str | None, directory: Path | None, log_level: str, log_format: LogFormat, **options: Any
 ) -> None:
     """Compare topics of two clusters and report missing, extra, duplicate, reordered or changed messages.
 
@@ -69,35 +69,29 @@ def command(
         from interpulse.spark.options.option_values import parse_positive_duration_ms
         from interpulse.spark.verify.comparisons import comparisons_of
 
-        last_ms = None if given["last"] is None else parse_positive_duration_ms(given["last"])
-        topics = _names(given["topics"])
+        last_ms = None if options["last"] is None else parse_positive_duration_ms(options["last"])
+        topics = _names(options["topics"])
         if config_path is not None:
-            _refuse(given, "--config names both clusters", *_OF_TWO_URLS)
+            if idle := [option for option in _OF_TWO_URLS if options[option] not in (None, ())]:
+                raise click.UsageError(
+                    f"--config names both clusters, so {_shown(*idle)} would do nothing: leave it out"
+                )
             config = load_pipeline_config(config_path)
-            comparisons = asyncio.run(comparisons_of(config, topics, match=given["match"], last_ms=last_ms))
+            comparisons = asyncio.run(comparisons_of(config, topics, match=options["match"], last_ms=last_ms))
             same = _run(comparisons, directory, config.spark)
         else:
-            same = _run([_comparison(topics, last_ms, given)], directory, SparkSettings())
+            same = _run([_comparison(topics, last_ms, options)], directory, SparkSettings())
     end_process(0 if same else 1)
 
 
 _OF_TWO_URLS = (
-    "source_url",
-    "target_url",
-    "source_cluster",
-    "target_cluster",
-    "source_token",
-    "target_token",
-    "source_option",
-    "target_option",
+    *(f"{side}_{name}" for name in ("url", "cluster", "token", "option") for side in ("source", "target")),
     "target_topics",
 )
 
 
-def _refuse(given: dict[str, Any], reason: str, *options: str) -> None:
-    idle = [f"--{option.replace('_', '-')}" for option in options if given[option] not in (None, ())]
-    if idle:
-        raise click.UsageError(f"{reason}, so {', '.join(idle)} would do nothing: leave it out")
+def _shown(*options: str) -> str:
+    return ", ".join(f"--{option.replace('_', '-')}" for option in options)
 
 
 def _names(text: str | None) -> list[str]:
@@ -107,63 +101,63 @@ def _names(text: str | None) -> list[str]:
     return [str(TopicName.parse(name).base) for name in parse_names(text or "")]
 
 
-def _comparison(topics: Sequence[str], last_ms: int | None, given: dict[str, Any]) -> Comparison:
+def _comparison(topics: Sequence[str], last_ms: int | None, options: dict[str, Any]) -> Comparison:
     from interpulse.clock import now_ms
     from interpulse.spark.verify.comparisons import POSITION, Comparison, TopicPair
 
     needed = ["source_url", "target_url", "topics"]
-    if given["match"] == POSITION:
+    if options["match"] == POSITION:
         needed += ["source_cluster", "target_cluster"]
-    if absent := [f"--{name.replace('_', '-')}" for name in needed if not given[name]]:
-        raise click.UsageError(f"{', '.join(absent)} needed, or --config")
-    there = _names(given["target_topics"]) or topics
+    if absent := [name for name in needed if not options[name]]:
+        raise click.UsageError(f"{_shown(*absent)} needed, or --config")
+    there = _names(options["target_topics"]) or topics
     if len(there) != len(topics):
         raise click.UsageError(f"--topics has {len(topics)} names and --target-topics {len(there)}: name them in pairs")
-    if last_ms is not None and given["match"] != POSITION:
+    if last_ms is not None and options["match"] != POSITION:
         raise click.UsageError("--last needs --match position: other tools give copies publish times of their own")
     at_ms = now_ms()
     return Comparison(
-        source=_side("source", given),
-        target=_side("target", given),
+        source=_side("source", options),
+        target=_side("target", options),
         topics=tuple(TopicPair(*pair) for pair in zip(topics, there, strict=True)),
-        match=given["match"],
+        match=options["match"],
         since_ms=None if last_ms is None else at_ms - last_ms,
         at_ms=at_ms,
     )
 
 
-def _side(name: str, given: dict[str, Any]) -> Side:
+def _side(name: str, options: dict[str, Any]) -> Side:
     from interpulse.spark.options.connection_options import parse_cluster_options
     from interpulse.spark.options.option import OptionError
     from interpulse.spark.verify.comparisons import Side
 
-    options = {"service.url": given[f"{name}_url"]}
-    if given[f"{name}_token"] is not None:
-        options["authToken"] = given[f"{name}_token"]
-    for pair in given[f"{name}_option"]:
+    access = {"service.url": options[f"{name}_url"]}
+    if options[f"{name}_token"] is not None:
+        access["authToken"] = options[f"{name}_token"]
+    for pair in options[f"{name}_option"]:
         key, separator, value = pair.partition("=")
-        if not separator or key in options:
+        if not separator or key in access:
             reason = f"{key} is repeated" if separator else f"expected KEY=VALUE, found {key!r}"
             raise click.UsageError(f"--{name}-option: {reason}")
-        options[key] = value
+        access[key] = value
     try:
-        found = parse_cluster_options(options)
+        parsed = parse_cluster_options(access)
     except OptionError as error:
         raise click.UsageError(f"--{name}-option: {error}") from error
-    return Side(cluster=given[f"{name}_cluster"] or name, service_url=found.service_url, access=found.access)
+    return Side(cluster=options[f"{name}_cluster"] or name, service_url=parsed.service_url, access=parsed.access)
 
 
 def _run(comparisons: Sequence[Comparison], directory: Path | None, settings: SparkSettings) -> bool:
-    from interpulse.spark.verify.verification import compare
+    from interpulse.spark.session import check_spark_installed
 
     click.echo("starting Spark, which takes some seconds", err=True)
+    check_spark_installed()
+    from interpulse.spark.verify.verification import compare
+
     with Progress("{bar} {done} of {total} partitions read", logged=True) as progress:
         reports = list(compare(comparisons, directory=directory, settings=settings, on_progress=progress))
-    print_value(
-        [report.to_json() for report in reports],
-        "\n\n".join(_text(report.to_json()) for report in reports),
-        tabular=True,
-    )
+    bodies = [report.to_json() for report in reports]
+    print_value(bodies, "\n\n".join(map(_text, bodies)), tabular=True)
     if directory is not None:
         click.echo(f"all findings: {directory}/CLUSTER/findings, in Parquet", err=True)
     return all(report.is_same for report in reports)
@@ -187,7 +181,8 @@ def _text(report: dict[str, Any]) -> str:
     if rows:
         lines += ["", to_table(rows)]
     if report["examples"]:
-        lines += ["", "Some of what was found:", to_table([_example(example) for example in report["examples"]])]
+        examples = [{key: text for key, text in row.items() if text is not None} for row in report["examples"]]
+        lines += ["", "Some of what was found:", to_table(examples)]
     return "\n".join(lines)
 
 
@@ -205,7 +200,3 @@ def _notes(total: dict[str, int]) -> list[str]:
         "newer": "copies were not judged: their originals came during the comparison",
     }
     return [f"{total[key]} {text}" for key, text in notes.items() if total[key]]
-
-
-def _example(found: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in found.items() if value is not None}

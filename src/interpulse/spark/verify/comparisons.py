@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -47,16 +48,14 @@ class Side:
 
     async def _partitions(self, topics: Sequence[str]) -> dict[str, list[str]]:
         session = await session_for(self.service_url, _TIMEOUT_MS, self.access)
-        found: dict[str, list[str]] = {}
+        names: dict[str, list[str]] = {topic: [] for topic in topics}
         for topic in topics:
             name = TopicName.parse(topic)
-            try:
-                count = await session.lookup.partitions(name, create=False)
-            except TopicNotFound:
-                found[topic] = []
-            else:
-                found[topic] = [str(partition_name) for partition_name in partition_names(name, count)]
-        return found
+            with suppress(TopicNotFound):
+                names[topic] = list(
+                    map(str, partition_names(name, await session.lookup.partitions(name, create=False)))
+                )
+        return names
 
 
 @dataclass(frozen=True)
@@ -105,16 +104,16 @@ async def comparisons_of(
         selected = await select(config, admin)
     at_ms = now_ms()
     wanted = {str(TopicName.parse(name).base) for name in topics}
-    known = {str(name) for selection in selected.values() for name in selection.topics}
-    if absent := sorted(wanted - known):
+    copied = {str(name) for selection in selected.values() for name in selection.topics}
+    if absent := sorted(wanted - copied):
         raise VerifyError(f"{', '.join(absent)}: not copied by pipeline {config.name}; see its [select]")
-    found = []
+    comparisons = []
     for _, selection in sorted(selected.items()):
         if selection.address is None:
             raise VerifyError(selection.problem)
         names = sorted(str(name) for name in selection.topics if not wanted or str(name) in wanted)
         if names:
-            found.append(
+            comparisons.append(
                 Comparison(
                     source=Side.of(config.source),
                     target=Side.of(selection.address),
@@ -125,6 +124,6 @@ async def comparisons_of(
                     at_ms=at_ms,
                 )
             )
-    if not found:
+    if not comparisons:
         raise VerifyError(f"pipeline {config.name} copies no topic; see its [select]")
-    return found
+    return comparisons

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from interpulse.model.names import TopicName
@@ -79,20 +80,9 @@ def _as_batches(digests: Iterator[Digest]) -> Iterator[pa.RecordBatch]:
     import pyarrow as pa
 
     schema = arrow_schema(DIGEST_COLUMNS)
-    rows: list[Digest] = []
-    for digest in digests:
-        rows.append(digest)
-        if len(rows) >= _ROWS_MAX:
-            yield pa.RecordBatch.from_arrays(_columns(rows, schema), schema=schema)
-            rows = []
-    if rows:
-        yield pa.RecordBatch.from_arrays(_columns(rows, schema), schema=schema)
-
-
-def _columns(rows: list[Digest], schema: pa.Schema) -> list[pa.Array]:
-    import pyarrow as pa
-
-    return [pa.array(values, item.type) for values, item in zip(zip(*rows, strict=True), schema, strict=True)]
+    while rows := list(islice(digests, _ROWS_MAX)):
+        columns = zip(zip(*rows, strict=True), schema, strict=True)
+        yield pa.RecordBatch.from_arrays([pa.array(values, item.type) for values, item in columns], schema=schema)
 
 
 @dataclass(frozen=True)
@@ -154,19 +144,18 @@ class PositionDigests:
 
 def _attributes(metadata: pb.MessageMetadata) -> bytes:
     """Return the properties that a copy shares with its original, besides the payload."""
-    kept = pb.MessageMetadata(producer_name="", sequence_id=0, publish_time=0)
-    kept.event_time = metadata.event_time
-    kept.num_messages_in_batch = metadata.num_messages_in_batch
-    kept.compression = metadata.compression
-    kept.partition_key = metadata.partition_key
-    kept.partition_key_b64_encoded = metadata.partition_key_b64_encoded
-    kept.ordering_key = metadata.ordering_key
-    kept.null_value = metadata.null_value
-    kept.null_partition_key = metadata.null_partition_key
-    kept.deliver_at_time = metadata.deliver_at_time
-    own = ((item.key, item.value) for item in metadata.properties if not item.key.startswith(MARK_PREFIXES))
-    kept.properties.extend(pb.KeyValue(key=key, value=value) for key, value in own)
-    return kept.SerializeToString(deterministic=True)
+    shared = pb.MessageMetadata(producer_name="", sequence_id=0, publish_time=0)
+    for name in _SHARED_FIELDS:
+        setattr(shared, name, getattr(metadata, name))
+    if metadata.properties:
+        shared.properties.extend(item for item in metadata.properties if not item.key.startswith(MARK_PREFIXES))
+    return shared.SerializeToString(deterministic=True)
+
+
+_SHARED_FIELDS: Final = (
+    *("event_time", "num_messages_in_batch", "compression", "partition_key", "partition_key_b64_encoded"),
+    *("ordering_key", "null_value", "null_partition_key", "deliver_at_time"),
+)
 
 
 @dataclass(frozen=True)
@@ -211,7 +200,6 @@ class Findings:
     copied: Mapping[str, tuple[int, int]]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield batches with FINDING_COLUMNS, from batches with the columns of `judge`."""
         import pyarrow as pa
 
         schema = arrow_schema(FINDING_COLUMNS)

@@ -6,10 +6,10 @@ Spark's sorts and windows do the work, and spill to disk: neither Java nor Pytho
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as f
 
 SOURCE: Final = 0
 TARGET: Final = 1
@@ -43,8 +43,6 @@ def judge(rows: DataFrame) -> DataFrame:
     precedes it, in its group or, if it was overtaken, in another one. A left-over original and a left-over copy count
     as one altered copy.
     """
-    from pyspark.sql import functions as f
-
     uneven = _without_same(_met(rows.repartition(*_GROUP)))
     original, copy = f.col("original"), f.col("copy")
     alone = f.col("became").isin(_ORIGINAL, _COPY)
@@ -69,9 +67,6 @@ def _met(rows: DataFrame) -> DataFrame:
 
     ``originals`` is the number of originals of the identity, if the original is null.
     """
-    from pyspark.sql import Window
-    from pyspark.sql import functions as f
-
     is_original = f.col("side") == SOURCE
     at = f.struct("partition", "ledger", "entry", "batch").alias("at")
     item = f.struct(at, "place", "content", "overtaken")
@@ -92,9 +87,6 @@ def _met(rows: DataFrame) -> DataFrame:
 
 def _without_same(met: DataFrame) -> DataFrame:
     """Leave out faultless pairs. ``turn`` numbers the rows of a group with the same result."""
-    from pyspark.sql import Window
-    from pyspark.sql import functions as f
-
     original, copy = f.col("original"), f.col("copy")
     became = (
         f.when(original.isNotNull() & copy.isNotNull(), _PAIRED)

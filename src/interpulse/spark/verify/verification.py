@@ -10,49 +10,35 @@ import json
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from contextlib import ExitStack
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, TypeAlias
+
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as f
 
 from interpulse.spark.arrow_frames import map_in_arrow
 from interpulse.spark.job.pipeline_config import SparkSettings
 from interpulse.spark.rows.columns import ENTRY_WRITE_COLUMNS
-from interpulse.spark.session import OnProgress, check_spark_installed, file_url, session_of_program, task_progress
+from interpulse.spark.session import OnProgress, file_url, session_of_program, task_progress
 from interpulse.spark.state_files import write_atomically
 from interpulse.spark.verify.comparisons import CONTENT, Comparison, TopicPair, VerifyError
 from interpulse.spark.verify.digests import DIGEST_COLUMNS, FINDING_COLUMNS, ContentDigests, Findings, PositionDigests
 from interpulse.spark.verify.judging import JUDGED_COLUMNS, SOURCE, TARGET, Problem, judge
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
 _GROUP_MIN: Final = 16
 _EXAMPLES_MAX: Final = 20
 
 
-@dataclass
-class TopicResult:
-    """The counts of one topic, by position of one partition."""
+TopicResult: TypeAlias = dict[str, int]
+"""The counts of one topic, by position of one partition: COUNTS, and those of each Problem."""
 
-    originals: int = 0
-    copies: int = 0
-    skipped: int = 0
-    """Entries of the source that are not copied: replicated themselves, for other clusters, or markers."""
-    older: int = 0
-    """Copies whose originals the source no longer has, or that precede ``since_ms``."""
-    newer: int = 0
-    """Copies whose originals were published during the run."""
-    problems: dict[str, int] = field(default_factory=lambda: dict.fromkeys(map(str, Problem), 0))
-
-    @property
-    def is_same(self) -> bool:
-        return not any(self.problems.values())
-
-    def to_json(self) -> dict[str, int]:
-        counts = {"originals": self.originals, "copies": self.copies, "skipped": self.skipped}
-        return counts | {"older": self.older, "newer": self.newer} | self.problems
+COUNTS: Final = ("originals", "copies", "skipped", "older", "newer")
+"""``skipped``: entries of the source that are not copied, because they are replicated themselves, for other clusters,
+or markers. ``older``: copies whose originals the source no longer has, or that precede ``since_ms``. ``newer``: copies
+whose originals were published during the run."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +51,7 @@ class Report:
 
     @property
     def is_same(self) -> bool:
-        return all(topic.is_same for topic in self.topics.values())
+        return not any(topic[problem] for topic in self.topics.values() for problem in Problem)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -73,7 +59,7 @@ class Report:
             "source": self.comparison.source.cluster,
             "target": self.comparison.target.cluster,
             "match": self.comparison.match,
-            "topics": {name: topic.to_json() for name, topic in self.topics.items()},
+            "topics": dict(self.topics),
             "examples": list(self.examples),
         }
 
@@ -87,12 +73,8 @@ def verify(spark: SparkSession, comparison: Comparison, directory: Path, on_prog
     return _Run(spark, comparison, directory, on_progress).report()
 
 
-@dataclass(frozen=True)
-class _Group:
-    """Partitions that are read together, on each side with the name of the group's rows for each."""
-
-    source: Mapping[str, str]
-    target: Mapping[str, str]
+_Group: TypeAlias = tuple[Mapping[str, str], Mapping[str, str]]
+"""Partitions of the source and of the target that are read together, each with the name of its rows."""
 
 
 class _Run:
@@ -108,8 +90,8 @@ class _Run:
         self._begin()
         groups = self._groups()
         self._read(groups)
-        names = sorted({name for group in groups for name in (*group.source.values(), *group.target.values())})
-        report = self._judge(names, {name for group in groups for name in group.source.values()})
+        names = sorted({name for group in groups for side in group for name in side.values()})
+        report = self._judge(names, {name for source, _ in groups for name in source.values()})
         write_atomically(self._directory / "report.json", json.dumps(report.to_json(), indent=2))
         shutil.rmtree(self._directory / "digests", ignore_errors=True)
         return report
@@ -138,12 +120,12 @@ class _Run:
                 "comparison": self._comparison.to_json(),
                 "sinceMs": self._comparison.since_ms,
                 "atMs": self._comparison.at_ms,
-                "groups": [[group.source, group.target] for group in self._plan()],
+                "groups": list(self._plan()),
             }
             write_atomically(path, json.dumps(planned))
         plan = json.loads(path.read_text())
         self._since_ms, self._at_ms = plan["sinceMs"], plan["atMs"]
-        return [_Group(source, target) for source, target in plan["groups"]]
+        return [(source, target) for source, target in plan["groups"]]
 
     def _plan(self) -> Iterator[_Group]:
         pairs = self._comparison.topics
@@ -157,8 +139,7 @@ class _Run:
         parts = (part for name in names for part in name)
         while group := list(islice(parts, size)):
             source = {name: topic for names, _, topic in group for name in names}
-            target = {name: topic for _, names, topic in group for name in names}
-            yield _Group(source, target)
+            yield source, {name: topic for _, names, topic in group for name in names}
 
     def _names(
         self, pair: TopicPair, here: Sequence[str], there: Sequence[str]
@@ -177,19 +158,20 @@ class _Run:
     # ---- Reading
 
     def _read(self, groups: Sequence[_Group]) -> None:
-        total = sum(len(group.source) + len(group.target) for group in groups)
+        total = sum(len(names) for group in groups for names in group)
         done = 0
+
+        def show_share(finished: int, tasks: int) -> None:
+            self._on_progress(done + len(names) * finished // tasks, total)
+
         for number, group in enumerate(groups):
-            for is_target, names in ((False, group.source), (True, group.target)):
-                path = self._digests(is_target) / f"{number:05}"
+            for is_target, names in enumerate(group):
+                path = self._digests(bool(is_target)) / f"{number:05}"
                 if names and not (path / "_SUCCESS").exists():
-                    with task_progress(self._spark, self._share(done, len(names), total)):
-                        self._rows(names, is_target).write.mode("overwrite").parquet(file_url(path))
+                    with task_progress(self._spark, show_share):
+                        self._rows(names, bool(is_target)).write.mode("overwrite").parquet(file_url(path))
                 done += len(names)
                 self._on_progress(done, total)
-
-    def _share(self, done: int, share: int, total: int) -> OnProgress:
-        return lambda finished, tasks: self._on_progress(done + share * finished // tasks, total)
 
     def _digests(self, is_target: bool) -> Path:
         return self._directory / "digests" / ("target" if is_target else "source")
@@ -219,24 +201,29 @@ class _Run:
     # ---- Judging
 
     def _judge(self, names: Sequence[str], listed: set[str]) -> Report:
-        from pyspark.sql import functions as f
-
-        results = {name: TopicResult() for name in names}
+        results = {name: dict.fromkeys((*COUNTS, *map(str, Problem)), 0) for name in names}
         originals, copies = self._stored(is_target=False), self._stored(is_target=True)
-        ranges = self._count_originals(originals, results, listed)
-        copied = self._count_copies(copies, results)
+        ranges = dict.fromkeys(listed, (2**63 - 1, 2**63 - 1))  # an empty topic has a range behind everything
+        copied: dict[str, tuple[int, int]] = {}
+        for row in _counted(originals):
+            results[row["topic"]] |= {"originals": row["all"] - row["skipped"], "skipped": row["skipped"]}
+            ranges[row["topic"]] = (row["first"], row["last"])
+        for row in _counted(copies):
+            results[row["topic"]]["copies"] = row["all"]
+            if row["first"] is not None:
+                copied[row["topic"]] = (row["first"], row["last"])
         if not self._by_content:
             copies = self._within(copies, ranges, results)
-        sides = [
+        here, there = (
             frame.withColumn("side", f.lit(side)).select(*JUDGED_COLUMNS)
             for frame, side in ((originals.where("skipped is null"), SOURCE), (copies, TARGET))
-        ]
-        found = map_in_arrow(judge(sides[0].unionByName(sides[1])), Findings(copied), FINDING_COLUMNS)
+        )
         path = file_url(self._directory / "findings")
-        found.write.mode("overwrite").parquet(path)
+        judged = map_in_arrow(judge(here.unionByName(there)), Findings(copied), FINDING_COLUMNS)
+        judged.write.mode("overwrite").parquet(path)
         findings = self._spark.read.schema(FINDING_COLUMNS).parquet(path)
         for row in findings.groupBy("topic", "problem").count().collect():
-            results[row["topic"]].problems[row["problem"]] = row["count"]
+            results[row["topic"]][row["problem"]] = row["count"]
         ordered = findings.orderBy("topic", "problem", "source_place", "target_place")
         examples = [row.asDict() for row in ordered.limit(_EXAMPLES_MAX).collect()]
         self._write_topics(results)
@@ -248,62 +235,31 @@ class _Run:
             return self._spark.createDataFrame([], DIGEST_COLUMNS)
         return self._spark.read.schema(DIGEST_COLUMNS).parquet(*paths)
 
-    def _count_originals(
-        self, originals: DataFrame, results: Mapping[str, TopicResult], listed: set[str]
-    ) -> dict[str, tuple[int, int]]:
-        """Return the first and last position that was read of each topic.
-
-        An empty topic has a range behind everything.
-        """
-        from pyspark.sql import functions as f
-
-        ranges = dict.fromkeys(listed, (2**63 - 1, 2**63 - 1))
-        counted = originals.groupBy("topic").agg(
-            f.count("*").alias("all"),
-            f.count("skipped").alias("skipped"),
-            f.min("position").alias("first"),
-            f.max("position").alias("last"),
-        )
-        for row in counted.collect():
-            result = results[row["topic"]]
-            result.skipped, result.originals = row["skipped"], row["all"] - row["skipped"]
-            ranges[row["topic"]] = (row["first"], row["last"])
-        return ranges
-
-    def _count_copies(self, copies: DataFrame, results: Mapping[str, TopicResult]) -> dict[str, tuple[int, int]]:
-        from pyspark.sql import functions as f
-
-        found = {}
-        counted = copies.groupBy("topic").agg(
-            f.count("*").alias("all"), f.min("position").alias("first"), f.max("position").alias("last")
-        )
-        for row in counted.collect():
-            results[row["topic"]].copies = row["all"]
-            if row["first"] is not None:
-                found[row["topic"]] = (row["first"], row["last"])
-        return found
-
     def _within(
         self, copies: DataFrame, ranges: Mapping[str, tuple[int, int]], results: Mapping[str, TopicResult]
     ) -> DataFrame:
         """Return the copies of entries that were read on the source. The others cannot be judged, and are counted."""
-        from pyspark.sql import functions as f
-
-        known = self._spark.createDataFrame(
-            [(topic, first, last) for topic, (first, last) in ranges.items()], "topic STRING, first BIGINT, last BIGINT"
-        )
-        joined = copies.join(f.broadcast(known), "topic", "left")
+        rows = [(topic, *bounds) for topic, bounds in ranges.items()]
+        bounds = self._spark.createDataFrame(rows, "topic STRING, first BIGINT, last BIGINT")
+        joined = copies.join(f.broadcast(bounds), "topic", "left")
         outside = f.when(f.col("position") < f.col("first"), "older").when(f.col("position") > f.col("last"), "newer")
         placed = joined.withColumn("outside", outside)
         for row in placed.where("outside is not null").groupBy("topic", "outside").count().collect():
-            setattr(results[row["topic"]], row["outside"], row["count"])
+            results[row["topic"]][row["outside"]] = row["count"]
         return placed.where("outside is null")
 
     def _write_topics(self, results: Mapping[str, TopicResult]) -> None:
-        rows = [{"topic": name, **result.to_json()} for name, result in results.items()]
-        columns = ", ".join(f"{name} {'STRING' if name == 'topic' else 'BIGINT'}" for name in rows[0])
-        frame = self._spark.createDataFrame([tuple(row.values()) for row in rows], columns)
+        columns = ", ".join(f"{name} BIGINT" for name in next(iter(results.values())))
+        rows = [(name, *result.values()) for name, result in results.items()]
+        frame = self._spark.createDataFrame(rows, f"topic STRING, {columns}")
         frame.coalesce(1).write.mode("overwrite").parquet(file_url(self._directory / "topics"))
+
+
+def _counted(rows: DataFrame) -> list[Row]:
+    """Return the numbers of all and of skipped rows of each topic, with its first and last position."""
+    first, last = f.min("position").alias("first"), f.max("position").alias("last")
+    counts = f.count("*").alias("all"), f.count("skipped").alias("skipped")
+    return rows.groupBy("topic").agg(*counts, first, last).collect()
 
 
 def compare(
@@ -318,10 +274,11 @@ def compare(
     Raises SparkMissing, VerifyError, and errors of clusters and Spark. Threads that wait for Java may remain: the
     caller ends the process with ``os._exit``.
     """
-    check_spark_installed()
-
     with ExitStack() as running:
-        root = running.enter_context(_kept_or_temporary(directory))
+        if directory is None:
+            temporary = tempfile.TemporaryDirectory(prefix="interpulse-verify-", ignore_cleanup_errors=True)
+            directory = Path(running.enter_context(temporary))
+        root = directory.absolute()
         spark = running.enter_context(
             session_of_program(
                 "interpulse verify",
@@ -333,12 +290,3 @@ def compare(
         )
         for comparison in comparisons:
             yield verify(spark, comparison, root / comparison.target.cluster, on_progress)
-
-
-@contextmanager
-def _kept_or_temporary(directory: Path | None) -> Iterator[Path]:
-    if directory is not None:
-        yield directory.absolute()
-        return
-    with tempfile.TemporaryDirectory(prefix="interpulse-verify-", ignore_cleanup_errors=True) as temporary:
-        yield Path(temporary)

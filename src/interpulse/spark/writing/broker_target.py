@@ -262,8 +262,8 @@ async def lane_start(session: Session, topic: str, producer_name: str, *, takeov
         session, name, producer_name, schema_of_topic=True, takeover_timeout_ms=takeover_timeout_ms, encrypted=True
     ) as sender:
         await sender.open()
-        known = sender.last_sequence_id
-    return starting_lane(known, await last_position(session, name))
+        last_id = sender.last_sequence_id
+    return starting_lane(last_id, await last_position(session, name))
 
 
 class TargetSchemas:
@@ -294,11 +294,11 @@ class TargetSchemas:
 
         Pulsar finds no topic under the name of a partitioned topic here.
         """
-        found = await source.lookup.schema(name.base, version)
-        if found is None:
+        stored = await source.lookup.schema(name.base, version)
+        if stored is None:
             raise MetadataError(
                 f"{name.base}: the source does not know schema version {version.hex()} of its own entries"
             )
         there = self._map.target(name)
         connection = await self._target.connect(there)
-        return await store_schema(connection, there, found.schema, producer_name=producer_name)
+        return await store_schema(connection, there, stored.schema, producer_name=producer_name)

@@ -75,8 +75,8 @@ class Lane:
             self.stored[entry.sequence_id] = entry.position
             highest = max(highest, entry.highest_id)
             note(entry)
-        known = (self.settled_upto, self.before.sequence_id, self.sender.last_sequence_id, highest)
-        self.settled_upto = max([*known, *self.stored])
+        reported = (self.settled_upto, self.before.sequence_id, self.sender.last_sequence_id, highest)
+        self.settled_upto = max([*reported, *self.stored])
         self.is_read_back = True
 
     def _stored_after(self, after: Position) -> AsyncIterator[StoredEntry]:

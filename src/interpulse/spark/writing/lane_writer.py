@@ -167,35 +167,28 @@ class LaneWriter:
         try:
             sequence_id = pack_sequence(*position)
             lane = self._lanes.get(report.topic) or await self._open(report, sequence_id)
-            await self._write_one(lane, position, sequence_id, raw, metadata, payload)
+            lane.last = sequence_id
+            is_chunk = metadata.num_chunks_from_msg > 1
+            if is_chunk and not lane.is_read_back:
+                # Brokers count a chunked message by its last chunk, so they do not report chunks of an earlier attempt.
+                await lane.read_back()
+            if sequence_id <= lane.settled_upto:
+                lane.settle(sequence_id)
+                return
+            version = await self._target_version(report.topic, metadata)
+            marked = self._markers[report.topic].mark(raw, metadata, position, sequence_id, version)
+            count = metadata.num_messages_in_batch
+            await lane.send([sequence_id], [count], [build_entry(marked, payload)], is_chunk=is_chunk)
         except PulsarError as refusal:
             self._hold(report, refusal)
 
-    async def _write_one(
-        self,
-        lane: Lane,
-        position: tuple[int, int],
-        sequence_id: int,
-        raw: bytes,
-        metadata: pb.MessageMetadata,
-        payload: bytes | memoryview,
-    ) -> None:
-        lane.last = sequence_id
-        if metadata.num_chunks_from_msg > 1 and not lane.is_read_back:
-            # Brokers count a chunked message by its last chunk, so they do not report the chunks of an earlier attempt.
-            await lane.read_back()
-        if sequence_id <= lane.settled_upto:
-            lane.settle(sequence_id)
-            return
-        version = None
-        if metadata.HasField("schema_version"):
-            version = await self._target.schema_version(lane.report.topic, metadata.schema_version)
-            if version is not None:
-                self._versions.setdefault(lane.report.topic, {})[metadata.schema_version] = version
-        marker = self._markers[lane.report.topic]
-        stored = build_entry(marker.mark(raw, metadata, position, sequence_id, version), payload)
-        count = metadata.num_messages_in_batch
-        await lane.send([sequence_id], [count], [stored], is_chunk=metadata.num_chunks_from_msg > 1)
+    async def _target_version(self, topic: str, metadata: pb.MessageMetadata) -> bytes | None:
+        if not metadata.HasField("schema_version"):
+            return None
+        version = await self._target.schema_version(topic, metadata.schema_version)
+        if version is not None:
+            self._versions.setdefault(topic, {})[metadata.schema_version] = version
+        return version
 
     def _report(self, topic: str, after: Position) -> LaneReport:
         report = self._reports.get(topic)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.types import StructType
 
@@ -21,8 +21,15 @@ from interpulse.spark.options.option_values import key_paths
 from interpulse.spark.processes.process_client import patiently
 from interpulse.spark.schemas.payload_columns import schema_of_columns
 from interpulse.spark.schemas.payload_encoder import RowEncoder
-from interpulse.spark.writing.kafka_style import with_own_names
-from interpulse.spark.writing.sink_rows import OutgoingMessage, build_messages, build_packed, outgoing_messages
+from interpulse.spark.writing.publishing_writer import PlainPublisher, PlainPublishers
+from interpulse.spark.writing.row_lanes import BatchLane, ColumnLane, RowLanes
+from interpulse.spark.writing.sink_rows import (
+    OutgoingMessage,
+    build_messages,
+    build_packed,
+    outgoing_messages,
+    with_own_names,
+)
 from interpulse.spark.writing.target_topics import TargetTopics
 from interpulse.spark.writing.value_runs import ROWS_MIN, PackedRun, is_plain, only_topic, plain_values
 from interpulse.spark.writing.write_options import WriteOptions
@@ -34,51 +41,20 @@ if TYPE_CHECKING:
 _TEXT_SCHEMAS: Final = (SchemaType.STRING, SchemaType.JSON)
 
 
-class Publisher(Protocol):
-    """One producer on one topic-partition."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def schema(self) -> SchemaInfo | None: ...
-
-    @property
-    def schema_version(self) -> bytes: ...
-
-    def unsent(self, messages: Sequence[OutgoingMessage]) -> Sequence[OutgoingMessage]:
-        """Return the messages that are not stored yet. Called once for every message, in order."""
-
-    def ids(self, messages: Sequence[Any]) -> Sequence[int]:
-        """Return the sequence ids for messages that are sent now. At least once only counts them."""
-
-    async def send(self, entry: bytes, ids: Sequence[int]) -> None:
-        """Send an entry of these messages, waiting only for room. Raises the error that stopped the producer."""
-
-    async def finish(self) -> LaneReport:
-        """Wait for all receipts and report."""
-
-    async def close(self) -> None: ...
-
-
-class Publishers(Protocol):
-    """Opens publishers: at least once or exactly once."""
-
-    async def open(self, topic: str, first: OutgoingMessage, schema: SchemaInfo | None) -> Publisher:
-        """Open a publisher with this schema, or with the topic's own. ``first`` is the first message for it."""
-
-    def producer_of(self, message: OutgoingMessage) -> str:
-        """Return the producer of a message, if a topic-partition has several."""
-
-    def keyless_partition(self, count: int) -> int:
-        """Return the partition, of ``count``, for messages without a key. Called once per Arrow batch and topic."""
+Publisher = PlainPublisher | BatchLane | ColumnLane
+"""One producer on one topic-partition."""
+Publishers = PlainPublishers | RowLanes
 
 
 class MessageWriter:
     """All messages of one task."""
 
     def __init__(
-        self, options: WriteOptions, topics: TargetTopics, publishers: Publishers, encoders: RowEncoders | None
+        self,
+        options: WriteOptions,
+        topics: TargetTopics,
+        publishers: Publishers,
+        encoders: RowEncoders | None,
     ) -> None:
         """Prepare the task. ``encoders`` encode columns by the schema of their topic."""
         self._options = options
@@ -105,7 +81,7 @@ class MessageWriter:
             grouped.setdefault(place, []).append(message)
         for place, group in grouped.items():
             publisher = self._publishers.get(place) or await self._open(place, group[0])
-            _check_text(place[0], publisher.schema, is_text=any(message.is_text for message in group))
+            _check_text(place[0], publisher.sender.schema, is_text=any(message.is_text for message in group))
             for packed in self._packed(publisher.unsent(group)):
                 await self._send(place[0], publisher, packed)
 
@@ -132,17 +108,17 @@ class MessageWriter:
         if publisher is None:
             (first,) = outgoing_messages(batch.slice(0, 1), topic, record)
             publisher = await self._open(place, first)
-        _check_text(place[0], publisher.schema, is_text=is_text)
+        _check_text(place[0], publisher.sender.schema, is_text=is_text)
         ids = publisher.ids(range(batch.num_rows))
         assert isinstance(ids, range), "numbers of at least once follow each other"
         for payload, of_these in PackedRun(values, ids).cut(options.batching_max_messages, options.batching_max_bytes):
             entry = build_packed(
                 payload,
-                producer_name=publisher.name,
+                producer_name=publisher.sender.name,
                 ids=of_these,
                 publish_time_ms=now_ms(),
                 codec=self._codec,
-                schema_version=publisher.schema_version,
+                schema_version=publisher.sender.schema_version,
                 encryptor=self._encryptors.get(place[0]),
             )
             await publisher.send(entry, of_these)
@@ -185,12 +161,12 @@ class MessageWriter:
         ids = publisher.ids(packed)
         entry = build_messages(
             packed,
-            producer_name=publisher.name,
+            producer_name=publisher.sender.name,
             ids=ids,
             publish_time_ms=now_ms(),
             batched=self._options.batching_max_messages > 1 and not packed[0].travels_alone,
             codec=self._codec,
-            schema_version=publisher.schema_version,
+            schema_version=publisher.sender.schema_version,
             encryptor=self._encryptors.get(topic),
         )
         await publisher.send(entry, ids)
@@ -220,14 +196,17 @@ class MessageWriter:
             self._check_plain(message.topic, index)
             return message.topic
         if index is None and message.key is not None:
-            index = self._router.choose(_routing_key(message), count)
+            # A binary key is routed by the text in which it is sent.
+            key = message.key if message.key_is_text else base64.b64encode(message.key)
+            index = self._router.choose(key.decode(), count)
         if index is None:
             if message.topic not in keyless:
                 keyless[message.topic] = self._opening.keyless_partition(count)
             index = keyless[message.topic]
         if not 0 <= index < count:
-            where = self._partition_column
-            raise InvalidRequest(f"{where}: {message.topic} has {count} partitions, a row asks for {index}")
+            raise InvalidRequest(
+                f"{self._partition_column}: {message.topic} has {count} partitions, a row asks for {index}"
+            )
         return _partition(message.topic, index)
 
     @property
@@ -268,12 +247,6 @@ def _check_text(topic: str, schema: SchemaInfo | None, *, is_text: bool) -> None
         )
 
 
-def _routing_key(message: OutgoingMessage) -> str:
-    """Return the text by which a key is routed. For a binary key this is its sent form."""
-    assert message.key is not None
-    return (message.key if message.key_is_text else base64.b64encode(message.key)).decode()
-
-
 class RowEncoders:
     """Encoders by topic. The schema of a topic is requested for its first row, and cached for the task."""
 
@@ -289,12 +262,9 @@ class RowEncoders:
         base = TopicName.parse(topic).base
         encoder = self._encoders.get(base)
         if encoder is None:
-            schema = await self._schema_of(base)
+            stored = await patiently(self._session, lambda: self._session.lookup.schema(base))
+            schema = None if stored is None else stored.schema
+            if schema is None or schema.type is SchemaType.NONE:  # Pulsar answers a deleted schema with type NONE
+                schema = schema_of_columns(self.columns, self._record_type)
             encoder = self._encoders[base] = RowEncoder(str(base), schema, self.columns)
         return encoder
-
-    async def _schema_of(self, topic: TopicName) -> SchemaInfo:
-        found = await patiently(self._session, lambda: self._session.lookup.schema(topic))
-        if found is None or found.schema.type is SchemaType.NONE:  # Pulsar answers a deleted schema with type NONE
-            return schema_of_columns(self.columns, self._record_type)
-        return found.schema

@@ -29,33 +29,24 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class _Publisher:
-    """One producer, and its sent entries."""
+class PlainPublisher:
+    """One producer on one topic-partition, and its sent entries."""
 
     sender: EntrySender
     next_sequence_id: int
     report: LaneReport
     receipts: list[asyncio.Future[Receipt]] = field(default_factory=list)
 
-    @property
-    def name(self) -> str:
-        return self.sender.name
-
-    @property
-    def schema(self) -> SchemaInfo | None:
-        return self.sender.schema
-
-    @property
-    def schema_version(self) -> bytes:
-        return self.sender.schema_version
-
     def unsent(self, messages: Sequence[OutgoingMessage]) -> Sequence[OutgoingMessage]:
+        """Return the messages that are not stored yet. Called once for every message, in order."""
         return messages
 
-    def ids(self, messages: Sequence[OutgoingMessage]) -> Sequence[int]:
+    def ids(self, messages: Sequence[object]) -> Sequence[int]:
+        """Return the sequence ids for messages that are sent now. At least once only counts them."""
         return range(self.next_sequence_id, self.next_sequence_id + len(messages))
 
     async def send(self, entry: bytes, ids: Sequence[int]) -> None:
+        """Send an entry of these messages, waiting only for room. Raises the error that stopped the producer."""
         self.next_sequence_id = ids[-1] + 1
         highest = ids[-1] if len(ids) > 1 else 0
         sending = self.sender.send_entry(entry, sequence_id=ids[0], highest_sequence_id=highest, num_messages=len(ids))
@@ -65,6 +56,7 @@ class _Publisher:
         self.report.bytes += len(entry)
 
     async def finish(self) -> LaneReport:
+        """Wait for all receipts and report."""
         await self.sender.drain()
         if self.receipts:
             self.report.state = UNTOUCHED._replace(target=self.receipts[-1].result().position)
@@ -85,7 +77,8 @@ class PlainPublishers:
         self._prefix = f"{options.producer_name or 'spark-interpulse'}-{secrets.token_hex(5)}"
         self._router = Router(mode=options.routing_mode, hashing=options.hashing_scheme)
 
-    async def open(self, topic: str, first: OutgoingMessage | None, schema: SchemaInfo | None) -> _Publisher:
+    async def open(self, topic: str, first: OutgoingMessage | None, schema: SchemaInfo | None) -> PlainPublisher:
+        """Open a publisher with this schema, or with the topic's own. ``first`` is the first message for it."""
         make = partial(
             EntrySender,
             self._session,
@@ -98,12 +91,14 @@ class PlainPublishers:
             encrypted=bool(self._options.encryption_keys) or self._options.mode == "entry",
         )
         sender = await open_sender(self._session, make)
-        return _Publisher(sender, sender.last_sequence_id + 1, LaneReport(topic))
+        return PlainPublisher(sender, sender.last_sequence_id + 1, LaneReport(topic))
 
     def producer_of(self, message: OutgoingMessage) -> str:
+        """Return the producer of a message, if a topic-partition has several."""
         return ""
 
     def keyless_partition(self, count: int) -> int:
+        """Return the partition, of ``count``, for messages without a key. Called once per Arrow batch and topic."""
         return self._router.choose(None, count)
 
 
@@ -117,7 +112,7 @@ class PublishingWriter:
         self._opening = publishers
         self._schemas = schemas
         self._topics = topics
-        self._publishers: dict[str, _Publisher] = {}
+        self._publishers: dict[str, PlainPublisher] = {}
 
     async def write(self, batch: pa.RecordBatch) -> None:
         rows = entry_rows(batch, self._options.topic)
@@ -127,14 +122,14 @@ class PublishingWriter:
             if metadata.HasField("marker_type"):
                 publisher.report.skipped[SKIP_MARKER] += 1
                 continue
-            name, version = publisher.name, None
+            name, version = publisher.sender.name, None
             if metadata.HasField("schema_version"):
                 version = await self._schemas.version(topic, metadata.schema_version, producer_name=name)
             first, count = publisher.next_sequence_id, metadata.num_messages_in_batch
             renumbered = renumber(raw, metadata, name, first, version)
             await publisher.send(build_entry(renumbered, payload), range(first, first + count))
 
-    async def _open(self, topic: str) -> _Publisher:
+    async def _open(self, topic: str) -> PlainPublisher:
         await check_takes_entries(self._topics, topic)
         publisher = self._publishers[topic] = await self._opening.open(topic, None, None)
         return publisher

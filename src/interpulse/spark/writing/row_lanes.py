@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from interpulse.model.errors import InvalidRequest, NotAllowed, PulsarError
 from interpulse.model.ids import EARLIEST, Position
@@ -38,10 +39,6 @@ class RowsDiffer(NotAllowed):
     """A repeated micro-batch that lacks rows which its first attempt has stored."""
 
 
-def _shown_id(sequence_id: int) -> str:
-    return f"sequence id {sequence_id}"
-
-
 def _digest(message: OutgoingMessage) -> bytes:
     """Return a digest of the message's content, however it was packed."""
     value = b"" if message.value is None else message.value
@@ -57,11 +54,11 @@ def _digest(message: OutgoingMessage) -> bytes:
     return made.digest()
 
 
-class _BatchLane:
+class BatchLane:
     """A publisher of messages that numbers rows by their micro-batch, and recognizes repeats by their content."""
 
-    def __init__(self, lane: Lane, name: str, batch: int) -> None:
-        self.name = name
+    def __init__(self, lane: Lane, batch: int) -> None:
+        self.sender = lane.sender
         self._lane = lane
         self._first = batch_sequence(batch, 0)
         self._batch = batch
@@ -88,14 +85,6 @@ class _BatchLane:
             self._found.append(entry._replace(parsed=None))
             self._repeats.update(_digest(message) for message in stored_messages(entry))
 
-    @property
-    def schema(self) -> SchemaInfo | None:
-        return self._lane.sender.schema
-
-    @property
-    def schema_version(self) -> bytes:
-        return self._lane.sender.schema_version
-
     def unsent(self, messages: Sequence[OutgoingMessage]) -> Sequence[OutgoingMessage]:
         if not self._repeats:
             return messages
@@ -109,7 +98,7 @@ class _BatchLane:
         self._lane.report.replays += count > 0
         return count > 0
 
-    def ids(self, messages: Sequence[OutgoingMessage]) -> Sequence[int]:
+    def ids(self, messages: Sequence[Any]) -> Sequence[int]:
         first, self._rows = self._rows, self._rows + len(messages)
         return range(batch_sequence(self._batch, first), batch_sequence(self._batch, self._rows - 1) + 1)
 
@@ -134,11 +123,11 @@ class _BatchLane:
         await _close(self._lane)
 
 
-class _ColumnLane:
+class ColumnLane:
     """A publisher of messages with ids set by the user."""
 
-    def __init__(self, lane: Lane, name: str) -> None:
-        self.name = name
+    def __init__(self, lane: Lane) -> None:
+        self.sender = lane.sender
         self._lane = lane
         self._came = NO_SEQUENCE
 
@@ -155,22 +144,15 @@ class _ColumnLane:
             assert message.sequence_id is not None, "of a stored message"
             self._lane.stored[message.sequence_id] = entry.position
 
-    @property
-    def schema(self) -> SchemaInfo | None:
-        return self._lane.sender.schema
-
-    @property
-    def schema_version(self) -> bytes:
-        return self._lane.sender.schema_version
-
     def unsent(self, messages: Sequence[OutgoingMessage]) -> Sequence[OutgoingMessage]:
         lane, left = self._lane, []
         for message in messages:
             number = _id_of(message)
             if number <= self._came:
                 raise InvalidRequest(
-                    f"{lane.report.topic}: __sequenceId {number} of producer {self.name} comes after {self._came}: the "
-                    f"numbers of a producer have to rise, so repartition by it and sortWithinPartitions by the number"
+                    f"{lane.report.topic}: __sequenceId {number} of producer {self.sender.name} comes after "
+                    f"{self._came}: the numbers of a producer have to rise, so repartition by it and "
+                    f"sortWithinPartitions by the number"
                 )
             self._came = lane.last = number
             if number <= lane.settled_upto:
@@ -179,7 +161,7 @@ class _ColumnLane:
                 left.append(message)
         return left
 
-    def ids(self, messages: Sequence[OutgoingMessage]) -> Sequence[int]:
+    def ids(self, messages: Sequence[Any]) -> Sequence[int]:
         return [_id_of(message) for message in messages]
 
     async def send(self, entry: bytes, ids: Sequence[int]) -> None:
@@ -211,7 +193,7 @@ async def _close(lane: Lane) -> None:
 
 
 class RowLanes:
-    """Opens the lanes of one task; implements ``Publishers``."""
+    """Opens the lanes of one task; see `PlainPublishers`."""
 
     def __init__(
         self, options: WriteOptions, target: BrokerTarget, states: Mapping[str, LaneState], task: StreamTask
@@ -234,10 +216,10 @@ class RowLanes:
         turn = 0 if self._options.routing_mode == "single" else self._task.batch
         return (turn + self._task.partition) % count
 
-    async def open(self, topic: str, first: OutgoingMessage, schema: SchemaInfo | None) -> _BatchLane | _ColumnLane:
+    async def open(self, topic: str, first: OutgoingMessage, schema: SchemaInfo | None) -> BatchLane | ColumnLane:
         options, task = self._options, self._task
-        given = self.producer_of(first) or options.producer_name
-        name = sink_lane_name(given, task.query_id, options.lane_epoch)
+        producer = self.producer_of(first) or options.producer_name
+        name = sink_lane_name(producer, task.query_id, options.lane_epoch)
         if options.dedup == "batch":
             name = f"{name}.{task.partition}"
         key = lane_key(topic, name)
@@ -246,15 +228,14 @@ class RowLanes:
             reached = self._reached.get(topic, EARLIEST)
             state = self._states.get(key) or LaneState(NO_SEQUENCE, reached)
             if options.dedup == "column" and key not in self._states:
-                state = LaneState(
-                    sender.last_sequence_id, reached
-                )  # what the user's name wrote before is not read back
-            lane = Lane(self._target, sender, LaneReport(topic, state, key=key), shown=_shown_id)
+                # What the user's name wrote before is not read back.
+                state = LaneState(sender.last_sequence_id, reached)
+            lane = Lane(self._target, sender, LaneReport(topic, state, key=key), shown="sequence id {}".format)
             if options.dedup == "column":
-                numbered = _ColumnLane(lane, name)
+                numbered = ColumnLane(lane)
                 await numbered.settle(_id_of(first))
                 return numbered
-            counted = _BatchLane(lane, name, task.batch)
+            counted = BatchLane(lane, task.batch)
             await counted.settle()
             return counted
         except BaseException:

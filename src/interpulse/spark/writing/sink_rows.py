@@ -7,25 +7,15 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    IntegerType,
-    LongType,
-    MapType,
-    StringType,
-    StructType,
-    TimestampType,
-)
+from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
 from interpulse.client.encryption.entries import Encryptor
 from interpulse.model.errors import InvalidRequest
 from interpulse.model.schemas import SchemaType
 from interpulse.spark.options.option import OptionError
-from interpulse.spark.rows.columns import ENTRY_WRITE_COLUMNS, Layout
+from interpulse.spark.rows.columns import BINARY, ENTRY_WRITE_COLUMNS, INT, LONG, TEXT, TIME, Layout
 from interpulse.spark.schemas.payload_columns import schema_of_columns
 from interpulse.spark.writing.broker_target import StoredEntry
-from interpulse.spark.writing.kafka_style import with_own_types
 from interpulse.spark.writing.lane_writer import EntryRows
 from interpulse.spark.writing.write_options import WriteOptions
 from interpulse.wire import pulsar_api_pb2 as pb
@@ -39,28 +29,27 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_BINARY, _TEXT, _LONG, _INT, _TIME = BinaryType(), StringType(), LongType(), IntegerType(), TimestampType()
 _ENTRY_TYPES: Final[dict[str, tuple[Any, ...]]] = {
-    "__topic": (_TEXT,),
-    "__ledgerId": (_LONG,),
-    "__entryId": (_LONG,),
-    "__metadata": (_BINARY,),
-    "__payload": (_BINARY,),
+    "__topic": (TEXT,),
+    "__ledgerId": (LONG,),
+    "__entryId": (LONG,),
+    "__metadata": (BINARY,),
+    "__payload": (BINARY,),
 }
 _MESSAGE_TYPES: Final[dict[str, tuple[Any, ...]]] = {
-    "value": (_BINARY, _TEXT),
-    "__topic": (_TEXT,),
-    "__key": (_BINARY, _TEXT),
-    "__eventTime": (_TIME, _LONG),
-    "__messageProperties": (MapType(_TEXT, _TEXT),),
-    "__orderingKey": (_BINARY,),
-    "__partition": (_INT,),
-    "__deliverAt": (_TIME, _LONG),
-    "__replicateTo": (ArrayType(_TEXT),),
+    "value": (BINARY, TEXT),
+    "__topic": (TEXT,),
+    "__key": (BINARY, TEXT),
+    "__eventTime": (TIME, LONG),
+    "__messageProperties": (MapType(TEXT, TEXT),),
+    "__orderingKey": (BINARY,),
+    "__partition": (INT,),
+    "__deliverAt": (TIME, LONG),
+    "__replicateTo": (ArrayType(TEXT),),
 }
 ROW_COLUMNS: Final = tuple(_MESSAGE_TYPES)
 """Columns of rows of messages."""
-_NUMBERED_TYPES: Final[dict[str, tuple[Any, ...]]] = {"__producerName": (_TEXT,), "__sequenceId": (_LONG,)}
+_NUMBERED_TYPES: Final[dict[str, tuple[Any, ...]]] = {"__producerName": (TEXT,), "__sequenceId": (LONG,)}
 """Columns for ``dedup=column``."""
 _READ_ONLY: Final = (Layout().metadata.keys() | {"__numMessages", "__markerType"}) - _MESSAGE_TYPES.keys()
 """Columns of rows that were read, which brokers assign again."""
@@ -86,14 +75,14 @@ def check_write_schema(options: WriteOptions, schema: StructType) -> None:
     schema = with_own_types(schema) if options.column_style == "kafka" else schema
     types = {item.name: item.dataType for item in schema.fields}
     numbered = options.dedup == "column"
-    known = _ENTRY_TYPES if options.mode == "entry" else _MESSAGE_TYPES | (_NUMBERED_TYPES if numbered else {})
+    accepted = _ENTRY_TYPES if options.mode == "entry" else _MESSAGE_TYPES | (_NUMBERED_TYPES if numbered else {})
     needed = set(ENTRY_WRITE_COLUMNS) if options.mode == "entry" else {"value"}
     if numbered:
         needed.add("__sequenceId")
     record = record_columns(options, schema)
     if record is not None:
         schema_of_columns(record, SchemaType.AVRO)  # refuses columns that no schema has
-        known = {name: allowed for name, allowed in known.items() if name != "value"}
+        accepted = {name: allowed for name, allowed in accepted.items() if name != "value"}
         needed.discard("value")
         types = {name: kind for name, kind in types.items() if name not in record.names}
     if options.topic is not None:
@@ -101,18 +90,18 @@ def check_write_schema(options: WriteOptions, schema: StructType) -> None:
     elif "__topic" not in types:
         needed.add("__topic")
     problems = [f"column {name} is missing{_REMEDIES.get(name, '')}" for name in sorted(needed - set(types))]
-    unknown = [name for name in types if name not in known and name not in _READ_ONLY]
+    unknown = [name for name in types if name not in accepted and name not in _READ_ONLY]
     if unknown:
-        problems.append(f"columns {', '.join(unknown)} are not understood; there are {', '.join(known)}")
+        problems.append(f"columns {', '.join(unknown)} are not understood; there are {', '.join(accepted)}")
     for name, kind in types.items():
-        allowed = known.get(name, (kind,))
+        allowed = accepted.get(name, (kind,))
         if not any(_same_type(kind, one) for one in allowed):
             wanted = " or ".join(one.simpleString().upper() for one in allowed)
             problems.append(f"column {name} is {kind.simpleString().upper()}, not {wanted}{_REMEDIES.get(name, '')}")
     if problems:
         raise OptionError("; ".join(problems))
-    if options.mode == "message" and (given := sorted(_READ_ONLY & set(types) - set(known))):
-        log.warning("columns are not written, brokers assign them again columns=%s", ", ".join(given))
+    if options.mode == "message" and (ignored := sorted(_READ_ONLY & set(types) - set(accepted))):
+        log.warning("columns are not written, brokers assign them again columns=%s", ", ".join(ignored))
 
 
 def _same_type(kind: Any, allowed: Any) -> bool:
@@ -223,12 +212,12 @@ def _outgoing(row: Mapping[str, Any], topic: str | None, key_is_text: bool) -> O
 
 
 def _properties(pairs: Iterable[tuple[str | None, str | None]]) -> dict[str, str]:
-    found: dict[str, str] = {}
+    properties: dict[str, str] = {}
     for name, value in pairs:
-        if name is None or value is None or name in found:
+        if name is None or value is None or name in properties:
             raise InvalidRequest(f"column __messageProperties (headers): {_property_problem(name, value)}")
-        found[name] = value
-    return found
+        properties[name] = value
+    return properties
 
 
 def _property_problem(name: str | None, value: str | None) -> str:
@@ -377,3 +366,58 @@ def _stored(source: pb.MessageMetadata | pb.SingleMessageMetadata, value: bytes 
         deliver_at_ms=0,
         sequence_id=signed(source.sequence_id),
     )
+
+
+_NAMES_OF_KAFKA: Final = {
+    "key": "__key",
+    "value": "value",
+    "topic": "__topic",
+    "partition": "__partition",
+    "headers": "__messageProperties",
+    "offset": "__index",
+    "timestamp": "__publishTime",
+    "timestampType": "timestampType",
+}
+"""Our names of Kafka columns. The last three exist in rows that were read; brokers assign them again."""
+
+_KAFKA_ONLY: Final = frozenset({"timestampType"})
+
+
+def with_own_types(schema: StructType) -> StructType:
+    """Rename the columns for the sink's checks. Others stay as they are, for the sink to refuse."""
+    return StructType(
+        [
+            StructField(_NAMES_OF_KAFKA.get(item.name, item.name), _own_type(item.name, item.dataType))
+            for item in schema.fields
+            if item.name not in _KAFKA_ONLY
+        ]
+    )
+
+
+def _own_type(name: str, kind: DataType) -> DataType:
+    if name == "headers" and isinstance(kind, ArrayType) and isinstance(kind.elementType, StructType):
+        types = [(item.name, item.dataType) for item in kind.elementType.fields]
+        if types == [("key", TEXT), ("value", BINARY)]:
+            return MapType(TEXT, TEXT)
+    return kind
+
+
+def with_own_names(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Rename the columns of rows. Raises InvalidRequest for headers that are no text, because properties are text."""
+    import pyarrow as pa
+
+    columns = {}
+    for name, values in zip(batch.schema.names, batch.columns, strict=True):
+        if name not in _KAFKA_ONLY:
+            columns[_NAMES_OF_KAFKA[name]] = _properties_of_headers(values) if name == "headers" else values
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def _properties_of_headers(headers: pa.ListArray) -> pa.MapArray:
+    import pyarrow as pa
+
+    try:
+        texts = headers.values.field("value").cast(pa.string())
+    except pa.ArrowInvalid as error:
+        raise InvalidRequest(f"column headers: properties of messages are text, a header is none ({error})") from None
+    return pa.MapArray.from_arrays(headers.offsets, headers.values.field("key"), texts.fill_null(""))

@@ -103,13 +103,13 @@ class TargetTopics:
         count = self._counts.get(topic)
         if count is None:
             name = TopicName.parse(topic)
-            count = self._counts[topic] = 0 if name.is_partition else await self._asked(name)
+            count = 0
+            if not name.is_partition:
+                count = await patiently(self._session, lambda: self._asked(name))
+            self._counts[topic] = count
         return count
 
     async def _asked(self, name: TopicName) -> int:
-        return await patiently(self._session, lambda: self._found(name))
-
-    async def _found(self, name: TopicName) -> int:
         lookup = self._session.lookup
         try:
             return await lookup.partitions(name, create=self._create == "auto")
@@ -121,14 +121,11 @@ class TargetTopics:
                 ) from None
             if not isinstance(self._create, int):
                 raise
-        await self._created(name, self._create)
-        return await lookup.partitions(name, create=False)
-
-    async def _created(self, name: TopicName, count: int) -> None:
-        """Create a topic. Another task may have created it, which is as good."""
         assert self._admin is not None, "parse_write_options has seen to it"
-        with contextlib.suppress(AlreadyExists):
-            await (self._admin.topics.create_partitioned(name, count) if count else self._admin.topics.create(name))
+        topics, count = self._admin.topics, self._create
+        with contextlib.suppress(AlreadyExists):  # another task may have created it
+            await (topics.create_partitioned(name, count) if count else topics.create(name))
+        return await lookup.partitions(name, create=False)
 
 
 async def check_takes_entries(topics: TargetTopics, topic: str) -> None:

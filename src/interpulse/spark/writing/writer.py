@@ -10,6 +10,7 @@ import logging
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
@@ -49,9 +50,8 @@ def reports_of(messages: Sequence[WriterCommitMessage | None]) -> list[LaneRepor
 def _healed_of(messages: Sequence[WriterCommitMessage | None]) -> list[dict[str, Any]]:
     """Return the failures that healed within the tasks, by place and reason."""
     totals: dict[tuple[str, str], ResolvedOutage] = {}
-    for failure in [
-        failure for message in messages if isinstance(message, WrittenMessage) for failure in message.healed
-    ]:
+    written = [message for message in messages if isinstance(message, WrittenMessage)]
+    for failure in chain.from_iterable(message.healed for message in written):
         key = (failure.place, failure.reason)
         times, seconds = (totals[key].times, totals[key].seconds) if key in totals else (0, 0.0)
         totals[key] = failure._replace(times=times + failure.times, seconds=seconds + failure.seconds)
@@ -71,13 +71,8 @@ def _summary(reports: Sequence[LaneReport]) -> dict[str, Any]:
     skipped: Counter[str] = Counter()
     for report in reports:
         skipped.update(report.skipped)
-    return {
-        "entries": sum(report.entries for report in reports),
-        "messages": sum(report.messages for report in reports),
-        "bytes": sum(report.bytes for report in reports),
-        "replays": sum(report.replays for report in reports),
-        "skipped": dict(skipped),
-    }
+    counts = ("entries", "messages", "bytes", "replays")
+    return {name: sum(getattr(report, name) for report in reports) for name in counts} | {"skipped": dict(skipped)}
 
 
 def batch_writer(mapping: Mapping[str, str], schema: StructType, *, overwrite: bool) -> PulsarBatchWriter:
@@ -104,11 +99,9 @@ class PulsarBatchWriter(DataSourceArrowWriter):
 
     @strip_traceback
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        from interpulse.spark.processes.process_client import healed_here
         from interpulse.spark.writing.sink import write_rows
 
-        reports = write_rows(self._options, iterator, {}, self._record)
-        return WrittenMessage([*reports, *healed_here(), *earlier_attempts()])
+        return WrittenMessage(with_healed(write_rows(self._options, iterator, {}, self._record)))
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         log.info("written summary=%s", _summary(reports_of(messages)))
@@ -130,12 +123,11 @@ class PulsarStreamWriter(DataSourceStreamArrowWriter):
     @strip_traceback
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Send everything. Return after the last receipt."""
-        from interpulse.spark.processes.process_client import healed_here
         from interpulse.spark.writing.sink import write_rows
 
         task = stream_task()
-        reports = write_rows(self._options, iterator, self._lanes.below(task.batch), self._record, task)
-        return WrittenMessage([*reports, *healed_here(), *earlier_attempts()])
+        states = self._lanes.below(task.batch)
+        return WrittenMessage(with_healed(write_rows(self._options, iterator, states, self._record, task)))
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         commit_batch(batchId, messages, self._state_path)
@@ -217,13 +209,16 @@ def stream_task() -> StreamTask:
     return StreamTask(query or "", int(batch), context.partitionId())
 
 
-def earlier_attempts() -> list[ResolvedOutage]:
-    """Return a record of earlier attempts of this task, whose failure was in another process."""
+def with_healed(reports: Sequence[LaneReport]) -> list[LaneReport | ResolvedOutage]:
+    """Return the reports of this task with the failures that healed meanwhile, also in its earlier attempts."""
     from pyspark import TaskContext
+
+    from interpulse.spark.processes.process_client import healed_here
 
     context = TaskContext.get()
     failed = context.attemptNumber() if context is not None else 0
-    return [ResolvedOutage("Spark", _FAILED_ATTEMPT, failed, 0.0)] if failed else []
+    earlier = [ResolvedOutage("Spark", _FAILED_ATTEMPT, failed, 0.0)] if failed else []
+    return [*reports, *healed_here(), *earlier]
 
 
 def _checked_record(options: WriteOptions, schema: StructType) -> StructType | None:

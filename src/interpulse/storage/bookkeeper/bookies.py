@@ -6,6 +6,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Collection
+from contextlib import suppress
 from functools import partial
 from typing import Final
 
@@ -92,7 +93,10 @@ class Bookies:
             connection.end("the client is closed")
 
     async def _open(self, bookie_id: str) -> BookieConnection:
-        connection = await self._open_last_address(bookie_id)
+        connection: BookieConnection | None = None
+        with suppress(OSError):  # the last known address needs no ZooKeeper
+            if bookie_id in self._addresses:
+                connection = await BookieConnection.open(self._addresses[bookie_id], self._config)
         if connection is None:
             async with asyncio.timeout(self._config.connect_timeout_s):  # ZooKeeper may not answer
                 address = await self._store.address(bookie_id)
@@ -102,14 +106,6 @@ class Bookies:
         self._connections[bookie_id] = connection
         connection.lost.add_done_callback(lambda reason: self._lost(bookie_id, connection, reason.result()))
         return connection
-
-    async def _open_last_address(self, bookie_id: str) -> BookieConnection | None:
-        """Connect to the last known address, without asking ZooKeeper."""
-        address = self._addresses.get(bookie_id)
-        try:
-            return await BookieConnection.open(address, self._config) if address else None
-        except OSError:
-            return None
 
     def _tried(self, bookie_id: str, task: asyncio.Task[BookieConnection]) -> None:
         del self._connecting[bookie_id]

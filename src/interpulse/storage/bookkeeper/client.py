@@ -88,7 +88,7 @@ class BookKeeperClient:
         ledger = (await self._store.read(ledger_id)).ledger
         self._check_password(ledger_id, ledger)
         last = ledger.last_entry if ledger.closed else await self._last_confirmed(ledger_id, ledger)
-        return self._reader(ReadableLedger(ledger_id, ledger, last))
+        return LedgerReader(ReadableLedger(ledger_id, ledger, last), self._bookies)
 
     async def recover(self, ledger_id: int) -> LedgerReader:
         """Close a ledger for good, whichever process wrote it, and return a reader. No acknowledged entry is lost.
@@ -97,13 +97,13 @@ class BookKeeperClient:
         """
         self._check_password(ledger_id, (await self._store.read(ledger_id)).ledger)
         ledger = await recover(ledger_id, self._store, self._bookies)
-        return self._reader(ReadableLedger(ledger_id, ledger, ledger.last_entry))
+        return LedgerReader(ReadableLedger(ledger_id, ledger, ledger.last_entry), self._bookies)
 
     def reader_of(self, writer: LedgerWriter) -> LedgerReader:
         """Return a reader for the acknowledged entries of a ledger that this client writes or has closed."""
-        if writer.metadata.closed:
-            return self._reader(ReadableLedger(writer.ledger_id, writer.metadata, writer.metadata.last_entry))
-        return LedgerReader(writer, self._bookies)
+        metadata = writer.metadata
+        source = ReadableLedger(writer.ledger_id, metadata, metadata.last_entry) if metadata.closed else writer
+        return LedgerReader(source, self._bookies)
 
     async def delete(self, ledger_id: int) -> None:
         """Delete a ledger of any state, if it exists. Bookies release its space at their next collection."""
@@ -112,9 +112,6 @@ class BookKeeperClient:
     async def close(self) -> None:
         """Close the connections to bookies. Ledgers that are being written fail."""
         await self._bookies.close()
-
-    def _reader(self, ledger: ReadableLedger) -> LedgerReader:
-        return LedgerReader(ledger, self._bookies)
 
     def _check_password(self, ledger_id: int, ledger: LedgerMetadata) -> None:
         if ledger.password != self._config.password:

@@ -48,29 +48,25 @@ class Reply(NamedTuple):
     packets: Sequence[bytes | memoryview]
 
 
+@dataclass(slots=True, eq=False)
 class _Adds:
     """Additions that wait to be sent, from ``at`` on."""
 
-    __slots__ = ("at", "entry_ids", "frames", "ledger_id", "on_added")
-
-    def __init__(self, ledger_id: int, entry_ids: Sequence[int], frames: Sequence[bytes], on_added: OnAdded) -> None:
-        self.ledger_id = ledger_id
-        self.entry_ids = entry_ids
-        self.frames = frames
-        self.on_added = on_added
-        self.at = 0
+    ledger_id: int
+    entry_ids: Sequence[int]
+    frames: Sequence[bytes]
+    on_added: OnAdded
+    at: int = 0
 
 
+@dataclass(slots=True, eq=False)
 class _Sent:
     """The ticket of additions: the number of unanswered ones, and their bytes."""
 
-    __slots__ = ("due", "entries", "on_added", "size")
-
-    def __init__(self, entries: int, size: int, due: float, on_added: OnAdded) -> None:
-        self.entries = entries
-        self.size = size
-        self.due = due
-        self.on_added = on_added
+    entries: int
+    size: int
+    due: float
+    on_added: OnAdded
 
 
 class _Asked(NamedTuple):

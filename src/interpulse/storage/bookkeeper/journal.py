@@ -14,18 +14,13 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from interpulse.model.errors import MetadataError, PersistenceError
 from interpulse.storage.api import Change, FenceCause, LedgerRecord, LogDamaged, LogFenced, NotReadableNow
 from interpulse.storage.bookkeeper.client import BookKeeperClient
-from interpulse.storage.bookkeeper.errors import (
-    BookKeeperError,
-    EntryDamaged,
-    LedgerFailed,
-    LedgerFenced,
-    NoLedger,
-)
+from interpulse.storage.bookkeeper.errors import BookKeeperError, EntryDamaged, LedgerFailed, LedgerFenced, NoLedger
 from interpulse.storage.bookkeeper.reader import LedgerReader
 from interpulse.storage.bookkeeper.records import NO_ENTRY_YET, LogQuorums, custom_metadata, digest_for
 from interpulse.storage.bookkeeper.writer import LedgerWriter
@@ -61,23 +56,20 @@ class _Group:
         self.size = sum(sum(map(len, run.entries)) for run in runs)
 
 
+@dataclass(slots=True, eq=False)
 class _Sender:
     """A log that writes, and its groups in flight."""
 
-    __slots__ = ("client", "entries", "failed", "groups", "size", "waits")
-
-    def __init__(self, client: JournalClient) -> None:
-        self.client = client
-        self.groups: list[_Group] = []  # few; an empty deque takes 700 bytes
-        self.entries = 0
-        self.size = 0
-        self.waits = False
-        """True if it has more to send than may be in flight."""
-        self.failed = False
+    client: JournalClient
+    groups: list[_Group] = field(default_factory=list)  # few; an empty deque takes 700 bytes
+    entries: int = 0
+    size: int = 0
+    waits: bool = False
+    """True if it has more to send than may be in flight."""
+    failed: bool = False
 
     @property
     def has_room(self) -> bool:
-        """True if one more group may be in flight."""
         return self.entries < _ON_ITS_WAY_ENTRIES and self.size < _ON_ITS_WAY_BYTES
 
 
@@ -172,9 +164,7 @@ class BookKeeperJournal:
         self._scheduled = False
         clients, self._waiting = self._waiting, []
         for client in clients:
-            sender = self._senders.get(client)
-            if sender is None:
-                sender = _Sender(client)
+            sender = self._senders.get(client) or _Sender(client)
             if sender.has_room:
                 self._send_group(sender)
             else:
@@ -197,16 +187,14 @@ class BookKeeperJournal:
                 return
             ledger.sender = sender
             try:
-                self._append(ledger.writer, run)
+                writer = ledger.writer
+                if run.first != writer.last_appended + 1 and writer.failure is None:
+                    raise LedgerFailed(run.ledger_id, f"entry {run.first} cannot follow entry {writer.last_appended}")
+                writer.append(*run.entries)
             except BookKeeperError as error:
                 self.fail(sender, ledger.log, error)
                 ledger.writer.abandon()  # entries behind the refused one must not be in it
                 return
-
-    def _append(self, writer: LedgerWriter, run: Run) -> None:
-        if run.first != writer.last_appended + 1 and writer.failure is None:
-            raise LedgerFailed(run.ledger_id, f"entry {run.first} cannot follow entry {writer.last_appended}")
-        writer.append(*run.entries)
 
     def report(self, sender: _Sender) -> None:
         """Report to a log its groups that are durable by now."""
@@ -246,10 +234,8 @@ class BookKeeperJournal:
         self.statistics.failed_groups += len(sender.groups)
         sender.groups.clear()
         self._drop_idle(sender)
-        if isinstance(error, LedgerFenced):
-            sender.client.failed(LogFenced(log_name, str(error), FenceCause.OWNED_ELSEWHERE))
-        else:
-            sender.client.failed(error)
+        fenced = isinstance(error, LedgerFenced)
+        sender.client.failed(LogFenced(log_name, str(error), FenceCause.OWNED_ELSEWHERE) if fenced else error)
 
     # reading
 

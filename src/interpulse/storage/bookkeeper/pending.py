@@ -24,20 +24,9 @@ class PendingEntries:
     """The entries of one ledger that are still needed. A slot is a position in the ensemble."""
 
     __slots__ = (
-        "_first",
-        "_frames",
-        "_given_up",
-        "_kept",
-        "_lengths",
-        "_quorum",
-        "_stored",
-        "_striped",
-        "_waiting",
-        "_write_sets",
-        "confirmed",
-        "confirmed_length",
-        "last",
-    )
+        "_first", "_frames", "_given_up", "_kept", "_lengths", "_quorum", "_stored", "_striped", "_waiting",
+        "_write_sets", "confirmed", "confirmed_length", "last",
+    )  # fmt: skip
 
     def __init__(self, quorum: Quorum) -> None:
         self._quorum = quorum

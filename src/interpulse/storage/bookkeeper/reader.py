@@ -125,8 +125,11 @@ class LedgerReader:
         payloads = [(await self.read_entry(first)).payload]
         size = len(payloads[0])
         while first + len(payloads) <= last and size < bytes_max:
+            # as many in parallel as their average size suggests
             fitting = (bytes_max - size) * len(payloads) // max(size, 1)
-            more = await self._read_some(first + len(payloads), last, fitting)
+            begin = first + len(payloads)
+            end = begin + max(1, min(fitting, _AT_ONCE_MAX, last - begin + 1))
+            more = [packet.payload for packet in await asyncio.gather(*map(self.read_entry, range(begin, end)))]
             payloads += more
             size += sum(map(len, more))
         return payloads
@@ -156,12 +159,6 @@ class LedgerReader:
                 task.cancel()
         kind = EntryDamaged if lost else EntryUnreachable
         raise kind(self.ledger_id, entry_id, "; ".join(problems))
-
-    async def _read_some(self, first: int, last: int, wanted: int) -> list[bytes]:
-        """Read as many entries in parallel as their average size suggests, at least one."""
-        count = max(1, min(wanted, _AT_ONCE_MAX, last - first + 1))
-        packets = await asyncio.gather(*(self.read_entry(first + offset) for offset in range(count)))
-        return [packet.payload for packet in packets]
 
     async def _read_batch(self, first: int, last: int, bytes_max: int) -> list[bytes]:
         """Read from one bookie in one answer; nothing if it cannot do that or lacks the entries."""

@@ -263,10 +263,6 @@ def id_of(path: str) -> int | None:
 _FOR_ALL: Final = {"application": b"pulsar"}
 
 
-async def _no_policy(log: str) -> Persistence | None:
-    return None
-
-
 class LogQuorums:
     """The quorum of a log: that of its policies, or the default.
 
@@ -275,7 +271,7 @@ class LogQuorums:
 
     def __init__(self, default: Quorum) -> None:
         self.default = default
-        self._policy: Callable[[str], Awaitable[Persistence | None]] = _no_policy
+        self._policy: Callable[[str], Awaitable[Persistence | None]] | None = None
 
     def follow(self, policy: Callable[[str], Awaitable[Persistence | None]]) -> None:
         """Ask ``policy`` for each new ledger. If it raises, the ledger is not created."""
@@ -283,10 +279,8 @@ class LogQuorums:
 
     async def of(self, log: str) -> Quorum:
         """Return the quorum for the next ledger of a log. Impossible policies count as the default."""
-        policy = await self._policy(log)
-        if policy is None:
-            return self.default
-        quorum = Quorum(policy.ensemble, policy.write_quorum, policy.ack_quorum)
+        policy = await self._policy(log) if self._policy else None
+        quorum = Quorum(policy.ensemble, policy.write_quorum, policy.ack_quorum) if policy else self.default
         return quorum if quorum.possible else self.default
 
 
@@ -297,23 +291,17 @@ def custom_metadata(log: str, purpose: LedgerPurpose) -> Mapping[str, bytes]:
     """
     if purpose.use is LedgerUse.TOPIC:
         return {"component": b"managed-ledger", "pulsar/managed-ledger": log.encode(), **_FOR_ALL}
-    horizon = purpose.horizon
-    upto = (
-        b""
-        if horizon is None
-        else MessageIdData(ledgerId=horizon.ledger, entryId=horizon.entry, batch_size=0).SerializeToString()
-    )
+    tenant, namespace, domain, local_name = log.split("/")
+    upto = b""
+    if purpose.horizon is not None:
+        ledger, entry = purpose.horizon
+        upto = MessageIdData(ledgerId=ledger, entryId=entry, batch_size=0).SerializeToString()
     return {
         "component": b"compacted-ledger",
-        "pulsar/compactedTopic": _topic(log).encode(),
+        "pulsar/compactedTopic": f"{domain}://{tenant}/{namespace}/{decode_local_name(local_name)}".encode(),
         "pulsar/compactedTo": upto,
         **_FOR_ALL,
     }
-
-
-def _topic(log: str) -> str:
-    tenant, namespace, domain, local_name = log.split("/")
-    return f"{domain}://{tenant}/{namespace}/{decode_local_name(local_name)}"
 
 
 def digest_for(purpose: LedgerPurpose) -> DigestType | None:

@@ -21,13 +21,7 @@ from collections.abc import Container
 from typing import Final, NamedTuple
 
 from interpulse.storage.bookkeeper.bookies import Bookies
-from interpulse.storage.bookkeeper.errors import (
-    BookieAway,
-    Code,
-    LedgerChanged,
-    RecoveryStopped,
-    WrongDigest,
-)
+from interpulse.storage.bookkeeper.errors import BookieAway, Code, LedgerChanged, RecoveryStopped, WrongDigest
 from interpulse.storage.bookkeeper.metadata_store import LedgerMetadataStore, StoredLedger
 from interpulse.storage.bookkeeper.packets import Packet, digest_of
 from interpulse.storage.bookkeeper.protocol import add_frame

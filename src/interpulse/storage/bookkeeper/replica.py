@@ -45,21 +45,9 @@ class Replica:
     """Sends entries to a bookie, repeatedly if needed, until it fails; `PendingEntries` has the unanswered ones."""
 
     __slots__ = (  # each open ledger has several replicas
-        "_bookies",
-        "_busy",
-        "_busy_since",
-        "_config",
-        "_connecting",
-        "_connection",
-        "_loop",
-        "_owner",
-        "_pause_s",
-        "_pending",
-        "_slot",
-        "_stopped",
-        "_timer",
-        "bookie_id",
-    )
+        "_bookies", "_busy", "_busy_since", "_config", "_connecting", "_connection", "_loop", "_owner", "_pause_s",
+        "_pending", "_slot", "_stopped", "_timer", "bookie_id",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -87,23 +75,20 @@ class Replica:
 
     def send(self, entry_ids: range, frames: Sequence[bytes]) -> None:
         """Send the bookie its share of new entries."""
-        if self._stopped:
-            return
-        share = self._pending.share(self._slot, entry_ids)
-        self._send(share, frames if len(share) == len(frames) else self._pending.frames(share))
+        if not self._stopped:
+            share = self._pending.share(self._slot, entry_ids)
+            self._send(share, frames if len(share) == len(frames) else None)
 
     def send_unanswered(self) -> None:
         """Send all entries that the bookie has not answered, in order."""
         if not self._stopped:
-            self._send_again(self._pending.waiting(self._slot))
+            self._send(self._pending.waiting(self._slot))
 
-    def _send_again(self, entry_ids: Sequence[int]) -> None:
-        self._send(entry_ids, self._pending.frames(entry_ids))
-
-    def _send(self, entry_ids: Sequence[int], frames: Sequence[bytes]) -> None:
+    def _send(self, entry_ids: Sequence[int], frames: Sequence[bytes] | None = None) -> None:
         if not entry_ids:
             return
         if self._connection is not None:
+            frames = self._pending.frames(entry_ids) if frames is None else frames
             self._connection.add(self._owner.ledger_id, entry_ids, frames, self._answered)
         elif self._connecting is None:
             self._begin_connecting(0.0)
@@ -151,7 +136,7 @@ class Replica:
         self._timer = None
         busy, self._busy = self._busy, None
         if busy and self._connection is not None:
-            self._send_again([entry_id for entry_id in self._pending.waiting(self._slot) if entry_id in busy])
+            self._send([entry_id for entry_id in self._pending.waiting(self._slot) if entry_id in busy])
 
     def _reconnect(self) -> None:
         """Begin to reconnect, once for all entries that the lost connection affects; all of them are sent again."""

@@ -75,27 +75,10 @@ class LedgerWriter:
     """The only writer of one ledger, created by `BookKeeperClient.create`."""
 
     __slots__ = (  # each loaded topic has one
-        "_behind_since",
-        "_bookies",
-        "_changing",
-        "_closing",
-        "_config",
-        "_confirming",
-        "_digest",
-        "_error",
-        "_failed_slots",
-        "_held",
-        "_listener",
-        "_loop",
-        "_metadata",
-        "_metadata_turn",
-        "_pending",
-        "_replicas",
-        "_store",
-        "_version",
-        "_waiters",
-        "ledger_id",
-    )
+        "_behind_since", "_bookies", "_changing", "_closing", "_config", "_confirming", "_digest", "_failed_slots",
+        "_held", "_listener", "_loop", "_metadata_turn", "_pending", "_replicas", "_store", "_version", "_waiters",
+        "failure", "ledger_id", "metadata",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -107,14 +90,15 @@ class LedgerWriter:
         listener: LedgerListener | None = None,
     ) -> None:
         self.ledger_id = ledger_id
-        self._metadata, self._version = stored
+        self.metadata, self._version = stored
+        """The ledger's metadata in ZooKeeper that this writer last read or wrote."""
         self._store = store
         self._bookies = bookies
         self._config = config
         self._listener = listener
-        self._digest = digest_of(self._metadata.digest, self._metadata.password)
+        self._digest = digest_of(self.metadata.digest, self.metadata.password)
         self._loop = asyncio.get_running_loop()
-        self._pending = PendingEntries(self._metadata.quorum)
+        self._pending = PendingEntries(self.metadata.quorum)
         self._waiters: list[tuple[int, int, asyncio.Future[None]]] = []  # a heap by entry
         self._failed_slots: dict[int, float] = {}  # and the time of the failure
         self._behind_since: dict[int, float] = {}
@@ -123,16 +107,11 @@ class LedgerWriter:
         self._metadata_turn = asyncio.Lock()
         self._confirming = False
         self._closing = False
-        self._error: BookKeeperError | None = None
+        self.failure: BookKeeperError | None = None
+        """The error after which nothing is acknowledged."""
         self._replicas = [
-            self._replica(position, bookie_id)
-            for position, bookie_id in enumerate(self._metadata.last_segment.ensemble)
+            self._replica(position, bookie_id) for position, bookie_id in enumerate(self.metadata.last_segment.ensemble)
         ]
-
-    @property
-    def metadata(self) -> LedgerMetadata:
-        """The ledger's metadata in ZooKeeper that this writer last read or wrote."""
-        return self._metadata
 
     @property
     def last_confirmed(self) -> int:
@@ -144,28 +123,13 @@ class LedgerWriter:
         """The last entry, acknowledged or not, -1 if there is none."""
         return self._pending.last
 
-    @property
-    def length(self) -> int:
-        """The bytes of all acknowledged payloads."""
-        return self._pending.confirmed_length
-
-    @property
-    def held_entries(self) -> int:
-        """The number of entries in memory: unacknowledged, or not answered by every bookie."""
-        return len(self._pending)
-
-    @property
-    def failure(self) -> BookKeeperError | None:
-        """The error after which nothing is acknowledged, None while there is none."""
-        return self._error
-
     def append(self, *payloads: bytes) -> int:
         """Send entries and return the number of the last. The listener hears when they are acknowledged.
 
         Raise `EntryTooLarge`, or the error that ended the ledger: then none of them is sent.
         """
-        if self._error is not None:
-            raise self._error
+        if self.failure is not None:
+            raise self.failure
         if self._closing:
             raise LedgerFailed(self.ledger_id, "it is being closed")
         largest, size_max = max(map(len, payloads), default=0), self._config.entry_bytes_max
@@ -183,7 +147,7 @@ class LedgerWriter:
         return pending.last
 
     def _append_one(self, payload: bytes) -> int:
-        """Send one entry without the overhead that pays off only for a run. See `append_run`."""
+        """Send one entry without the overhead that pays off only for a run."""
         pending, digest = self._pending, self._digest
         length = pending.length + len(payload)
         packet = digest.seal(self.ledger_id, pending.last + 1, pending.confirmed, length, payload)
@@ -203,8 +167,8 @@ class LedgerWriter:
         """Wait until an entry is acknowledged. Raise the error that ended the ledger."""
         if entry_id <= self.last_confirmed:
             return
-        if self._error is not None:
-            raise self._error
+        if self.failure is not None:
+            raise self.failure
         waiter: asyncio.Future[None] = self._loop.create_future()
         heappush(self._waiters, (entry_id, next(_TURNS), waiter))
         await waiter
@@ -218,31 +182,32 @@ class LedgerWriter:
         self._closing = True
         await self.confirmed(self.last_appended)
         async with self._metadata_turn:
-            if self._error is not None:
-                raise self._error
-            if not self._metadata.closed:
+            if self.failure is not None:
+                raise self.failure
+            if not self.metadata.closed:
                 await self._write_end()
         self._stop()
         self._listener = None
-        return self._metadata
+        return self.metadata
 
     def abandon(self) -> None:
         """Stop using the ledger, as after a failure. Unacknowledged entries may or may not be in it."""
         self._fail(LedgerFailed(self.ledger_id, "it was given up"), wanted=True)
 
     async def _write_end(self) -> None:
-        closed = self._metadata.closed_at(self.last_confirmed, self.length)
+        closed = self.metadata.closed_at(self.last_confirmed, self._pending.confirmed_length)
         try:
             self._version = await self._store.write(self.ledger_id, closed, self._version)
         except LedgerChanged:
             stored = (await self._store.read(self.ledger_id)).ledger
             if not (stored.closed and (stored.last_entry, stored.length) == (closed.last_entry, closed.length)):
-                self._fail(LedgerFenced(self.ledger_id, "another process has recovered it"))
-                raise LedgerFenced(self.ledger_id, "another process has recovered it") from None
+                fenced = LedgerFenced(self.ledger_id, "another process has recovered it")
+                self._fail(fenced)
+                raise fenced from None
         except NoLedger as error:
             self._fail(error)
             raise
-        self._metadata = closed
+        self.metadata = closed
 
     def _replica(self, position: int, bookie_id: str) -> Replica:
         return Replica(bookie_id, position, self, self._pending, self._bookies, self._config.replica)
@@ -262,7 +227,7 @@ class LedgerWriter:
         self._behind_since.pop(slot, None)
         self._pending.give_up(slot)
         self._failed_slots[slot] = self._loop.time()
-        if self._changing is None and self._error is None:
+        if self._changing is None and self.failure is None:
             self._changing = asyncio.create_task(self._change(), name=f"ensemble of ledger {self.ledger_id}")
 
     def on_refused(self, code: int) -> None:
@@ -275,7 +240,7 @@ class LedgerWriter:
 
     def _confirm(self) -> None:
         self._confirming = False
-        if self._held or self._error is not None or not self._pending.confirm():
+        if self._held or self.failure is not None or not self._pending.confirm():
             return
         last = self.last_confirmed
         while self._waiters and self._waiters[0][0] <= last:
@@ -309,7 +274,7 @@ class LedgerWriter:
         """Replace failed bookies, and look for replacements again while there are none."""
         stalled_since = self._loop.time()
         try:
-            while self._failed_slots and self._error is None:
+            while self._failed_slots and self.failure is None:
                 problem = await self._replace_failed()
                 if self._pending.possible:
                     stalled_since = self._loop.time()
@@ -346,7 +311,7 @@ class LedgerWriter:
 
     async def _write_change(self, chosen: dict[int, str]) -> None:
         async with self._metadata_turn:
-            if self._metadata.state is not LedgerState.OPEN or self._error is not None:
+            if self.metadata.state is not LedgerState.OPEN or self.failure is not None:
                 return
             self._held = True
             try:
@@ -356,10 +321,10 @@ class LedgerWriter:
         self._confirm()
 
     async def _write_ensemble(self, chosen: dict[int, str]) -> None:
-        ensemble = list(self._metadata.last_segment.ensemble)
+        ensemble = list(self.metadata.last_segment.ensemble)
         for position, bookie_id in chosen.items():
             ensemble[position] = bookie_id
-        changed = self._metadata.with_ensemble(self.last_confirmed + 1, tuple(ensemble))
+        changed = self.metadata.with_ensemble(self.last_confirmed + 1, tuple(ensemble))
         try:
             self._version = await self._store.write(self.ledger_id, changed, self._version)
         except LedgerChanged:
@@ -368,7 +333,7 @@ class LedgerWriter:
             raise  # it was not applied
         except ZooKeeperError as error:
             raise LedgerFailed(self.ledger_id, f"its bookies are unknown: {error}") from error
-        self._metadata = changed
+        self.metadata = changed
         for position, bookie_id in chosen.items():
             former = self._replicas[position].bookie_id
             log.info("bookie replaced ledger=%d bookie=%s by=%s", self.ledger_id, former, bookie_id)
@@ -387,7 +352,7 @@ class LedgerWriter:
             await self._bookies.connect(bookie_id)
         except BookieAway:
             return
-        if self._error is None and position in self._failed_slots:
+        if self.failure is None and position in self._failed_slots:
             log.info("bookie available again ledger=%d bookie=%s", self.ledger_id, bookie_id)
             del self._failed_slots[position]
             self._pending.revive(position)
@@ -395,9 +360,9 @@ class LedgerWriter:
             self._replicas[position].send_unanswered()
 
     def _fail(self, error: BookKeeperError, *, wanted: bool = False) -> None:
-        if self._error is not None or self._metadata.closed:
+        if self.failure is not None or self.metadata.closed:
             return
-        self._error = error
+        self.failure = error
         if not wanted:
             log.warning("ledger failed ledger=%d confirmed=%d problem=%s", self.ledger_id, self.last_confirmed, error)
         self._stop()

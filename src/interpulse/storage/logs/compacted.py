@@ -79,17 +79,13 @@ class CompactedLog:
         self, name: str, current: CompactedLedger | None, store: CompactedStore, owner: CompactedOwner
     ) -> None:
         self._name = name
-        self._current = current
+        self.current = current
         self._store = store
         self._owner = owner
-        self._places: dict[Position, int] = {}  # the index at which entries from this position on begin
+        self._places: dict[Position, int] = {}  # the index at which a reader that continues at this position begins
         self._committing: asyncio.Task[None] | None = None
         self._pointer: CompactedPointer | None = None  # None: the record of the log names the current ledger
         self._undecided: list[int] = []  # ledgers that the pointer may name: their write was not confirmed
-
-    @property
-    def current(self) -> CompactedLedger | None:
-        return self._current
 
     @property
     def committing(self) -> bool:
@@ -101,7 +97,7 @@ class CompactedLog:
             sealed = await self._store.journal.recover(ledger_id)
             if sealed is None:
                 raise self._missing(ledger_id)
-            self._current = CompactedLedger(ledger_id, sealed.entries, sealed.size, 0, horizon)
+            self.current = CompactedLedger(ledger_id, sealed.entries, sealed.size, 0, horizon)
         self._pointer = pointer
 
     # --- reading
@@ -112,8 +108,11 @@ class CompactedLog:
             if index is None:
                 index = await self._search(ledger, lambda entry: entry.position >= start)
             entries = await self._read(ledger, index, entries_max, bytes_max)
-            if entries and ledger is self._current:
-                self._remember(entries[-1].position, index + len(entries))
+            if entries and ledger is self.current:
+                if len(self._places) >= _PLACES_MAX:
+                    del self._places[next(iter(self._places))]
+                ledger_id, entry = entries[-1].position
+                self._places[Position(ledger_id, entry + 1)] = index + len(entries)
             return entries
 
         return await self._of_current(read) or []
@@ -134,11 +133,11 @@ class CompactedLog:
 
     async def _of_current(self, ask: Callable[[CompactedLedger], Awaitable[R]]) -> R | None:
         """Ask the current ledger, again if it was replaced meanwhile. Return None if there is none."""
-        while (ledger := self._current) is not None:
+        while (ledger := self.current) is not None:
             try:
                 return await ask(ledger)
             except LedgerGone as error:
-                if ledger is self._current:
+                if ledger is self.current:
                     self._owner.check_open()
                     damage = self._missing(ledger.ledger_id)
                     self._owner.failed(damage)
@@ -178,12 +177,6 @@ class CompactedLog:
     def _missing(self, ledger_id: int) -> LogDamaged:
         return LogDamaged(self._name, f"compacted ledger {ledger_id}", -1, "the ledger is missing")
 
-    def _remember(self, last: Position, index: int) -> None:
-        """Remember the index at which a reader that continues after ``last`` begins."""
-        if len(self._places) >= _PLACES_MAX:
-            del self._places[next(iter(self._places))]
-        self._places[Position(last.ledger, last.entry + 1)] = index
-
     # --- changing
 
     async def replace(self, horizon: Position, parts: AsyncIterable[Sequence[LogEntry]]) -> CompactedLedger:
@@ -206,7 +199,7 @@ class CompactedLog:
 
     async def drop(self) -> None:
         await self.close()  # a replacement whose caller is gone would otherwise come after this
-        if self._current is not None:
+        if self.current is not None:
             await self._commit(None)
 
     async def _commit(self, new: CompactedLedger | None) -> None:
@@ -218,8 +211,13 @@ class CompactedLog:
         if self._pointer is None:
             await self._change_record(new)
         else:
-            await self._name_by(self._pointer, new)
-        old, self._current = self._current, new
+            try:
+                await self._pointer.name(new)
+            except BaseException:
+                if new is not None:
+                    self._undecided.append(new.ledger_id)
+                raise
+        old, self.current = self.current, new
         self._places.clear()
         gone, self._undecided = self._undecided, []
         if old is not None:
@@ -238,14 +236,6 @@ class CompactedLog:
         except BaseException:
             if new is not None:
                 await self._store.journal.forget([new.ledger_id])
-            raise
-
-    async def _name_by(self, pointer: CompactedPointer, new: CompactedLedger | None) -> None:
-        try:
-            await pointer.name(new)
-        except BaseException:
-            if new is not None:
-                self._undecided.append(new.ledger_id)
             raise
 
     async def close(self) -> None:

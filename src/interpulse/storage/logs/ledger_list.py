@@ -34,7 +34,9 @@ class LedgerList:
     @property
     def newest(self) -> LedgerRecord | None:
         """The newest ledger."""
-        return self._record_at(-1) if self._ids else None
+        if not self._ids:
+            return None
+        return LedgerRecord(self._ids[-1], self._entries[-1], self._sizes[-1], self._created_ms[-1])
 
     def begin(self, ledger_id: int, created_ms: int) -> None:
         """Add an empty ledger at the end."""
@@ -103,9 +105,6 @@ class LedgerList:
         index = bisect_left(self._ids, ledger)
         counted = self._entries[index] if index < len(self._ids) and self._ids[index] == ledger else 0
         return sum(self._entries[:index]) + min(counted, max(entry + 1, 0))
-
-    def _record_at(self, index: int) -> LedgerRecord:
-        return LedgerRecord(self._ids[index], self._entries[index], self._sizes[index], self._created_ms[index])
 
     def _first_from(self, index: int) -> Position | None:
         for later in range(index, len(self._ids)):

@@ -78,11 +78,9 @@ class LogOwner(CompactedStore, Protocol):
 
 
 class _NoListener:
-    def on_durable(self, last: Position) -> None:
-        """Ignore the report."""
+    def on_durable(self, last: Position) -> None: ...
 
-    def on_log_failed(self, error: Exception) -> None:
-        """Ignore the report."""
+    def on_log_failed(self, error: Exception) -> None: ...
 
 
 _NO_LISTENER: Final = _NoListener()
@@ -95,7 +93,7 @@ class TopicLog:
         self, name: str, listener: LogListener, record: TopicRecord, store: LogOwner, newest: int | None
     ) -> None:
         """``newest`` is the newest ledger of the stored record, which may have empty ones that ``record`` lacks."""
-        self._name = name
+        self.name = name
         self._newest = newest
         self._listener = listener
         self._store = store
@@ -105,7 +103,8 @@ class TopicLog:
         self.compacted = CompactedLog(name, record.compacted, store, proxy(self))
         self._end = record.terminated  # the last position of a terminated log
         self._refusal: Callable[[], LogFenced] | None = None if self._end is None else partial(LogTerminated, name)
-        self._ledger_id, self._entry = self._last_or_current()
+        current = self._ledgers.newest if self._end is None else None
+        self._ledger_id, self._entry = self.last_position if current is None else (current.ledger_id, -1)
         self._last_before_ledger = self._ledgers.last_position()  # the last appended position in an earlier ledger
         self._last_durable = self.last_position  # the last durable position, even if it was trimmed meanwhile
         self._pending: list[bytes] = []
@@ -120,17 +119,9 @@ class TopicLog:
         self._changing = asyncio.Lock()  # one roll, trim or terminate at a time
         self._rolling: asyncio.Task[None] | None = None
 
-    def _last_or_current(self) -> tuple[int, int]:
-        newest = self._ledgers.newest
-        return self.last_position if self._end is not None or newest is None else (newest.ledger_id, -1)
-
-    @property
-    def name(self) -> str:
-        return self._name
-
     @property
     def written(self) -> WrittenEntries | None:
-        return self._store.meter.written_of(self._name)
+        return self._store.meter.written_of(self.name)
 
     @property
     def write_rate(self) -> float:
@@ -139,7 +130,7 @@ class TopicLog:
 
     @property
     def read_rate(self) -> float:
-        return self._store.meter.read_rate_of(self._name)
+        return self._store.meter.read_rate_of(self.name)
 
     @property
     def last_position(self) -> Position:
@@ -185,12 +176,12 @@ class TopicLog:
             ledger, first = position
             remaining = min(entries_max - len(result), self._ledgers.entries_of(ledger) - first)
             try:
-                entries = await self._journal.read(self._name, ledger, first, remaining, bytes_max)
+                entries = await self._journal.read(self.name, ledger, first, remaining, bytes_max)
             except LedgerGone as error:
                 position = self._ledgers.at_or_after(position)
                 if position is None or position.ledger != ledger:
                     continue  # trimmed meanwhile
-                damage = LogDamaged(self._name, f"ledger {ledger}", -1, "the ledger is missing")
+                damage = LogDamaged(self.name, f"ledger {ledger}", -1, "the ledger is missing")
                 self.failed(damage)
                 raise damage from error
             except LogDamaged as error:
@@ -200,7 +191,7 @@ class TopicLog:
                 if result:
                     break
                 raise
-            self._store.meter.read(self._name, len(entries))
+            self._store.meter.read(self.name, len(entries))
             result += as_log_entries(ledger, first, entries)
             if len(entries) < remaining:
                 break
@@ -234,7 +225,7 @@ class TopicLog:
         meter = self._store.meter
         for run in runs:
             size = sum(map(len, run.entries))
-            meter.wrote(self._name, run.entries, size, waited_s)
+            meter.wrote(self.name, run.entries, size, waited_s)
             self._ledgers.extend(run.ledger_id, run.first, len(run.entries), size)
             self._store.cache.add(self._tail, run, size)
         last = Position(runs[-1].ledger_id, runs[-1].first + len(runs[-1].entries) - 1)
@@ -257,7 +248,7 @@ class TopicLog:
     def fence(self, reason: str, cause: FenceCause) -> None:
         """Fence the log at its owner's request, without a report to the listener."""
         if self._failure is None:
-            self._failure = LogFenced(self._name, reason, cause)
+            self._failure = LogFenced(self.name, reason, cause)
             self._cause = cause
             self._drop_pending(reason)
 
@@ -276,7 +267,7 @@ class TopicLog:
             self._check_usable()
             if self._entry < 0:
                 return
-            new = LedgerRecord(await self._journal.create(self._name, TOPIC_LEDGER), 0, 0, self._store.now_ms())
+            new = LedgerRecord(await self._journal.create(self.name, TOPIC_LEDGER), 0, 0, self._store.now_ms())
             ended = self._ledger_id
             try:
                 if self._journal.counts_may_follow:
@@ -316,7 +307,7 @@ class TopicLog:
                 if not error.retriable or time.monotonic() - begun > _STALL_S:
                     self.failed(error)
                     raise
-                _log.warning("ledger waits for its record log=%s ledger=%d error=%s", self._name, new.ledger_id, error)
+                _log.warning("ledger waits for its record log=%s ledger=%d error=%s", self.name, new.ledger_id, error)
                 await asyncio.sleep(_AGAIN_S)
         self.check_open()
         self._held = False
@@ -344,7 +335,7 @@ class TopicLog:
                 if trimmed or self._failure is not None or not error.retriable:
                     self._journal.abandon(ledger_id)
                     return
-                _log.debug("ledger is not sealed yet log=%s ledger=%d error=%s", self._name, ledger_id, error)
+                _log.debug("ledger is not sealed yet log=%s ledger=%d error=%s", self.name, ledger_id, error)
                 await asyncio.sleep(_AGAIN_S)
             else:
                 return
@@ -364,7 +355,7 @@ class TopicLog:
         if self._end is not None:
             return self._end
         self._check_usable()
-        self._refusal = partial(LogTerminated, self._name)
+        self._refusal = partial(LogTerminated, self.name)
         await self._durable(self.last_appended)
         async with self._changing:
             self.check_open()
@@ -418,7 +409,7 @@ class TopicLog:
             async with asyncio.timeout(_SEAL_S):
                 await self._journal.seal(self._ledger_id)
         except (PulsarError, TimeoutError) as error:
-            _log.info("ledger left for recovery log=%s ledger=%d error=%s", self._name, self._ledger_id, error)
+            _log.info("ledger left for recovery log=%s ledger=%d error=%s", self.name, self._ledger_id, error)
 
     def let_go(self) -> None:
         """Release the memory of cached entries and the listener of a log that is no longer in use."""
@@ -433,14 +424,14 @@ class TopicLog:
     def check_open(self) -> None:
         """Raise unless the log is open. A terminated log passes: it accepts no entries, but is open."""
         if self._failure is not None:
-            raise LogFenced(self._name, str(self._failure), self._cause)
+            raise LogFenced(self.name, str(self._failure), self._cause)
 
     def _check_usable(self) -> None:
         if self._refusal is not None:
             raise self._refusal()
 
     def _fenced(self, reason: str) -> Callable[[], LogFenced]:
-        return partial(LogFenced, self._name, reason, self._cause)
+        return partial(LogFenced, self.name, reason, self._cause)
 
     def _drop_pending(self, reason: str) -> None:
         refusal = self._fenced(reason)
@@ -486,7 +477,7 @@ class TopicLog:
                 if not error.retriable or isinstance(error, LogNotFound):
                     self.failed(error)
                     return
-                _log.warning("full ledger keeps growing log=%s ledger=%d error=%s", self._name, self._ledger_id, error)
+                _log.warning("full ledger keeps growing log=%s ledger=%d error=%s", self.name, self._ledger_id, error)
                 await asyncio.sleep(_AGAIN_S)
             except Exception as error:  # noqa: BLE001 - it ends the log, and the listener gets it
                 self.failed(error)
@@ -506,12 +497,12 @@ class TopicLog:
 
         def step(record: TopicRecord | None) -> TopicRecord:
             if record is None:
-                raise LogNotFound(self._name)
-            check_newest(self._name, record, (self._newest, newest))
+                raise LogNotFound(self.name)
+            check_newest(self.name, record, (self._newest, newest))
             return replace(with_ledgers(record, rows), terminated=self._end)
 
         try:
-            await self._store.records.change(self._name, step)
+            await self._store.records.change(self.name, step)
         except LogFenced as error:
             self.failed(error)
             raise

@@ -7,15 +7,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
 from interpulse.clock import now_ms
-from interpulse.storage.api import (
-    Change,
-    FenceCause,
-    LedgerRecord,
-    LogFenced,
-    LogListener,
-    LogNotFound,
-    MetadataStore,
-)
+from interpulse.storage.api import Change, FenceCause, LedgerRecord, LogFenced, LogListener, LogNotFound, MetadataStore
 from interpulse.storage.logs.compacted import POSITIONS_IN_FRONT, CompactedForm
 from interpulse.storage.logs.journal import TOPIC_LEDGER, Journal
 from interpulse.storage.logs.tail_cache import TailCache
@@ -59,7 +51,8 @@ class TopicLogStore:
         if stored is None and not create:
             raise LogNotFound(name)
         record = stored or TopicRecord()
-        await self.journal.verify(name, _to_verify(record))
+        compacted = [] if record.compacted is None else [LedgerRecord(*record.compacted[:4])]
+        await self.journal.verify(name, [*compacted, *record.ledgers])  # the last ones are verified most closely
         ledgers, empty = await self._recovered(record)
         newest = record.newest
         if record.terminated is None:
@@ -146,9 +139,3 @@ class TopicLogStore:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
-
-
-def _to_verify(record: TopicRecord) -> list[LedgerRecord]:
-    """Return the ledgers to verify, the compacted one first: the last ones are verified most closely."""
-    compacted = [] if record.compacted is None else [LedgerRecord(*record.compacted[:4])]
-    return [*compacted, *record.ledgers]

@@ -64,31 +64,6 @@ class TopicRecord:
         """The newest ledger."""
         return self.ledgers[-1].ledger_id if self.ledgers else None
 
-    @classmethod
-    def decode(cls, value: bytes) -> TopicRecord:
-        """Decode the JSON form. Raise ValueError, KeyError or TypeError for other values."""
-        fields = json.loads(value)
-        ledgers = tuple(
-            LedgerRecord(row["ledgerId"], row.get("entries", 0), row.get("size", 0), row.get("timestamp", 0))
-            for row in fields.pop("ledgers", ())
-        )
-        end = fields.pop("terminated", None)
-        compacted = fields.pop("compactedLedger", None)
-        return cls(ledgers, _position(end) if end else None, fields, _compacted(compacted) if compacted else None)
-
-    def encode(self) -> bytes:
-        """Encode the JSON form."""
-        rows = [
-            {"ledgerId": row.ledger_id, "entries": row.entries, "size": row.size, "timestamp": row.created_ms}
-            for row in self.ledgers
-        ]
-        fields: dict[str, Any] = {"ledgers": rows, **self.other}
-        if self.terminated is not None:
-            fields["terminated"] = _position_fields(self.terminated)
-        if self.compacted is not None:
-            fields["compactedLedger"] = _compacted_fields(self.compacted)
-        return _to_json(fields).encode()
-
 
 class TopicRecordCodec(Hashable, Protocol):
     """The form of topic records."""
@@ -110,10 +85,26 @@ class _JsonRecords:
     """The JSON of a broker alone, whose cursors have no ledgers."""
 
     def decode(self, value: bytes) -> TopicRecord:
-        return TopicRecord.decode(value)
+        fields = json.loads(value)
+        ledgers = tuple(
+            LedgerRecord(row["ledgerId"], row.get("entries", 0), row.get("size", 0), row.get("timestamp", 0))
+            for row in fields.pop("ledgers", ())
+        )
+        end, compacted = fields.pop("terminated", None), fields.pop("compactedLedger", None)
+        if compacted:
+            horizon = _position(compacted["horizon"])
+            compacted = CompactedLedger(
+                compacted["ledgerId"], compacted["entries"], compacted["size"], compacted["timestamp"], horizon
+            )
+        return TopicRecord(ledgers, _position(end) if end else None, fields, compacted or None)
 
     def encode(self, record: TopicRecord) -> bytes:
-        return record.encode()
+        fields: dict[str, Any] = {"ledgers": [_ledger_fields(row) for row in record.ledgers], **record.other}
+        if record.terminated is not None:
+            fields["terminated"] = _position_fields(record.terminated)
+        if (compacted := record.compacted) is not None:
+            fields["compactedLedger"] = _ledger_fields(compacted) | {"horizon": _position_fields(compacted.horizon)}
+        return _to_json(fields).encode()
 
     def amended(self, value: bytes | None, **other: Any) -> bytes:
         record = {"ledgers": [], "properties": {}} if value is None else json.loads(value)
@@ -239,19 +230,12 @@ def _position_fields(position: Position) -> dict[str, int]:
     return {"ledgerId": position.ledger, "entryId": position.entry}
 
 
-def _compacted(fields: Mapping[str, Any]) -> CompactedLedger:
-    return CompactedLedger(
-        fields["ledgerId"], fields["entries"], fields["size"], fields["timestamp"], _position(fields["horizon"])
-    )
-
-
-def _compacted_fields(ledger: CompactedLedger) -> dict[str, Any]:
+def _ledger_fields(ledger: LedgerRecord | CompactedLedger) -> dict[str, Any]:
     return {
         "ledgerId": ledger.ledger_id,
         "entries": ledger.entries,
         "size": ledger.size,
         "timestamp": ledger.created_ms,
-        "horizon": _position_fields(ledger.horizon),
     }
 
 

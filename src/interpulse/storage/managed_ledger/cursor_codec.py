@@ -146,9 +146,7 @@ def _put_ranges(target: Any, ranges: Iterable[tuple[int, int, int]]) -> None:
         )
 
 
-def _batches(
-    stored: Iterable[pb.BatchedEntryDeletionIndexInfo],
-) -> tuple[tuple[Position, tuple[int, ...]], ...]:
+def _batches(stored: Iterable[pb.BatchedEntryDeletionIndexInfo]) -> tuple[tuple[Position, tuple[int, ...]], ...]:
     return tuple(
         (Position(batch.position.ledgerId, batch.position.entryId), tuple(batch.deleteSet)) for batch in stored
     )

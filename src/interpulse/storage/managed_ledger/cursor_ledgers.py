@@ -256,14 +256,21 @@ class _TopicCursors:
 
     async def _into_ledger(self, name: str, cursor: _OpenCursor, state: CursorRecord) -> None:
         entry = encode_entry(name, state, numbers=cursor.state.numbers)
-        if cursor.ledger is not None and not self._is_full(cursor):
+        full = cursor.entries >= _ENTRIES_MAX or self._store.now_ms() - cursor.begun_ms >= _AGE_MAX_MS
+        if cursor.ledger is not None and not full:
             await cursor.ledger.add(entry)
             cursor.entries += 1
             cursor.state = _as_stored(name, state, cursor.state)
             return
         old = cursor.ledger
         quorum = await self._store.quorums.of(self._log_name)
-        ledger = await self._store.ledgers.create(quorum, custom=self._custom(name))
+        custom = {
+            "component": b"managed-ledger",
+            "pulsar/managed-ledger": self._log_name.encode(),
+            "pulsar/cursor": name.encode(),
+            "application": b"pulsar",
+        }
+        ledger = await self._store.ledgers.create(quorum, custom=custom)
         try:
             await ledger.add(entry)
         except BaseException:
@@ -336,17 +343,6 @@ class _TopicCursors:
             await self._store.ledgers.delete(ledger_id)
         except (BookKeeperError, MetadataUnavailable) as error:
             log.warning("ledger of a cursor not deleted ledger=%d topic=%s error=%s", ledger_id, self._log_name, error)
-
-    def _is_full(self, cursor: _OpenCursor) -> bool:
-        return cursor.entries >= _ENTRIES_MAX or self._store.now_ms() - cursor.begun_ms >= _AGE_MAX_MS
-
-    def _custom(self, name: str) -> dict[str, bytes]:
-        return {
-            "component": b"managed-ledger",
-            "pulsar/managed-ledger": self._log_name.encode(),
-            "pulsar/cursor": name.encode(),
-            "application": b"pulsar",
-        }
 
 
 def _joined(cursor: _OpenCursor, state: CursorRecord) -> CursorRecord:

@@ -9,7 +9,7 @@ which is when the previous one was closed. Source: docs/reference/cluster-protoc
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from struct import Struct
 from typing import Any, Final
@@ -66,7 +66,16 @@ class PulsarTopicRecords:
             message.terminatedPosition.ledgerId, message.terminatedPosition.entryId = record.terminated
         else:
             message.ClearField("terminatedPosition")
-        _put_properties(message, _all_properties(record.other))
+        counters = {
+            name: str(record.other[counter])
+            for counter, name in _COUNTERS.items()
+            if record.other.get(counter) is not None
+        }
+        properties = {**(record.other.get("properties") or {}), **counters}
+        if {pair.key: pair.value for pair in message.properties} != properties:
+            del message.properties[:]
+            for key, value in properties.items():
+                message.properties.add(key=key, value=value)
         return packed(message.SerializeToString(deterministic=True))
 
     def amended(self, value: bytes | None, **other: Any) -> bytes:
@@ -114,19 +123,6 @@ def _put_ledgers(message: pb.ManagedLedgerInfo, rows: Sequence[LedgerRecord]) ->
             ledger.size = row.size
         if following is not None and not ledger.timestamp:
             ledger.timestamp = following.created_ms
-
-
-def _all_properties(other: Mapping[str, Any]) -> dict[str, str]:
-    counters = {name: str(other[counter]) for counter, name in _COUNTERS.items() if other.get(counter) is not None}
-    return {**(other.get("properties") or {}), **counters}
-
-
-def _put_properties(message: pb.ManagedLedgerInfo, properties: Mapping[str, str]) -> None:
-    if {pair.key: pair.value for pair in message.properties} == properties:
-        return
-    del message.properties[:]
-    for key, value in properties.items():
-        message.properties.add(key=key, value=value)
 
 
 _SIZE: Final = Struct(">I")

@@ -219,8 +219,12 @@ class SqliteMetadataStore:
         for commit in group:
             for change in commit.changes:
                 self._settle(commit, change)
-            if not commit.done.done():  # its caller may have been cancelled
-                _answer(commit)
+            if commit.done.done():
+                continue  # its caller was cancelled
+            if commit.error is None:
+                commit.done.set_result(None)
+            else:
+                commit.done.set_exception(commit.error)
         for commit in group:
             if commit.error is None:
                 self._watches.announce(change.key for change in commit.changes)
@@ -233,13 +237,6 @@ class SqliteMetadataStore:
             del self._changing[key]
             if commit.error is None:
                 self._remember(key, Versioned(change.value, commit.version) if isinstance(change, Put) else None)
-
-
-def _answer(commit: _Commit) -> None:
-    if commit.error is None:
-        commit.done.set_result(None)
-    else:
-        commit.done.set_exception(commit.error)
 
 
 class _Writer:
@@ -336,7 +333,8 @@ def _first_taken(connection: sqlite3.Connection, changes: Sequence[Change]) -> s
 def _prepare(path: Path) -> None:
     """Create the tables, and make the file itself durable."""
     with _as_unavailable(path):
-        _create_for_owner(path)
+        with suppress(OSError):  # SQLite reports what is wrong, and gives the files beside it the same mode
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
         connection = _connect(path)
         try:
             (version,) = connection.execute("PRAGMA user_version").fetchone()
@@ -352,12 +350,6 @@ def _prepare(path: Path) -> None:
             os.fsync(directory)
         finally:
             os.close(directory)
-
-
-def _create_for_owner(path: Path) -> None:
-    """Create the file, if absent, for its owner alone; SQLite gives the files beside it the same mode."""
-    with suppress(OSError):  # SQLite reports what is wrong
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
 
 
 def _connect(path: Path) -> sqlite3.Connection:

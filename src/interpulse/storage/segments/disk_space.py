@@ -16,6 +16,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Final
 
@@ -127,10 +128,7 @@ class DiskSpace:
         path = self._directory / "probe"
         self._files.unlink(path)  # left by a process that was killed
         try:
-            file = self._files.create(path)
-            try:
+            with closing(self._files.create(path)) as file:
                 file.write_durably(os.urandom(_PROBE_BYTES))  # random, so that no file system can compress it
-            finally:
-                file.close()
         finally:
             self._files.unlink(path)

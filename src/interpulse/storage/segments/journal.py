@@ -17,22 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from interpulse.model.errors import PersistenceError
-from interpulse.storage.api import (
-    Change,
-    DataDirectoryUnusable,
-    LedgerRecord,
-    LogDamaged,
-    MetadataStore,
-    StorageFull,
-)
-from interpulse.storage.logs.journal import (
-    JournalClient,
-    JournalStatistics,
-    LedgerGone,
-    LedgerPurpose,
-    Run,
-    Sealed,
-)
+from interpulse.storage.api import Change, DataDirectoryUnusable, LedgerRecord, LogDamaged, MetadataStore, StorageFull
+from interpulse.storage.logs.journal import JournalClient, JournalStatistics, LedgerGone, LedgerPurpose, Run, Sealed
 from interpulse.storage.logs.tail_cache import within
 from interpulse.storage.logs.topic_log import LogConfig
 from interpulse.storage.logs.topic_log_store import TopicLogStore
@@ -149,7 +135,9 @@ class SegmentJournal:
         number, start = (self._next_number, SEGMENT_HEAD) if active is None else (active.number, active.size)
         group = self._collect(number, start)
         if not group.rows:
-            self._report_idle()
+            for waiter in self._idle:
+                _answer(waiter)
+            self._idle.clear()
             return
         if active is None:
             self._begin_segment(number)
@@ -303,15 +291,12 @@ class SegmentJournal:
             self._damaged.pop(ledger_id, None)
         empty = self._segments.forget(gone)
         if self._group is None and self._active is not None and not self._active.ledgers:
-            empty += self._retire(self._active)
+            # a segment without a living ledger ends, so that its space is released immediately
+            self._active.sealed = True
+            self._active = None
+            self._writer.seal(lambda: None)
+            empty += self._segments.remove_empty()
         await self.unlink(empty)
-
-    def _retire(self, active: Segment) -> list[Segment]:
-        """End a segment without a living ledger, so that its space is released immediately."""
-        active.sealed = True
-        self._active = None
-        self._writer.seal(lambda: None)
-        return self._segments.remove_empty()
 
     def unlink(self, segments: Sequence[Segment]) -> asyncio.Future[None]:
         """Remove the files of segments that are no longer in the set. The future is done when they are gone."""
@@ -330,11 +315,6 @@ class SegmentJournal:
         await sealed
         self._writer.stop()
         await self._reader.close()
-
-    def _report_idle(self) -> None:
-        for waiter in self._idle:
-            _answer(waiter)
-        self._idle.clear()
 
 
 def _answer(waiter: asyncio.Future[None]) -> None:

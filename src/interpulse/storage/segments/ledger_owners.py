@@ -38,7 +38,8 @@ class LedgerIds:
         while self._next == self._end:
             async with self._reserving:
                 if self._next == self._end:
-                    await self._reserve()
+                    self._next = await advance_counter(self._metadata, LEDGER_COUNTER_KEY, _BLOCK, start=1)
+                    self._end = self._next + _BLOCK
         self._next += 1
         return self._next - 1
 
@@ -46,10 +47,6 @@ class LedgerIds:
         """Return an id above every ledger id that was ever assigned."""
         stored = await self._metadata.get(LEDGER_COUNTER_KEY)
         return int(stored.value) if stored else 1
-
-    async def _reserve(self) -> None:
-        self._next = await advance_counter(self._metadata, LEDGER_COUNTER_KEY, _BLOCK, start=1)
-        self._end = self._next + _BLOCK
 
 
 def owner_changes(name: str, before: Collection[int], after: Collection[int]) -> list[Change]:

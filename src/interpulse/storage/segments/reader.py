@@ -57,7 +57,7 @@ class SegmentReader:
 
     async def check(self, records: Sequence[tuple[Segment, Row]]) -> None:
         """Raise `UnreadableRecord` for the first record that is not what was written."""
-        await self.run(lambda: self._check(records))
+        await self.run(lambda: [self._record(segment, row) for segment, row in records])
 
     def forget(self, paths: Sequence[Path]) -> None:
         """Close files that were unlinked."""
@@ -66,10 +66,6 @@ class SegmentReader:
     async def close(self) -> None:
         await self.run(lambda: self._close(list(self._open)))
         self._thread.shutdown()
-
-    def _check(self, records: Sequence[tuple[Segment, Row]]) -> None:
-        for segment, row in records:
-            self._record(segment, row)
 
     def _close(self, paths: Sequence[Path]) -> None:
         for path in paths:

@@ -16,6 +16,7 @@ No segment is written to after recovery: every start begins a new one.
 from __future__ import annotations
 
 import logging
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -89,22 +90,15 @@ def _recover(directory: Path, files: Files, number: int) -> Segment:
 
 def _read_index(path: Path, files: Files, number: int) -> IndexContent:
     try:
-        file = files.open(path)
+        with closing(files.open(path)) as file:
+            return parse_index(file.read(file.size, 0), number)
     except FileNotFoundError:
         return IndexContent()
-    try:
-        return parse_index(file.read(file.size, 0), number)
-    finally:
-        file.close()
 
 
 def _size_of(path: Path, files: Files) -> int:
-    file = files.open(path)
-    try:
-        head = file.read(SEGMENT_HEAD, 0)
-        size = file.size
-    finally:
-        file.close()
+    with closing(files.open(path)) as file:
+        head, size = file.read(SEGMENT_HEAD, 0), file.size
     version = segment_head_version(head)
     if version is not None and version > VERSION:
         raise DataDirectoryUnusable(str(path.parent), f"{path.name} has format {version}, this program knows {VERSION}")
@@ -129,11 +123,8 @@ def _add_indexed(segment: Segment, index: IndexContent) -> None:
 
 def _complete(directory: Path, files: Files, segment: Segment, index: IndexContent, begin: int) -> None:
     """Read the part of the segment that the index does not cover, and seal the segment."""
-    file = files.open(segment.path)
-    try:
+    with closing(files.open(segment.path)) as file:
         content = file.read(segment.size - begin, begin)
-    finally:
-        file.close()
     scan = _scan(content, segment.number, begin)
     for row in scan.rows:
         segment.add(row)
@@ -164,12 +155,9 @@ def _write_index(directory: Path, files: Files, segment: Segment, rows: list[Row
     path = index_path(directory, segment.number)
     draft = path.with_suffix(".tmp")
     try:
-        file = files.create(draft)
-        try:
+        with closing(files.create(draft)) as file:
             file.write(pack_index_head(segment.number) + encode_chunk(rows, segment.size, sealed=True))
             file.sync()
-        finally:
-            file.close()
         files.rename(draft, path)
         files.sync_directory(directory)
     except OSError as error:

@@ -10,37 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
+from interpulse.storage.zookeeper import records as zk
 from interpulse.storage.zookeeper.errors import NodeExists, NoNode, StepsRefused, refusal
 from interpulse.storage.zookeeper.link import Link, LinkConfig
 from interpulse.storage.zookeeper.protocol import WatchEvent
-from interpulse.storage.zookeeper.records import (
-    ANY_VERSION,
-    CREATE,
-    DELETE,
-    EPHEMERAL,
-    EXISTS,
-    GET,
-    GET_CHILDREN,
-    MULTI,
-    MULTI_READ,
-    PERSISTENT,
-    SEQUENTIAL,
-    SET,
-    SYNC,
-    Child,
-    Create,
-    Created,
-    Delete,
-    Failed,
-    Listing,
-    Node,
-    Read,
-    Set,
-    Stat,
-    Step,
-)
-from interpulse.storage.zookeeper.servers import parse_servers
-from interpulse.storage.zookeeper.session import Session, SessionEvent
+from interpulse.storage.zookeeper.records import ANY_VERSION, Created, Failed, Listing, Node, Read, Stat, Step
+from interpulse.storage.zookeeper.session import Session, SessionEvent, parse_servers
 
 _NO_NODE = -101
 _NOT_TO_BLAME = (0, -2)  # codes of steps before and after the refused one
@@ -88,24 +63,24 @@ class ZooKeeperClient:
 
     async def get(self, path: str) -> Node:
         """Return value and `Stat` of a node."""
-        return await self._link.ask(GET, Read(self._full(path)), f"reading {path}", once=False)
+        return await self._link.ask(zk.GET, Read(self._full(path)), f"reading {path}", once=False)
 
     async def exists(self, path: str) -> Stat | None:
         """Return the `Stat` of a node, None if it does not exist."""
         try:
-            return await self._link.ask(EXISTS, Read(self._full(path)), f"looking for {path}", once=False)
+            return await self._link.ask(zk.EXISTS, Read(self._full(path)), f"looking for {path}", once=False)
         except NoNode:
             return None
 
     async def children(self, path: str) -> Listing:
         """Return the names of a node's children, unordered, and its `Stat`."""
-        return await self._link.ask(GET_CHILDREN, Read(self._full(path)), f"listing {path}", once=False)
+        return await self._link.ask(zk.GET_CHILDREN, Read(self._full(path)), f"listing {path}", once=False)
 
     async def get_many(self, paths: Sequence[str]) -> list[Node | None]:
         """Return several nodes as of one moment, None for those that do not exist."""
-        steps = [Step(GET, Read(self._full(path))) for path in paths]
+        steps = [Step(zk.GET, Read(self._full(path))) for path in paths]
         what = f"reading {paths[0] if paths else 'nothing'} and {max(len(paths) - 1, 0)} others"
-        answers = await self._link.ask(MULTI_READ, steps, what, once=False)
+        answers = await self._link.ask(zk.MULTI_READ, steps, what, once=False)
         for path, answer in zip(paths, answers, strict=True):
             if isinstance(answer, Failed) and answer.code != _NO_NODE:
                 raise refusal(answer.code, f"reading {path}")
@@ -118,9 +93,9 @@ class ZooKeeperClient:
 
         A sequential node gets ten digits behind its path. An ephemeral one is removed with the session.
         """
-        flags = (EPHEMERAL if ephemeral else PERSISTENT) + (SEQUENTIAL if sequential else 0)
-        request = Create(self._full(path), value, flags=flags)
-        made = await self._link.ask(CREATE, request, f"creating {path}", once=True)
+        flags = (zk.EPHEMERAL if ephemeral else zk.PERSISTENT) + (zk.SEQUENTIAL if sequential else 0)
+        request = zk.Create(self._full(path), value, flags=flags)
+        made = await self._link.ask(zk.CREATE, request, f"creating {path}", once=True)
         return Created(self._cut(made.path), made.stat)
 
     async def create_parents(self, path: str) -> None:
@@ -135,17 +110,17 @@ class ZooKeeperClient:
 
     async def set(self, path: str, value: bytes, version: int = ANY_VERSION) -> Stat:
         """Replace the value of a node with this version."""
-        return await self._link.ask(SET, Set(self._full(path), value, version), f"writing {path}", once=True)
+        return await self._link.ask(zk.SET, zk.Set(self._full(path), value, version), f"writing {path}", once=True)
 
     async def delete(self, path: str, version: int = ANY_VERSION) -> None:
         """Remove a node with this version. It must have no children."""
-        await self._link.ask(DELETE, Delete(self._full(path), version), f"deleting {path}", once=True)
+        await self._link.ask(zk.DELETE, zk.Delete(self._full(path), version), f"deleting {path}", once=True)
 
     async def multi(self, steps: Sequence[Step]) -> list[Any]:
         """Apply all steps or none, and return the answer of each. Raise `StepsRefused` with the refused step."""
         full = [Step(operation, request._replace(path=self._full(request.path))) for operation, request in steps]
         what = f"committing {_named(steps)}"
-        answers = await self._link.ask(MULTI, full, what, once=True)
+        answers = await self._link.ask(zk.MULTI, full, what, once=True)
         for index, answer in enumerate(answers):
             if isinstance(answer, Failed) and answer.code not in _NOT_TO_BLAME:
                 path = steps[index].request.path
@@ -154,7 +129,7 @@ class ZooKeeperClient:
 
     async def sync(self, path: str) -> None:
         """Make later reads at least as new as this moment, even from a server that lags behind."""
-        await self._link.ask(SYNC, Child(self._full(path)), f"syncing {path}", once=False)
+        await self._link.ask(zk.SYNC, zk.Child(self._full(path)), f"syncing {path}", once=False)
 
     async def watch(self, path: str) -> None:
         """Report every change of the node and of nodes below it to `on_watch_event`, until the client is closed.
@@ -171,14 +146,16 @@ class ZooKeeperClient:
     async def _exists_full(self, path: str) -> bool:
         """Return True if a node has this path, which is absolute and not relative to the connect string."""
         try:
-            await self._link.ask(EXISTS, Read(path), f"looking for {path}", once=False)
+            await self._link.ask(zk.EXISTS, Read(path), f"looking for {path}", once=False)
         except NoNode:
             return False
         return True
 
     async def _create_parent(self, full: str) -> None:
         try:
-            await self._link.ask(CREATE, Create(full), f"creating {full}", once=False)  # repeating it does no harm
+            await self._link.ask(
+                zk.CREATE, zk.Create(full), f"creating {full}", once=False
+            )  # repeating it does no harm
         except NodeExists:
             return
 

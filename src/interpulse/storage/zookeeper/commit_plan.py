@@ -11,21 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from interpulse.storage.api import Change, CommitConflict, Put
+from interpulse.storage.zookeeper import records as zk
 from interpulse.storage.zookeeper.node_cache import CachedNode
-from interpulse.storage.zookeeper.records import (
-    ANY_VERSION,
-    CHECK,
-    CREATE,
-    DELETE,
-    EPHEMERAL,
-    PERSISTENT,
-    SET,
-    Check,
-    Create,
-    Delete,
-    Set,
-    Step,
-)
+from interpulse.storage.zookeeper.records import ANY_VERSION, Step
 
 
 class Planned(NamedTuple):
@@ -59,17 +47,25 @@ def plan_commit(
         if isinstance(change, Put) and change.ephemeral and nodes[key].stored and nodes[key].owner != session_id:
             raise CommitConflict(key)
     checks = [
-        Planned(Step(CHECK, Check(key, nodes[key].version)), True)
+        Planned(Step(zk.CHECK, zk.Check(key, nodes[key].version)), True)
         for key in expect
         if key not in changes and nodes[key].stored is not None
     ]
     doomed = sorted((key for key, change in changes.items() if not isinstance(change, Put)), reverse=True)
-    deletions = [_deletion(key, key in expect, nodes[key]) for key in doomed if nodes[key].stored is not None]
+    deletions = [
+        Planned(Step(zk.DELETE, zk.Delete(key, nodes[key].version if key in expect else ANY_VERSION)), key in expect)
+        for key in doomed
+        if nodes[key].stored is not None
+    ]
     puts = {
         key: [_put(change, key in expect, nodes[key])] for key, change in changes.items() if isinstance(change, Put)
     }
     absent = {key for key, version in expect.items() if version is None} - puts.keys()
-    absences = {key: _absence(key) for key in absent if absent.isdisjoint(_above(key))}
+    absences = {
+        key: [Planned(Step(zk.CREATE, zk.Create(key)), True), Planned(Step(zk.DELETE, zk.Delete(key)), True)]
+        for key in absent
+        if absent.isdisjoint(_above(key))
+    }
     return [*checks, *deletions, *(step for _, steps in sorted((puts | absences).items()) for step in steps)]
 
 
@@ -79,16 +75,8 @@ def _above(key: str) -> Iterator[str]:
         yield key
 
 
-def _absence(key: str) -> list[Planned]:
-    return [Planned(Step(CREATE, Create(key)), True), Planned(Step(DELETE, Delete(key)), True)]
-
-
-def _deletion(key: str, expected: bool, node: CachedNode) -> Planned:
-    return Planned(Step(DELETE, Delete(key, node.version if expected else ANY_VERSION)), expected)
-
-
 def _put(put: Put, expected: bool, node: CachedNode) -> Planned:
     if node.stored is None:
-        flags = EPHEMERAL if put.ephemeral else PERSISTENT
-        return Planned(Step(CREATE, Create(put.key, put.value, flags=flags)), expected)
-    return Planned(Step(SET, Set(put.key, put.value, node.version if expected else ANY_VERSION)), expected)
+        flags = zk.EPHEMERAL if put.ephemeral else zk.PERSISTENT
+        return Planned(Step(zk.CREATE, zk.Create(put.key, put.value, flags=flags)), expected)
+    return Planned(Step(zk.SET, zk.Set(put.key, put.value, node.version if expected else ANY_VERSION)), expected)

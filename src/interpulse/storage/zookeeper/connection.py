@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 from interpulse.storage.zookeeper.errors import BrokenConnection, Unusable
 from interpulse.storage.zookeeper.protocol import ClientProtocol, Pong, Reply, WatchesSet, WatchEvent
 from interpulse.storage.zookeeper.records import ConnectRequest, ConnectResponse, Operation
-from interpulse.storage.zookeeper.servers import Server
+from interpulse.storage.zookeeper.session import Server
 
 OnWatchEvent = Callable[[WatchEvent], None]
 

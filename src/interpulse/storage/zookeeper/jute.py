@@ -78,11 +78,7 @@ INT: Field[int] = _number(_INT)
 LONG: Field[int] = _number(_LONG)
 
 
-def _write_bool(out: bytearray, value: bool) -> None:
-    out.append(1 if value else 0)
-
-
-BOOL: Field[bool] = Field(_write_bool, lambda source: source.take(1) != b"\0")
+BOOL: Field[bool] = Field(lambda out, value: out.append(1 if value else 0), lambda source: source.take(1) != b"\0")
 
 
 def _write_buffer(out: bytearray, value: bytes) -> None:
@@ -98,10 +94,6 @@ def _read_buffer(source: Source) -> bytes:
 BUFFER: Field[bytes] = Field(_write_buffer, _read_buffer)
 
 
-def _write_string(out: bytearray, value: str) -> None:
-    _write_buffer(out, value.encode())
-
-
 def _read_string(source: Source) -> str:
     try:
         return _read_buffer(source).decode()
@@ -109,7 +101,7 @@ def _read_string(source: Source) -> str:
         raise Malformed(f"a string that is not UTF-8: {error}") from None
 
 
-STRING: Field[str] = Field(_write_string, _read_string)
+STRING: Field[str] = Field(lambda out, value: _write_buffer(out, value.encode()), _read_string)
 
 NOTHING: Field[None] = Field(lambda out, value: None, lambda source: None)
 

@@ -33,6 +33,7 @@ from interpulse.storage.zookeeper.errors import (
     Unusable,
     ZooKeeperError,
     refusal,
+    shown_session,
 )
 from interpulse.storage.zookeeper.protocol import Reply, WatchEvent
 from interpulse.storage.zookeeper.records import (
@@ -43,8 +44,7 @@ from interpulse.storage.zookeeper.records import (
     ConnectRequest,
     Operation,
 )
-from interpulse.storage.zookeeper.servers import Server, Servers
-from interpulse.storage.zookeeper.session import Session, SessionEvent, boot_clock
+from interpulse.storage.zookeeper.session import Server, Servers, Session, SessionEvent, boot_clock
 
 
 class Budget:
@@ -243,13 +243,10 @@ class Link:
             _fail(request, SessionExpired(request.session.id if request.session else 0, request.what))
             self._end_connection("the session has expired")
         elif reply.error:
-            _fail(request, refusal(reply.error, f"{request.what} (server {self._server})"))
+            server = self._connection.server if self._connection else self.servers
+            _fail(request, refusal(reply.error, f"{request.what} (server {server})"))
         elif not request.answer.done():
             request.answer.set_result(reply.answer)
-
-    @property
-    def _server(self) -> str:
-        return str(self._connection.server) if self._connection else str(self.servers)
 
     def _end_connection(self, reason: str) -> None:
         if self._connection is not None:
@@ -345,7 +342,7 @@ class Link:
 
     def _expire(self, session: Session) -> None:
         session.over = True
-        log.warning("ZooKeeper session expired servers=%s session=%s", self.servers, session.name)
+        log.warning("ZooKeeper session expired servers=%s session=%s", self.servers, shown_session(session.id))
         for request in list(self._waiting):
             if request.session is session and request.once:
                 self._waiting.remove(request)
@@ -357,7 +354,7 @@ class Link:
             return
         self._cancel_timers()
         self._connection = connection
-        log.info("ZooKeeper connected server=%s session=%s", connection.server, self.session.name)
+        log.info("ZooKeeper connected server=%s session=%s", connection.server, shown_session(self.session.id))
         if not self._began.done():
             self._resumed_id = self.session.id
             self._began.set_result(None)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from interpulse.storage.api import Versioned
-from interpulse.storage.zookeeper.records import Node, Stat
+from interpulse.storage.zookeeper.records import Stat
 
 _VALUE_BYTES_REMEMBERED: Final = 4096  # larger values are read each time
 _KEY_LENGTH_REMEMBERED: Final = 1000
@@ -41,12 +41,8 @@ ABSENT: Final = CachedNode(None, -1)
 NOT_CACHED: Final = CachedNode(Versioned(b"", -1), -1)
 
 
-def cached_node(node: Node | None) -> CachedNode:
+def cached_node(value: bytes, stat: Stat) -> CachedNode:
     """Return the node of an answer."""
-    return ABSENT if node is None else _node(node.value, node.stat)
-
-
-def _node(value: bytes, stat: Stat) -> CachedNode:
     return CachedNode(Versioned(value, stat.mzxid), stat.version, stat.ephemeral_owner)
 
 
@@ -85,17 +81,11 @@ class NodeCache:
         if self.unchanged_since(key, asked) and self.covers(key):
             self._keep(key, node)
 
-    def remember_written(self, key: str, value: bytes, stat: Stat) -> None:
+    def remember_committed(self, key: str, node: CachedNode, zxid: int) -> None:
         """Cache the result of an own commit, if its notification was the last one of the key."""
         change = self._changes.get(key)
-        if change is not None and change.zxid == stat.mzxid:
-            self._keep(key, _node(value, stat))
-
-    def remember_deleted(self, key: str, zxid: int) -> None:
-        """Cache the absence of a node deleted by an own commit, if its notification was the last one of the key."""
-        change = self._changes.get(key)
         if change is not None and change.zxid == zxid:
-            self._keep(key, ABSENT)
+            self._keep(key, node)
 
     def remember_names(self, key: str, names: list[str], asked: int) -> None:
         """Cache the sorted names of the children, requested at ``asked``."""

@@ -16,8 +16,10 @@ def keys_after(names: Sequence[str], beginning: str, after: str) -> Iterator[str
     below: list[str] = []  # a heap: subtrees of names that were yielded
     for length in range(1, len(after) + 1):
         name = after[:length]
-        if _holds(names, name) and name.startswith(beginning) and _goes_on(f"{name}/", after):
-            heappush(below, f"{name}/")
+        index, subtree = bisect_left(names, name), f"{name}/"
+        goes_on = after < subtree or after.startswith(subtree)
+        if names[index : index + 1] == [name] and name.startswith(beginning) and goes_on:
+            heappush(below, subtree)
     first = max(bisect_left(names, beginning), bisect_right(names, after) if after else 0)
     for index in range(first, len(names)):
         name = names[index]
@@ -29,12 +31,3 @@ def keys_after(names: Sequence[str], beginning: str, after: str) -> Iterator[str
         heappush(below, f"{name}/")
     while below:
         yield heappop(below)
-
-
-def _holds(names: Sequence[str], name: str) -> bool:
-    index = bisect_left(names, name)
-    return index < len(names) and names[index] == name
-
-
-def _goes_on(key: str, after: str) -> bool:
-    return after < key or after.startswith(key)

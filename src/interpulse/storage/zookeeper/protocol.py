@@ -27,7 +27,6 @@ from interpulse.storage.zookeeper.records import (
     SET_WATCHES,
     ConnectRequest,
     ConnectResponse,
-    Notification,
     Operation,
     RequestHeader,
     SetWatches,
@@ -144,7 +143,8 @@ class ClientProtocol:
             return CONNECT_RESPONSE.read(source)
         xid, zxid, error = REPLY_HEADER.read(source)
         if xid == _NOTIFICATION_XID:
-            return _watch_event(zxid, NOTIFICATION.read(source))
+            kind, _, path = NOTIFICATION.read(source)
+            return WatchEvent(zxid, kind, path)
         self.last_zxid = max(self.last_zxid, zxid)
         if xid == _PING_XID:
             return Pong()
@@ -157,10 +157,6 @@ class ClientProtocol:
             raise BrokenConnection(f"a reply to request {xid}, which is not the one that comes next")
         _, operation = self._waiting.popleft()
         return Reply(zxid, error, None if error else operation.answer.read(source))
-
-
-def _watch_event(zxid: int, notification: Notification) -> WatchEvent:
-    return WatchEvent(zxid, notification.kind, notification.path)
 
 
 def _request(xid: int, operation: Operation[Any, Any], body: bytes) -> bytes:

@@ -81,15 +81,7 @@ class ConnectResponse(NamedTuple):
 
 NEW_SESSION: Final = b"\0" * 16
 CONNECT_REQUEST = record(ConnectRequest, INT, LONG, INT, LONG, BUFFER, BOOL)
-_CONNECT_RESPONSE = record(ConnectResponse, INT, INT, LONG, BUFFER, BOOL)
-
-
-def _read_connect_response(source: Source) -> ConnectResponse:
-    start = INT.read(source), INT.read(source), LONG.read(source), BUFFER.read(source)
-    return ConnectResponse(*start, BOOL.read(source) if source.left else False)  # servers before 3.4 send no more
-
-
-CONNECT_RESPONSE = Field(_CONNECT_RESPONSE.write, _read_connect_response)
+CONNECT_RESPONSE = record(ConnectResponse, INT, INT, LONG, BUFFER, BOOL)
 
 
 class RequestHeader(NamedTuple):

@@ -28,7 +28,7 @@ from interpulse.storage.sessions import Callbacks, SessionState, Watches
 from interpulse.storage.zookeeper.client import ZooKeeperClient
 from interpulse.storage.zookeeper.commit_plan import Planned, last_changes, plan_commit
 from interpulse.storage.zookeeper.errors import NoNode, OutcomeUnknown, StepsRefused
-from interpulse.storage.zookeeper.node_cache import NOT_CACHED, CachedNode, NodeCache, cached_node
+from interpulse.storage.zookeeper.node_cache import ABSENT, NOT_CACHED, CachedNode, NodeCache, cached_node
 from interpulse.storage.zookeeper.outcomes import Mark, Marks
 from interpulse.storage.zookeeper.paging import keys_after
 from interpulse.storage.zookeeper.protocol import WatchEvent
@@ -205,10 +205,10 @@ class ZooKeeperMetadataStore:
             change = wanted.get(step.request.path)
             if isinstance(stat, Stat) and isinstance(change, Put):
                 zxid = stat.mzxid
-                self._cache.remember_written(change.key, change.value, stat)
+                self._cache.remember_committed(change.key, cached_node(change.value, stat), zxid)
         for step in steps:
             if step.operation is DELETE and zxid:
-                self._cache.remember_deleted(step.request.path, zxid)
+                self._cache.remember_committed(step.request.path, ABSENT, zxid)
 
     async def _nodes(self, keys: Sequence[str]) -> dict[str, CachedNode]:
         """Return all keys as of one moment, from the cache and from one request if it is large enough."""
@@ -227,7 +227,8 @@ class ZooKeeperMetadataStore:
 
     async def _read(self, keys: Sequence[str]) -> dict[str, CachedNode]:
         asked = self._cache.now
-        nodes = {key: cached_node(node) for key, node in (await self._ask_for(keys)).items()}
+        answers = await self._ask_for(keys)
+        nodes = {key: ABSENT if node is None else cached_node(*node) for key, node in answers.items()}
         for key, node in nodes.items():
             self._cache.remember(key, node, asked)
         return nodes

@@ -14,7 +14,7 @@ from interpulse.model.errors import AuthorizationError, TenantNotFound, Unauthor
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.permissions import NamespaceOperation, Permissions, Principal, TopicOperation
 from interpulse.model.policies.namespace_policies import NamespacePolicies
-from interpulse.storage.memory import MemoryMetadataStore
+from tests.support.memory_storage import MemoryMetadataStore
 
 APP = NamespaceName("acme", "app")
 TOPIC = TopicName.parse("persistent://acme/app/t")

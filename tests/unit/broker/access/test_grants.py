@@ -10,7 +10,7 @@ from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import InvalidRequest, NamespaceNotFound, NotFound, TopicNotFound
 from interpulse.model.names import PUBLIC_DEFAULT, NamespaceName, TopicName
 from interpulse.model.topics import Existence, TopicKind
-from interpulse.storage.memory import MemoryMetadataStore
+from tests.support.memory_storage import MemoryMetadataStore
 
 TOPIC = TopicName.parse("persistent://public/default/t")
 ABSENT = TopicName.parse("persistent://public/default/absent")

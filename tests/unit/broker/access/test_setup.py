@@ -15,7 +15,7 @@ from interpulse.client.credentials import Credentials
 from interpulse.model.errors import PreconditionFailed
 from interpulse.model.permissions import Principal
 from interpulse.serving.settings import words
-from interpulse.storage.memory import MemoryMetadataStore
+from tests.support.memory_storage import MemoryMetadataStore
 from tests.support.tokens import SECRET
 
 TOKENS = {

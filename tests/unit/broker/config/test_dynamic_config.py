@@ -13,7 +13,7 @@ from interpulse.broker.config.pulsar_keys import PULSAR_KEYS, READ_AT_START, WIT
 from interpulse.model.errors import PreconditionFailed
 from interpulse.model.not_offered import NotOffered
 from interpulse.storage.api import Put
-from interpulse.storage.memory import MemoryMetadataStore
+from tests.support.memory_storage import MemoryMetadataStore
 
 STARTUP = BrokerConfig(default_num_partitions=8)
 

@@ -29,11 +29,11 @@ from interpulse.storage.logs.topic_log import LogConfig
 from interpulse.storage.logs.topic_log_store import TopicLogStore
 from interpulse.storage.managed_ledger.cursor_ledgers import LedgerCursors
 from interpulse.storage.managed_ledger.topic_codec import PulsarCompacted
-from interpulse.storage.memory import MemoryJournal, MemoryMetadataStore, memory_log_store
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.entries import build_entry
 from tests.support.cursor_ledgers import Ledgers
 from tests.support.fake_clock import FakeClock
+from tests.support.memory_storage import MemoryJournal, MemoryMetadataStore, memory_log_store
 
 TOPIC = TopicName.parse("persistent://public/default/t")
 

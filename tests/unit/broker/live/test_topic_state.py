@@ -28,9 +28,9 @@ from interpulse.model.names import TopicName
 from interpulse.model.policies.policy_records import RetentionPolicies
 from interpulse.storage.api import MetadataUnavailable, Put
 from interpulse.storage.cursors import CursorRecord
-from interpulse.storage.memory import MemoryMetadataStore
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.entries import with_broker_metadata, without_broker_metadata
+from tests.support.memory_storage import MemoryMetadataStore
 
 TOPIC = TopicName.parse("persistent://public/default/a b")
 KEY = "/managed-ledgers/public/default/persistent/a+b"

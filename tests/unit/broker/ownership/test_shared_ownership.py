@@ -19,10 +19,10 @@ from interpulse.model.isolation import IsolationPolicies, IsolationPolicy
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.rules.bundles import bundle_of
 from interpulse.storage.api import Change, CommitConflict, Delete, MetadataUnavailable, Put, Versioned
-from interpulse.storage.memory import MemoryMetadataStore, MemoryTree
 from interpulse.storage.metadata.guarded import GuardedMetadata
 from interpulse.storage.metadata.session_bounded import SessionBoundedMetadata, SessionLost
 from tests.support.lifecycle_bench import SilentStore
+from tests.support.memory_storage import MemoryMetadataStore, MemoryTree
 from tests.support.waiting import eventually
 
 NAMESPACE = NamespaceName("t", "ns")

@@ -6,7 +6,7 @@ import asyncio
 
 from interpulse.broker.ownership.sole_task import SoleTask
 from interpulse.storage.api import Versioned
-from interpulse.storage.memory import MemoryMetadataStore, MemoryTree
+from tests.support.memory_storage import MemoryMetadataStore, MemoryTree
 from tests.support.waiting import eventually
 
 

@@ -28,8 +28,8 @@ from interpulse.model.topics import PartitionedTopicMetadata
 from interpulse.replication.connect import connect
 from interpulse.replication.provision import ReplicationProblem
 from interpulse.storage.api import Delete, Put
-from interpulse.storage.memory import MemoryMetadataStore
 from tests.support.fake_clock import FakeTimers
+from tests.support.memory_storage import MemoryMetadataStore
 from tests.support.waiting import eventually
 
 AWAY = ReplicationProblem("DISCONNECTED", "Cannot reach http://west:8080", "see that west is up")

@@ -20,8 +20,8 @@ from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import InvalidRequest
 from interpulse.model.names import PUBLIC_DEFAULT, TopicName
 from interpulse.storage.api import Delete, Put
-from interpulse.storage.memory import MemoryMetadataStore
 from tests.support.counting_store import CountingStore
+from tests.support.memory_storage import MemoryMetadataStore
 
 X = TopicName.parse("x")
 P = TopicName.parse("p")

@@ -21,7 +21,7 @@ from interpulse.model.names import TopicName
 from interpulse.model.policies.namespace_policies import NamespacePolicies
 from interpulse.model.policies.topic_policies import TopicPolicies, TopicPolicyRecord
 from interpulse.storage.api import Delete, Put
-from interpulse.storage.memory import MemoryMetadataStore
+from tests.support.memory_storage import MemoryMetadataStore
 from tests.support.waiting import SECONDS_MAX, eventually
 
 POLICIES = f"{keys.POLICIES}/demo/flights"

@@ -13,8 +13,8 @@ from interpulse.client.admin.admin_client import AdminClient
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import RemoteClusterUnavailable, TopicNotFound
 from interpulse.model.names import TopicName
-from interpulse.storage.memory import MemoryMetadataStore
 from tests.support.fake_clock import FakeClock
+from tests.support.memory_storage import MemoryMetadataStore
 
 X = TopicName.parse("x")
 PLAIN = 0

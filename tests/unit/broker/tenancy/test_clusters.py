@@ -23,7 +23,7 @@ from interpulse.model.isolation import IsolationPolicy
 from interpulse.model.names import PUBLIC_DEFAULT, TopicName
 from interpulse.model.policies.topic_policies import TopicPolicies, TopicPolicyRecord
 from interpulse.storage.api import Put
-from interpulse.storage.memory import MemoryMetadataStore
+from tests.support.memory_storage import MemoryMetadataStore
 
 KEY = "/admin/clusters/east/namespaceIsolationPolicies"
 POLICY = IsolationPolicy(("t/.*",), ("a",), (), {"min_limit": "1", "usage_threshold": "80"})

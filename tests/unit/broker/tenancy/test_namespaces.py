@@ -24,7 +24,7 @@ from interpulse.model.names import PUBLIC_DEFAULT, SYSTEM_NAMESPACE, NamespaceNa
 from interpulse.model.policies.namespace_policies import NamespacePolicies
 from interpulse.rules.topic_view import NamespaceStanding
 from interpulse.storage.api import CommitConflict, Delete, Put
-from interpulse.storage.memory import MemoryMetadataStore
+from tests.support.memory_storage import MemoryMetadataStore
 
 DEMO = NamespaceName("public", "demo")
 ADDRESSES = ClusterData(service_url="http://127.0.0.1:8080", broker_service_url="pulsar://127.0.0.1:6650")

@@ -11,7 +11,7 @@ from interpulse.model.clusters import ClusterData, TenantInfo
 from interpulse.model.errors import AlreadyExists, NotEmpty, PreconditionFailed, TenantNotFound
 from interpulse.model.names import NamespaceName
 from interpulse.model.policies.namespace_policies import NamespacePolicies
-from interpulse.storage.memory import MemoryMetadataStore
+from tests.support.memory_storage import MemoryMetadataStore
 
 BOTH = TenantInfo(("a",), ("east", "west"))
 DEMO = NamespaceName("demo", "n")

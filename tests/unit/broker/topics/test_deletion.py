@@ -25,9 +25,9 @@ from interpulse.model.policies.topic_policies import TopicPolicies, TopicPolicyR
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.model.topics import PartitionedTopicMetadata, Requester
 from interpulse.storage.api import CommitConflict, Put
-from interpulse.storage.memory import MemoryMetadataStore
 from interpulse.storage.metadata.session_bounded import SessionBoundedMetadata
 from tests.support.lifecycle_bench import LifecycleBench, MortalStore, SilentStore, disorder, named
+from tests.support.memory_storage import MemoryMetadataStore
 from tests.support.waiting import eventually
 
 TRIAL = NamespaceName("public", "trial")

@@ -29,8 +29,8 @@ from interpulse.model.policies.policy_records import PARTITIONED
 from interpulse.model.topics import Existence, PartitionedTopicMetadata, Requester, TopicKind
 from interpulse.storage.api import Change, Delete, Put
 from interpulse.storage.cursors import DEDUPLICATION_CURSOR, JSON_CURSORS, CursorRecord
-from interpulse.storage.memory import MemoryMetadataStore
 from tests.support.counting_store import CountingStore
+from tests.support.memory_storage import MemoryMetadataStore
 
 PARTITIONED_4 = BrokerConfig(allow_auto_topic_creation_type=PARTITIONED, default_num_partitions=4)
 X = TopicName.parse("x")

@@ -9,7 +9,7 @@ from interpulse.broker.topics import partition_records
 from interpulse.broker.topics.partition_records import StoredPartition, new_cursors, stored_partitions
 from interpulse.model.names import TopicName
 from interpulse.storage.api import Put
-from interpulse.storage.memory import MemoryMetadataStore
+from tests.support.memory_storage import MemoryMetadataStore
 
 X = TopicName.parse("public/default/a b")
 

@@ -25,8 +25,8 @@ from interpulse.rules.schemas import SchemaVersion
 from interpulse.storage.api import CommitConflict, MetadataUnavailable, Put
 from interpulse.storage.bookkeeper.client import BookKeeperClient
 from interpulse.storage.bookkeeper.records import Quorum
-from interpulse.storage.memory import MemoryMetadataStore
 from tests.support.fake_clock import FakeClock
+from tests.support.memory_storage import MemoryMetadataStore
 
 X = TopicName.parse("persistent://t/n/x")
 FIRST = SchemaVersion(0, SchemaInfo(SchemaType.AVRO, b"one", {"a": "b"}), 5)

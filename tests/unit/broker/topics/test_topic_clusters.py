@@ -23,7 +23,7 @@ from interpulse.model.names import PUBLIC_DEFAULT, TopicName
 from interpulse.model.topics import Existence, TopicKind
 from interpulse.rules.provisioning import RemoteExpansion
 from interpulse.storage.api import Put
-from interpulse.storage.memory import MemoryMetadataStore
+from tests.support.memory_storage import MemoryMetadataStore
 from tests.support.stub_web import StubWeb
 
 X = TopicName.parse("x")

@@ -9,8 +9,8 @@ from interpulse.broker.topics import topic_counts
 from interpulse.broker.topics.topic_counts import TopicCounts
 from interpulse.model.names import PUBLIC_DEFAULT, NamespaceName, TopicName
 from interpulse.storage.api import CommitConflict, Delete, Put
-from interpulse.storage.memory import MemoryMetadataStore
 from tests.support.counting_store import CountingStore
+from tests.support.memory_storage import MemoryMetadataStore
 
 OTHER = NamespaceName("public", "other")
 

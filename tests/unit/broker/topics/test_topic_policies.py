@@ -18,7 +18,7 @@ from interpulse.model.names import TopicName
 from interpulse.model.policies.policy_records import InactiveTopicPolicies
 from interpulse.model.policies.topic_policies import TopicPolicies, TopicPolicyRecord
 from interpulse.storage.api import Delete
-from interpulse.storage.memory import MemoryMetadataStore
+from tests.support.memory_storage import MemoryMetadataStore
 
 X = TopicName.parse("x")
 INACTIVE = InactiveTopicPolicies(max_inactive_seconds=5)

@@ -39,11 +39,11 @@ from interpulse.rules.lookup import LookupTarget, Owner
 from interpulse.rules.topic_view import TopicView
 from interpulse.serving.admission import LookupPermits
 from interpulse.storage.api import Delete, MetadataStore, Put, Versioned
-from interpulse.storage.memory import MemoryMetadataStore
 from interpulse.storage.metadata.sqlite import SqliteMetadataStore
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import FrameDecoder, LookupRun, PartitionsRun
 from tests.support.counting_store import CountingStore
+from tests.support.memory_storage import MemoryMetadataStore
 from tests.support.soak import soak
 
 TRIAL = NamespaceName("public", "trial")

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from interpulse.spark.arrow_frames import arrow_schema
-from interpulse.spark.audit.comparing import COMPARED, DIFFERENCE_COLUMNS, JudgeNamespaces, JudgeTopics
+from interpulse.spark.audit.comparing import COMPARED, DIFFERENCE_COLUMNS, Judge, namespace_rows, topic_rows
 from interpulse.spark.audit.inventory_job import INVENTORY_COLUMNS
 
 TOPIC = "persistent://a/b/t"
@@ -33,7 +33,7 @@ def test_topics_when_joined_then_differences_are_rows() -> None:
         {"source_name": None, "source": None, "target": topic(2)},
         {"source_name": TOPIC, "source": topic(4, error="refused"), "target": None},
     ]
-    grown, lacking, remote = found(JudgeTopics("west"), *rows)  # type: ignore[arg-type]
+    grown, lacking, remote = found(Judge("west", topic_rows), *rows)  # type: ignore[arg-type]
     assert (grown["kind"], grown["source_value"], grown["target_value"], grown["automatic"]) == (
         "TOPIC_PARTITIONS",
         '{"partitions": 4}',
@@ -43,7 +43,7 @@ def test_topics_when_joined_then_differences_are_rows() -> None:
     assert json.loads(grown["request"])["body"] == 4
     assert (lacking["kind"], lacking["request"]) == ("MISSING_PARTITION", None)
     assert (remote["kind"], remote["severity"], remote["source_name"]) == ("REMOTE_ONLY_TOPIC", "INFO", None)
-    assert found(JudgeTopics("west")) == []
+    assert found(Judge("west", topic_rows)) == []
 
 
 def test_namespaces_when_joined_then_differences_are_rows() -> None:
@@ -54,7 +54,7 @@ def test_namespaces_when_joined_then_differences_are_rows() -> None:
         {"namespace": "a/b", "source": side(message_ttl_in_seconds=5), "target": side()},
         {"namespace": "a/c", "source": side(), "target": None},
     ]
-    ttl, missing = found(JudgeNamespaces("west"), *rows)  # type: ignore[arg-type]
+    ttl, missing = found(Judge("west", namespace_rows), *rows)  # type: ignore[arg-type]
     assert (ttl["kind"], ttl["source_value"], ttl["target_value"]) == ("MESSAGE_TTL", "5", "null")
     assert (missing["kind"], missing["namespace"], missing["source_name"]) == ("NAMESPACE_MISSING", "a/c", "a/c")
 

@@ -37,8 +37,10 @@ async def end_of_reading(monkeypatch, *, session=None, reading=None):
     monkeypatch.setattr(fetch, "session_for", session_for)
     monkeypatch.setattr(fetch, "_read_range", read_range)
     arrived: queue.Queue[Any] = queue.Queue()
-    await asyncio.gather(fetch._read_all(OPTIONS, [RANGE], arrived, asyncio.Semaphore(1)), return_exceptions=True)
-    return arrived.get_nowait().error
+    reads = fetch._read_all(OPTIONS, [RANGE], arrived, asyncio.Semaphore(1))
+    (failure,) = await asyncio.gather(reads, return_exceptions=True)
+    assert arrived.get_nowait() is None
+    return failure
 
 
 async def test_failure_before_the_first_range_is_told(monkeypatch):

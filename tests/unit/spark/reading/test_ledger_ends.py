@@ -11,9 +11,9 @@ from interpulse.model.errors import DataLoss
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.spark.offsets import StreamOffset, ranges_between
 from interpulse.spark.options.option import Purpose
-from interpulse.spark.reading.planner import Beginning, Following, StreamPlanner, TopicEnd
-from interpulse.spark.reading.read_options import parse_read_options
-from interpulse.spark.reading.splitting import Ledger, SplitHints, split_ranges
+from interpulse.spark.reading.batch_plan import split_ranges
+from interpulse.spark.reading.planner import Beginning, Following, Ledger, StreamPlanner, TopicEnd
+from interpulse.spark.reading.read_options import ReadOptions, parse_read_options
 
 A = "persistent://t/ns/a"
 _SIZE = 100
@@ -184,7 +184,7 @@ def test_pieces_of_a_range_begin_and_end_at_entries(counts, trimmed, pieces, kno
     table = [Ledger(ledger, count, count * _SIZE) for ledger, count in enumerate(log.counts, start=1)]
     ledgers = {A: [each for each in table if each.id >= log.first_ledger]} if known else {}
     found = []
-    for item in split_ranges([whole], SplitHints(pieces_min=pieces), ledgers):
+    for item in split_ranges([whole], ReadOptions(service_url="pulsar://x:1", min_partitions=pieces), ledgers):
         inside = [position for position in log.there if item.after < position <= item.upto]
         assert item.upto in log.there
         assert not inside or not known or item.first in (inside[0], whole.first)

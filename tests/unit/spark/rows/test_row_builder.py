@@ -185,12 +185,7 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> KeyFiles:
     return new_keys(tmp_path_factory.mktemp("keys"), "orders")
 
 
-class SealedEntry:
-    def __init__(self, raw: bytes) -> None:
-        self.position, self.raw, self.parsed = Position(1, 2), raw, parse_entry(raw)
-
-
-def written(keys: KeyFiles, *values: bytes, batched: bool, codec: int = pb.NONE) -> SealedEntry:
+def written(keys: KeyFiles, *values: bytes, batched: bool, codec: int = pb.NONE) -> Entry:
     encryptor = Encryptor(SEALED_TOPIC, ["orders"], DefaultCryptoKeyReader(keys.public), "fail")
     fields: dict[str, Any] = dict.fromkeys(OutgoingMessage._fields)
     messages = [
@@ -199,10 +194,11 @@ def written(keys: KeyFiles, *values: bytes, batched: bool, codec: int = pb.NONE)
     ]
     ids = range(len(messages))
     options: dict[str, Any] = {"producer_name": "p", "publish_time_ms": 1, "batched": batched, "codec": codec}
-    return SealedEntry(build_messages(messages, ids=ids, encryptor=encryptor, **options))
+    raw = build_messages(messages, ids=ids, encryptor=encryptor, **options)
+    return Entry(Position(1, 2), raw, parse_entry(raw))
 
 
-def decrypted_rows(entry: SealedEntry, decryption: Decryption | None) -> list[dict]:
+def decrypted_rows(entry: Entry, decryption: Decryption | None) -> list[dict]:
     layout = Layout("message")
     builder = RowBuilder(read_schema(layout, ["value", "__encrypted"]), layout, None, None, decryption)
     builder.add(SEALED_TOPIC, [entry])

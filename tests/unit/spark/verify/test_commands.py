@@ -37,6 +37,7 @@ def _no_exit(monkeypatch: pytest.MonkeyPatch) -> None:
         raise Ended(code)
 
     monkeypatch.setattr(verify, "end_process", end)
+    monkeypatch.setattr("interpulse.spark.session.check_spark_installed", lambda: None)
     monkeypatch.setattr("interpulse.spark.program.end_process", end)
 
 

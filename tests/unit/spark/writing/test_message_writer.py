@@ -24,6 +24,7 @@ class Publisher:
     name, schema_version = "p", b"\x02"
 
     def __init__(self, schema):
+        self.sender = self
         self.schema = schema
         self.next_id = 7
         self.sent = []

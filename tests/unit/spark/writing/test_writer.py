@@ -31,13 +31,13 @@ def test_lane_that_several_tasks_used_in_turn_keeps_its_highest_id(tmp_path):
     reports = [LaneReport("t", LaneState(each, Position(1, each)), entries=1, key="t\napp") for each in (9, 7)]
     writer_of(checkpointLocation=str(tmp_path)).commit([WrittenMessage([each]) for each in reports], 0)
     assert LaneFiles(str(tmp_path / "interpulse")).newest()[1] == {"t\napp": LaneState(9, Position(1, 9))}
-    assert (LaneFiles(str(tmp_path / "interpulse")).summary() or {})["topics"] == {"t": [2, 0, 0]}
+    assert (LaneFiles(str(tmp_path / "interpulse")).summary_of(0) or {})["topics"] == {"t": [2, 0, 0]}
 
 
 def test_what_healed_within_tasks_is_told_with_reason_and_remedy(tmp_path, caplog):
     gone = ResolvedOutage("pulsar://who:secret@a:1", "no answer within 3 s", 1, 2.5)
     writer_of(checkpointLocation=str(tmp_path)).commit([WrittenMessage([gone]), None, WrittenMessage([gone])], 0)
-    (healed,) = (LaneFiles(str(tmp_path / "interpulse")).summary() or {})["healed"]
+    (healed,) = (LaneFiles(str(tmp_path / "interpulse")).summary_of(0) or {})["healed"]
     assert (healed["place"], healed["count"], healed["seconds"]) == ("pulsar://***@a:1", 2, 5.0)
     assert healed["remedy"].startswith("start the cluster")
     assert "failed and healed within a task place=pulsar://***@a:1 count=2 seconds=5.0" in caplog.text

@@ -17,7 +17,7 @@ from interpulse.storage.bookkeeper.records import LogQuorums, Quorum
 from interpulse.storage.logs.topic_log import TopicLog
 from interpulse.storage.logs.topic_log_store import TopicLogStore
 from interpulse.storage.managed_ledger.topic_codec import PulsarCompacted, PulsarTopicRecords
-from interpulse.storage.memory import MemoryMetadataStore
+from tests.support.memory_storage import MemoryMetadataStore
 from tests.unit.storage.bookkeeper.conftest import Connect
 from tests.unit.storage.listeners import Listener
 

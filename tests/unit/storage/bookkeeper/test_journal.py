@@ -34,9 +34,9 @@ from interpulse.storage.logs.topic_log import LogConfig, TopicLog
 from interpulse.storage.logs.topic_log_store import TopicLogStore
 from interpulse.storage.logs.topic_records import with_ledgers
 from interpulse.storage.managed_ledger.topic_codec import PulsarTopicRecords
-from interpulse.storage.memory import MemoryMetadataStore
 from interpulse.storage.zookeeper.client import ZooKeeperClient
 from interpulse.storage.zookeeper.errors import NotConnected
+from tests.support.memory_storage import MemoryMetadataStore
 from tests.support.scripted_bookie import ScriptedBookies
 from tests.support.waiting import eventually
 from tests.unit.storage.bookkeeper.conftest import Connect

@@ -128,7 +128,7 @@ async def test_acknowledgement_when_the_ack_quorum_has_an_entry_then_and_not_bef
     first.go_on()
     assert await adding == 1
     second.go_on()
-    await eventually(lambda: writer.held_entries == 0)
+    await eventually(lambda: len(writer._pending) == 0)
 
 
 async def test_acknowledgements_when_a_later_entry_is_stored_first_then_in_order(
@@ -186,7 +186,7 @@ async def test_run_when_answered_in_any_order_then_acknowledged_in_order_once_a_
         bookie.go_on()
     await writer.confirmed(39)
     assert heard == sorted(set(heard))
-    await eventually(lambda: writer.held_entries == 0)
+    await eventually(lambda: len(writer._pending) == 0)
     assert (await writer.close()).length == sum(map(len, payloads(40)))
 
 
@@ -207,7 +207,7 @@ async def test_ensemble_change_when_inside_a_run_then_unacknowledged_part_is_res
     new = bookies[writer.metadata.last_segment.ensemble[1]]
     for bookie in bookies:
         bookie.refuse = lambda request: Code.OK
-    await eventually(lambda: writer.held_entries == 0)
+    await eventually(lambda: len(writer._pending) == 0)
     metadata = await writer.close()
     assert [each.first for each in metadata.segments] == [0, 15]
     mine = {each for each in range(15, 30) if 1 in quorum.positions(each)}
@@ -256,7 +256,7 @@ async def test_bookie_when_it_dies_without_a_spare_then_the_ledger_goes_on(
     await dead.kill()
     for payload in payloads(10):
         await writer.add(payload)
-    await eventually(lambda: writer.held_entries == 0)
+    await eventually(lambda: len(writer._pending) == 0)
     await dead.start()
 
     def has_more() -> bool:
@@ -374,8 +374,8 @@ async def test_bookie_when_far_behind_then_given_up_and_memory_is_bounded(
     most = 0
     for _ in range(20):
         await asyncio.gather(*(writer.add(bytes(100)) for _ in range(20)))
-        most = max(most, writer.held_entries)
-    await eventually(lambda: writer.held_entries == 0)
+        most = max(most, len(writer._pending))
+    await eventually(lambda: len(writer._pending) == 0)
     assert most <= 4 * 50 + 20 * 2
     assert (await writer.close()).last_entry == 400
 
@@ -388,9 +388,9 @@ async def test_bookie_when_slow_for_a_moment_then_waited_for(connect: Connect, b
     slow.silent = True
     for _ in range(100):
         await writer.add(bytes(100))
-    assert writer.held_entries == 100
+    assert len(writer._pending) == 100
     slow.go_on()
-    await eventually(lambda: writer.held_entries == 0)
+    await eventually(lambda: len(writer._pending) == 0)
     assert len((await writer.close()).segments) == 1
 
 

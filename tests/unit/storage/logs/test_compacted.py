@@ -14,7 +14,7 @@ from interpulse.model.ids import EARLIEST, LATEST, Position
 from interpulse.storage.api import LogDamaged, LogEntry, LogFenced
 from interpulse.storage.logs.journal import JournalClient, LedgerWriter
 from interpulse.storage.logs.topic_log import TopicLog
-from interpulse.storage.memory import MemoryJournal
+from tests.support.memory_storage import MemoryJournal
 from tests.unit.storage.logs.test_topic_log import NAME, LogBench, bench, fill
 
 __all__ = ["bench"]

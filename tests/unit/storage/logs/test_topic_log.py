@@ -30,9 +30,9 @@ from interpulse.storage.logs.journal import Journal, JournalClient
 from interpulse.storage.logs.topic_log import LogConfig, TopicLog
 from interpulse.storage.logs.topic_log_store import TopicLogStore
 from interpulse.storage.logs.topic_records import with_ledgers
-from interpulse.storage.memory import MemoryJournal, MemoryMetadataStore, memory_log_store
 from interpulse.storage.segments.journal import open_log_store
 from interpulse.storage.zookeeper.client import ZooKeeperClient
+from tests.support.memory_storage import MemoryJournal, MemoryMetadataStore, memory_log_store
 from tests.support.scripted_bookie import scripted_bookies
 from tests.support.scripted_zookeeper import scripted_zookeeper
 from tests.unit.storage.listeners import Listener, read_all

@@ -7,25 +7,26 @@ import pytest
 from interpulse.model.ids import Position
 from interpulse.storage.api import Change, CommitConflict, LedgerRecord, MetadataUnavailable, Put
 from interpulse.storage.logs.topic_records import (
+    JSON_RECORDS,
     TopicRecord,
     TopicRecords,
     record_key,
     with_ledgers,
 )
-from interpulse.storage.memory import MemoryMetadataStore
+from tests.support.memory_storage import MemoryMetadataStore
 
 ROWS = (LedgerRecord(3, 10, 100, 7), LedgerRecord(5, 0, 0, 9))
 
 
 def test_record_when_written_and_read_then_equal_and_in_pulsars_words() -> None:
     record = TopicRecord(ROWS, Position(5, -1), {"properties": {"k": "v"}})
-    assert TopicRecord.decode(record.encode()) == record
-    assert record.encode() == (
+    assert JSON_RECORDS.decode(JSON_RECORDS.encode(record)) == record
+    assert JSON_RECORDS.encode(record) == (
         b'{"ledgers":[{"ledgerId":3,"entries":10,"size":100,"timestamp":7},'
         b'{"ledgerId":5,"entries":0,"size":0,"timestamp":9}],'
         b'"properties":{"k":"v"},"terminated":{"ledgerId":5,"entryId":-1}}'
     )
-    assert TopicRecord.decode(b"{}").ledgers == ()
+    assert JSON_RECORDS.decode(b"{}").ledgers == ()
 
 
 class Contended(MemoryMetadataStore):

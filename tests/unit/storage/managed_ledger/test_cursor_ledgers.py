@@ -19,8 +19,8 @@ from interpulse.storage.cursors import (
 )
 from interpulse.storage.managed_ledger.cursor_codec import IN_RECORD, decode_record, encode_record
 from interpulse.storage.managed_ledger.cursor_ledgers import LedgerCursors
-from interpulse.storage.memory import MemoryMetadataStore
 from tests.support.cursor_ledgers import Ledgers
+from tests.support.memory_storage import MemoryMetadataStore
 
 LOG = "t/n/persistent/x"
 ABOVE = f"/managed-ledgers/{LOG}"

@@ -8,8 +8,8 @@ import pytest
 
 from interpulse.storage.api import CommitConflict, Delete, Put
 from interpulse.storage.logs.topic_records import TopicRecords
-from interpulse.storage.memory import MemoryMetadataStore, MemoryTree
 from interpulse.storage.metadata.guarded import GuardedMetadata, LockLost
+from tests.support.memory_storage import MemoryMetadataStore, MemoryTree
 
 LOG = "t/ns/persistent/x"
 RECORD = f"/managed-ledgers/{LOG}"

@@ -10,13 +10,13 @@ import pytest
 from interpulse.eager_start import start_eagerly
 from interpulse.model.errors import ServerError
 from interpulse.storage.api import Change, MetadataUnavailable, Put, Versioned
-from interpulse.storage.memory import MemoryMetadataStore
 from interpulse.storage.metadata.session_bounded import (
     SessionBoundedMetadata,
     SessionLost,
     until_session_lost,
     with_waiting_reads,
 )
+from tests.support.memory_storage import MemoryMetadataStore
 
 
 class Silent(MemoryMetadataStore):

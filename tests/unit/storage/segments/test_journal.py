@@ -16,13 +16,13 @@ from interpulse.storage.api import DataDirectoryUnusable, LedgerRecord, LogDamag
 from interpulse.storage.logs.journal import LedgerGone
 from interpulse.storage.logs.topic_log import TopicLog
 from interpulse.storage.logs.topic_log_store import TopicLogStore
-from interpulse.storage.memory import MemoryMetadataStore
 from interpulse.storage.segments import journal as journal_module
 from interpulse.storage.segments import writer as writer_module
 from interpulse.storage.segments.journal import SegmentJournal, open_log_store
 from interpulse.storage.segments.reader import SegmentReader
 from interpulse.storage.segments.records import parse_index
 from tests.durability.simulated_disk import SimulatedDisk
+from tests.support.memory_storage import MemoryMetadataStore
 from tests.unit.storage.listeners import Listener, read_all
 
 DIRECTORY = Path("/data/log")

@@ -4,7 +4,6 @@ import asyncio
 
 from interpulse.storage.api import LedgerRecord, Put
 from interpulse.storage.logs.topic_records import TopicRecords, record_key, with_ledgers
-from interpulse.storage.memory import MemoryMetadataStore
 from interpulse.storage.segments.ledger_owners import (
     LEDGER_COUNTER_KEY,
     LedgerIds,
@@ -12,6 +11,7 @@ from interpulse.storage.segments.ledger_owners import (
     living_ledgers,
     owner_changes,
 )
+from tests.support.memory_storage import MemoryMetadataStore
 
 ROWS = (LedgerRecord(3, 10, 100, 7), LedgerRecord(5, 0, 0, 9))
 

@@ -17,8 +17,7 @@ from interpulse.storage.zookeeper.errors import (
 )
 from interpulse.storage.zookeeper.link import Link, LinkConfig
 from interpulse.storage.zookeeper.protocol import WatchEvent
-from interpulse.storage.zookeeper.servers import parse_servers
-from interpulse.storage.zookeeper.session import SessionEvent
+from interpulse.storage.zookeeper.session import SessionEvent, parse_servers
 from tests.support.scripted_zookeeper import ScriptedZooKeeper
 from tests.support.waiting import eventually
 from tests.unit.storage.zookeeper.conftest import Connect, Events

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from interpulse.storage.api import Versioned
-from interpulse.storage.zookeeper.node_cache import NOT_CACHED, CachedNode, NodeCache
+from interpulse.storage.zookeeper.node_cache import ABSENT, NOT_CACHED, CachedNode, NodeCache, cached_node
 from interpulse.storage.zookeeper.records import Stat
 
 
@@ -40,16 +40,18 @@ def test_list_when_a_child_comes_or_goes_then_dropped() -> None:
 
 def test_own_commit_when_another_one_followed_then_not_cached() -> None:
     cache = NodeCache(["/t"], 10)
-    cache.remember_written("/t/a", b"1", stat(5))  # a server that has not told: nothing is known to be the newest
+    cache.remember_committed(
+        "/t/a", cached_node(b"1", stat(5)), 5
+    )  # a server that has not told: nothing is known to be the newest
     assert cache.node("/t/a") is NOT_CACHED
     cache.changed("/t/a", 5, came_or_went=False)
-    cache.remember_written("/t/a", b"1", stat(5))
+    cache.remember_committed("/t/a", cached_node(b"1", stat(5)), 5)
     assert cache.node("/t/a").stored == (b"1", 5)
     cache.changed("/t/a", 6, came_or_went=False)
-    cache.remember_written("/t/a", b"1", stat(5))
+    cache.remember_committed("/t/a", cached_node(b"1", stat(5)), 5)
     assert cache.node("/t/a") is NOT_CACHED
     cache.changed("/t/a", 7, came_or_went=True)
-    cache.remember_deleted("/t/a", 7)
+    cache.remember_committed("/t/a", ABSENT, 7)
     assert cache.node("/t/a").stored is None
 
 

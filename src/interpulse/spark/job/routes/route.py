@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from interpulse.model.names import TopicName
 from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig
 from interpulse.spark.lanes import lane_name, merged_lane_name, replicator_lane_name
 from interpulse.spark.state_files import LaneFiles
 
-Emit = Callable[[dict[str, Any]], None]
-"""Function that takes an event, which the job prints as a line of JSON."""
+Emit = Callable[..., None]
+"""Function that takes the name of an event of the route, and its fields: ``emit("held", topic=..)``."""
 
 
 @dataclass(frozen=True)

@@ -5,21 +5,20 @@ The lag is as Spark reports it, and from the source's cursor while Spark reports
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from interpulse.client.admin.admin_client import AdminClient
+from interpulse.in_turns import concurrently
 from interpulse.model.errors import PulsarError
-from interpulse.spark.job.reports.progress import BatchProgress
+from interpulse.spark.job.reports.progress import BatchProgress, TopicLag
 from interpulse.spark.job.routes.route import Route
 from interpulse.spark.job.source_backlog import Backlog, SourceBacklog, cursor_position
 
 _SILENCE_S: Final = 3.0
 _ASKED_IN_A_TURN: Final = 200
-_ASKED_AT_ONCE: Final = 16
 
 
 class RouteLag:
@@ -28,7 +27,8 @@ class RouteLag:
     def __init__(self, route: Route, source: AdminClient) -> None:
         self.progress: BatchProgress | None = None
         self._route = route
-        self._source = SourceBacklog(route.config.source, source)
+        self._admin = source
+        self._source = SourceBacklog(route.config.source)
         self._backlogs: dict[str, Backlog] = {}
         self._heard_at = 0.0
         self._turn = 0
@@ -43,7 +43,7 @@ class RouteLag:
         """Keep the cursor's lag for held topics, where Spark's offsets are ahead of what is written."""
         held = set(self._route.files.held())
         self._source.forget(self._backlogs.keys() - held)
-        self._backlogs = {name: known for name, known in self._backlogs.items() if name in held}
+        self._backlogs = {name: backlog for name, backlog in self._backlogs.items() if name in held}
         return held
 
     async def refresh(self, names: Sequence[str]) -> None:
@@ -57,38 +57,24 @@ class RouteLag:
         first = self._turn % max(1, len(names))
         asked = [*names[first:], *names[:first]][:_ASKED_IN_A_TURN]
         self._turn = first + len(asked)
-        slots = asyncio.Semaphore(_ASKED_AT_ONCE)
+        await concurrently(self._ask, asked)
 
-        async def ask(name: str) -> None:
-            async with slots:
-                try:
-                    stats = await self._source.stats(name)
-                except PulsarError:
-                    return  # the source itself is away: what was known last stays
-                position = cursor_position(stats, self._route.cursor)
-                if position is not None:
-                    self._backlogs[name] = await self._source.behind(name, position, stats)
-
-        await asyncio.gather(*map(ask, asked))
+    async def _ask(self, name: str) -> None:
+        try:
+            stats = await self._admin.topics.internal_stats(name)
+        except PulsarError:
+            return  # the source itself is away: what was known last stays
+        position = cursor_position(stats, self._route.cursor)
+        if position is not None:
+            self._backlogs[name] = await self._source.behind(name, position, stats)
 
     def of(self, name: str) -> Backlog | None:
         """Return the backlog of a topic-partition, if the source was asked for it."""
         return self._backlogs.get(name)
 
-    def reported(self, name: str) -> tuple[int | None, float | None]:
-        """Return the lag of a topic-partition in entries and seconds, if Spark has reported it."""
-        lag = self.progress.topics.get(name) if self.progress is not None else None
-        return (None, None) if lag is None else (lag.entries, round(lag.seconds, 3))
-
-    def passed(self, name: str) -> int:
-        """Return the entries skipped since the query started, because the cursor was moved past them."""
-        lag = self.progress.topics.get(name) if self.progress is not None else None
-        return 0 if lag is None else lag.passed
-
-    def is_throttled(self, name: str) -> bool:
-        """Return True if Spark's last report had more to copy than the rate allowed."""
-        lag = self.progress.topics.get(name) if self.progress is not None else None
-        return lag is not None and lag.throttled
+    def reported(self, name: str) -> TopicLag | None:
+        """Return the lag of a topic-partition, if Spark has reported it."""
+        return None if self.progress is None else self.progress.topics.get(name)
 
     async def close(self) -> None:
         await self._source.close()

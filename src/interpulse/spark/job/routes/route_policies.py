@@ -7,17 +7,18 @@ Source: docs/reference/topic-lifecycle.md#policies-for-all-clusters.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 import time
-from collections.abc import Awaitable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import fields
+from math import inf
 from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
 
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.client.admin.topic_policies import TopicPoliciesAdmin
+from interpulse.in_turns import concurrently
 from interpulse.model.errors import AuthorizationError, NotAllowed, NotFound, NotSupported, PulsarError
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.policies.catalogue import TOPIC_CALLS
@@ -29,7 +30,6 @@ from interpulse.spark.state_files import write_atomically
 log = logging.getLogger(__name__)
 
 _ASK_SINGLY_EVERY_S: Final = 10.0
-_ASKED_AT_ONCE: Final = 16
 _NO_LIMIT: Final = DispatchRate()
 
 
@@ -42,12 +42,12 @@ class DispatchRates:
 
     def __init__(self, source: AdminClient) -> None:
         self._source = source
-        self._known: dict[TopicName, DispatchRate] = {}
+        self._rates: dict[TopicName, DispatchRate] = {}
         self._asked_singly_at: dict[TopicName, float] = {}
         self._problem = ""
 
     async def refresh(self, topics: Collection[TopicName]) -> None:
-        self._known = {topic: rate for topic, rate in self._known.items() if topic in topics}
+        self._rates = {topic: rate for topic, rate in self._rates.items() if topic in topics}
         self._asked_singly_at = {topic: at for topic, at in self._asked_singly_at.items() if topic in topics}
         by_namespace: dict[NamespaceName, list[TopicName]] = {}
         for topic in topics:
@@ -65,27 +65,22 @@ class DispatchRates:
             return await self._refresh_singly(topics)
         except PulsarError as problem:
             return str(problem)
-        self._known |= {topic: own.get(str(topic), default) for topic in topics}
+        self._rates |= {topic: own.get(str(topic), default) for topic in topics}
         return ""
 
     async def _refresh_singly(self, topics: list[TopicName]) -> str:
         now = time.monotonic()
-        due = [
-            topic for topic in topics if now - self._asked_singly_at.get(topic, float("-inf")) >= _ASK_SINGLY_EVERY_S
-        ]
-        slots = asyncio.Semaphore(_ASKED_AT_ONCE)
 
         async def ask(topic: TopicName) -> str:
-            async with slots:
-                try:
-                    self._known[topic] = await self._of_topic(topic)
-                except PulsarError as problem:
-                    return str(problem)
+            try:
+                self._rates[topic] = await self._of_topic(topic)
+            except PulsarError as problem:
+                return str(problem)
             self._asked_singly_at[topic] = now
             return ""
 
-        problems = await asyncio.gather(*map(ask, due))
-        return next(filter(None, problems), "")
+        due = (topic for topic in topics if now - self._asked_singly_at.get(topic, -inf) >= _ASK_SINGLY_EVERY_S)
+        return next(filter(None, await concurrently(ask, due)), "")
 
     async def _of_topic(self, topic: TopicName) -> DispatchRate:
         try:
@@ -109,7 +104,7 @@ class DispatchRates:
 
     def of(self, topic: TopicName) -> Rate | None:
         """Return the rate of each partition of a topic, or None without a limit."""
-        rate = self._known.get(topic, _NO_LIMIT)
+        rate = self._rates.get(topic, _NO_LIMIT)
         if not rate.limited:
             return None
         return Rate(rate.messages, rate.bytes, rate.period_seconds, rate.relative_to_publish_rate)
@@ -120,9 +115,9 @@ _QUOTAS: Final = "backlog_quotas"
 _NOT_CARRIED: Final = "deduplication_enabled"
 """De-duplication is the target's own decision, since nothing arrives exactly once without it."""
 
-_NAMES: Final = tuple(
-    each.name for each in fields(TopicPolicies) if each.name in TOPIC_CALLS and each.name != _NOT_CARRIED
-)
+_NAMES: Final = [
+    field.name for field in fields(TopicPolicies) if field.name in TOPIC_CALLS and field.name != _NOT_CARRIED
+]
 
 
 class _Part(NamedTuple):
@@ -134,12 +129,6 @@ class _Part(NamedTuple):
 
 Parts = Mapping[_Part, Any]
 """Policies that are set, by part."""
-
-
-@dataclass
-class _Refusal:
-    problem: PulsarError
-    retry_at: float
 
 
 class GlobalPolicies:
@@ -155,7 +144,8 @@ class GlobalPolicies:
         self._path = path
         self._patience_s = patience_s
         self._carried = _load(path)
-        self._refused: dict[TopicName, _Refusal] = {}
+        self._refused: dict[TopicName, tuple[PulsarError, float]] = {}
+        """Refused topics with the reason, and the time of the next attempt."""
         self._contested: dict[tuple[TopicName, _Part], float] = {}
         self._offered = True
 
@@ -176,29 +166,28 @@ class GlobalPolicies:
                 log.warning("policies for all clusters not carried namespace=%s error=%s", namespace, problem)
         if self._carried != before:
             self._store()
-        return {topic: refusal.problem for topic, refusal in self._refused.items()}
+        return {topic: problem for topic, (problem, _) in self._refused.items()}
 
     def forget(self, topics: Iterable[TopicName]) -> None:
         """Forget topics that are gone here or new on the target."""
-        known = [topic for topic in topics if topic in self._carried]
-        for topic in known:
+        gone = self._carried.keys() & set(topics)
+        for topic in gone:
             del self._carried[topic]
-        if known:
+        if gone:
             self._store()
 
     async def _carry(self, namespace: NamespaceName, target: AdminClient, held: Collection[TopicName]) -> None:
         wanted = _by_topic(await self._source.namespaces.global_topic_policies(namespace))
-        known = {topic: parts for topic, parts in self._carried.items() if topic.namespace_name == namespace}
-        if not wanted and not known:
+        topics = {*wanted, *(topic for topic in self._carried if topic.namespace_name == namespace)}
+        if not topics:
             return
         try:
-            found = _by_topic(await target.namespaces.global_topic_policies(namespace))
-            there = {topic: found.get(topic, {}) for topic in (*wanted, *known)}
+            existing = _by_topic(await target.namespaces.global_topic_policies(namespace))
+            there = {topic: existing.get(topic, {}) for topic in topics}
         except NotSupported:  # taken to be as it was left
             there = {}
-        for topic in {*wanted, *known} - {*held}:
-            refusal = self._refused.get(topic)
-            if refusal is None or refusal.retry_at <= time.monotonic():
+        for topic in topics - {*held}:
+            if topic not in self._refused or self._refused[topic][1] <= time.monotonic():
                 await self._carry_topic(topic, wanted.get(topic, {}), there.get(topic), target)
 
     async def _carry_topic(self, topic: TopicName, wanted: Parts, there: Parts | None, target: AdminClient) -> None:
@@ -209,24 +198,20 @@ class GlobalPolicies:
             if value == carried.get(part):
                 self._contested.pop((topic, part), None)
                 continue
-            found = carried.get(part) if there is None else there.get(part)
-            if found not in (value, carried.get(part)) and self._must_wait(topic, part):
+            present = carried.get(part) if there is None else there.get(part)
+            if present not in (value, carried.get(part)) and self._must_wait(topic, part):
                 continue
             try:
-                if found != value:
+                if present != value:
                     await _set(target.topic_policies, topic, part, value)
             except PulsarError as problem:
-                self._refused.setdefault(topic, _Refusal(problem, time.monotonic() + _PAUSE_S))
+                self._refused.setdefault(topic, (problem, time.monotonic() + _PAUSE_S))
                 continue
             self._contested.pop((topic, part), None)
-            if value is None:
-                carried.pop(part, None)
-            else:
-                carried[part] = value
-        if carried:
-            self._carried[topic] = carried
-        else:
-            self._carried.pop(topic, None)
+            carried[part] = value
+        self._carried.pop(topic, None)
+        if set_parts := {part: value for part, value in carried.items() if value is not None}:
+            self._carried[topic] = set_parts
 
     def _must_wait(self, topic: TopicName, part: _Part) -> bool:
         now = time.monotonic()
@@ -239,22 +224,19 @@ class GlobalPolicies:
 
 async def _set(admin: TopicPoliciesAdmin, topic: TopicName, part: _Part, value: Any) -> None:
     """Set a part, or remove it if ``value`` is None."""
-    call: Awaitable[None]
     kind = cast("QuotaType", part.kind)
-    if part.name == _QUOTAS:
-        if value is None:
-            call = admin.remove_backlog_quota(topic, kind, everywhere=True)
-        else:
-            call = admin.set_backlog_quota(topic, value, kind, everywhere=True)
+    if part.name == _QUOTAS and value is None:
+        await admin.remove_backlog_quota(topic, kind, everywhere=True)
+    elif part.name == _QUOTAS:
+        await admin.set_backlog_quota(topic, value, kind, everywhere=True)
     elif value is None:
-        call = admin.remove(topic, part.name, everywhere=True)
+        await admin.remove(topic, part.name, everywhere=True)
     else:
-        call = admin.set(topic, part.name, value, everywhere=True)
-    await call
+        await admin.set(topic, part.name, value, everywhere=True)
 
 
-def _by_topic(found: Mapping[str, TopicPolicies]) -> dict[TopicName, Parts]:
-    return {TopicName.parse(name): dict(_parts(policies)) for name, policies in found.items()}
+def _by_topic(by_name: Mapping[str, TopicPolicies]) -> dict[TopicName, Parts]:
+    return {TopicName.parse(name): dict(_parts(policies)) for name, policies in by_name.items()}
 
 
 def _parts(policies: TopicPolicies) -> Iterator[tuple[_Part, Any]]:

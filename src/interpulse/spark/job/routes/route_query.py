@@ -38,8 +38,8 @@ _PASSING: Final = (
     "failed to connect back",  # a busy machine: Spark gives its Python ten seconds to start
 )
 
-_REMEDY: Final = "it is tried again by itself; if it stays, end what the reason names, see also the job's log"
-_PERMANENT_REMEDY: Final = "end what the reason names, then start the job again: by itself it does not try any more"
+_END_CAUSE: Final = "end what the reason names"
+_REMEDY: Final = f"it is tried again by itself; if it stays, {_END_CAUSE}, see also the job's log"
 
 
 class QueryFailure(NamedTuple):
@@ -88,11 +88,15 @@ class RouteQuery:
             self._query = await asyncio.to_thread(self._begin, spark)
         except Exception as error:  # noqa: BLE001 - any failure of Spark is reported and retried
             self._note_failure(f"{type(error).__name__}: {error}")
-            return
-        self._started_at = time.monotonic()
+        else:
+            self._started_at = time.monotonic()
 
     def _begin(self, spark: SparkSession) -> StreamingQuery:
-        _check_session(spark)
+        if spark.conf.get("spark.speculation", "false") == "true":  # settings are not ours under spark-submit
+            raise OptionError(
+                "spark.speculation=true: a second attempt would wait for the producer names of the first; set it to "
+                "false"
+            )
         with starting_a_query(spark):
             spark.dataSource.register(CopyDataSource)
             options = copy_options(source_options(self._route), sink_options(self._route))
@@ -111,30 +115,17 @@ class RouteQuery:
     def _note_failure(self, text: str) -> None:
         self._is_permanent = any(word in text for word in _PERMANENT)
         self._retry_at = time.monotonic() + self._pause
-        self.failure = QueryFailure(
-            _shortened(text),
-            self._remedy(text),
-            self.failure.since_ms if self.failure else now_ms(),
-            None if self._is_permanent else self._retry_at,
-        )
+        reason = _shortened(text)
+        remedy = remedy_for(reason)
+        if self._is_permanent:
+            remedy = f"{remedy or _END_CAUSE}, then start the job again: by itself it does not try any more"
+        since_ms, retry_at = self.failure.since_ms if self.failure else now_ms(), self._retry_at
+        self.failure = QueryFailure(reason, remedy or _REMEDY, since_ms, None if self._is_permanent else retry_at)
         limit = _UNREACHABLE_MAX_S if any(word in text for word in _PASSING) else _BACKOFF_MAX_S
         self._pause = min(self._pause * 2, limit)
-        reason = text.partition("=== Streaming Query ===")[0]
-        log.warning("replication failed cluster=%s error=%s", self._route.remote, reason)
-        self._emit(
-            {
-                "event": "error",
-                "cluster": self._route.remote,
-                "error": self.failure.reason,
-                "permanent": self._is_permanent,
-            }
-        )
-
-    def _remedy(self, text: str) -> str:
-        named = remedy_for(_shortened(text))
-        if self._is_permanent:
-            return _PERMANENT_REMEDY.replace("end what the reason names", named or "end what the reason names")
-        return named or _REMEDY
+        cause = text.partition("=== Streaming Query ===")[0]
+        log.warning("replication failed cluster=%s error=%s", self._route.remote, cause)
+        self._emit("error", error=self.failure.reason, permanent=self._is_permanent)
 
     def note_progress(self) -> None:
         """Record that a micro-batch completed, or that there is nothing to do."""
@@ -148,14 +139,6 @@ class RouteQuery:
         query, self._query = self._query, None
         if query is not None:
             await asyncio.to_thread(query.stop)
-
-
-def _check_session(spark: SparkSession) -> None:
-    """Check the session's settings, which are not ours under ``spark-submit``."""
-    if spark.conf.get("spark.speculation", "false") == "true":
-        raise OptionError(
-            "spark.speculation=true: a second attempt would wait for the producer names of the first; set it to false"
-        )
 
 
 def source_options(route: Route) -> dict[str, str]:
@@ -203,5 +186,5 @@ def sink_options(route: Route) -> dict[str, str]:
 def _shortened(text: str) -> str:
     """Return the line that names the cause: Spark wraps Python errors in long Java traces."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    telling = [line for line in lines if line.startswith("interpulse.") or "interpulse.model.errors" in line]
-    return (telling[-1] if telling else lines[0] if lines else text)[:500]
+    ours = [line for line in lines if line.startswith("interpulse.") or "interpulse.model.errors" in line]
+    return next(iter((*ours[-1:], *lines, text)))[:500]

@@ -24,6 +24,7 @@ from interpulse.client.lookup.lookup import store_schema
 from interpulse.client.producing.entry_sender import EntrySender
 from interpulse.client.session import Session
 from interpulse.clock import now_ms
+from interpulse.in_turns import concurrently
 from interpulse.model.errors import AlreadyExists, PulsarError
 from interpulse.model.ids import EARLIEST, LATEST, MessageId
 from interpulse.model.names import TopicName
@@ -54,7 +55,6 @@ _HELD_FIRST_S: Final = 0.1
 _HELD_MAX_S: Final = 60.0
 _VERIFY_EVERY_S: Final = 10.0
 _TAKEOVER_MS: Final = 5_000
-_PREPARED_AT_A_TIME: Final = 16
 
 
 class JobEnds(Exception):
@@ -131,15 +131,9 @@ class RouteTopics:
         await self._leave(gone)
         now = time.monotonic()
         due = [topic for topic, count in topics.items() if self._is_due(topic, count, now)]
-        slots = asyncio.Semaphore(_PREPARED_AT_A_TIME)
         problem = await self._name_problem() if due else None
         unmapped = self._unmapped(topics)
-
-        async def prepare(topic: TopicName) -> None:
-            async with slots:
-                await self._prepare(topic, topics[topic], problem or unmapped.get(topic))
-
-        await asyncio.gather(*(prepare(topic) for topic in due))
+        await concurrently(lambda topic: self._prepare(topic, topics[topic], problem or unmapped.get(topic)), due)
         if self._route.config.select.from_policies:
             await self._rates.refresh(topics)
         self._list_topics()
@@ -158,11 +152,8 @@ class RouteTopics:
         nameless = self._route.config.map.problems(gone)
         left = [name for topic, state in gone.items() if topic not in nameless for name in _names(topic, state)]
         if left:
-            wanted = self._presence_wanted()
+            wanted = set(self._target_names(self.ready_partitions()))
             await self._presence.leave([name for name in self._target_names(left) if name not in wanted])
-
-    def _presence_wanted(self) -> set[str]:
-        return set(self._target_names(self.ready_partitions()))
 
     def _unmapped(self, topics: Iterable[TopicName]) -> dict[TopicName, TopicHeld]:
         remedy = "change the rules of [map], or set merge = true there to write several topics to one, and start again"
@@ -203,23 +194,17 @@ class RouteTopics:
             if isinstance(error, PartitionsDiffer) and self._route.config.provision.on_mismatch == ON_MISMATCH_FAIL:
                 raise JobEnds(f"[provision] on_mismatch = fail: {error}") from error
             return
-        ready = replace(
-            before,
+        self.states[topic] = TopicState(
             state="REPLICATING",
-            reason=None,
-            remedy=None,
+            since_ms=before.since_ms if before.is_ready else now_ms(),
             partitions=count,
             counted=count,
             provisioned=provisioned or before.provisioned,
             retry_at=time.monotonic() + _VERIFY_EVERY_S,
-            pause=_HELD_FIRST_S,
         )
-        self.states[topic] = ready if before.is_ready else replace(ready, since_ms=now_ms())
         if provisioned is not None:
             self._policies.forget([topic])
-            self._emit(
-                {"event": "provisioned", "cluster": self._route.remote, "topic": str(topic), "what": provisioned}
-            )
+            self._emit("provisioned", topic=str(topic), what=provisioned)
 
     async def _provision(self, topic: TopicName, before: TopicState) -> tuple[int, str | None]:
         rules, there = self._route.config.provision, self._route.target_name(topic)
@@ -291,7 +276,7 @@ class RouteTopics:
         if not await self._open_cursor(name, first):
             await self._source.topics.reset_cursor_to_message(name, self._route.cursor, first or MessageId(*LATEST))
         at = "latest" if first is None else "earliest" if first.position == EARLIEST else str(first.position)
-        self._emit({"event": "begins", "cluster": self._route.remote, "topic": name, "at": at})
+        self._emit("begins", topic=name, at=at)
 
     async def _register_schema(self, topic: TopicName, schema: SchemaInfo) -> None:
         """Register a schema as the lane's producer, since the target decides what replicators may register.
@@ -331,8 +316,7 @@ class RouteTopics:
             pause=min(before.pause * 2, _HELD_MAX_S),
         )
         if before.reason != problem.reason:
-            details = {"topic": str(topic), "reason": str(error), "remedy": problem.remedy}
-            self._emit({"event": problem.state.lower(), "cluster": self._route.remote, **details})
+            self._emit(problem.state.lower(), topic=str(topic), reason=str(error), remedy=problem.remedy)
 
     async def _anchor(self, names: list[str]) -> None:
         """Record the positions of lanes before their first range, so that a retry of it can be read back."""
@@ -400,7 +384,6 @@ def _names(topic: TopicName, state: TopicState) -> list[str]:
 log = logging.getLogger(__name__)
 
 _OPEN_MS: Final = 5_000
-_OPENED_AT_ONCE: Final = 16
 
 
 class TargetPresence:
@@ -409,18 +392,14 @@ class TargetPresence:
     def __init__(self, lane_name: str) -> None:
         self._name = f"{lane_name}.{secrets.token_hex(4)}"  # does not wait until the one of an earlier run is gone
         self._senders: dict[str, EntrySender] = {}
-        self._slots = asyncio.Semaphore(_OPENED_AT_ONCE)
 
     async def keep(self, session: Session, names: Collection[str]) -> None:
         """Stay connected to these topic-partitions. A refused one is retried with the next call.
 
         The lane of a topic-partition finds out whether it can be written.
         """
-        await asyncio.gather(*(self._open(session, name) for name in names if not self._is_open(name)))
-
-    def _is_open(self, name: str) -> bool:
-        sender = self._senders.get(name)
-        return sender is not None and sender.failure is None
+        closed = (name for name in names if name not in self._senders or self._senders[name].failure is not None)
+        await concurrently(partial(self._open, session), closed)
 
     async def _open(self, session: Session, name: str) -> None:
         topic = TopicName.parse(name)
@@ -428,8 +407,7 @@ class TargetPresence:
             session, topic, self._name, schema_of_topic=True, takeover_timeout_ms=_OPEN_MS, encrypted=True
         )
         try:
-            async with self._slots:
-                await sender.open()
+            await sender.open()
         except PulsarError as refusal:
             log.info("target topic is not kept connected topic=%s reason=%s", name, refusal)
             return

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.client.session import Session
+from interpulse.in_turns import concurrently
 from interpulse.model.errors import AlreadyExists, PulsarError
 from interpulse.model.ids import EARLIEST, MessageId, Position
 from interpulse.model.names import TopicName
@@ -41,19 +42,17 @@ class SubscriptionSync:
 
     async def run(self, names: Collection[str], target: AdminClient, session: Session) -> None:
         """Carry all subscriptions of these topic-partitions once. A refusal is logged and affects no other."""
-        slots = asyncio.Semaphore(_AT_ONCE)
 
         async def one(name: str) -> None:
-            async with slots:
-                try:
-                    await self._of_topic(name, target, session)
-                    self._refused.pop(name, None)
-                except PulsarError as problem:
-                    if self._refused.get(name) != str(problem):
-                        log.warning("subscriptions not carried over topic=%s error=%s", name, problem)
-                    self._refused[name] = str(problem)
+            try:
+                await self._of_topic(name, target, session)
+                self._refused.pop(name, None)
+            except PulsarError as problem:
+                if self._refused.get(name) != str(problem):
+                    log.warning("subscriptions not carried over topic=%s error=%s", name, problem)
+                self._refused[name] = str(problem)
 
-        await asyncio.gather(*map(one, names))
+        await concurrently(one, names, limit=_AT_ONCE)
 
     async def _of_topic(self, name: str, target: AdminClient, session: Session) -> None:
         include = self._route.config.subscriptions.include
@@ -95,16 +94,8 @@ class SubscriptionSync:
         stands = cursor_position(there, subscription)
         if copy is not None and (stands is None or stands < copy):
             await target.topics.reset_cursor_to_message(topic, subscription, MessageId(*copy), excluded=True)
-            self._emit(
-                {
-                    "event": "subscription",
-                    "cluster": self._route.remote,
-                    "topic": name,
-                    "subscription": subscription,
-                    "sourcePosition": str(source),
-                    "position": str(copy),
-                }
-            )
+            positions = {"sourcePosition": str(source), "position": str(copy)}
+            self._emit("subscription", topic=name, subscription=subscription, **positions)
         return is_final
 
 

@@ -18,9 +18,9 @@ from interpulse.model.clusters import ClusterData, TenantInfo
 from interpulse.model.names import NamespaceName
 from interpulse.model.permissions import Permissions, Principal
 from interpulse.model.policies.namespace_policies import NamespacePolicies
-from interpulse.storage.memory import MemoryMetadataStore
 from interpulse.wire import pulsar_api_pb2 as pb
 from tests.support import commands
+from tests.support.memory_storage import MemoryMetadataStore
 
 SECRET = bytes(range(32))
 APP = NamespaceName("acme", "app")

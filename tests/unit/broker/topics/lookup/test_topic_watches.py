@@ -14,7 +14,7 @@ from interpulse.broker.topics.lookup.topic_watches import TopicPattern, TopicWat
 from interpulse.model.errors import InvalidTopicName, MetadataError
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.storage.api import Delete, Put, Versioned
-from interpulse.storage.memory import MemoryMetadataStore
+from tests.support.memory_storage import MemoryMetadataStore
 from tests.support.waiting import eventually
 
 NAMESPACE = NamespaceName("public", "default")

@@ -31,7 +31,7 @@ def route(tmp_path):
 
 async def test_session_with_speculation_is_refused_for_good(tmp_path):
     events, session = list[Any](), Session(spark_speculation="true")
-    query = RouteQuery(route(tmp_path), events.append)
+    query = RouteQuery(route(tmp_path), lambda event, **details: events.append(details))
     await query.keep(session)  # type: ignore[arg-type]
     (event,) = events
     assert event["permanent"]
@@ -49,7 +49,7 @@ async def test_query_to_a_target_that_is_away_is_started_again_when_it_answers(t
 
     monkeypatch.setattr(RouteQuery, "_begin", begin)
     monkeypatch.setattr("interpulse.spark.job.routes.route_query._BACKOFF_FIRST_S", 0.0)
-    query = RouteQuery(route(tmp_path), lambda event: None)
+    query = RouteQuery(route(tmp_path), lambda event, **details: None)
     for is_away, starts in ((True, 1), (True, 1), (False, 2), (True, 2)):
         await query.keep(Session(), is_away=is_away)  # type: ignore[arg-type]
         assert len(started) == starts

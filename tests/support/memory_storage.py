@@ -1,4 +1,4 @@
-"""Metadata and the journal of logs in memory, for tests and benchmarks. The broker itself never uses them.
+"""Metadata and the journal of logs in memory, for tests and benchmarks.
 
 Nothing survives the process. The log is the real `topic_log`, over `MemoryJournal` instead of segments.
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from interpulse.storage.zookeeper.servers import Server, parse_servers
+from interpulse.storage.zookeeper.session import Server, parse_servers
 
 
 @pytest.mark.parametrize(

@@ -1,21 +1,85 @@
-"""Searches on the source cluster: tables of ledgers, a ledger that still exists, positions by time."""
+"""Searches on the source cluster: topics and schemas, ledgers, positions by time. Nothing is created."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+import logging
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.client.consuming.entry_reader import EntryReader
 from interpulse.client.consuming.reader import Reader, ReaderConfig
 from interpulse.client.session import Session
-from interpulse.model.errors import DataLoss
+from interpulse.model.errors import DataLoss, TopicNotFound
 from interpulse.model.ids import Position
-from interpulse.model.names import TopicName
-from interpulse.spark.reading.planner import Following
+from interpulse.model.names import NamespaceName, TopicName
+from interpulse.model.schemas import SchemaInfo
+from interpulse.spark.options.option import OptionError
+from interpulse.spark.processes.process_client import process_portal, session_for
+from interpulse.spark.reading.planner import Following, Ledger
 from interpulse.spark.reading.read_options import ReadOptions
-from interpulse.spark.reading.splitting import Ledger
+
+log = logging.getLogger(__name__)
+
+CONCURRENT_MAX: Final = 1000
+"""Concurrent requests."""
+
+_LITERAL: Final = re.compile(r"(?:persistent://)?([A-Za-z0-9_\-=:.]+/[A-Za-z0-9_\-=:.]+)/")
+
+
+async def selected_topics(session: Session, options: ReadOptions) -> list[TopicName]:
+    """Return the base names, and the partitions that are named by themselves."""
+    named = options.topics or options.assigned
+    if named:
+        topics = [TopicName.parse(name) for name in named]
+    else:
+        namespaces = _namespaces(options, str(options.topics_pattern))
+        listed = await asyncio.gather(*(session.lookup.topics_of_namespace(namespace) for namespace in namespaces))
+        topics = sorted({TopicName.parse(name).base for answer in listed for name in answer.names}, key=str)
+    return [topic for topic in topics if options.names(topic)]
+
+
+def _namespaces(options: ReadOptions, pattern: str) -> Sequence[NamespaceName]:
+    literal = _LITERAL.match(pattern)
+    if options.namespaces:
+        return options.namespaces
+    if literal is None:
+        raise OptionError(
+            f"topicsPattern {pattern!r} does not begin with a literal tenant/namespace/: list them with namespaces"
+        )
+    return [NamespaceName.parse(literal[1])]
+
+
+def schemas_of_topics(options: ReadOptions) -> dict[str, SchemaInfo | None]:
+    """Return the newest schema of each topic, None if it has none. Return nothing if the options ask for bytes.
+
+    Raises TopicNotFound.
+    """
+    return process_portal().call(lambda: _schemas(options)) if options.is_typed and not options.topics_file else {}
+
+
+async def _schemas(options: ReadOptions) -> dict[str, SchemaInfo | None]:
+    session = await session_for(options.service_url, options.operation_timeout_ms, options.access)
+    topics = {topic.base for topic in await selected_topics(session, options)}
+    slots = asyncio.Semaphore(CONCURRENT_MAX)
+
+    async def schema(topic: TopicName) -> SchemaInfo | None:
+        async with slots:
+            try:
+                await session.lookup.partitions(topic, create=False)  # refuses what is not there
+            except TopicNotFound:
+                if not options.awaits_topics:
+                    raise
+                log.warning("topic does not exist yet, its payloads are read as bytes topic=%s", topic)
+                return None
+            stored = await session.lookup.schema(topic)
+        return None if stored is None else stored.schema
+
+    schemas = await asyncio.gather(*(schema(topic) for topic in topics))
+    return {str(topic): schema for topic, schema in zip(topics, schemas, strict=True)}
+
 
 _REQUESTS_MAX: Final = 16
 _SEARCHES_MAX: Final = 64

@@ -7,8 +7,8 @@ import pytest
 from interpulse.model.ids import Position
 from interpulse.storage.api import CommitConflict, LogFenced, MetadataUnavailable, Put
 from interpulse.storage.logs.topic_log_store import TopicLogStore
-from interpulse.storage.memory import MemoryJournal, MemoryLedgers, MemoryMetadataStore, MemoryTree, memory_log_store
 from interpulse.storage.sessions import SessionState
+from tests.support.memory_storage import MemoryJournal, MemoryLedgers, MemoryMetadataStore, MemoryTree, memory_log_store
 from tests.support.waiting import eventually
 
 LOG = "t/ns/persistent/x"

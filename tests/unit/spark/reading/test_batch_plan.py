@@ -8,13 +8,19 @@ from hypothesis import strategies as st
 
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.spark.offsets import TopicRange
-from interpulse.spark.reading.splitting import Ledger, SplitHints, split_ranges
+from interpulse.spark.reading.batch_plan import split_ranges
+from interpulse.spark.reading.planner import Ledger
+from interpulse.spark.reading.read_options import ReadOptions
 
 A, B = "persistent://t/ns/a", "persistent://t/ns/b"
 
 
+def options_with(**hints):
+    return ReadOptions(service_url="pulsar://x:1", **hints)
+
+
 def cut(item, ledgers=(), **hints):
-    return split_ranges([item], SplitHints(**hints), {item.topic: ledgers} if ledgers else {})
+    return split_ranges([item], options_with(**hints), {item.topic: ledgers} if ledgers else {})
 
 
 def test_range_without_hints_stays_whole_and_gets_its_size():
@@ -25,14 +31,14 @@ def test_range_without_hints_stays_whole_and_gets_its_size():
 
 def test_range_is_cut_across_ledgers():
     ledgers = [Ledger(3, 10, 1000), Ledger(5, 10, 1000)]
-    pieces = cut(TopicRange(A, EARLIEST, Position(5, 9)), ledgers, pieces_min=4)
+    pieces = cut(TopicRange(A, EARLIEST, Position(5, 9)), ledgers, min_partitions=4)
     assert [piece.upto for piece in pieces] == [Position(3, 4), Position(3, 9), Position(5, 4), Position(5, 9)]
     assert [piece.after for piece in pieces[1:]] == [piece.upto for piece in pieces[:-1]]
     assert {piece.bytes_estimate for piece in pieces} == {500}
 
 
 def test_range_of_unknown_ledgers_is_cut_in_its_last_one():
-    pieces = cut(TopicRange(A, Position(1, 4), Position(5, 9)), pieces_min=2)
+    pieces = cut(TopicRange(A, Position(1, 4), Position(5, 9)), min_partitions=2)
     assert [(piece.after, piece.upto) for piece in pieces] == [
         (Position(1, 4), Position(5, 4)),
         (Position(5, 4), Position(5, 9)),
@@ -41,7 +47,12 @@ def test_range_of_unknown_ledgers_is_cut_in_its_last_one():
 
 @pytest.mark.parametrize(
     ("hints", "count"),
-    [({"bytes_max": 300}, 4), ({"entries_max": 4}, 3), ({"entries_max": 100}, 1), ({"pieces_min": 50}, 10)],
+    [
+        ({"max_bytes_per_partition": 300}, 4),
+        ({"max_entries_per_partition": 4}, 3),
+        ({"max_entries_per_partition": 100}, 1),
+        ({"min_partitions": 50}, 10),
+    ],
 )
 def test_hints_say_how_many_pieces_there_are(hints, count):
     assert len(cut(TopicRange(A, Position(3, -1), Position(3, 9)), [Ledger(3, 10, 1000)], **hints)) == count
@@ -49,7 +60,11 @@ def test_hints_say_how_many_pieces_there_are(hints, count):
 
 def test_pieces_are_shared_by_size():
     ranges = [TopicRange(A, Position(1, -1), Position(1, 89)), TopicRange(B, Position(1, -1), Position(1, 9))]
-    pieces = split_ranges(ranges, SplitHints(pieces_min=10), {A: [Ledger(1, 90, 9000)], B: [Ledger(1, 10, 1000)]})
+    pieces = split_ranges(
+        ranges,
+        ReadOptions(service_url="pulsar://x:1", min_partitions=10),
+        {A: [Ledger(1, 90, 9000)], B: [Ledger(1, 10, 1000)]},
+    )
     assert [piece.topic for piece in pieces] == [A] * 9 + [B]
 
 
@@ -68,7 +83,7 @@ def test_pieces_are_the_range(counts, first, last, pieces):
     upto = entries[last % len(entries)]
     if after >= upto:
         return
-    found = cut(TopicRange(A, after, upto), ledgers, pieces_min=pieces)
+    found = cut(TopicRange(A, after, upto), ledgers, min_partitions=pieces)
     read = [entry for piece in found for entry in entries if piece.after < entry <= piece.upto]
     assert read == [entry for entry in entries if after < entry <= upto]
     assert len(found) <= pieces

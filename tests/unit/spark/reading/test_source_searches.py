@@ -8,8 +8,8 @@ from interpulse.client.config import ClientConfig
 from interpulse.client.session import Session
 from interpulse.model.ids import Position
 from interpulse.model.numbers import LONG_MAX
-from interpulse.spark.reading.broker_searches import ledger_is_there
 from interpulse.spark.reading.read_options import parse_read_options
+from interpulse.spark.reading.source_searches import ledger_is_there
 from tests.unit.client.consuming.test_entry_reader import TOPIC, LogBroker, log_of
 
 

@@ -21,6 +21,21 @@ from interpulse.wire.cursor_promise import CURSOR_PROPERTY
 from interpulse.wire.frames import AckRun, FlowRun, Frame
 from interpulse.wire.ids import message_id_from_wire, message_id_to_wire, position_from_wire
 
+_CONSUMER_STATS: Final = (
+    "msgRateOut",
+    "msgThroughputOut",
+    "msgRateRedeliver",
+    "consumerName",
+    "availablePermits",
+    "unackedMessages",
+    "blockedConsumerOnUnackedMsgs",
+    "address",
+    "connectedSince",
+    "messageAckRate",
+)
+
+_SUBSCRIPTION_STATS: Final = ("type", "msgRateExpired", "msgBacklog")
+
 
 def on_flow(connection: CommandConnection, frame: Frame) -> None:
     flow = frame.command.flow
@@ -120,21 +135,6 @@ async def on_get_last_message_id(connection: CommandConnection, request: pb.Comm
         consumer_mark_delete_position=message_id_to_wire(mark_delete),
     )
     connection.output.send(commands.encode(answer))
-
-
-_CONSUMER_STATS: Final = (
-    "msgRateOut",
-    "msgThroughputOut",
-    "msgRateRedeliver",
-    "consumerName",
-    "availablePermits",
-    "unackedMessages",
-    "blockedConsumerOnUnackedMsgs",
-    "address",
-    "connectedSince",
-    "messageAckRate",
-)
-_SUBSCRIPTION_STATS: Final = ("type", "msgRateExpired", "msgBacklog")
 
 
 async def on_consumer_stats(connection: CommandConnection, request: pb.CommandConsumerStats) -> None:

@@ -20,31 +20,21 @@ from interpulse.wire.commands import OriginalClient as OriginalClient
 from interpulse.wire.commands import ack as ack
 from interpulse.wire.commands import ack_one as ack_one
 from interpulse.wire.commands import ack_response as ack_response
-from interpulse.wire.commands import active_consumer_change as active_consumer_change
 from interpulse.wire.commands import batch_lookup_response as batch_lookup_response
-from interpulse.wire.commands import close_consumer as close_consumer
-from interpulse.wire.commands import close_producer as close_producer
 from interpulse.wire.commands import encode as encode
 from interpulse.wire.commands import error as error
 from interpulse.wire.commands import error_of as error_of
 from interpulse.wire.commands import flow as flow
-from interpulse.wire.commands import get_last_message_id_response as get_last_message_id_response
-from interpulse.wire.commands import get_or_create_schema_response as get_or_create_schema_response
 from interpulse.wire.commands import get_schema_response as get_schema_response
-from interpulse.wire.commands import get_topics_of_namespace_response as get_topics_of_namespace_response
 from interpulse.wire.commands import lookup_answer as lookup_answer
 from interpulse.wire.commands import message_head as message_head
 from interpulse.wire.commands import pairs as pairs
 from interpulse.wire.commands import partitioned_metadata_answer as partitioned_metadata_answer
-from interpulse.wire.commands import producer_success as producer_success
-from interpulse.wire.commands import reached_end_of_topic as reached_end_of_topic
 from interpulse.wire.commands import send_error as send_error
 from interpulse.wire.commands import send_head as send_head
 from interpulse.wire.commands import send_receipt as send_receipt
 from interpulse.wire.commands import success as success
-from interpulse.wire.commands import watch_topic_list_success as watch_topic_list_success
-from interpulse.wire.commands import watch_topic_update as watch_topic_update
-from interpulse.wire.ids import message_id_to_wire
+from interpulse.wire.ids import message_id_to_wire, unsigned
 from interpulse.wire.schemas import schema_to_wire
 
 
@@ -87,6 +77,107 @@ def connected(
             feature_flags=feature_flags,
         )
     )
+
+
+def get_topics_of_namespace_response(
+    request_id: int, topics: Iterable[str], *, topics_hash: str, filtered: bool = False, changed: bool = True
+) -> bytes:
+    """Answer with the topics of a namespace. ``changed=False``, without topics: the hash of the request still holds."""
+    return encode(
+        pb.CommandGetTopicsOfNamespaceResponse(
+            request_id=request_id, topics=topics, filtered=filtered, topics_hash=topics_hash, changed=changed
+        )
+    )
+
+
+def watch_topic_list_success(request_id: int, watcher_id: int, topics: Iterable[str], *, topics_hash: str) -> bytes:
+    return encode(
+        pb.CommandWatchTopicListSuccess(
+            request_id=request_id, watcher_id=watcher_id, topic=topics, topics_hash=topics_hash
+        )
+    )
+
+
+def watch_topic_update(watcher_id: int, *, new: Iterable[str], deleted: Iterable[str], topics_hash: str) -> bytes:
+    return encode(
+        pb.CommandWatchTopicUpdate(
+            watcher_id=watcher_id, new_topics=new, deleted_topics=deleted, topics_hash=topics_hash
+        )
+    )
+
+
+def get_or_create_schema_response(request_id: int, version: bytes) -> bytes:
+    return encode(pb.CommandGetOrCreateSchemaResponse(request_id=request_id, schema_version=version))
+
+
+def producer_success(
+    request_id: int,
+    *,
+    name: str,
+    last_sequence_id: int = -1,
+    schema_version: bytes = b"",
+    topic_epoch: int | None = None,
+    ready: bool = True,
+) -> bytes:
+    """Confirm a producer. ``ready=False``: it waits for exclusive access, and a second answer follows."""
+    return encode(
+        pb.CommandProducerSuccess(
+            request_id=request_id,
+            producer_name=name,
+            last_sequence_id=last_sequence_id,
+            schema_version=schema_version,
+            topic_epoch=topic_epoch,
+            producer_ready=ready,
+        )
+    )
+
+
+def close_producer(
+    producer_id: int, request_id: int = -1, *, broker_url: str | None = None, broker_url_tls: str | None = None
+) -> bytes:
+    """Close a producer. From a broker, without request id, the client reopens it, at the given address or by lookup."""
+    return encode(
+        pb.CommandCloseProducer(
+            producer_id=producer_id,
+            request_id=unsigned(request_id),
+            assignedBrokerServiceUrl=broker_url,
+            assignedBrokerServiceUrlTls=broker_url_tls,
+        )
+    )
+
+
+def close_consumer(
+    consumer_id: int, request_id: int = -1, *, broker_url: str | None = None, broker_url_tls: str | None = None
+) -> bytes:
+    """Close a consumer. From a broker, without request id, the client subscribes again, there or by lookup."""
+    return encode(
+        pb.CommandCloseConsumer(
+            consumer_id=consumer_id,
+            request_id=unsigned(request_id),
+            assignedBrokerServiceUrl=broker_url,
+            assignedBrokerServiceUrlTls=broker_url_tls,
+        )
+    )
+
+
+def get_last_message_id_response(request_id: int, last: MessageId, mark_delete: Position) -> bytes:
+    """Answer with the last id, -1:-1 twice for an empty topic. Clients rely on the second position."""
+    return encode(
+        pb.CommandGetLastMessageIdResponse(
+            request_id=request_id,
+            last_message_id=message_id_to_wire(last),
+            consumer_mark_delete_position=message_id_to_wire(mark_delete),
+        )
+    )
+
+
+def active_consumer_change(consumer_id: int, *, active: bool) -> bytes:
+    return encode(pb.CommandActiveConsumerChange(consumer_id=consumer_id, is_active=active))
+
+
+def reached_end_of_topic(consumer_id: int) -> bytes:
+    """Report the end of a terminated topic. Java clients only: C++ and Go clients close the connection on it."""
+    return encode(pb.CommandReachedEndOfTopic(consumer_id=consumer_id))
 
 
 def auth_response(*, client_version: str, protocol_version: int, auth_method: str, auth_data: bytes) -> bytes:

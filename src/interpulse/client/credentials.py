@@ -31,6 +31,19 @@ _SPELLINGS: Final[Mapping[str, tuple[str, ...]]] = {
     "trust_certs_path": ("trustCertsFilePath", "tls_trust_certs_file_path"),
 }
 
+_PLUGINS = {
+    "token": "AuthenticationToken",
+    "basic": "AuthenticationBasic",
+    "tls": "AuthenticationTls",
+    "oauth2": "AuthenticationOAuth2",
+}
+_METHODS = {name: method for method, plugin in _PLUGINS.items() for name in (method, plugin)}
+_DISABLED_NAMES = frozenset({"none", "AuthenticationDisabled"})
+_CERTIFICATE = "tlsCertFile"
+_KEY = "tlsKeyFile"
+_USER = "userId"
+_PASSWORD = "password"
+
 
 @dataclass(frozen=True, slots=True)
 class ClientGrant:
@@ -122,20 +135,6 @@ def _content(source: str) -> bytes:
         except binascii.Error as error:
             raise ValueError(str(error)) from error
     return Path(urlsplit(source).path if source.startswith("file:") else source).read_bytes()
-
-
-_PLUGINS = {
-    "token": "AuthenticationToken",
-    "basic": "AuthenticationBasic",
-    "tls": "AuthenticationTls",
-    "oauth2": "AuthenticationOAuth2",
-}
-_METHODS = {name: method for method, plugin in _PLUGINS.items() for name in (method, plugin)}
-_DISABLED_NAMES = frozenset({"none", "AuthenticationDisabled"})
-_CERTIFICATE = "tlsCertFile"
-_KEY = "tlsKeyFile"
-_USER = "userId"
-_PASSWORD = "password"
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,11 @@ MESSAGE_COUNT: Final = "messaging.batch.message_count"
 MESSAGE_ID: Final = "messaging.message.id"
 _TRACEPARENT: Final = "traceparent"
 _PROPAGATOR: Final = TraceContextTextMapPropagator()
+OPEN_MAX: Final = 10_000
+"""Maximum number of open messages per topic or partition. The oldest is dropped for another one."""
+_SCOPE: Final = "interpulse.client"
+_SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0)
+"""Histogram bounds that the conventions recommend."""
 
 
 def attributes_of(operation: str, topic: str, *, subscription: str | None = None) -> dict[str, str]:
@@ -176,10 +181,6 @@ class _Sent:
             self._span.end()
 
 
-OPEN_MAX: Final = 10_000
-"""Maximum number of open messages per topic or partition. The oldest is dropped for another one."""
-
-
 class _Open(NamedTuple):
     span: Span | None
     begun: float
@@ -271,11 +272,6 @@ class Processing:
                 opened.span.set_attribute(ACKNOWLEDGMENT_TYPE, how)
                 opened.span.set_status(StatusCode.OK)
             opened.span.end()
-
-
-_SCOPE: Final = "interpulse.client"
-_SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0)
-"""Histogram bounds that the conventions recommend."""
 
 
 class Telemetry:

@@ -23,6 +23,10 @@ from interpulse.testing.faults import Faults
 
 Setting: TypeAlias = bool | int | str
 
+T = TypeVar("T")
+_NAMES: Final = ("east", "west")
+_TENANT: Final = "public"
+
 
 class IgnoredSettingWarning(UserWarning):
     """A Pulsar key that has no effect on this broker."""
@@ -51,9 +55,6 @@ def broker_config(settings: Mapping[str, Setting], defaults: Mapping[str, str], 
     for warning in loaded.warnings:
         warnings.warn(warning, IgnoredSettingWarning, stacklevel=stacklevel + 1)
     return loaded.config
-
-
-T = TypeVar("T")
 
 
 class InProcessBroker:
@@ -215,10 +216,6 @@ class BrokerFactory:
     def close(self) -> None:
         """Stop every broker, the newest first."""
         self._running.close()
-
-
-_NAMES: Final = ("east", "west")
-_TENANT: Final = "public"
 
 
 class ClusterPair:

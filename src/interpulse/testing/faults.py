@@ -8,7 +8,7 @@ import math
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
 from interpulse.broker.app import BrokerApp
 from interpulse.broker.config.broker_config import BrokerConfig
@@ -26,6 +26,11 @@ from interpulse.testing.faulty_handlers import (
     names_topic,
 )
 from interpulse.wire import pulsar_api_pb2 as pb
+
+T = TypeVar("T")
+_COMMANDS: Final = {command_name(kind): kind for kind in COMMANDS}
+# Errors that only brokers with transactions answer.
+_ERRORS: Final = {error.name: error for error in ServerError if error_for_wire_code(error, "").wire_code == error}
 
 
 class FaultyFiles:
@@ -81,20 +86,6 @@ class _FaultyAppendFile:
         self._file.write_durably(content)
 
 
-T = TypeVar("T")
-
-_COMMANDS: Final = {command_name(kind): kind for kind in COMMANDS}
-# Errors that only brokers with transactions answer.
-_ERRORS: Final = {error.name: error for error in ServerError if error_for_wire_code(error, "").wire_code == error}
-
-
-class InLoop(Protocol):
-    """Access to the event loop of the broker from any thread, its own included."""
-
-    def __call__(self, work: Callable[[], T]) -> T:
-        """Call ``work`` in the loop and return its result."""
-
-
 class Faults:
     """Makes a broker fail as a test requests, from the call until the returned fault ends.
 
@@ -103,7 +94,8 @@ class Faults:
     With ``times`` the fault ends by itself after that many actions. Faults outlive ``broker.restart()``.
     """
 
-    def __init__(self, in_loop: InLoop) -> None:
+    def __init__(self, in_loop: Callable[[Callable[[], Any]], Any]) -> None:
+        """``in_loop`` calls a function in the event loop of the broker, from any thread, and returns its result."""
         self._in_loop = in_loop
         self._handlers = FaultyHandlers()
         self._files = FaultyFiles(DiskFiles())
@@ -153,7 +145,8 @@ class Faults:
 
     def drop_connections(self) -> int:
         """Close every connection of the binary protocol; returns how many there were. Clients may reconnect."""
-        return self._in_loop(lambda: self._app.parts.binary_server.drop_all("dropped by a fault of the test"))
+        dropped: int = self._in_loop(lambda: self._app.parts.binary_server.drop_all("dropped by a fault of the test"))
+        return dropped
 
     def disk_full(self, *, times: int | None = None) -> Fault:
         """Fill the disk that stores messages, until the fault ends. Stored messages can still be read.

@@ -19,10 +19,9 @@ from typing import Final, NamedTuple, cast
 from google.protobuf.message import Message
 
 from interpulse.model.errors import PulsarError
-from interpulse.model.ids import MessageId, Position
 from interpulse.model.schemas import SchemaInfo
 from interpulse.wire import pulsar_api_pb2 as pb
-from interpulse.wire.ids import UINT64_NONE, message_id_to_wire, unsigned
+from interpulse.wire.ids import UINT64_NONE, unsigned
 from interpulse.wire.schemas import schema_to_wire
 
 pack_sizes: Final = Struct(">II").pack
@@ -165,62 +164,9 @@ def batch_lookup_response(
     )
 
 
-def get_topics_of_namespace_response(
-    request_id: int, topics: Iterable[str], *, topics_hash: str, filtered: bool = False, changed: bool = True
-) -> bytes:
-    """Answer with the topics of a namespace. ``changed=False``, without topics: the hash of the request still holds."""
-    return encode(
-        pb.CommandGetTopicsOfNamespaceResponse(
-            request_id=request_id, topics=topics, filtered=filtered, topics_hash=topics_hash, changed=changed
-        )
-    )
-
-
-def watch_topic_list_success(request_id: int, watcher_id: int, topics: Iterable[str], *, topics_hash: str) -> bytes:
-    return encode(
-        pb.CommandWatchTopicListSuccess(
-            request_id=request_id, watcher_id=watcher_id, topic=topics, topics_hash=topics_hash
-        )
-    )
-
-
-def watch_topic_update(watcher_id: int, *, new: Iterable[str], deleted: Iterable[str], topics_hash: str) -> bytes:
-    return encode(
-        pb.CommandWatchTopicUpdate(
-            watcher_id=watcher_id, new_topics=new, deleted_topics=deleted, topics_hash=topics_hash
-        )
-    )
-
-
 def get_schema_response(request_id: int, schema: SchemaInfo, version: bytes) -> bytes:
     return encode(
         pb.CommandGetSchemaResponse(request_id=request_id, schema=schema_to_wire(schema), schema_version=version)
-    )
-
-
-def get_or_create_schema_response(request_id: int, version: bytes) -> bytes:
-    return encode(pb.CommandGetOrCreateSchemaResponse(request_id=request_id, schema_version=version))
-
-
-def producer_success(
-    request_id: int,
-    *,
-    name: str,
-    last_sequence_id: int = -1,
-    schema_version: bytes = b"",
-    topic_epoch: int | None = None,
-    ready: bool = True,
-) -> bytes:
-    """Confirm a producer. ``ready=False``: it waits for exclusive access, and a second answer follows."""
-    return encode(
-        pb.CommandProducerSuccess(
-            request_id=request_id,
-            producer_name=name,
-            last_sequence_id=last_sequence_id,
-            schema_version=schema_version,
-            topic_epoch=topic_epoch,
-            producer_ready=ready,
-        )
     )
 
 
@@ -265,20 +211,6 @@ def send_receipt(
 def send_error(producer_id: int, sequence_id: int, code: int, message: str) -> bytes:
     return encode(
         pb.CommandSendError(producer_id=producer_id, sequence_id=sequence_id, error=error_code(code), message=message)
-    )
-
-
-def close_producer(
-    producer_id: int, request_id: int = -1, *, broker_url: str | None = None, broker_url_tls: str | None = None
-) -> bytes:
-    """Close a producer. From a broker, without request id, the client reopens it, at the given address or by lookup."""
-    return encode(
-        pb.CommandCloseProducer(
-            producer_id=producer_id,
-            request_id=unsigned(request_id),
-            assignedBrokerServiceUrl=broker_url,
-            assignedBrokerServiceUrlTls=broker_url_tls,
-        )
     )
 
 
@@ -370,37 +302,3 @@ def ack_response(consumer_id: int, request_id: int, failure: PulsarError | None 
         answer.error = error_code(failure.wire_code)
         answer.message = str(failure)
     return encode(answer)
-
-
-def active_consumer_change(consumer_id: int, *, active: bool) -> bytes:
-    return encode(pb.CommandActiveConsumerChange(consumer_id=consumer_id, is_active=active))
-
-
-def reached_end_of_topic(consumer_id: int) -> bytes:
-    """Report the end of a terminated topic. Java clients only: C++ and Go clients close the connection on it."""
-    return encode(pb.CommandReachedEndOfTopic(consumer_id=consumer_id))
-
-
-def close_consumer(
-    consumer_id: int, request_id: int = -1, *, broker_url: str | None = None, broker_url_tls: str | None = None
-) -> bytes:
-    """Close a consumer. From a broker, without request id, the client subscribes again, there or by lookup."""
-    return encode(
-        pb.CommandCloseConsumer(
-            consumer_id=consumer_id,
-            request_id=unsigned(request_id),
-            assignedBrokerServiceUrl=broker_url,
-            assignedBrokerServiceUrlTls=broker_url_tls,
-        )
-    )
-
-
-def get_last_message_id_response(request_id: int, last: MessageId, mark_delete: Position) -> bytes:
-    """Answer with the last id, -1:-1 twice for an empty topic. Clients rely on the second position."""
-    return encode(
-        pb.CommandGetLastMessageIdResponse(
-            request_id=request_id,
-            last_message_id=message_id_to_wire(last),
-            consumer_mark_delete_position=message_id_to_wire(mark_delete),
-        )
-    )

@@ -12,6 +12,8 @@ from interpulse.wire import pulsar_api_pb2 as pb
 UINT64_NONE = 2**64 - 1
 """-1 in an unsigned field: no request, no position, no sequence id."""
 
+_WORD = (1 << 64) - 1
+
 
 def unsigned(value: int) -> int:
     """Return a signed 64-bit number in the form of an unsigned field."""
@@ -67,9 +69,6 @@ def deserialize_message_id(content: bytes) -> MessageId:
     if not wire.IsInitialized():
         raise ValueError(f"no serialized message id, ledger or entry is missing: {content!r}")
     return message_id_from_wire(wire)
-
-
-_WORD = (1 << 64) - 1
 
 
 def mask_of(ack_set: Sequence[int]) -> int:

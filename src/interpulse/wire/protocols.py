@@ -11,6 +11,15 @@ from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.errors import LocalProtocolError, RemoteProtocolError
 from interpulse.wire.frames import FRAME_OVERHEAD, MESSAGE_BYTES_MAX, PROTOCOL_VERSION, Frame, FrameDecoder, Received
 
+_TYPES: Final = pb.BaseCommand
+_HANDLED_BY_CLIENT: Final = frozenset((_TYPES.CONNECTED, _TYPES.PING, _TYPES.PONG, _TYPES.AUTH_CHALLENGE))
+"""The commands that the protocol handles itself once the broker has answered."""
+_HANDLED_BY_SERVER: Final = frozenset((_TYPES.CONNECT, _TYPES.PING, _TYPES.PONG))
+"""The commands that the protocol handles itself once the client is connected."""
+_HELD_FRAMES_MAX: Final = 1000
+_REFRESHABLE_SINCE: Final = 14
+_CLOSABLE_SINCE: Final = 5
+
 
 class KeepAlive:
     """The intervals of a connection, used by both ends in their ``tick``.
@@ -48,16 +57,6 @@ class _State(Enum):
     CONNECTED = auto()
     REFUSED = auto()
     """The broker refused the greeting, or answered with something else."""
-
-
-_TYPES: Final = pb.BaseCommand
-_HANDLED_BY_CLIENT: Final = frozenset((_TYPES.CONNECTED, _TYPES.PING, _TYPES.PONG, _TYPES.AUTH_CHALLENGE))
-"""The commands that the protocol handles itself once the broker has answered."""
-_HANDLED_BY_SERVER: Final = frozenset((_TYPES.CONNECT, _TYPES.PING, _TYPES.PONG))
-"""The commands that the protocol handles itself once the client is connected."""
-_HELD_FRAMES_MAX: Final = 1000
-_REFRESHABLE_SINCE: Final = 14
-_CLOSABLE_SINCE: Final = 5
 
 
 class ClientProtocol:

@@ -19,7 +19,7 @@ from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.cursor_promise import CURSOR_PROPERTY
 from interpulse.wire.frames import AckRun, FlowRun, Frame
-from interpulse.wire.ids import message_id_from_wire, position_from_wire
+from interpulse.wire.ids import message_id_from_wire, message_id_to_wire, position_from_wire
 
 _CONSUMER_STATS: Final = (
     "msgRateOut",
@@ -129,7 +129,12 @@ async def on_get_last_message_id(connection: CommandConnection, request: pb.Comm
     if mark_delete is None:
         mark_delete = opened.topic.mark_delete_position(consumer.subscription_name)
     last_id = MessageId(*last.position, opened.topic.name.partition_index, last.batch_index)
-    connection.output.send(commands.get_last_message_id_response(request.request_id, last_id, mark_delete))
+    answer = pb.CommandGetLastMessageIdResponse(
+        request_id=request.request_id,
+        last_message_id=message_id_to_wire(last_id),
+        consumer_mark_delete_position=message_id_to_wire(mark_delete),
+    )
+    connection.output.send(commands.encode(answer))
 
 
 async def on_consumer_stats(connection: CommandConnection, request: pb.CommandConsumerStats) -> None:

@@ -52,4 +52,6 @@ async def on_get_or_create_schema(connection: CommandConnection, request: pb.Com
             names = [opened.producer.name for opened in producers if opened.topic.name.base == topic.base]
         by = Requester.REPLICATOR if any(map(connection.calls_itself_replicator, names)) else Requester.CLIENT
         version = version_to_bytes(await context.schemas.register(topic, schema, by=by))
-    connection.output.send(commands.get_or_create_schema_response(request.request_id, version))
+    connection.output.send(
+        commands.encode(pb.CommandGetOrCreateSchemaResponse(request_id=request.request_id, schema_version=version))
+    )

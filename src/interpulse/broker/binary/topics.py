@@ -72,12 +72,14 @@ async def on_get_topics_of_namespace(connection: CommandConnection, request: pb.
     current = topics_hash(names)
     changed = request.topics_hash != current
     connection.output.send(
-        commands.get_topics_of_namespace_response(
-            request.request_id,
-            names if changed else (),
-            topics_hash=current,
-            filtered=pattern is not None,
-            changed=changed,
+        commands.encode(
+            pb.CommandGetTopicsOfNamespaceResponse(
+                request_id=request.request_id,
+                topics=names if changed else (),
+                topics_hash=current,
+                filtered=pattern is not None,
+                changed=changed,
+            )
         )
     )
 

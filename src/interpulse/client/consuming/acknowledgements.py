@@ -23,6 +23,10 @@ from interpulse.wire.ids import message_id_to_wire
 if TYPE_CHECKING:
     from interpulse.client.telemetry import Processing
 
+_log = logging.getLogger(__name__)
+_ACK_GROUP_MAX: Final = 1000
+_ACK_GROUP_DELAY_S: Final = 0.1
+
 
 class RedeliveryTimer:
     """Holds messages for their delay, then returns all entries that are due together.
@@ -109,13 +113,11 @@ class RedeliveryTimer:
         self._arm()
 
 
-_log = logging.getLogger(__name__)
-_ACK_GROUP_MAX: Final = 1000
-_ACK_GROUP_DELAY_S: Final = 0.1
-
-
 class Acknowledgements:
-    """Groups acknowledgements and requests redelivery of messages that are not acknowledged in time."""
+    """Groups acknowledgements and requests redelivery of messages that are not acknowledged in time.
+
+    ``connection`` returns the current one. ``redeliver_all`` requests redelivery of everything unacknowledged.
+    """
 
     def __init__(
         self,
@@ -128,12 +130,6 @@ class Acknowledgements:
         dead_letter_producer: DeadLetterProducer | None,
         telemetry: Processing | None,
     ) -> None:
-        """Create the acknowledgements of a consumer.
-
-        ``connection`` returns the current connection. ``redeliver_all`` requests redelivery of everything
-        unacknowledged. ``dead_letter_producer`` receives messages that were redelivered too often. ``telemetry``
-        follows messages until they are acknowledged.
-        """
         self.tracker = AckTracker(batch_indexes=config.batch_index_ack_enabled)
         self._session = session
         self._config = config

@@ -32,6 +32,14 @@ from interpulse.wire.schemas import schema_to_wire
 if TYPE_CHECKING:
     from interpulse.client.telemetry import Processing
 
+_log = logging.getLogger(__name__)
+_KINDS: Final[dict[str, pb.CommandSubscribe.SubType.ValueType]] = {
+    "exclusive": pb.CommandSubscribe.Exclusive,
+    "shared": pb.CommandSubscribe.Shared,
+    "failover": pb.CommandSubscribe.Failover,
+    "key-shared": pb.CommandSubscribe.Key_Shared,
+}
+
 
 class Source(Protocol):
     """Consumer that put a message in."""
@@ -60,12 +68,10 @@ class Inbox:
         self._failure = failure
         self._filled.set()
 
-    def discard(self, source: Source, unwanted: Callable[[Message], bool] = lambda message: True) -> int:
+    def discard(self, source: Source) -> int:
         """Drop the queued messages of one source. Return their number."""
         before = len(self._items)
-        self._items = deque(
-            (message, owner) for message, owner in self._items if owner is not source or not unwanted(message)
-        )
+        self._items = deque(item for item in self._items if item[1] is not source)
         return before - len(self._items)
 
     async def take(self, timeout_ms: int | None) -> Message:
@@ -101,17 +107,6 @@ class Inbox:
             batch.append(message)
             size += len(message.content or b"")
         return batch
-
-
-_log = logging.getLogger(__name__)
-_KINDS: Final[dict[str, pb.CommandSubscribe.SubType.ValueType]] = {
-    "exclusive": pb.CommandSubscribe.Exclusive,
-    "shared": pb.CommandSubscribe.Shared,
-    "failover": pb.CommandSubscribe.Failover,
-    "key-shared": pb.CommandSubscribe.Key_Shared,
-}
-_ACK_GROUP_MAX: Final = 1000
-_ACK_GROUP_DELAY_S: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,8 @@ from interpulse.model.names import NamespaceName, TopicName
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.hashing import topics_hash
 
+_log = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, slots=True)
 class TopicsPattern:
@@ -56,9 +58,6 @@ class TopicsPattern:
     def matches(self, topic: TopicName) -> bool:
         name = f"{topic.tenant}/{topic.namespace}/{topic.base.local_name}"
         return self.expression.fullmatch(name) is not None
-
-
-_log = logging.getLogger(__name__)
 
 
 class TopicDiscovery:

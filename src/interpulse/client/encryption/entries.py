@@ -25,6 +25,7 @@ _LIFETIME_S: Final = 4 * 3600.0  # as in Pulsar's clients
 _RETRY_S: Final = 60.0
 _IV_BYTES: Final = 12
 _USES_MAX: Final = 2**32  # beyond, random parameters are too likely to repeat (NIST SP 800-38D, 8.3)
+_KNOWN_MAX: Final = 1000
 
 
 class Encryptor:
@@ -101,9 +102,6 @@ class Encryptor:
             pairs = [pb.KeyValue(key=key, value=text) for key, text in info.metadata.items()]
             keys.append(pb.EncryptionKeys(key=name, value=value, metadata=pairs))
         self._data_key, self._keys = DataKey(data_key), keys
-
-
-_KNOWN_MAX: Final = 1000
 
 
 class Decryptor:

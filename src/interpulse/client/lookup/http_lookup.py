@@ -37,6 +37,8 @@ Answers = dict[TopicName, Addresses | PulsarError]
 
 _TOPICS_AT_ONCE: Final = 500
 _CONCURRENT_MAX: Final = 50
+Answer = TypeVar("Answer")
+_METADATA = made_by(PartitionedTopicMetadata.from_json)
 
 
 async def lookup_over_http(
@@ -88,11 +90,6 @@ def _answers(answer: Mapping[str, Any], names: Mapping[str, TopicName]) -> Answe
         error = error_for_wire_code(failure["code"], failure["reason"])
         answers |= {names[name]: error for name in failure["topics"] if name in names}
     return answers
-
-
-Answer = TypeVar("Answer")
-
-_METADATA = made_by(PartitionedTopicMetadata.from_json)
 
 
 class HttpLookup:

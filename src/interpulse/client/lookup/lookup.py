@@ -17,6 +17,8 @@ from interpulse.model.schemas import SchemaInfo
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.schemas import schema_from_wire, schema_to_wire
 
+TopicMode = Literal["PERSISTENT", "NON_PERSISTENT", "ALL"]
+
 
 class VersionedSchema(NamedTuple):
     """Schema with its version in the topic, in the form that messages carry."""
@@ -47,9 +49,6 @@ async def store_schema(
         pb.CommandGetOrCreateSchema(topic=str(topic), schema=schema_to_wire(schema), producerName=producer_name)
     )
     return answer.getOrCreateSchemaResponse.schema_version
-
-
-TopicMode = Literal["PERSISTENT", "NON_PERSISTENT", "ALL"]
 
 
 class TopicList(NamedTuple):

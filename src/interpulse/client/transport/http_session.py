@@ -28,12 +28,7 @@ from interpulse.client.transport.issued_tokens import IssuedTokens, http_header_
 from interpulse.client.transport.wrong_addresses import check_path, no_handshake, no_http
 from interpulse.in_turns import parsed_in_turns
 from interpulse.model.clusters import shown_address
-from interpulse.model.errors import (
-    AlreadyClosed,
-    NotConnected,
-    OperationTimeout,
-    UnknownError,
-)
+from interpulse.model.errors import AlreadyClosed, NotConnected, OperationTimeout, UnknownError
 from interpulse.model.operations import Subject
 
 T = TypeVar("T")

@@ -20,6 +20,7 @@ from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.codec import codec
 from interpulse.wire.entries import without_broker_metadata
 from interpulse.wire.hashing import topics_hash
+from interpulse.wire.ids import UINT64_NONE
 from interpulse.wire.protocols import ServerProtocol
 
 _CLIENT_READY_S: Final = 1.0  # a real broker waits as long, by activeConsumerFailoverDelayTimeMillis
@@ -95,7 +96,7 @@ class BinaryProducerSink:
         connection = self._connection
         connection.forget_producer(producer_id)
         if connection.protocol.accepts_closing:
-            self._send(commands.close_producer(producer_id))
+            self._send(commands.encode(pb.CommandCloseProducer(producer_id=producer_id, request_id=UINT64_NONE)))
         else:
             connection.close()
 
@@ -155,19 +156,22 @@ class BinaryConsumerSink:
         self._connection.output.send_pieces(pieces, sum(map(len, pieces)))
 
     def active_changed(self, consumer_id: int, active: bool) -> None:
-        self._notify(commands.active_consumer_change(consumer_id, active=active))
+        self._notify(commands.encode(pb.CommandActiveConsumerChange(consumer_id=consumer_id, is_active=active)))
 
     def end_of_topic(self, consumer_id: int) -> None:
         # C++ and Go clients drop the connection on commands that only Java knows
         if self._connection.protocol.connect.client_version.startswith("Pulsar-Java"):
-            self._notify(commands.reached_end_of_topic(consumer_id))
+            # C++ and Go clients close the connection on it.
+            self._notify(commands.encode(pb.CommandReachedEndOfTopic(consumer_id=consumer_id)))
 
     def consumer_closed(self, consumer_id: int) -> None:
         connection = self._connection
         self._waiting.clear()
         connection.consumers.pop(consumer_id, None)
         if connection.protocol.accepts_closing:
-            connection.output.send(commands.close_consumer(consumer_id))
+            connection.output.send(
+                commands.encode(pb.CommandCloseConsumer(consumer_id=consumer_id, request_id=UINT64_NONE))
+            )
         else:
             connection.close()
 
@@ -194,13 +198,15 @@ class OpenProducer:
     def success(self, request_id: int) -> bytes:
         """Return PRODUCER_SUCCESS with the current state of the producer."""
         producer = self.producer
-        return commands.producer_success(
-            request_id,
-            name=producer.name,
-            last_sequence_id=producer.last_sequence_id,
-            schema_version=self.schema_version,
-            topic_epoch=producer.topic_epoch,
-            ready=producer.ready,
+        return commands.encode(
+            pb.CommandProducerSuccess(
+                request_id=request_id,
+                producer_name=producer.name,
+                last_sequence_id=producer.last_sequence_id,
+                schema_version=self.schema_version,
+                topic_epoch=producer.topic_epoch,
+                producer_ready=producer.ready,
+            )
         )
 
 
@@ -241,8 +247,10 @@ class TopicWatcher:
         watch.take_changes()
         current = topics_hash(watch.names)
         names = [] if known_hash == current else watch.names
-        answer = commands.watch_topic_list_success(request_id, self._id, names, topics_hash=current)
-        self._connection.output.send(answer)
+        answer = pb.CommandWatchTopicListSuccess(
+            request_id=request_id, watcher_id=self._id, topic=names, topics_hash=current
+        )
+        self._connection.output.send(commands.encode(answer))
         self._announced = True
 
     def send_changes(self) -> None:
@@ -251,7 +259,10 @@ class TopicWatcher:
             return
         new, gone = watch.take_changes()
         current = topics_hash(watch.names)
-        self._connection.output.send(commands.watch_topic_update(self._id, new=new, deleted=gone, topics_hash=current))
+        update = pb.CommandWatchTopicUpdate(
+            watcher_id=self._id, new_topics=new, deleted_topics=gone, topics_hash=current
+        )
+        self._connection.output.send(commands.encode(update))
 
     def close(self) -> None:
         """Stop sending. A watcher that is still opening ends once it is open."""

@@ -29,7 +29,7 @@ from interpulse.model.clusters import ClusterData, TenantInfo
 from interpulse.model.errors import PulsarError
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.permissions import Permissions, Principal, TopicOperation
-from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.policy_documents import NamespacePolicies
 from interpulse.wire import pulsar_api_pb2 as pb
 from tests.support.memory_storage import MemoryMetadataStore
 from tests.support.tokens import SECRET, signed

@@ -27,8 +27,7 @@ from interpulse.broker.ownership.own_access import OwnAccess
 from interpulse.clock import Clock, SystemClock
 from interpulse.model.errors import PulsarError
 from interpulse.model.extras import pip_install
-from interpulse.model.policies.namespace_policies import NamespacePolicies
-from interpulse.model.policies.topic_policies import TopicPolicyRecord
+from interpulse.model.policies.policy_documents import NamespacePolicies, TopicPolicyRecord
 from interpulse.rules.effective_policies import topic_level
 from interpulse.rules.replication import remote_clusters
 from interpulse.storage.api import MetadataStore, scan_pages

@@ -7,11 +7,11 @@ from functools import partial
 from typing import Final
 
 from interpulse.broker.rest.http.call import Answer, Call, Route, answer_json
+from interpulse.model.changes import Decision
 from interpulse.model.errors import InvalidRequest
 from interpulse.model.operations import Grants
 from interpulse.model.topics import TopicKind
 from interpulse.rules import permissions as rules
-from interpulse.rules.decision import Decision
 from interpulse.rules.namespaces import NamespaceView
 
 

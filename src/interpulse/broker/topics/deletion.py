@@ -37,7 +37,7 @@ from interpulse.model.errors import (
     PulsarError,
 )
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, NamespaceName, TopicName
-from interpulse.model.policies.topic_policies import TopicPolicyRecord
+from interpulse.model.policies.policy_documents import TopicPolicyRecord
 from interpulse.rules.namespaces import check_empty, decide_delete_namespace
 from interpulse.rules.replication import check_topic_left_by_others, effective_replication_clusters, remote_clusters
 from interpulse.storage.api import Change, MetadataStore, scan_pages

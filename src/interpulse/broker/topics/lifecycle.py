@@ -28,12 +28,11 @@ from interpulse.broker.topics.topic_reading import (
     parsed_metadata,
 )
 from interpulse.in_turns import in_turns, sorted_in_turns
-from interpulse.model.changes import Change, CreateTopicRecord, DeleteSchema, DeleteTopicPolicies
+from interpulse.model.changes import AskRemotes, Change, CreateTopicRecord, Decision, DeleteSchema, DeleteTopicPolicies
 from interpulse.model.errors import MetadataError, PreconditionFailed
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, NamespaceName, TopicName, decode_local_name
 from interpulse.model.topics import Existence, PartitionedTopicMetadata, Requester, TopicKind
 from interpulse.rules import topics
-from interpulse.rules.decision import AskRemotes, Decision
 from interpulse.rules.inactivity import decide_delete_orphaned_metadata
 from interpulse.rules.topic_view import Part, TopicView, existence, looked_at, metadata_names
 from interpulse.storage.api import Change as StoreChange

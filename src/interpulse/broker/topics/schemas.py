@@ -16,14 +16,12 @@ from interpulse.broker.instruments import SchemaMeter
 from interpulse.broker.tenancy.namespaces import Namespaces
 from interpulse.broker.topics.topic_policies import stored_policies
 from interpulse.clock import Clock
-from interpulse.model.changes import AppendSchema, Change
+from interpulse.model.changes import AppendSchema, Change, Decision
 from interpulse.model.errors import IncompatibleSchema, SchemaNotFound
 from interpulse.model.names import TopicName
-from interpulse.model.policies.namespace_policies import NamespacePolicies
-from interpulse.model.policies.topic_policies import TopicPolicies
+from interpulse.model.policies.policy_documents import NamespacePolicies, TopicPolicies
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.model.topics import Requester
-from interpulse.rules.decision import Decision
 from interpulse.rules.effective_policies import effective_policies, namespace_level
 from interpulse.rules.schemas import (
     SchemaVersion,

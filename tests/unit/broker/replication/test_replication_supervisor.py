@@ -20,8 +20,7 @@ from interpulse.broker.replication.replication_supervisor import (
 )
 from interpulse.client.credentials import Credentials
 from interpulse.model.names import TopicName
-from interpulse.model.policies.namespace_policies import NamespacePolicies
-from interpulse.model.policies.topic_policies import TopicPolicies, TopicPolicyRecord
+from interpulse.model.policies.policy_documents import NamespacePolicies, TopicPolicies, TopicPolicyRecord
 from interpulse.storage.api import Delete, Put
 from tests.support.memory_storage import MemoryMetadataStore
 from tests.support.waiting import SECONDS_MAX, eventually

@@ -17,7 +17,7 @@ from interpulse.broker.tenancy.tenants import Tenants
 from interpulse.model.clusters import ClusterData, TenantInfo
 from interpulse.model.names import NamespaceName
 from interpulse.model.permissions import Permissions, Principal
-from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.policy_documents import NamespacePolicies
 from interpulse.wire import pulsar_api_pb2 as pb
 from tests.support import commands
 from tests.support.memory_storage import MemoryMetadataStore

@@ -133,17 +133,15 @@ class DynamicConfig:
         allowed = dynamic_keys()
         if key in allowed:
             return
-        dynamic = ", ".join(allowed)
         if key in READ_AT_START:
             raise PreconditionFailed(
                 f"Can't {verb} configuration {key} at run time: it is read when the broker starts. "
                 "Set it in the file or the environment, and restart the broker"
             )
-        if key in PULSAR_KEYS or key in settings_by_key():
-            raise PreconditionFailed(f"Can't {verb} non-dynamic configuration {key}; dynamic are: {dynamic}")
-        if near := nearest(key, allowed):
-            raise PreconditionFailed(f"Can't {verb} unknown configuration {key}; the nearest dynamic one is {near}")
-        raise PreconditionFailed(f"Can't {verb} unknown configuration {key}; dynamic are: {dynamic}")
+        exists = key in PULSAR_KEYS or key in settings_by_key()
+        near = None if exists else nearest(key, allowed)
+        hint = f"the nearest dynamic one is {near}" if near else f"dynamic are: {', '.join(allowed)}"
+        raise PreconditionFailed(f"Can't {verb} {'non-dynamic' if exists else 'unknown'} configuration {key}; {hint}")
 
 
 def _warn_without_effect(key: str, value: str, reason: str) -> None:

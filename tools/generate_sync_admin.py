@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator
 from pathlib import Path
+from textwrap import indent
 
 from interpulse.client.admin.admin_client import AdminClient
 
@@ -76,7 +77,7 @@ def module_text() -> str:
     text = _HEAD.format(imports="\n".join(f"from interpulse.client.admin import {_import(area)}" for area in modules))
     for area in sorted(areas.values(), key=lambda area: area.__name__):
         text += f"\n\nclass {area.__name__}(Blocking[{_name(area)}]):\n"
-        text += f'    """{inspect.cleandoc(area.__doc__ or "")}"""\n\n' + "\n".join(_twins(area)) + "\n"
+        text += f"{_docstring(area)}\n\n" + "\n".join(_twins(area)) + "\n"
     lines = "\n".join(
         f"        self.{name} = {area.__name__}(self._portal, admin.{name})" for name, area in areas.items()
     )
@@ -94,6 +95,11 @@ def _import(area: type) -> str:
 
 def _name(area: type) -> str:
     return f"{_import(area).rpartition(' ')[2]}.{area.__name__}"
+
+
+def _docstring(area: type) -> str:
+    text = inspect.cleandoc(area.__doc__ or "")
+    return indent(f'"""{text}"""', "    ")
 
 
 def _twins(area: type) -> Iterator[str]:

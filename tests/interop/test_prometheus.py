@@ -51,8 +51,8 @@ def unanswered(prometheus: Prometheus) -> set[str]:
         for panel in dashboard.panels:
             for query in panel.queries:
                 expression = query.expression
-                for variable in dashboard.variables:
-                    expression = expression.replace(f"${variable}", ".*")
+                for label in dashboard.variables:
+                    expression = expression.replace(f"${label}", ".*")
                 if not prometheus.query(expression):
                     empty.add(f"{name}: {panel.title}")
     return empty

@@ -47,7 +47,8 @@ def create(name: str, replace: bool, used: bool, **flags: Any) -> None:
     """Create a context. Its credentials are stored in a file that only you can read."""
     if flags.pop("context") is not None:
         raise click.UsageError("--context has no meaning here: NAME is the context")
-    settings = {key: _text(flags[key]) for key in CONTEXT_KEYS if flags.get(key) is not None}
+    chosen = {key: flags[key] for key in CONTEXT_KEYS if flags.get(key) is not None}
+    settings = {key: str(value).lower() if isinstance(value, bool) else value for key, value in chosen.items()}
     if not {"brokerServiceUrl", "webServiceUrl"} & set(settings):
         raise click.UsageError("A context has an address: give --url, --admin-url or both")
     path = contexts_path()
@@ -57,10 +58,6 @@ def create(name: str, replace: bool, used: bool, **flags: Any) -> None:
     _check(settings)
     contexts = contexts.with_context(name, settings)
     (contexts.using(name) if used else contexts).save(path)
-
-
-def _text(value: str | bool) -> str:
-    return str(value).lower() if isinstance(value, bool) else value
 
 
 def _check(settings: Mapping[str, str]) -> None:

@@ -19,10 +19,12 @@ from interpulse.cli.messaging import (
     warn_if_not_retained,
     web_service_option,
 )
-from interpulse.cli.schema_contents import OutgoingContents, checked, encoded
 from interpulse.cli.support.params import AMOUNT, PAIRS, POSITIVE, STRINGS, TOPIC, joined_pairs
-from interpulse.cli.support.running import CommandFailed
+from interpulse.cli.support.running import UNUSABLE, CommandFailed
+from interpulse.client.contents import BYTES, NULL_LENGTH, load_fastavro, parsed_definition, read_value, reason_of
+from interpulse.model.errors import NotSupported
 from interpulse.model.names import TopicName
+from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.terminal.option_groups import flag, option, option_group
 from interpulse.terminal.progress import Progress
 
@@ -146,7 +148,9 @@ def produce(topic: TopicName, **flags: Any) -> None:
     async def messages() -> AsyncIterator[OutgoingMessage]:
         from interpulse.client.messages import OutgoingMessage
 
-        async for value in _lines(outgoing) if contents is None else _repeated(contents, repetitions):
+        async for value in (
+            _lines_of_standard_input(outgoing.value) if contents is None else _repeated(contents, repetitions)
+        ):
             joined_key, content = outgoing.joined(key, value)
             yield OutgoingMessage(content, key=joined_key, **fields)
 
@@ -220,13 +224,8 @@ async def _repeated(contents: Sequence[bytes], repetitions: int) -> AsyncIterato
             yield content
 
 
-async def _lines(outgoing: OutgoingContents) -> AsyncIterator[bytes]:
-    async for line in _lines_of_standard_input():
-        yield encoded(outgoing.value, line)
-
-
-async def _lines_of_standard_input() -> AsyncIterator[bytes]:
-    """Yield lines without their ends as they arrive. Raise CommandFailed for a line above 64 MiB."""
+async def _lines_of_standard_input(schema: SchemaInfo) -> AsyncIterator[bytes]:
+    """Yield lines as contents of this schema as they arrive. Raise CommandFailed for a line above 64 MiB."""
     source = sys.stdin.buffer
     reader = asyncio.StreamReader(limit=_LINE_MAX)
     loop = asyncio.get_running_loop()
@@ -234,11 +233,11 @@ async def _lines_of_standard_input() -> AsyncIterator[bytes]:
         transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), source)
     except (ValueError, io.UnsupportedOperation):  # a file, whose reads never wait
         for line in source:
-            yield _without_end(line)
+            yield encoded(schema, _without_end(line))
         return
     try:
         while line := await reader.readline():
-            yield _without_end(line)
+            yield encoded(schema, _without_end(line))
     except ValueError as error:
         raise CommandFailed(f"a line of standard input is longer than {_LINE_MAX} bytes") from error
     finally:
@@ -247,3 +246,96 @@ async def _lines_of_standard_input() -> AsyncIterator[bytes]:
 
 def _without_end(line: bytes) -> bytes:
     return line.removesuffix(b"\n").removesuffix(b"\r")
+
+
+class OutgoingContents:
+    """Schema of a producer, and messages in it, in the notation of pulsar-client.
+
+    A description is ``bytes``, ``string``, ``avro:DEFINITION`` or ``json:DEFINITION``. ``encoding`` is ``separated`` or
+    ``inline`` for keys and values in one schema, None for values alone. Raises UsageError.
+    """
+
+    def __init__(self, value: str, key: str = "string", encoding: str | None = None) -> None:
+        self.value = _described(value, "--value-schema")
+        self.key = _described(key, "--key-schema")
+        self._encoding = encoding
+
+    @property
+    def schema(self) -> SchemaInfo | None:
+        """Schema of the producer; None for plain bytes."""
+        if self._encoding is not None:
+            return _key_value_schema(self.key, self.value, self._encoding)
+        return None if self.value.type is SchemaType.NONE else self.value
+
+    def joined(self, key: str | bytes | None, value: bytes) -> tuple[str | bytes | None, bytes]:
+        """Return the key and the content of a message. With ``inline`` encoding the content contains both."""
+        if self._encoding != "inline":
+            return key, value
+        return None, _with_length(key.encode() if isinstance(key, str) else key) + _with_length(value)
+
+
+def _described(text: str, option: str) -> SchemaInfo:
+    kind, _, definition = text.partition(":")
+    match kind:
+        case "bytes" if not definition:
+            return BYTES
+        case "string" if not definition:
+            return SchemaInfo(SchemaType.STRING, name="String")
+        case "avro" | "json" if definition:
+            schema = SchemaInfo(SchemaType[kind.upper()], definition.encode(), name="client")
+            _parsed(schema, option)
+            return schema
+    raise click.UsageError(
+        f"Invalid schema type: {text} ({option}; valid are bytes, string, avro:DEFINITION and json:DEFINITION)"
+    )
+
+
+def _key_value_schema(key: SchemaInfo, value: SchemaInfo, encoding: str) -> SchemaInfo:
+    properties = {"kv.encoding.type": encoding.upper()}
+    for side, part in (("key", key), ("value", value)):
+        kind = "BYTES" if part.type is SchemaType.NONE else part.type.name
+        properties |= {f"{side}.schema.name": part.name, f"{side}.schema.type": kind, f"{side}.schema.properties": "{}"}
+    definition = _with_length(key.definition) + _with_length(value.definition)
+    return SchemaInfo(SchemaType.KEY_VALUE, definition, properties, "KeyValue")
+
+
+def _with_length(raw: bytes | None) -> bytes:
+    return NULL_LENGTH.to_bytes(4, "big") if raw is None else len(raw).to_bytes(4, "big") + raw
+
+
+def encoded(schema: SchemaInfo, text: str | bytes) -> bytes:
+    """Encode a text, for Avro in Avro's JSON notation. Raise UsageError if it does not match the schema."""
+    raw = text.encode() if isinstance(text, str) else text
+    if schema.type is SchemaType.AVRO:
+        return _avro_of_text(schema, raw.decode(errors="replace"))
+    return checked(schema, raw, raw.decode(errors="replace"))
+
+
+def _avro_of_text(schema: SchemaInfo, text: str) -> bytes:
+    parsed = _parsed(schema, "the schema")
+    avro = load_fastavro()
+    raw = io.BytesIO()
+    try:
+        (value,) = avro.json_reader(io.StringIO(text), parsed)
+        avro.schemaless_writer(raw, parsed, value)
+    except Exception as error:  # fastavro has no class of its own for what it cannot read
+        raise click.UsageError(f"Cannot convert {text} to AVRO: {reason_of(error)}") from error
+    return raw.getvalue()
+
+
+def checked(schema: SchemaInfo, raw: bytes, name: str) -> bytes:
+    """Return the content of the file of this name. Raise UsageError if it does not match the schema."""
+    try:
+        read_value(schema, raw)
+    except ValueError as error:
+        raise click.UsageError(f"{name} is not of the schema {schema.type.name}: {error}") from error
+    return raw
+
+
+def _parsed(schema: SchemaInfo, where: str) -> Any:
+    try:
+        return parsed_definition(schema)
+    except NotSupported as error:
+        raise CommandFailed(str(error), UNUSABLE) from error
+    except ValueError as error:
+        raise click.UsageError(f"{where}: {error}") from error

@@ -66,14 +66,10 @@ class Visit:
         assert self.host.broker is not None
         return self.host.broker()
 
-    async def read(self, path: str) -> Any:
-        """Make a GET of the admin API. Return decoded JSON, a text, or None. Raise its refusal, and ServedElsewhere."""
-        return await self.send("GET", path)
-
     async def attempt(self, path: str) -> tuple[Any, str]:
         """Make a GET. Return its answer, or None and the refusal: the rest of the page is shown anyway."""
         try:
-            return await self.read(path), ""
+            return await self.send("GET", path), ""
         except PulsarError as error:
             return None, str(error)
 
@@ -83,7 +79,7 @@ class Visit:
         return _VisitorAdmin(self)
 
     async def send(self, method: str, path: str, body: Any = None) -> Any:
-        """Make any call of the admin API; see `read`."""
+        """Make a call of the admin API. Return JSON, a text or None. Raise its refusal, and ServedElsewhere."""
         answer = await self.exchange(method, path, None if body is None else json.dumps(body).encode())
         if answer.status >= _REFUSED:  # a partial result; other errors are raised
             document = json.loads(answer.content) if answer.content else {}

@@ -95,11 +95,10 @@ def to_cell(value: object) -> str:
 def _aligned(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [heading, *rows]
     widths = [max(text_width(line[column]) for line in lines) for column in range(len(heading))]
-    return "\n".join(_GAP.join(map(_filled, line, widths)).rstrip() for line in lines)
-
-
-def _filled(cell: str, width: int) -> str:
-    return cell + " " * (width - text_width(cell))
+    filled = (
+        (cell + " " * (width - text_width(cell)) for cell, width in zip(line, widths, strict=True)) for line in lines
+    )
+    return "\n".join(_GAP.join(cells).rstrip() for cells in filled)
 
 
 def text_width(text: str) -> int:

@@ -98,7 +98,7 @@ def test_web_service_when_it_is_silent_then_is_not_waited_for(
 
 
 @pytest.mark.parametrize("service_url", ["pulsar://elsewhere:6650", "pulsar://localhost:16650"])
-def test_web_service_when_it_is_not_known_to_be_of_the_same_cluster_then_is_not_asked(service_url: str) -> None:
+def test_web_service_of_an_unknown_cluster_is_not_asked(service_url: str) -> None:
     assert ConnectionSettings.resolve({"brokerServiceUrl": service_url}, {}).paired_admin_url is None
 
 

@@ -79,7 +79,7 @@ def test_key_pair_when_one_of_its_files_holds_something_then_none_is_written(hel
     refused = run("create-key-pair", "-a", "ES256", *files)
     assert refused.exit_code == 2
     assert f"{tmp_path / held} exists already" in refused.stderr
-    assert [(each.name, each.read_text()) for each in tmp_path.iterdir()] == [(held, "kept")]
+    assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [(held, "kept")]
     assert printed("create-key-pair", "-a", "ES256", *files, "--force") == ""
     assert (tmp_path / held).read_bytes() != b"kept"
 
@@ -101,7 +101,7 @@ def test_token_when_made_then_is_the_one_that_pulsar_makes() -> None:
     assert printed("create", "-sk", f"data:;base64,{SECRET}", "-s", "admin").startswith(FOR_ADMIN)
 
 
-def test_token_when_shown_then_header_and_claims_are_printed_as_they_stand_there(tmp_path: Path) -> None:
+def test_show_prints_header_and_claims_as_they_are(tmp_path: Path) -> None:
     token = printed("create", "-sk", SECRET, "-s", "app", "-e", "3d", "-hs", "kid=7")
     path = tmp_path / "token"
     path.write_text(token)
@@ -112,15 +112,15 @@ def test_token_when_shown_then_header_and_claims_are_printed_as_they_stand_there
     assert 0 <= time.time() + 3 * 86_400 - int(found.group(1)) < 60
 
 
-def test_key_set_when_made_of_keys_then_its_keys_verify_the_tokens_that_name_them(tmp_path: Path) -> None:
-    from interpulse.authentication.tokens import KeySet, TokenVerifier
+def test_key_set_verifies_tokens_that_name_its_keys(tmp_path: Path) -> None:
+    from interpulse.authentication.tokens import KeySet, TokenProvider
 
     private, public, secret, made = (str(tmp_path / name) for name in ("private", "public", "secret", "keys.json"))
     printed("create-key-pair", "-a", "ES256", "--output-private-key", private, "--output-public-key", public)
     printed("create-secret-key", "-o", secret)
     assert printed("create-key-set", "-pk", f"a={public}", "-sk", f"b={secret}", "-o", made) == ""
     assert Path(made).stat().st_mode & 0o777 == 0o600, "it holds a secret key"
-    verifier = TokenVerifier(None, key_set=KeySet(made, 0), key_id_required=True)
+    verifier = TokenProvider(None, key_set=KeySet(made, 0), key_id_required=True)
     for key in (("-pk", private, "-a", "ES256", "--key-id", "a"), ("-sk", secret, "--key-id", "b")):
         assert verifier.verify(printed("create", "-s", "app", *key).strip()).role == "app"
     assert json.loads(printed("create-key-set", "-pk", f"a={public}"))["keys"][0]["kid"] == "a"

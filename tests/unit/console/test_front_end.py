@@ -39,7 +39,7 @@ class EndlessSite:
         pass
 
 
-async def test_stream_when_its_reader_never_reads_then_holds_bounded_bytes_and_waits_until_it_is_hung_up_on() -> None:
+async def test_stream_when_its_reader_never_reads_then_has_bounded_bytes() -> None:
     transports: list[asyncio.Transport] = []
     front_end = ConsoleFrontEnd(cast(Host, None), Availability(True))
     site = EndlessSite()

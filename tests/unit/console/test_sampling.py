@@ -44,7 +44,7 @@ def samples_of(raw: bytes) -> list[int]:
     return found
 
 
-async def test_watchers_when_there_are_two_then_one_task_samples_and_the_second_sees_what_was() -> None:
+async def test_second_watcher_sees_the_samples_of_the_same_task() -> None:
     samples, source = samples_every(0.001), Source()
     first = samples.watch("a", source.take, allowed)
     assert (await anext(first)).startswith(b":")
@@ -95,13 +95,13 @@ async def test_stream_when_the_visitor_may_not_any_more_then_ends_and_says_so() 
     await anext(stream)
     await anext(stream)
     refusal[0] = "Not any more"
-    rest = [each async for each in stream]
+    rest = [event async for event in stream]
     assert rest[-1] == b'event: ended\ndata: "Not any more"\n\n'
 
 
 async def test_stream_when_the_topic_is_gone_then_ends() -> None:
     stream = samples_every(0).watch("a", Source(fails_after=2).take, allowed)
-    rest = [each async for each in stream]
+    rest = [event async for event in stream]
     assert rest[-1].startswith(b"event: ended")
 
 
@@ -115,7 +115,7 @@ async def test_watch_when_too_many_watch_then_is_refused() -> None:
     await samples.watch("b", Source().take, allowed).aclose()
 
 
-async def test_thousand_streams_when_a_sample_is_taken_then_it_is_taken_and_written_once_for_all(
+async def test_sample_is_taken_and_written_once_for_all_watchers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     written: list[Any] = []
@@ -136,7 +136,7 @@ async def test_thousand_streams_when_a_sample_is_taken_then_it_is_taken_and_writ
         await stream.aclose()
 
 
-async def test_thousand_streams_when_there_is_a_sample_then_others_have_their_turn_between_them() -> None:
+async def test_waking_a_thousand_watchers_gives_others_their_turn() -> None:
     samples, source, got, turns = samples_every(60), Source(), 0, 0
 
     async def follow() -> None:
@@ -168,7 +168,7 @@ def test_seconds_when_so_many_watch_then_all_together_look_no_more_often(watcher
     assert pace.seconds == 1
 
 
-def test_room_when_as_many_watch_as_may_then_one_more_is_refused_until_one_leaves() -> None:
+def test_room_when_as_many_watch_as_may_then_refuses_one_more() -> None:
     pace = PollingRate("tails of topics", every_seconds=1, per_second_max=1, most=2)
     with pace.watching():
         with pace.watching(), pytest.raises(ServiceNotReady, match="2 tails of topics are watched already"):
@@ -176,7 +176,7 @@ def test_room_when_as_many_watch_as_may_then_one_more_is_refused_until_one_leave
         pace.check_room()
 
 
-def test_watching_when_others_came_since_there_was_room_then_is_refused_and_not_counted() -> None:
+def test_watching_when_room_is_taken_meanwhile_then_is_refused() -> None:
     pace = PollingRate("charts", every_seconds=1, per_second_max=1, most=1)
     pace.check_room()
     with pace.watching():

@@ -1,4 +1,4 @@
-"""Adjusting several clusters: the order, where it stops, and when the replication clusters are stored."""
+"""Plans of clusters, and their adjustment: the order, where it stops, and when the clusters are stored."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import MetadataError, NamespaceNotFound, OperationTimeout
 from interpulse.model.names import Domain, NamespaceName, TopicName
 from interpulse.model.operations import AdminRequest
-from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.policy_documents import NamespacePolicies
 from interpulse.model.policies.policy_records import NON_PARTITIONED, PARTITIONED, AutoTopicCreation
 from interpulse.model.topics import PartitionedTopicMetadata
 from interpulse.replication.adjust import Enabling, adjust, plan_document, preview

@@ -77,7 +77,7 @@ def test_table_when_written_then_nothing_is_cut_off(value: Any, text: str) -> No
     assert to_table(value) == text
 
 
-def test_table_when_objects_are_nested_then_rows_carry_their_path_and_lists_of_objects_follow() -> None:
+def test_table_of_nested_objects_has_paths_and_separate_lists() -> None:
     fields, consumers = to_table(STATS).split("\n\n")
     rows = dict(row.split(None, 1) for row in fields.splitlines()[1:])
     assert rows["subscriptions.s.msgBacklog"] == "3"

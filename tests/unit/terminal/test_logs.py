@@ -56,7 +56,7 @@ def test_console_when_an_error_is_logged_then_the_traceback_follows(capsys: pyte
     assert last == "ZeroDivisionError: a fault"
 
 
-def test_json_when_an_error_is_logged_then_one_object_per_line_with_the_traceback(
+def test_json_has_one_object_per_line_with_the_traceback(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     configure_logging("INFO", "json")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import unquote_plus
 
@@ -18,10 +17,10 @@ from interpulse.broker.rest.http.at_owner import (
     or_at_peer,
 )
 from interpulse.broker.rest.http.bodies import PARTITIONED_TOPIC
-from interpulse.broker.rest.http.call import Answer, Call, Route, answer_json, answer_many
+from interpulse.broker.rest.http.call import UNSET, Answer, Call, Route, answer_json, answer_many
 from interpulse.in_turns import in_turns
 from interpulse.model.errors import Conflict, InvalidRequest, OperationNotAllowed, PreconditionFailed, TopicNotFound
-from interpulse.model.names import Domain, TopicName
+from interpulse.model.names import Domain
 from interpulse.model.operations import Topics
 from interpulse.model.topics import Requester
 from interpulse.rules.bundles import bundle_of, checked_bundle
@@ -164,7 +163,7 @@ async def trim(call: Call) -> Answer:
         raise OperationNotAllowed(f"{call.topic} is not persistent: it keeps no messages")
     async for topic in open_each(call):
         await backlog_operations.trim(await open_persistent(call, topic.name))
-    return Answer(200)
+    return UNSET
 
 
 async def compact(call: Call) -> None:
@@ -213,10 +212,6 @@ def _domain(call: Call) -> Domain:
     return domain  # type: ignore[no-any-return]
 
 
-def _trimmed(partitions: Mapping[TopicName, Any]) -> Answer:
-    return Answer(200)
-
-
 _DELETE: Final = Route(Topics.DELETE, lambda call: call.context.deletion.topic(call.topic, force=call.flag("force")))
 
 ROUTES: Final = (
@@ -233,7 +228,7 @@ ROUTES: Final = (
     Route(Topics.UPDATE_PROPERTIES, update_properties),
     Route(Topics.REMOVE_PROPERTY, delete_property),
     at_owner(Route(Topics.TRUNCATE, truncate), by_partition),
-    at_owner(Route(Topics.TRIM, trim), _trimmed),
+    at_owner(Route(Topics.TRIM, trim), lambda answers: UNSET),
     at_owner(Route(Topics.UNLOAD, unload), by_partition),
     at_owner(Route(Topics.COMPACT, compact), by_partition),
     at_owner(Route(Topics.GET_COMPACTION, get_compaction)),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from interpulse.cli.support.call_commands import call_command, print_record, print_records
+from interpulse.cli.support.call_commands import call_command, command, print_record, print_records
 from interpulse.cli.support.command_groups import CommandGroup
 from interpulse.cli.support.params import STRINGS, preview_option
 from interpulse.cli.support.running import UNUSABLE, CommandFailed, admin_command
@@ -63,12 +63,12 @@ _cluster_fields = option_group(
 )
 
 
-def _described(file: Path | None, given: dict[str, Any]) -> ClusterData:
+def _described(file: Path | None, options: dict[str, Any]) -> ClusterData:
     """Return the values of the options, and of the file for missing ones. Raise CommandFailed."""
-    found = ClusterData() if file is None else _read_cluster_file(file)
-    values = {name: value for name, value in given.items() if value not in (None, False)}
-    kept = {name: values.pop(name) for name in JAVA_KEYS & values.keys()}
-    return replace(found, other={**found.other, **kept}, **values)
+    record = ClusterData() if file is None else _read_cluster_file(file)
+    values = {name: value for name, value in options.items() if value not in (None, False)}
+    of_java = {name: values.pop(name) for name in JAVA_KEYS & values.keys()}
+    return replace(record, other={**record.other, **of_java}, **values)
 
 
 def _read_cluster_file(file: Path) -> ClusterData:
@@ -95,30 +95,16 @@ async def list_clusters(admin: AdminClient, current: bool) -> None:
     print_lines(f"{name}(*)" if name == own else name for name in names)
 
 
-@clusters.command("create")
-@click.argument("cluster")
-@_cluster_fields
-@preview_option
-@admin_command
-async def create_cluster(
-    admin: AdminClient, /, cluster: str, file: Path | None, previewed: bool, **values: Any
-) -> None:
-    """Register a cluster."""
-    changes = await admin.clusters.create(cluster, _described(file, values), previewed=previewed)
-    print_changes(changes)
+def _record_command(method: str, about: str) -> click.Command:
+    async def run(admin: AdminClient, /, cluster: str, file: Path | None, previewed: bool, **values: Any) -> None:
+        record = _described(file, values)
+        print_changes(await getattr(admin.clusters, method)(cluster, record, previewed=previewed))
+
+    return command(method, about, run, click.argument("cluster"), _cluster_fields, preview_option)
 
 
-@clusters.command("update")
-@click.argument("cluster")
-@_cluster_fields
-@preview_option
-@admin_command
-async def update_cluster(
-    admin: AdminClient, /, cluster: str, file: Path | None, previewed: bool, **values: Any
-) -> None:
-    """Replace the record of a cluster."""
-    changes = await admin.clusters.update(cluster, _described(file, values), previewed=previewed)
-    print_changes(changes)
+clusters.add_command(_record_command("create", "Register a cluster."))
+clusters.add_command(_record_command("update", "Replace the record of a cluster."))
 
 
 @clusters.command("delete")

@@ -46,7 +46,7 @@ def print_one(name: str, targets: tuple[str, ...]) -> None:
     if name == _SCRAPING:
         click.echo(to_yaml(_scrape_configuration(targets)), nl=False)
     else:
-        click.echo(_as_json(dashboard_json(DASHBOARDS[name])))
+        click.echo(json.dumps(dashboard_json(DASHBOARDS[name]), indent=2))
 
 
 @dashboards.command()
@@ -109,7 +109,10 @@ def _write(directory: Path, targets: tuple[str, ...]) -> None:
         "options": {"path": str((directory / "dashboards").resolve())},
     }
     files = {
-        **{f"dashboards/{name}.json": _as_json(dashboard_json(dashboard)) for name, dashboard in DASHBOARDS.items()},
+        **{
+            f"dashboards/{name}.json": json.dumps(dashboard_json(dashboard), indent=2)
+            for name, dashboard in DASHBOARDS.items()
+        },
         "grafana-provider.yml": to_yaml({"apiVersion": 1, "providers": [provider]}),
         "prometheus.yml": to_yaml(_scrape_configuration(targets, rule_file=_RULE_FILE)),
         _RULE_FILE: to_yaml(rules()),
@@ -150,7 +153,3 @@ def _token(token: str | None) -> str | None:
     if not os.environ.get(name):
         raise CommandFailed(f"--token {token}: the environment has no variable {name}", UNUSABLE)
     return os.environ[name]
-
-
-def _as_json(value: object) -> str:
-    return json.dumps(value, indent=2)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -30,9 +30,6 @@ class Percentiles:
     p9999: float
     p99999: float
     max: float
-
-    def to_json(self) -> dict[str, float]:
-        return asdict(self)
 
 
 class Latencies:
@@ -91,7 +88,13 @@ class HistogramFile:
             self._file: IO[Any] = Path(path).open("wb" if self._as_distribution else "w")  # noqa: SIM115  # closed by close
         except OSError as error:
             raise click.UsageError(f"{path} cannot be written: {error.strerror}") from error
-        self._log = None if self._as_distribution else _log_writer(self._file)
+        self._log: Any = None
+        if not self._as_distribution:
+            from hdrh.log import HistogramLogWriter
+
+            self._log = HistogramLogWriter(self._file)
+            self._log.output_log_format_version()
+            self._log.output_legend()
 
     def add(self, histogram: Any, start_s: float, end_s: float, units_per_ms: int) -> None:
         if self._log is not None:
@@ -110,12 +113,3 @@ def _histogram(value_max: int) -> Any:
     except ImportError as error:
         raise CommandFailed(f"perf needs hdrhistogram: {pip_install('perf')}", UNUSABLE) from error
     return HdrHistogram(1, value_max, _DIGITS)
-
-
-def _log_writer(file: IO[str]) -> Any:
-    from hdrh.log import HistogramLogWriter
-
-    writer = HistogramLogWriter(file)
-    writer.output_log_format_version()
-    writer.output_legend()
-    return writer

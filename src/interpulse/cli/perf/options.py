@@ -11,8 +11,7 @@ import click
 from interpulse.cli.admin.admin import connection_options
 from interpulse.cli.messaging import chunk_options, replicated_option, start_option, type_option
 from interpulse.cli.perf.loads import KINDS
-from interpulse.cli.support.connection.client_conf import VARIABLE
-from interpulse.cli.support.connection.settings import ConnectionSettings
+from interpulse.cli.support.connection.settings import VARIABLE, ConnectionSettings
 from interpulse.cli.support.params import AMOUNT, COUNT, MESSAGE_ID, POSITIVE, STRINGS, TOPIC, Parsed
 from interpulse.cli.support.running import NOT_OFFERED, CommandFailed
 from interpulse.model.names import TopicName

@@ -121,7 +121,12 @@ def _run_broker(
 
     if sentence := need():
         raise CannotStart(sentence)
-    load = partial(_load, config_file, options=options, in_cluster=in_cluster)
+    from interpulse.broker.config.config_sources import load_config
+
+    def load(of_settings: tuple[str, ...]) -> LoadedConfig[BrokerConfig]:
+        sources = partial(load_config, in_cluster=in_cluster)
+        return load_settings(sources, config_file, of_settings, options)
+
     if trial_tls:
         loaded, *notes = _with_trial_certificates(load, settings)
     else:
@@ -137,15 +142,6 @@ def _run_broker(
         _logger.warning("settings without effect reason=%s", warning)
     arguments = ("--log-level", log_level, "--log-format", log_format)
     run(_serve(loaded.config, arguments, notes, in_cluster=in_cluster))
-
-
-def _load(
-    config_file: str | None, settings: tuple[str, ...], options: dict[str, str], *, in_cluster: bool
-) -> LoadedConfig[BrokerConfig]:
-    from interpulse.broker.config.config_sources import load_config
-
-    load = partial(load_config, in_cluster=in_cluster)
-    return load_settings(load, config_file, settings, options, file_name="broker.conf")
 
 
 async def _serve(config: BrokerConfig, job_arguments: tuple[str, ...], notes: list[str], *, in_cluster: bool) -> None:
@@ -236,9 +232,11 @@ def _with_trial_certificates(
     config = loaded.config
     if config.tls_certificate_file_path != _MADE or config.tls_key_file_path != _MADE:
         raise CannotStart("--tls makes the certificates: take tlsCertificateFilePath and tlsKeyFilePath out of --set")
+    names = (config.bind_address, config.advertised_address, socket.gethostname())
+    hosts = ["localhost", "127.0.0.1", "::1", *(name for name in names if name and name not in ("0.0.0.0", "::"))]
     trial = TrialAuthority(Path(config.data_dir).resolve() / "tls")
     try:
-        trial.prepare(_hosts(config), datetime.datetime.now(datetime.UTC))
+        trial.prepare(hosts, datetime.datetime.now(datetime.UTC))
     except (OSError, ValueError) as error:
         raise CannotStart(f"--tls cannot make certificates in {trial.directory}: {error}") from error
     config = replace(
@@ -248,8 +246,3 @@ def _with_trial_certificates(
         broker_client_trust_certs_file_path=str(trial.authority),
     )
     return replace(loaded, config=config), f"clients trust it with: tlsTrustCertsFilePath={trial.authority}"
-
-
-def _hosts(config: BrokerConfig) -> list[str]:
-    hosts = (config.bind_address, config.advertised_address, socket.gethostname())
-    return ["localhost", "127.0.0.1", "::1", *(host for host in hosts if host and host not in ("0.0.0.0", "::"))]

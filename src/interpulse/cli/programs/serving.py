@@ -31,35 +31,27 @@ def load_settings(
     config_file: str | None,
     settings: tuple[str, ...],
     options: dict[str, str],
-    *,
-    file_name: str,
 ) -> LoadedConfig[Config]:
-    """Load settings from all sources with a program's ``load``. Raise CannotStart.
-
-    ``file_name`` is the configuration file to use if none is given.
-    """
+    """Load settings from all sources with a program's ``load``. Raise CannotStart."""
     from interpulse.serving.settings import ConfigError
 
+    text = ""
+    if config_file is not None:
+        try:
+            text = Path(config_file).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+            raise CannotStart(f"configuration file {config_file} cannot be read: {reason}") from error
     try:
         return load(
-            file_text=_config_text(config_file),
-            file_name=config_file or file_name,
+            file_text=text,
+            file_name=config_file or "",
             environment=os.environ,
             settings=settings,
             options=options,
         )
     except ConfigError as error:
         raise CannotStart("; ".join(error.problems)) from error
-
-
-def _config_text(file_name: str | None) -> str:
-    if file_name is None:
-        return ""
-    try:
-        return Path(file_name).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
-        raise CannotStart(f"configuration file {file_name} cannot be read: {reason}") from error
 
 
 def announce(*lines: str) -> None:

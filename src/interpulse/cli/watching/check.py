@@ -10,7 +10,7 @@ import socket
 import ssl
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
@@ -22,8 +22,7 @@ from interpulse.cli.support.params import NAMESPACE, TIME, domains_of
 from interpulse.cli.support.running import failure, open_admin
 from interpulse.cli.watching import findings
 from interpulse.cli.watching.cluster_survey import namespaces_of
-from interpulse.cli.watching.findings import METRICS, Finding, Level, Limits, unreported, worst
-from interpulse.cli.watching.metrics_text import Metrics
+from interpulse.cli.watching.findings import METRICS, Finding, Level, Limits, Metrics, unreported, worst
 from interpulse.model.errors import AuthenticationError, AuthorizationError, NotConnected, OperationTimeout, PulsarError
 from interpulse.model.names import NamespaceName
 from interpulse.terminal.formats import FORMATS, text_width
@@ -32,6 +31,7 @@ from interpulse.terminal.option_groups import flag, option
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
 
+_RECORDS: Final = "topic records"
 _SHOWN_MAX: Final = 3
 _TIMEOUT_S: Final = 10.0
 
@@ -79,12 +79,19 @@ async def _look(
         results = [await _health(admin)]
         if results[0].level is Level.CRITICAL and results[0].sentence.startswith("Cannot"):
             return results  # all else would fail in the same way
-        results.append(await _version(admin))
-        results += await _metrics(admin, limits)
+        results += await _asked("version", _version(admin))
+        results += await _asked("metrics", _metrics(admin, limits))
         if not without_doctor:
-            results.append(await _doctor(admin, namespaces))
+            results += await _asked(_RECORDS, _doctor(admin, namespaces))
         results += await _expiry(settings, limits)
     return results
+
+
+async def _asked(name: str, question: Awaitable[list[Finding]]) -> list[Finding]:
+    try:
+        return await question
+    except PulsarError as error:
+        return [_not_looked(name, error)]
 
 
 async def _health(admin: AdminClient) -> Finding:
@@ -99,20 +106,14 @@ async def _health(admin: AdminClient) -> Finding:
     return Finding("broker", Level.OK, f"{admin.web_url} publishes and answers")
 
 
-async def _version(admin: AdminClient) -> Finding:
-    try:
-        brokers = await admin.brokers.list()
-        count = f", {len(brokers)} brokers" if len(brokers) != 1 else ""
-        return Finding("version", Level.OK, f"{await admin.brokers.version()}{count}")
-    except PulsarError as error:
-        return _not_looked("version", error)
+async def _version(admin: AdminClient) -> list[Finding]:
+    brokers = await admin.brokers.list()
+    count = f", {len(brokers)} brokers" if len(brokers) != 1 else ""
+    return [Finding("version", Level.OK, f"{await admin.brokers.version()}{count}")]
 
 
 async def _metrics(admin: AdminClient, limits: Limits) -> list[Finding]:
-    try:
-        metrics = Metrics.parse(await admin.brokers.metrics(), METRICS)
-    except PulsarError as error:
-        return [_not_looked("metrics", error)]
+    metrics = Metrics.parse(await admin.brokers.metrics(), METRICS)
     return [
         findings.disk(metrics, limits),
         findings.loop_lag(metrics, limits),
@@ -121,23 +122,19 @@ async def _metrics(admin: AdminClient, limits: Limits) -> list[Finding]:
     ]
 
 
-async def _doctor(admin: AdminClient, namespaces: Sequence[NamespaceName]) -> Finding:
+async def _doctor(admin: AdminClient, namespaces: Sequence[NamespaceName]) -> list[Finding]:
     from interpulse.replication.topic_doctor import TopicDoctor
 
-    name = "topic records"
     doctor, topics, disagreeing = TopicDoctor(admin, domains=domains_of(None)), 0, list[str]()
-    try:
-        for namespace in namespaces or [NamespaceName.parse(name) for name in await namespaces_of(admin)]:
-            seen = await doctor.examine(namespace)
-            topics += seen.topics_count
-            disagreeing += [str(finding.topic) for finding in seen.findings]
-    except PulsarError as error:
-        return _not_looked(name, error)
+    for namespace in namespaces or [NamespaceName.parse(name) for name in await namespaces_of(admin)]:
+        report = await doctor.examine(namespace)
+        topics += report.topics_count
+        disagreeing += [str(finding.topic) for finding in report.findings]
     if disagreeing:
         more = f" and {len(disagreeing) - _SHOWN_MAX} more" if len(disagreeing) > _SHOWN_MAX else ""
         text = f"{', '.join(disagreeing[:_SHOWN_MAX])}{more} disagree with their records"
-        return Finding(name, Level.WARNING, f"{text}: interpulse-admin topics doctor explains and repairs it")
-    return Finding(name, Level.OK, f"those of {topics} topics agree")
+        return [Finding(_RECORDS, Level.WARNING, f"{text}: interpulse-admin topics doctor explains and repairs it")]
+    return [Finding(_RECORDS, Level.OK, f"those of {topics} topics agree")]
 
 
 async def _expiry(settings: ConnectionSettings, limits: Limits) -> list[Finding]:

@@ -17,7 +17,10 @@ Isolations = list[BrokerIsolation]
 
 
 class ClustersAdmin:
-    """Registered clusters, including the local one."""
+    """Registered clusters, including the local one.
+
+    With ``previewed`` a method changes nothing and returns the changes that it would make.
+    """
 
     def __init__(self, http: HttpSession) -> None:
         self._http = http
@@ -33,23 +36,17 @@ class ClustersAdmin:
         return await ask(self._http, Clusters.GET, name, read=record)
 
     async def create(self, name: str, cluster: ClusterData, *, previewed: bool = False) -> Changes | None:
-        """Register a cluster. Raise AlreadyExists.
-
-        With ``previewed`` nothing is changed and the changes are returned.
-        """
+        """Register a cluster. Raise AlreadyExists."""
         return await make_change(self._http, Clusters.CREATE, name, body=cluster.to_json(), previewed=previewed)
 
     async def update(self, name: str, cluster: ClusterData, *, previewed: bool = False) -> Changes | None:
-        """Replace the cluster's record. Fields that are None are removed.
-
-        With ``previewed`` nothing is changed and the changes are returned.
-        """
+        """Replace the cluster's record. Fields that are None are removed."""
         return await make_change(self._http, Clusters.UPDATE, name, body=cluster.to_json(), previewed=previewed)
 
     async def delete(self, name: str, *, previewed: bool = False) -> Changes | None:
         """Delete a cluster.
 
-        With ``previewed`` nothing is changed and the changes are returned. Interpulse raises PreconditionFailed while a
+        Interpulse raises PreconditionFailed while a
         namespace or topic is replicated to the cluster.
         """
         return await make_change(self._http, Clusters.DELETE, name, previewed=previewed)

@@ -27,7 +27,7 @@ from interpulse.model.errors import InvalidRequest
 from interpulse.model.names import NamespaceName, encode_local_name
 from interpulse.model.operations import Encoded, Namespaces, Replication, policy_operations
 from interpulse.model.policies.catalogue import NAMESPACE_CALLS
-from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.policy_documents import NamespacePolicies, TopicPolicies
 from interpulse.model.policies.policy_records import (
     AutoTopicCreation,
     BacklogQuota,
@@ -36,7 +36,6 @@ from interpulse.model.policies.policy_records import (
     QuotaType,
     RetentionPolicies,
 )
-from interpulse.model.policies.topic_policies import TopicPolicies
 
 T = TypeVar("T")
 Names = list[str]
@@ -46,7 +45,10 @@ TopicMode = Literal["PERSISTENT", "NON_PERSISTENT", "ALL"]
 
 
 class NamespacesAdmin:
-    """Namespaces, named as ``tenant/namespace``."""
+    """Namespaces, named as ``tenant/namespace``.
+
+    With ``previewed`` a method changes nothing and returns the changes that it would make.
+    """
 
     def __init__(self, http: HttpSession) -> None:
         self._http = http
@@ -72,8 +74,7 @@ class NamespacesAdmin:
     ) -> Changes | None:
         """Create a namespace, by default on the local cluster. Raise AlreadyExists.
 
-        With ``previewed`` nothing is changed and the changes are returned. Interpulse refuses ``policies`` that it
-        would also refuse one by one; Apache Pulsar hardly checks them.
+        Interpulse refuses ``policies`` that it would also refuse one by one; Apache Pulsar hardly checks them.
         """
         body: dict[str, Any] = policies.to_json() if policies else {}
         if clusters is not None:
@@ -85,10 +86,7 @@ class NamespacesAdmin:
     async def delete(
         self, namespace: NamespaceName | str, *, force: bool = False, previewed: bool = False
     ) -> Changes | None:
-        """Delete a namespace. Raise Conflict if it has topics, unless it is forced.
-
-        With ``previewed`` nothing is changed and the changes are returned.
-        """
+        """Delete a namespace. Raise Conflict if it has topics, unless it is forced."""
         query = {"force": force}
         return await make_change(self._http, Namespaces.DELETE, namespace, query=query, previewed=previewed)
 

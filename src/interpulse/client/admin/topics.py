@@ -231,8 +231,9 @@ class TopicsAdmin:
         exclude_publishers: bool = False,
         exclude_consumers: bool = False,
     ) -> dict[str, Any]:
-        query = _stats_query(precise_backlog, backlog_size, earliest_time_in_backlog)
-        query |= _left_out(exclude_publishers, exclude_consumers)
+        query = _stats_query(
+            precise_backlog, backlog_size, earliest_time_in_backlog, exclude_publishers, exclude_consumers
+        )
         return await ask(self._http, Topics.GET_STATS, topic, read=record, query=query)
 
     async def partitioned_stats(
@@ -246,8 +247,14 @@ class TopicsAdmin:
         exclude_publishers: bool = False,
         exclude_consumers: bool = False,
     ) -> dict[str, Any]:
-        query = _stats_query(precise_backlog, backlog_size, earliest_time_in_backlog) | {"perPartition": per_partition}
-        query |= _left_out(exclude_publishers, exclude_consumers)
+        query = _stats_query(
+            precise_backlog,
+            backlog_size,
+            earliest_time_in_backlog,
+            exclude_publishers,
+            exclude_consumers,
+            per_partition,
+        )
         return await ask(self._http, Topics.GET_PARTITIONED_STATS, topic, read=record, query=query)
 
     async def internal_stats(self, topic: TopicName | str, *, metadata: bool = False) -> dict[str, Any]:
@@ -461,18 +468,22 @@ def _last_of_partitions(body: Mapping[str, Any]) -> dict[int, MessageId]:
     return {int(index): _message_id_of(last) for index, last in body.items()}
 
 
-def _left_out(publishers: bool, consumers: bool) -> dict[str, bool]:
-    """Return the query flags that exclude entries. Omit the defaults, which older brokers do not know."""
-    asked = {"excludePublishers": publishers, "excludeConsumers": consumers}
-    return {key: wanted for key, wanted in asked.items() if wanted}
-
-
-def _stats_query(precise_backlog: bool, backlog_size: bool, earliest_time_in_backlog: bool) -> dict[str, object]:
-    """Return the query of a request for backlog statistics."""
+def _stats_query(
+    precise_backlog: bool,
+    backlog_size: bool,
+    earliest_time_in_backlog: bool,
+    exclude_publishers: bool,
+    exclude_consumers: bool,
+    per_partition: bool | None = None,
+) -> dict[str, object]:
+    """Return the query of a request for statistics. Omit later flags by default, which older brokers do not know."""
     return {
         "getPreciseBacklog": precise_backlog,
         "subscriptionBacklogSize": backlog_size,
         "getEarliestTimeInBacklog": earliest_time_in_backlog,
+        "perPartition": per_partition,
+        "excludePublishers": exclude_publishers or None,
+        "excludeConsumers": exclude_consumers or None,
     }
 
 

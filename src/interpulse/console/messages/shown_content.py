@@ -56,16 +56,12 @@ def show_content(
 
 def hex_dump(content: bytes) -> str:
     """Return sixteen bytes per line, with their offset and their ASCII characters."""
-    rows = range(0, len(content), _ROW)
-    return "\n".join(f"{at:08x}  {_hex(content[at : at + _ROW])}  {_ascii(content[at : at + _ROW])}" for at in rows)
-
-
-def _hex(row: bytes) -> str:
-    return row.hex(" ").ljust(_ROW * 3 - 1)
-
-
-def _ascii(row: bytes) -> str:
-    return "".join(chr(byte) if 0x20 <= byte < 0x7F else "." for byte in row)
+    lines = []
+    for start in range(0, len(content), _ROW):
+        row = content[start : start + _ROW]
+        letters = "".join(chr(byte) if 0x20 <= byte < 0x7F else "." for byte in row)
+        lines.append(f"{start:08x}  {row.hex(' ').ljust(_ROW * 3 - 1)}  {letters}")
+    return "\n".join(lines)
 
 
 def _dumped(content: bytes, most: int, *, form: str) -> ShownContent:

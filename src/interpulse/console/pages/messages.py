@@ -11,9 +11,15 @@ from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from interpulse.console.messages.message_filter import MessageFilter
 from interpulse.console.messages.shown_content import VIEWS
-from interpulse.console.messages.topic_messages import EntryRange, Matches, ShownMessage, TopicMessages, message_id
+from interpulse.console.messages.topic_messages import (
+    EntryRange,
+    Matches,
+    MessageFilter,
+    ShownMessage,
+    TopicMessages,
+    message_id,
+)
 from interpulse.console.sampling import PollingRate
 from interpulse.console.visit import Model, Visit
 from interpulse.console.web.addresses import page_url

@@ -40,7 +40,7 @@ async def build(visit: Visit) -> Model:
     refusal = await visit.refusal("GET", topic_path(name, "/stats"))
     if not refusal and existence.kind is TopicKind.NON_PARTITIONED:
         try:
-            await visit.read(topic_path(name, "/stats"))  # loads the topic, like any statistics
+            await visit.send("GET", topic_path(name, "/stats"))  # loads the topic, like any statistics
         except ServedElsewhere:
             pass  # that broker is asked below
         except PulsarError as error:

@@ -42,7 +42,7 @@ class Renderer:
             duration=formats.duration,
             time=formats.time_text,
             ago=formats.ago,
-            exact=_exact,
+            exact=escape,  # unchanged, for the field of a form
             lines=_lines,
         )
         for name in self._environment.list_templates():
@@ -58,11 +58,6 @@ def _shown(value: Any) -> Any:
 
 def _lines(text: str) -> Markup:
     return Markup("\n").join(escape(formats.plain(line)) for line in text.split("\n"))
-
-
-def _exact(value: str) -> Markup:
-    """Return a value unchanged, for the field of a form. Addresses are encoded instead."""
-    return escape(value)
 
 
 class StaticFiles:

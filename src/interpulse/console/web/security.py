@@ -46,14 +46,11 @@ def check_source(method: str, headers: Mapping[str, str], hosts: KnownHosts | No
 
     Links from other pages are allowed: a person follows them, and a GET changes nothing.
     """
-    if not (method == "GET" and _is_followed_link(headers)):
+    navigates = headers.get("Sec-Fetch-Mode") == "navigate" and headers.get("Sec-Fetch-Dest") == "document"
+    if not (method == "GET" and navigates):
         check_origin(headers)
     if hosts is not None:
         hosts.check(headers)
-
-
-def _is_followed_link(headers: Mapping[str, str]) -> bool:
-    return headers.get("Sec-Fetch-Mode") == "navigate" and headers.get("Sec-Fetch-Dest") == "document"
 
 
 @dataclass(slots=True)

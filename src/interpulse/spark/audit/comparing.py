@@ -19,7 +19,7 @@ from interpulse.clock import now_ms
 from interpulse.model.adjustments import Difference
 from interpulse.model.inventory import ListedKind, TopicRow
 from interpulse.model.names import NamespaceName, TopicName
-from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.policy_documents import NamespacePolicies
 from interpulse.replication.change_forms import advice_of, request_of
 from interpulse.replication.cluster_reading import ClusterReading, ReadingRules
 from interpulse.rules.comparison import inventory_differences, namespace_differences, topic_differences

@@ -35,7 +35,6 @@ from interpulse.spark.reading.read_columns import ReadColumns
 from interpulse.spark.reading.read_options import ReadOptions
 from interpulse.spark.reading.source_searches import ledger_is_there
 from interpulse.spark.rows.columns import Message
-from interpulse.spark.rows.row_builder import Decryption
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -61,6 +60,8 @@ def fetch_batches(options: ReadOptions, columns: ReadColumns, ranges: Sequence[T
     """Yield the rows of the ranges. Raise DataLoss, ChecksumError, or a refusal of the brokers."""
     if not ranges:
         return
+    from interpulse.spark.rows.row_builder import Decryption  # tasks that copy build no rows
+
     keys = options.encryption_private_keys
     key_reader = DefaultCryptoKeyReader(private_keys=key_paths(keys)) if keys else None
     decryption = Decryption(key_reader, options.crypto_failure_action)

@@ -11,7 +11,6 @@ from struct import error as StructError
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from google.protobuf.message import DecodeError
 
 from interpulse.spark.rows.columns import Message, key_of_metadata, message_id_of, micros_of
@@ -88,6 +87,8 @@ def _parsed(data: bytes, start: int, count: int) -> tuple[array[int], list[pb.Si
 
 def payloads_of(blocks: Sequence[MessageBlock]) -> pa.Array:
     """Return the payloads of some batches, null for tombstones. All are copied out of the batches in one call."""
+    import pyarrow.compute as pc
+
     joined, offsets = codec().join_payloads([(block.data, block.bounds) for block in blocks])
     count = len(offsets) // 4 - 1
     payloads = pa.Array.from_buffers(pa.binary(), count, [None, pa.py_buffer(offsets), pa.py_buffer(joined)])
@@ -105,6 +106,8 @@ def _index_fields(count: int, kind: pa.DataType) -> pa.Array:
 
 
 def _message_ids(blocks: Sequence[MessageBlock], kind: pa.DataType) -> pa.Array:
+    import pyarrow.compute as pc
+
     fields = [_index_fields(block.whole.outer.num_messages_in_batch, kind) for block in blocks]
     left = [
         encoded if len(encoded) == len(block.indexes) else encoded.take(pa.array(block.indexes, pa.int32()))

@@ -11,7 +11,6 @@ from functools import lru_cache
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql.types import StructType
 
 from interpulse.spark.writing.sink_rows import ROW_COLUMNS
@@ -45,6 +44,8 @@ def _is_empty(column: pa.Array) -> bool:
 
 def only_topic(batch: pa.RecordBatch) -> str | None:
     """Return the value of ``__topic``, if it is the same in all rows."""
+    import pyarrow.compute as pc
+
     topics = batch.column("__topic")
     if not len(topics) or topics.null_count or not pc.all(pc.equal(topics, topics[0])).as_py():
         return None

@@ -47,7 +47,7 @@ def test_install_into_a_directory_writes_what_provisioning_reads(tmp_path: Path)
     written = {str(path.relative_to(tmp_path / "new")) for path in (tmp_path / "new").rglob("*.*")}
     dashboards = {f"dashboards/{name}.json" for name in DASHBOARDS}
     assert written == {*dashboards, "grafana-provider.yml", "interpulse-alerts.yml", "prometheus.yml"}
-    assert {str(tmp_path / "new" / each) for each in written} == set(result.stdout.split())
+    assert {str(tmp_path / "new" / name) for name in written} == set(result.stdout.split())
     (provider,) = yaml.safe_load((tmp_path / "new" / "grafana-provider.yml").read_text())["providers"]
     assert provider["options"]["path"] == str(tmp_path / "new" / "dashboards")
     assert yaml.safe_load((tmp_path / "new" / "prometheus.yml").read_text())["rule_files"] == ["interpulse-alerts.yml"]
@@ -97,8 +97,8 @@ def test_install_into_a_grafana_replaces_its_dashboards(monkeypatch: pytest.Monk
     with grafana() as (url, taken):
         result = run("dashboards", "install", "--grafana-url", url + "/", "--token", "env:GRAFANA_TOKEN")
         assert result.stdout.split() == [f"{url}/d/interpulse-{name}" for name in DASHBOARDS]
-    assert [each["dashboard"]["uid"] for each in taken] == [f"interpulse-{name}" for name in DASHBOARDS]
-    assert all(each["overwrite"] for each in taken)
+    assert [body["dashboard"]["uid"] for body in taken] == [f"interpulse-{name}" for name in DASHBOARDS]
+    assert all(body["overwrite"] for body in taken)
 
 
 def test_install_when_grafana_refuses_then_says_why() -> None:

@@ -22,7 +22,7 @@ ONE = Dashboard(
 
 def test_panels_stand_side_by_side_and_rows_below_each_other() -> None:
     panels = dashboard_json(ONE)["panels"]
-    places = [tuple(panel["gridPos"][each] for each in "xywh") for panel in panels]
+    places = [tuple(panel["gridPos"][side] for side in "xywh") for panel in panels]
     assert places == [
         (0, 0, 24, 1),
         (0, 1, 6, 4),
@@ -40,8 +40,8 @@ def test_panels_stand_side_by_side_and_rows_below_each_other() -> None:
 
 def test_choices_offer_what_the_choices_before_them_leave() -> None:
     variables = dashboard_json(ONE)["templating"]["list"]
-    assert [each["name"] for each in variables] == ["datasource", "cluster", "topic"]
-    assert [each["definition"] for each in variables[1:]] == [
+    assert [variable["name"] for variable in variables] == ["datasource", "cluster", "topic"]
+    assert [variable["definition"] for variable in variables[1:]] == [
         "label_values(m{}, cluster)",
         'label_values(n{cluster=~"$cluster"}, topic)',
     ]

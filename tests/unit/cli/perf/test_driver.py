@@ -86,7 +86,7 @@ async def test_run_when_interrupted_then_is_no_failure_whatever_is_left(capsys: 
     assert "--- 1 failed --- 1 without an answer\n" in capsys.readouterr().out
 
 
-async def test_latency_when_the_answer_before_hangs_then_counts_from_the_time_that_was_meant() -> None:
+async def test_latency_after_a_late_answer_counts_from_the_due_time() -> None:
     run = new_run()
     driver = Driver(run, load(rate=100, count_max=5, outstanding_max=1))
     loop = asyncio.get_running_loop()
@@ -111,7 +111,7 @@ async def test_load_when_one_fails_and_it_is_to_end_then_raises() -> None:
         await driver.drive(begin)
 
 
-async def test_run_when_terminated_then_ends_with_its_summary_and_leaves_the_signal_alone(
+async def test_terminated_run_prints_its_summary_and_resets_the_signal(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     run = new_run()

@@ -45,7 +45,7 @@ def test_names_when_they_begin_so_then_are_completed(words: str, incomplete: str
         assert complete(words, incomplete, web.url) == expected
 
 
-def test_names_when_the_cluster_is_not_reached_then_there_are_none_and_nothing_is_said(
+def test_names_of_an_unreachable_cluster_are_none_without_a_word(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     assert complete("topics list", "", "http://127.0.0.1:1") == []

@@ -19,7 +19,7 @@ def offered(group: str) -> set[str]:
 
 
 @pytest.mark.parametrize("group", OFFERED_GROUPS)
-def test_command_when_pulsar_has_it_and_we_do_not_then_says_so_and_asks_no_server(
+def test_command_that_only_pulsar_has_is_refused_without_a_server(
     group: str, web: StubWeb, run_admin: RunAdmin
 ) -> None:
     for name in sorted(TREE[group] - offered(group)):
@@ -43,7 +43,7 @@ def test_group_when_offered_then_has_commands_of_pulsar(group: str) -> None:
     assert TREE[group] & offered(group)
 
 
-def test_reasons_when_they_are_of_single_commands_then_are_those_of_the_admin_api() -> None:
+def test_reasons_of_single_commands_are_those_of_the_admin_api() -> None:
     told = {reason_for(group, name) for group in OFFERED_GROUPS for name in TREE[group] - offered(group)}
     assert all(isinstance(reason, NotOffered) for reason in told - {""})
 
@@ -51,9 +51,7 @@ def test_reasons_when_they_are_of_single_commands_then_are_those_of_the_admin_ap
 @pytest.mark.parametrize(
     ("group", "command"), [("namespaces", "destinations"), ("namespaces", "list-cluster"), ("schemas", "metadata")]
 )
-def test_command_when_pulsar_hides_it_or_calls_it_by_an_older_name_then_is_known(
-    group: str, command: str, run_admin: RunAdmin
-) -> None:
+def test_hidden_and_older_commands_of_pulsar_are_in_the_tree(group: str, command: str, run_admin: RunAdmin) -> None:
     assert run_admin(group, command).exit_code == 6
 
 

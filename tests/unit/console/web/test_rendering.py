@@ -16,14 +16,14 @@ AXE = Path(__file__).parents[3] / "support" / "axe"
 
 @pytest.mark.parametrize(("directory", "ours"), [(DIRECTORY, OURS), (AXE, set())], ids=["console", "tests"])
 def test_vendored_files_are_those_of_their_list(directory: Path, ours: set[str]) -> None:
-    told = json.loads((directory / "vendored.json").read_text())
-    licences = {each["licenceFile"] for each in told.values()}
-    assert {path.name for path in directory.iterdir()} == {*told, *licences, *ours, "vendored.json"}
-    for name, each in told.items():
-        assert hashlib.sha256((directory / name).read_bytes()).hexdigest() == each["sha256"], name
-        assert each["package"]
-        assert each["version"]
-        assert each["licence"]
+    listed = json.loads((directory / "vendored.json").read_text())
+    licences = {file["licenceFile"] for file in listed.values()}
+    assert {path.name for path in directory.iterdir()} == {*listed, *licences, *ours, "vendored.json"}
+    for name, file in listed.items():
+        assert hashlib.sha256((directory / name).read_bytes()).hexdigest() == file["sha256"], name
+        assert file["package"]
+        assert file["version"]
+        assert file["licence"]
 
 
 def test_response_when_there_is_no_such_file_then_is_none() -> None:

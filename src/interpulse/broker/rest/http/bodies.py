@@ -25,8 +25,6 @@ from interpulse.broker.rest.http.fields import (
     Kind,
     Objects,
     Unoffered,
-    each,
-    one,
 )
 from interpulse.model.not_offered import NotOffered
 from interpulse.model.policies import catalogue as kinds
@@ -66,7 +64,7 @@ ISOLATION_POLICY: Final = Body(
     "a namespace isolation policy",
     {
         **dict.fromkeys(("namespaces", "primary", "secondary"), STRINGS),
-        "auto_failover_policy": one(_AUTO_FAILOVER),
+        "auto_failover_policy": Objects(_AUTO_FAILOVER),
         "unload_scope": WORD,
     },
 )
@@ -169,11 +167,11 @@ POLICY_BODIES: Final[Mapping[PolicyKind, Body]] = {
 """The objects of policies, by kind of policy."""
 
 _POLICY_FIELDS: Final[Mapping[PolicyKind, Kind | Objects]] = {
-    **{kind: one(body) for kind, body in POLICY_BODIES.items()},
+    **{kind: Objects(body) for kind, body in POLICY_BODIES.items()},
     **dict.fromkeys((kinds.COUNT, kinds.SECONDS, kinds.MINUTES, kinds.INTERVAL), INTEGER),
     **dict.fromkeys((kinds.CLUSTERS, kinds.TYPES), STRINGS),
     **dict.fromkeys((kinds.STRATEGY, kinds.AUTH_MODE), WORD),
-    kinds.BACKLOG_QUOTAS: each(BACKLOG_QUOTA),
+    kinds.BACKLOG_QUOTAS: Objects(BACKLOG_QUOTA, by_name=True),
     kinds.BYTES: LONG,
     kinds.FLAG: FLAG,
     kinds.PROPERTIES: STRING_MAP,
@@ -182,7 +180,7 @@ _POLICY_FIELDS: Final[Mapping[PolicyKind, Kind | Objects]] = {
 
 def _policy_field(entry: PolicyAtLevel) -> Kind | Objects:
     kind = entry.policy.kind
-    return each(POLICY_BODIES[kind]) if entry.level.plural else _POLICY_FIELDS[kind]
+    return Objects(POLICY_BODIES[kind], by_name=True) if entry.level.plural else _POLICY_FIELDS[kind]
 
 
 NAMESPACE_POLICIES: Final = Body(
@@ -193,7 +191,7 @@ NAMESPACE_POLICIES: Final = Body(
             for entry in OF_NAMESPACES
             if entry.level.key not in _UNOFFERED_POLICIES
         },
-        "bundles": one(_BUNDLES),
+        "bundles": Objects(_BUNDLES),
         "schema_auto_update_compatibility_strategy": WORD,
     },
     _UNOFFERED_POLICIES,

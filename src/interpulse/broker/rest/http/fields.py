@@ -66,20 +66,11 @@ class Body:
 
 @dataclass(frozen=True, slots=True)
 class Objects:
-    """A type of values: an object with the fields of a body, or such objects by name."""
+    """A type of values: an object with the fields of a body, or such objects by name, for example by cluster."""
 
     body: Body
-    by_name: bool
-
-
-def one(body: Body) -> Objects:
-    """Return the type of an object with fields of its own."""
-    return Objects(body, by_name=False)
-
-
-def each(body: Body) -> Objects:
-    """Return the type of such objects by name, for example by cluster. Nulls are left out."""
-    return Objects(body, by_name=True)
+    by_name: bool = False
+    """True: nulls among the objects are left out."""
 
 
 def checked_fields(

@@ -68,11 +68,17 @@ def _write_loads(page: Exposition, loads: LatencyMeter, labels: str) -> None:
 
 
 def _write_summary(page: Exposition, name: str, text: str, meter: LatencyMeter, labels: str) -> None:
+    _add_summary(page, name, text, labels, meter.quantiles(*_QUANTILES), meter.ended, meter.ms)
+
+
+def _add_summary(
+    page: Exposition, name: str, text: str, labels: str, quantiles: Mapping[float, float], count: int, total_ms: float
+) -> None:
     """Write quantiles of the latest thousand values, and count and sum of all values since the start."""
     lines = page.family(name, "summary", text)
-    for quantile, ms in meter.quantiles(*_QUANTILES).items():
+    for quantile, ms in quantiles.items():
         lines.append(f'{name}{{{labels},quantile="{quantile}"}} {ms:.3f}\n')
-    lines.append(f"{name}_count{{{labels}}} {meter.ended}\n{name}_sum{{{labels}}} {meter.ms:.3f}\n")
+    lines.append(f"{name}_count{{{labels}}} {count}\n{name}_sum{{{labels}}} {total_ms:.3f}\n")
 
 
 def _write_connections(page: Exposition, counts: ConnectionCounts, labels: str, broker: str) -> None:
@@ -102,11 +108,10 @@ def _write_inconsistencies(page: Exposition, instruments: Instruments, labels: s
 
 
 def _write_publishes(page: Exposition, instruments: Instruments, labels: str) -> None:
-    name, writes = "pulsar_broker_publish_latency", instruments.writes
-    lines = page.family(name, "summary", "Time from an entry's arrival until it was durable, in milliseconds.")
-    for quantile, ms in quantiles_of(writes.latest_waits_ms, *_PUBLISH_QUANTILES).items():
-        lines.append(f'{name}{{{labels},quantile="{quantile}"}} {ms:.3f}\n')
-    lines.append(f"{name}_count{{{labels}}} {writes.entries}\n{name}_sum{{{labels}}} {writes.waited_ms:.3f}\n")
+    name, text = "pulsar_broker_publish_latency", "Time from an entry's arrival until it was durable, in milliseconds."
+    writes = instruments.writes
+    quantiles = quantiles_of(writes.latest_waits_ms, *_PUBLISH_QUANTILES)
+    _add_summary(page, name, text, labels, quantiles, writes.entries, writes.waited_ms)
     page.add("pulsar_ml_count", "gauge", "Logs of topics that are open.", labels, instruments.logs_open())
 
 

@@ -14,11 +14,10 @@ from interpulse.broker.rest.http.fields import (
     STRINGS,
     WORD,
     Body,
+    Objects,
     SpelledNumber,
     Unoffered,
     checked_fields,
-    each,
-    one,
 )
 from interpulse.model.errors import InvalidRequest
 
@@ -33,8 +32,8 @@ THING = Body(
         "count": INTEGER,
         "size": LONG,
         "pairs": STRING_MAP,
-        "inner": one(INNER),
-        "byName": each(INNER),
+        "inner": Objects(INNER),
+        "byName": Objects(INNER, by_name=True),
         "whatever": ANY,
     },
     {"bookies": Unoffered("there are none", (-1, False))},

@@ -33,7 +33,7 @@ def test_contexts_when_saved_then_are_read_again_and_nobody_else_can(path: Path)
     Contexts("prod", {"prod": PROD}).save(path)
     assert Contexts.load(path) == Contexts("prod", {"prod": PROD})
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert [each.name for each in path.parent.iterdir()] == ["contexts.json"]
+    assert [file.name for file in path.parent.iterdir()] == ["contexts.json"]
 
 
 def test_contexts_when_others_can_read_credentials_then_are_refused(path: Path) -> None:
@@ -80,7 +80,7 @@ def test_contexts_when_file_is_damaged_then_says_how(path: Path, content: str, w
         Contexts.load(path)
 
 
-def test_settings_when_from_several_sources_then_flag_environment_context_file_default(tmp_path: Path) -> None:
+def test_flag_wins_over_environment_context_file_and_default(tmp_path: Path) -> None:
     save(prod={"brokerServiceUrl": "pulsar://context", "webServiceUrl": "http://context"}, other=PROD)
     conf = tmp_path / "client.conf"
     conf.write_text("webServiceUrl=http://file\nrequestTimeoutSeconds=7\n")
@@ -94,7 +94,7 @@ def test_settings_when_from_several_sources_then_flag_environment_context_file_d
     assert (chosen.admin_url, chosen.service_url, chosen.auth_params) == ("http://flag", "pulsar://prod", "token:p")
 
 
-def test_settings_when_a_context_is_used_then_credentials_of_client_conf_do_not_go_to_its_cluster(
+def test_credentials_of_client_conf_do_not_go_to_a_context(
     tmp_path: Path,
 ) -> None:
     save(prod={"brokerServiceUrl": "pulsar://prod"})

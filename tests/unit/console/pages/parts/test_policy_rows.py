@@ -5,8 +5,8 @@ from __future__ import annotations
 from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.topics.topic_settings import broker_level
 from interpulse.console.pages.parts.policy_rows import policy_rows
+from interpulse.model.policies.policy_documents import TopicPolicies, TopicPolicyRecord
 from interpulse.model.policies.policy_records import BacklogQuota, RetentionPolicies
-from interpulse.model.policies.topic_policies import TopicPolicies, TopicPolicyRecord
 
 BROKER = broker_level(BrokerConfig())
 
@@ -18,7 +18,7 @@ def test_rows_when_nothing_is_set_then_everything_is_the_brokers() -> None:
     assert {"messageTTLInSeconds", "retentionPolicies", "backLogQuotaMap.message_age"} <= {row["name"] for row in rows}
 
 
-def test_rows_when_levels_differ_then_the_nearest_counts_and_the_others_are_hidden() -> None:
+def test_rows_when_levels_differ_then_the_nearest_hides_others() -> None:
     record = TopicPolicyRecord(TopicPolicies(max_producers=1), TopicPolicies(max_producers=2, message_ttl_seconds=60))
     namespace = TopicPolicies(max_producers=3, message_ttl_seconds=70, retention=RetentionPolicies(5, 6))
     rows = {row["name"]: row for row in policy_rows(record, namespace, BROKER)}

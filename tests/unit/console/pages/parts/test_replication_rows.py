@@ -76,7 +76,7 @@ def test_catch_up_when_more_is_published_than_copied_then_never() -> None:
     assert catch_up(100, 5.0, 9.0)["text"].startswith("not at this rate")
 
 
-def test_order_when_topics_are_held_then_those_stand_first_and_the_longest_before_the_others() -> None:
+def test_order_has_held_topics_first_the_longest_before_others() -> None:
     rows = [
         row_of(record(topic="persistent://a/b/ok", lagMessages=5)),
         row_of(record(topic="persistent://a/b/behind", lagMessages=5000, since=1)),

@@ -1,4 +1,4 @@
-"""Adjusting several clusters: the order, where it stops, and when the replication clusters are stored."""
+"""Plans of clusters, and their adjustment: the order, where it stops, and when the clusters are stored."""
 
 from __future__ import annotations
 

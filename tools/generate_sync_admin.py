@@ -76,7 +76,7 @@ def module_text() -> str:
     text = _HEAD.format(imports="\n".join(f"from interpulse.client.admin import {_import(area)}" for area in modules))
     for area in sorted(areas.values(), key=lambda area: area.__name__):
         text += f"\n\nclass {area.__name__}(Blocking[{_name(area)}]):\n"
-        text += f'    """{inspect.cleandoc(area.__doc__ or "")}"""\n\n' + "\n".join(_twins(area)) + "\n"
+        text += f'    """{area.__doc__}"""\n\n' + "\n".join(_twins(area)) + "\n"
     lines = "\n".join(
         f"        self.{name} = {area.__name__}(self._portal, admin.{name})" for name, area in areas.items()
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator
 from pathlib import Path
+from textwrap import indent
 
 from interpulse.client.admin.admin_client import AdminClient
 
@@ -76,11 +77,16 @@ def module_text() -> str:
     text = _HEAD.format(imports="\n".join(f"from interpulse.client.admin import {_import(area)}" for area in modules))
     for area in sorted(areas.values(), key=lambda area: area.__name__):
         text += f"\n\nclass {area.__name__}(Blocking[{_name(area)}]):\n"
-        text += f'    """{area.__doc__}"""\n\n' + "\n".join(_twins(area)) + "\n"
+        text += f"{_docstring(area)}\n\n" + "\n".join(_twins(area)) + "\n"
     lines = "\n".join(
         f"        self.{name} = {area.__name__}(self._portal, admin.{name})" for name, area in areas.items()
     )
     return text + _CLIENT.format(areas=lines)
+
+
+def _docstring(area: type) -> str:
+    text = inspect.cleandoc(area.__doc__ or "")
+    return indent(f'"""{text}"""' if "\n" not in text else f'"""{text}\n"""', "    ")
 
 
 def _is_area(part: object) -> bool:

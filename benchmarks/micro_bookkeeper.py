@@ -25,7 +25,7 @@ import uvloop
 
 from interpulse.storage.bookkeeper.client import BookKeeperClient
 from interpulse.storage.bookkeeper.journal import BookKeeperJournal
-from interpulse.storage.bookkeeper.records import Quorum
+from interpulse.storage.bookkeeper.records import LogQuorums, Quorum
 from interpulse.storage.logs.journal import TOPIC_LEDGER, Run
 from interpulse.storage.zookeeper.client import ZooKeeperClient
 from tests.support.scripted_bookie import scripted_bookies
@@ -90,7 +90,7 @@ class Bench:
         print(
             "ensemble {}, write quorum {}, ack quorum {}".format(*quorum), f"entries of {len(payload)} bytes", sep=", "
         )
-        journal = BookKeeperJournal(self.client, quorum)
+        journal = BookKeeperJournal(self.client, LogQuorums(quorum))
         for run in RUNS:
             ledger_id = await journal.create(LOG, TOPIC_LEDGER)
             load = Load(journal, ledger_id, payload)

@@ -11,7 +11,7 @@ from interpulse.broker.rest.server import ROUTES
 from interpulse.model.names import TopicName
 from interpulse.model.operations import Access, Permission
 from interpulse.model.permissions import Action, NamespaceOperation, Permissions, TopicOperation
-from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.policy_documents import NamespacePolicies
 from interpulse.rules.permissions import may_on_namespace, may_on_topic
 from interpulse.wire import pulsar_api_pb2 as pb
 

@@ -8,7 +8,7 @@ import pytest
 
 from interpulse.broker import metadata_paths as keys
 from interpulse.model.names import NamespaceName
-from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.policy_documents import NamespacePolicies
 from interpulse.storage.api import Put
 from interpulse.storage.cursors import JSON_CURSORS
 from tests.support.interleaved_writes import right_before_commit_of

@@ -14,7 +14,7 @@ from interpulse.broker.topics import deletion
 from interpulse.model.errors import MetadataError, NotEmpty, PulsarError
 from interpulse.model.ids import Position
 from interpulse.model.names import NamespaceName
-from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.policy_documents import NamespacePolicies
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.model.topics import Requester
 from interpulse.storage.api import Delete, Put

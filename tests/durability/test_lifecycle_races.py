@@ -17,9 +17,8 @@ from interpulse.broker.topics import deletion
 from interpulse.broker.topics.topic_policies import TopicPolicyRecords
 from interpulse.model.errors import AlreadyExists, NotAllowed, PulsarError, TopicLimitReached
 from interpulse.model.names import NON_PERSISTENT, NamespaceName, TopicName
-from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.policy_documents import NamespacePolicies, TopicPolicies
 from interpulse.model.policies.policy_records import PARTITIONED, InactiveTopicPolicies
-from interpulse.model.policies.topic_policies import TopicPolicies
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.model.topics import Requester
 from tests.support.lifecycle_bench import LifecycleBench, SlowStore, disorder, named

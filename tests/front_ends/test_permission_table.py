@@ -14,7 +14,7 @@ from typing import Any, Final
 import pytest
 
 from interpulse.authentication.authentication import Authentication
-from interpulse.authentication.tokens import TokenProvider, TokenVerifier
+from interpulse.authentication.tokens import TokenProvider
 from interpulse.broker.access.authorization import Authorization
 from interpulse.broker.access.setup import Access
 from interpulse.broker.binary.handlers import AWAITING
@@ -29,7 +29,7 @@ from interpulse.model.clusters import ClusterData, TenantInfo
 from interpulse.model.errors import PulsarError
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.permissions import Permissions, Principal, TopicOperation
-from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.policy_documents import NamespacePolicies
 from interpulse.wire import pulsar_api_pb2 as pb
 from tests.support.memory_storage import MemoryMetadataStore
 from tests.support.tokens import SECRET, signed
@@ -109,7 +109,7 @@ def access() -> Access:
         for role, action in (("produces", "produce"), ("consumes", "consume"), ("packages", "packages")):
             grants = grants.grant(role, [action])
         await namespaces.create(NamespaceName("acme", "app"), NamespacePolicies(granted=grants))
-        authentication = Authentication([TokenProvider(TokenVerifier(SECRET))])
+        authentication = Authentication([TokenProvider(SECRET)])
         return Access(authentication, Authorization(tenants, namespaces, super_users=["super"]))
 
     return asyncio.run(build())

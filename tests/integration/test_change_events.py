@@ -16,7 +16,7 @@ from interpulse.client import AdminClient, Client, Credentials
 from interpulse.model.errors import ServiceNotReady
 from interpulse.model.ids import EARLIEST
 from interpulse.model.names import TopicName
-from interpulse.model.policies.topic_policies import TopicPolicies, TopicPolicyRecord
+from interpulse.model.policies.policy_documents import TopicPolicies, TopicPolicyRecord
 from interpulse.storage.api import Delete, Put
 from tests.front_ends.access import token
 from tests.support.shared_brokers import SharedBroker, SharedBrokers, shared_brokers

@@ -13,7 +13,7 @@ import pytest
 from interpulse.broker import metadata_paths as keys
 from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.model.names import TopicName
-from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.policy_documents import NamespacePolicies
 from interpulse.replication.connect import connect
 from interpulse.storage.api import Change, MetadataUnavailable, Put
 from tests.support.joined_clusters import BOTH, done, join, join_both

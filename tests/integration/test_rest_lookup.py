@@ -14,7 +14,7 @@ import pytest
 from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.model.clusters import ClusterData
 from interpulse.model.names import NamespaceName
-from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.policy_documents import NamespacePolicies
 from tests.support.rest_broker import RestBroker, rest_broker
 from tests.support.rest_client import Reply, call
 

@@ -10,7 +10,7 @@ from typing import Literal
 from interpulse.model.adjustments import ClusterPlan
 from interpulse.model.inventory import ListedKind, TopicRow
 from interpulse.model.names import NamespaceName, TopicName
-from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.policy_documents import NamespacePolicies
 from interpulse.model.policies.policy_records import AutoTopicCreation
 from interpulse.replication.adjust import compare, plan_cluster
 from interpulse.replication.change_forms import mismatches

@@ -16,6 +16,7 @@ import jwt
 from jwt.types import Options
 
 from interpulse.authentication.authentication import Identity, PeerCertificate, Refused
+from interpulse.authentication.provider_settings import ProviderSettings
 from interpulse.authentication.signing_keys import PublicKey, UnusableKey
 from interpulse.authentication.tokens import VerifyingKey, verifying_key
 from interpulse.client.transport.json_documents import JsonDocuments
@@ -45,24 +46,13 @@ class IssuerKeys:
         self,
         issuer: str,
         documents: JsonDocuments,
+        config: ProviderSettings,
         *,
-        https_required: bool = True,
-        refresh_seconds: float = 64_800,
-        expiry_seconds: float = 86_400,
-        missing_seconds: float = 300,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``refresh_seconds`` and ``expiry_seconds`` are the ages at which keys are fetched again, and expire.
-
-        An unknown id makes them fetched again once in ``missing_seconds``: an issuer that changed its keys signs with
-        the new ones immediately.
-        """
         self._issuer = issuer
         self._documents = documents
-        self._https_required = https_required
-        self._refresh_seconds = refresh_seconds
-        self._expiry_seconds = expiry_seconds
-        self._missing_seconds = missing_seconds
+        self._config = config
         self._now = now
         self._fetching = asyncio.Lock()
         self._keys: dict[str, VerifyingKey] = {}
@@ -84,7 +74,7 @@ class IssuerKeys:
         return key
 
     def _usable(self) -> dict[str, VerifyingKey]:
-        return self._keys if self._age() < self._expiry_seconds else {}
+        return self._keys if self._age() < self._config.open_id_cache_expiration_seconds else {}
 
     def _age(self) -> float:
         return float("inf") if self._fetched_at is None else self._now() - self._fetched_at
@@ -92,10 +82,11 @@ class IssuerKeys:
     def _is_due(self, key_id: str) -> bool:
         if self._failure and self._tried_at is not None and self._now() - self._tried_at < _PAUSE_SECONDS:
             return False
-        age = self._age()
-        return age >= min(self._refresh_seconds, self._expiry_seconds) or (
-            key_id not in self._keys and age >= self._missing_seconds
-        )
+        age, config = self._age(), self._config
+        if age >= min(config.open_id_cache_refresh_after_write_seconds, config.open_id_cache_expiration_seconds):
+            return True
+        # an issuer that changed its keys signs with the new ones immediately
+        return key_id not in self._keys and age >= config.open_id_key_id_cache_miss_refresh_seconds
 
     async def _fetch(self) -> None:
         """Fetch the keys. A failure is logged and remembered; cached keys stay."""
@@ -116,7 +107,9 @@ class IssuerKeys:
         if described.get("issuer") != self._issuer:
             raise IssuerUnavailable(f"it calls itself {described.get('issuer')!r:.200}")
         url = described.get("jwks_uri")
-        if not isinstance(url, str) or (self._https_required and not url.startswith("https://")):
+        if not isinstance(url, str) or (
+            self._config.open_id_require_issuers_use_https and not url.startswith("https://")
+        ):
             raise IssuerUnavailable(f"its jwks_uri is {url!r:.200}, which does not begin with https://")
         listed = (await self._documents.get(url)).get("keys")
         if not isinstance(listed, list):

@@ -38,7 +38,7 @@ def build_authentication(config: ProviderSettings) -> Authentication:
 
 
 def _token_provider(config: ProviderSettings, meter: AccessMeter) -> Provider:
-    from interpulse.authentication.tokens import TokenProvider, TokenVerifier  # loaded only where they are needed
+    from interpulse.authentication.tokens import TokenProvider  # loaded only where they are needed
 
     if config.token_audience_claim and not config.token_audience:
         raise PreconditionFailed(
@@ -51,15 +51,13 @@ def _token_provider(config: ProviderSettings, meter: AccessMeter) -> Provider:
         )
     meter.token_keys = key_set
     return TokenProvider(
-        TokenVerifier(
-            key,
-            key_set=key_set,
-            key_id_required=config.token_require_kid,
-            role_claim=config.token_auth_claim or "sub",
-            audience_claim=config.token_audience_claim,
-            audience=config.token_audience,
-            clock_skew_seconds=config.token_allowed_clock_skew_seconds,
-        )
+        key,
+        key_set=key_set,
+        key_id_required=config.token_require_kid,
+        role_claim=config.token_auth_claim or "sub",
+        audience_claim=config.token_audience_claim,
+        audience=config.token_audience,
+        clock_skew_seconds=config.token_allowed_clock_skew_seconds,
     )
 
 
@@ -119,17 +117,7 @@ def _openid_provider(config: ProviderSettings, meter: AccessMeter) -> Provider:
         connect_timeout_ms=config.open_id_http_connection_timeout_millis,
         timeout_ms=config.open_id_http_connection_timeout_millis + config.open_id_http_read_timeout_millis,
     )
-    keys = {
-        issuer: IssuerKeys(
-            issuer,
-            documents,
-            https_required=config.open_id_require_issuers_use_https,
-            refresh_seconds=config.open_id_cache_refresh_after_write_seconds,
-            expiry_seconds=config.open_id_cache_expiration_seconds,
-            missing_seconds=config.open_id_key_id_cache_miss_refresh_seconds,
-        )
-        for issuer in issuers
-    }
+    keys = {issuer: IssuerKeys(issuer, documents, config) for issuer in issuers}
     return OpenIdProvider(
         keys,
         audiences,

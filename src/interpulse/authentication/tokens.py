@@ -145,30 +145,15 @@ class KeySet:
             )
 
 
-class BadToken(Exception):
+class BadToken(Refused):
     """The token is not accepted. ``str()`` is for the log, never for the client, and does not show the token."""
 
-    reason = "INVALID_TOKEN"
-
-
-class ExpiredToken(BadToken):
-    """The token has expired."""
+    def __init__(self, detail: str, reason: str = "INVALID_TOKEN", *, expired: bool = False) -> None:
+        super().__init__(reason, detail, expired=expired)
 
 
 class _OtherKey(BadToken):
     """The signature was not made with this key."""
-
-
-class UnknownKey(BadToken):
-    """The token names no key that could verify it."""
-
-    reason = "INVALID_TOKEN_KID"
-
-
-class WrongAudience(BadToken):
-    """The token is for another audience."""
-
-    reason = "INVALID_AUDIENCES"
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,8 +165,14 @@ class Token:
     """Seconds since 1970; None = never."""
 
 
-class TokenVerifier:
-    """Verifies tokens with one key, with those of a set (PIP-490), or with both."""
+class TokenProvider:
+    """Verifies tokens with one key, with those of a set (PIP-490), or with both.
+
+    They are sent as they are in the binary protocol and as ``Authorization: Bearer`` over HTTP.
+    """
+
+    name = "AuthenticationProviderToken"
+    method = "token"
 
     def __init__(
         self,
@@ -207,6 +198,14 @@ class TokenVerifier:
         self._audience = audience
         self._clock_skew_seconds = clock_skew_seconds
 
+    async def authenticate(self, credentials: bytes, certificate: PeerCertificate | None) -> Identity:
+        try:
+            text = credentials.decode("ascii")
+        except UnicodeError:
+            raise Refused("INVALID_AUTH_DATA", "the token is not ASCII") from None
+        token = self.verify(text)
+        return Identity(token.role, token.expires_at)
+
     def verify(self, text: str) -> Token:
         """Return the claims of a verified token. Raise BadToken."""
         claims = self._claims(text)
@@ -220,7 +219,10 @@ class TokenVerifier:
         keys, key_id = self._key_set.keys(), _key_id(text)
         if key_id in keys:
             return self._verified(text, keys[key_id])
-        unknown = UnknownKey(f"the token names the key {key_id!r:.100} (kid), which is not in tokenValidationKeysJwks")
+        unknown = BadToken(
+            f"the token names the key {key_id!r:.100} (kid), which is not in tokenValidationKeysJwks",
+            "INVALID_TOKEN_KID",
+        )
         if self._key_id_required:
             raise unknown
         try:
@@ -243,7 +245,7 @@ class TokenVerifier:
                 text, key.key, algorithms=key.signatures, leeway=self._clock_skew_seconds, options=_OPTIONS
             )
         except jwt.ExpiredSignatureError as error:
-            raise ExpiredToken("the token has expired") from error
+            raise BadToken("the token has expired", expired=True) from error
         except (jwt.InvalidSignatureError, jwt.InvalidAlgorithmError) as error:
             raise _OtherKey(f"the token is not valid: {type(error).__name__}") from error
         except jwt.PyJWTError as error:
@@ -268,7 +270,8 @@ class TokenVerifier:
             return
         named = claims.get(self._audience_claim)
         if self._audience not in (named if isinstance(named, list) else [named]):
-            raise WrongAudience(f"the token does not name {self._audience} in its claim {self._audience_claim}")
+            detail = f"the token does not name {self._audience} in its claim {self._audience_claim}"
+            raise BadToken(detail, "INVALID_AUDIENCES")
 
 
 def _key_id(text: str) -> str:
@@ -286,25 +289,6 @@ def _check_texts(claims: Mapping[str, Any]) -> None:
     for name, values in (*((name, [claims.get(name)]) for name in _TEXTS), (_AUDIENCE, audiences)):
         if not all(isinstance(value, str | None) for value in values):
             raise BadToken(f"the claim {name} of the token is not a text")
-
-
-class TokenProvider:
-    """The provider of tokens, sent as they are in the binary protocol and as ``Authorization: Bearer`` over HTTP."""
-
-    name = "AuthenticationProviderToken"
-    method = "token"
-
-    def __init__(self, verifier: TokenVerifier) -> None:
-        self._verifier = verifier
-
-    async def authenticate(self, credentials: bytes, certificate: PeerCertificate | None) -> Identity:
-        try:
-            token = self._verifier.verify(credentials.decode("ascii"))
-        except UnicodeError:
-            raise Refused("INVALID_AUTH_DATA", "the token is not ASCII") from None
-        except BadToken as error:
-            raise Refused(error.reason, str(error), expired=isinstance(error, ExpiredToken)) from None
-        return Identity(token.role, token.expires_at)
 
 
 def create_token(

@@ -214,7 +214,6 @@ class BrokerApp:
         return tenancy, await ClusterMember.join(base, tenancy, guarded, self.must_stop.set)
 
     async def _serve(self, parts: Parts, services: Services, opened: AsyncExitStack) -> None:
-        """Start the topics, then the front ends."""
         binary_server, context = parts.binary_server, parts.context
         opened.push_async_callback(binary_server.close)
         await _start_registry(parts, opened)

@@ -10,10 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Set
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from interpulse.broker.access.grants import Grants
 from interpulse.broker.access.setup import Access, build_access
 from interpulse.broker.binary.server import BinaryServer
 from interpulse.broker.binary.transport.context import BinaryContext, ConnectionLimits, Handlers
@@ -193,7 +191,18 @@ def build_topics(base: Foundation, tenancy: Tenancy, member: Membership, ready: 
     """Build the objects for topics that both front ends use."""
     config, metadata, stores = base.config, base.metadata, base.stores
     namespaces, current = tenancy.namespaces, tenancy.current
-    policies = _PoliciesInForce(tenancy)
+    reader = TopicSettingsReader()
+
+    async def settings_of(topic: TopicName) -> LiveSettings:
+        namespace = await namespaces.find_policies(topic.namespace_name)
+        return reader.read(topic, await records.find(topic), namespace, current())
+
+    async def persistence_of(log_name: str) -> Persistence | None:
+        topic = TopicName.from_log_name(log_name)
+        namespace = await namespaces.find_policies(topic.namespace_name)
+        own = await records.find(topic)
+        return own.persistence or (namespace.persistence if namespace else None)
+
     registry = TopicRegistry(
         TopicStores(
             stores.guarded or stores.metadata, stores.logs, stores.layout, stores.cursors, stores.check_disk_space
@@ -201,7 +210,7 @@ def build_topics(base: Foundation, tenancy: Tenancy, member: Membership, ready: 
         cluster=config.cluster_name,
         clock=base.clock,
         open_rule=lambda name, by, create: lifecycle.open(name, by=by, create=create),
-        settings_of=policies.settings_of,
+        settings_of=settings_of,
         settings=_registry_settings(config),
         ownership=member.shared,
         loads_max=lambda: current().max_concurrent_topic_load_request,
@@ -217,9 +226,9 @@ def build_topics(base: Foundation, tenancy: Tenancy, member: Membership, ready: 
         layout=stores.layout,
     )
     events = member.change_events(registry.names)
-    policies.records = records = TopicPolicyRecords(metadata, lifecycle, events)
+    records = TopicPolicyRecords(metadata, lifecycle, events)
     if stores.follow_persistence is not None:
-        stores.follow_persistence(policies.persistence_of)
+        stores.follow_persistence(persistence_of)
     deletion = Deletion(
         stores.metadata,  # a deletion in progress may wait for the store
         lifecycle,
@@ -263,29 +272,6 @@ def _registry_settings(config: BrokerConfig) -> RegistrySettings:
     )
 
 
-class _PoliciesInForce:
-    """The effective policies of topics. Set `records` before the first topic is loaded."""
-
-    records: TopicPolicyRecords
-
-    def __init__(self, tenancy: Tenancy) -> None:
-        self._tenancy = tenancy
-        self._reader = TopicSettingsReader()
-
-    async def settings_of(self, topic: TopicName) -> LiveSettings:
-        """Return the effective policies of a topic."""
-        namespace = await self._tenancy.namespaces.find_policies(topic.namespace_name)
-        own = await self.records.find(topic)
-        return self._reader.read(topic, own, namespace, self._tenancy.current())
-
-    async def persistence_of(self, log_name: str) -> Persistence | None:
-        """Return the policy for the ledgers of a topic, None if the broker's settings apply."""
-        topic = TopicName.from_log_name(log_name)
-        namespace = await self._tenancy.namespaces.find_policies(topic.namespace_name)
-        own = await self.records.find(topic)
-        return own.persistence or (namespace.persistence if namespace else None)
-
-
 @dataclass(frozen=True, slots=True)
 class Replication:
     """The replication job, the topics on remote clusters, and the status of both."""
@@ -301,20 +287,8 @@ def build_replication(
 ) -> Replication:
     """Build the replication of this broker; ``job_arguments`` configure the job's log."""
     config, own, metadata = base.config, base.own_access, base.stores.metadata
-    command = JobCommand(
-        cluster=config.cluster_name,
-        service_url=base.addresses.service(tls=own.tls_preferred),
-        web_url=base.addresses.web(tls=own.tls_preferred),
-        data_dir=Path(config.data_dir),
-        spark_master=config.replication_job_spark_master,
-        driver_memory=config.replication_job_driver_memory,
-        creation_allowed=config.create_topic_to_remote_cluster_for_replication,
-        credentials=own.credentials,
-        trust_certs_file=own.trust_certs_path,
-        certificate_file=own.certificate_path,
-        key_file=own.key_path,
-        arguments=job_arguments,
-    )
+    service_url = base.addresses.service(tls=own.tls_preferred)
+    command = JobCommand(config, own, service_url, base.addresses.web(tls=own.tls_preferred), arguments=job_arguments)
     supervisor = ReplicationSupervisor(metadata, command, mode=config.replication_job, clock=base.clock)
     remote_topics = RemoteTopics(
         metadata,
@@ -410,7 +384,6 @@ def build_context(
         this_broker=base.this_broker,
         instruments=instruments,
         ready=ready,
-        grants=Grants(namespaces, lifecycle),
         others=member.others,
         access=tenancy.access,
     )

@@ -90,7 +90,6 @@ class ClusterMember:
         return Client(self._base.addresses.service(tls=own.tls_preferred), credentials=own.credentials, tls=own.tls)
 
     def follow(self, topics: Topics, resume_sending: Callable[[], None], opened: AsyncExitStack) -> None:
-        """Own bundles from now on, and apply topic policies that other brokers change."""
         registry = topics.registry
 
         def apply_topic_policies(key: str) -> None:
@@ -105,8 +104,6 @@ class ClusterMember:
         opened.callback(self._base.stores.metadata.watch(keys.TOPIC_POLICIES, apply_topic_policies))
 
     async def start_upkeep(self, topics: Topics, replication: Replication, opened: AsyncExitStack) -> None:
-        """Start the tasks that one broker of the cluster does for all. Each broker maintains its own topics."""
-
         async def resume_deletions() -> None:
             topics.registry.spawn(topics.deletion.resume())
 
@@ -123,15 +120,12 @@ class ClusterMember:
             opened.push_async_callback(task.stop)
 
     def namespaces_changed(self, registry: TopicRegistry) -> None:
-        """Give bundles of deleted namespaces away."""
         registry.spawn(self.shared.release_missing())
 
     async def announce(self, registry: TopicRegistry) -> None:
-        """Register the load report, by which other brokers place bundles."""
         await self.shared.brokers.register(LoadMeter(self.shared.topics, registry.get))
 
     def leave_with(self, opened: AsyncExitStack) -> None:
-        """Start the exchange of policies. ``opened`` ends it, and gives all bundles away."""
         opened.push_async_callback(self.others.close)
         opened.push_async_callback(self.shared.leave)
         if self._events is not None:
@@ -139,7 +133,6 @@ class ClusterMember:
             opened.push_async_callback(self._events.close)
 
     async def close(self, opened: AsyncExitStack) -> None:
-        """Give the bundles away, then close the rest; about 65 s at most."""
         await close_in_time(opened)
 
 

@@ -78,7 +78,13 @@ async def in_cluster(config: BrokerConfig, opened: AsyncExitStack) -> Stores:
 
 def check_settings(config: BrokerConfig) -> None:
     """Check settings that a broker of a cluster cannot start with. Raise ConfigError with every problem."""
-    problems = [*_problems_of_addresses(config), *_problems_of_quorum(config)]
+    problems = _problems_of_addresses(config)
+    quorum = _quorum(config)
+    if not quorum.possible:
+        problems.append(
+            f"managedLedgerDefaultEnsembleSize={quorum.ensemble}, managedLedgerDefaultWriteQuorum={quorum.write} and "
+            f"managedLedgerDefaultAckQuorum={quorum.ack} are impossible together: each may be at most the one before"
+        )
     if config.max_message_size > MESSAGE_BYTES_MAX:
         problems.append(
             f"maxMessageSize={config.max_message_size}: bookies take frames of {MESSAGE_BYTES_MAX} bytes, so a broker "
@@ -123,16 +129,6 @@ def _is_same(place: str, servers: Servers) -> bool:
     except ValueError:
         return False
     return set(named.servers) == set(servers.servers) and named.chroot in (servers.chroot, f"{servers.chroot}/ledgers")
-
-
-def _problems_of_quorum(config: BrokerConfig) -> list[str]:
-    quorum = _quorum(config)
-    if quorum.possible:
-        return []
-    return [
-        f"managedLedgerDefaultEnsembleSize={quorum.ensemble}, managedLedgerDefaultWriteQuorum={quorum.write} and "
-        f"managedLedgerDefaultAckQuorum={quorum.ack} are impossible together: each may be at most the one before"
-    ]
 
 
 def _quorum(config: BrokerConfig) -> Quorum:

@@ -19,9 +19,8 @@ from typing import Final, TypeVar
 
 from interpulse.broker import metadata_paths as keys
 from interpulse.model import changes
-from interpulse.model.changes import Change, ClusterChange, TopicChange
+from interpulse.model.changes import Change, ClusterChange, Decision, TopicChange
 from interpulse.model.topics import PartitionedTopicMetadata
-from interpulse.rules.decision import Decision
 from interpulse.storage.api import Change as StoreChange
 from interpulse.storage.api import CommitConflict, CommitTooLarge, Delete, MetadataStore, Put, Versioned
 from interpulse.storage.cas import retry_on_conflict

@@ -113,7 +113,6 @@ def _sent(call: VisitorCall) -> SentCall:
 
 
 def _first_values(answer: Answer) -> dict[str, str]:
-    """Return the headers, each with its first value."""
     headers = answer.headers.items()
     first = {name: value if isinstance(value, str) else next(iter(value), None) for name, value in headers}
     return {name: value for name, value in first.items() if value is not None}

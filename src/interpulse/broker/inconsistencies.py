@@ -25,8 +25,6 @@ _SHOWN_MAX: Final = 600
 
 @dataclass(slots=True)
 class _Warned:
-    """The time of a topic's last warning, and its refusals since."""
-
     at_ms: int
     suppressed: int = 0
 

@@ -102,8 +102,6 @@ def quantiles_of(values: Iterable[float], *wanted: float) -> dict[float, float]:
 
 
 class _Timed:
-    """One piece of work."""
-
     __slots__ = ("_begun", "_meter")
 
     def __init__(self, meter: LatencyMeter) -> None:

@@ -19,16 +19,9 @@ Listen = Callable[[socket.socket, ServerTls | None], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class _TakenAddress:
-    """One bound address."""
-
     address: ServiceAddress
     bound: socket.socket
     tls: ServerTls | None
-
-    @property
-    def port(self) -> int:
-        port: int = self.bound.getsockname()[1]
-        return port
 
     async def open(self, listen: Listen) -> None:
         with self.address.listening():
@@ -62,7 +55,7 @@ class Services:
                 if tls is not None:
                     tls.context()  # fails before anything is opened
                 bound[scheme] = _TakenAddress(address, opened.enter_context(address.bind()), tls)
-        urls = {scheme: f"{scheme}://{host}:{service.port}" for scheme, service in bound.items()}
+        urls = {scheme: f"{scheme}://{host}:{service.bound.getsockname()[1]}" for scheme, service in bound.items()}
         own = ListenerAddresses(*(urls.get(scheme, "") for scheme in ("pulsar", "pulsar+ssl", "http", "https")))
         internal = listeners.by_name.get(listeners.internal)
         return cls(

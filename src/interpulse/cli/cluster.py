@@ -115,7 +115,7 @@ def import_(config_file: str, settings: tuple[str, ...], data_dir: Path, without
     with tempfile.TemporaryDirectory(prefix="interpulse-") as scratch:
         load = partial(load_config, in_cluster=True)
         options = {"dataDir": scratch}
-        config = load_settings(load, config_file, settings, options, file_name="broker.conf").config
+        config = load_settings(load, config_file, settings, options).config
         try:
             imported = asyncio.run(_import(config, data_dir, without_compacted))
         except ConfigError as error:

@@ -155,7 +155,7 @@ def show(**flags: Any) -> None:
 def validate(secret_key: str | None, public_key: str | None, algorithm: str, **flags: Any) -> None:
     """Verify signature and lifetime of a token, and print its claims."""
     from interpulse.authentication import signing_keys
-    from interpulse.authentication.tokens import BadToken, TokenVerifier, show_token
+    from interpulse.authentication.tokens import BadToken, TokenProvider, show_token
 
     if (secret_key is None) == (public_key is None):
         raise click.UsageError("Either --secret-key or --public-key needs to be passed")
@@ -167,7 +167,7 @@ def validate(secret_key: str | None, public_key: str | None, algorithm: str, **f
         key = _read_key(public_key or "", signing_keys.public_key)
         _fitting(algorithm, key)
     try:
-        TokenVerifier(key).verify(text)
+        TokenProvider(key).verify(text)
     except BadToken as error:
         raise CommandFailed(str(error)) from None
     claims = show_token(text)[1]

@@ -14,9 +14,8 @@ from interpulse.model.adjustments import AdjustmentPlan
 from interpulse.model.brokers import ListenerAddresses
 from interpulse.model.names import Domain, NamespaceName, TopicName
 from interpulse.model.permissions import TopicOperation
-from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.policy_documents import NamespacePolicies, TopicPolicies, TopicPolicyRecord
 from interpulse.model.policies.policy_records import AutoTopicCreation
-from interpulse.model.policies.topic_policies import TopicPolicies, TopicPolicyRecord
 from interpulse.model.topics import Existence, SubscriptionMeasure, TopicMeasure
 from interpulse.rules.lookup import LookupTarget
 from interpulse.rules.topic_view import TopicView

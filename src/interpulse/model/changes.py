@@ -1,4 +1,4 @@
-"""Changes of a decision or a plan.
+"""Changes of a decision or a plan, and the decision itself, the result of every rule.
 
 The broker's committer applies a `Change` to the metadata store. An `AdminChange` becomes a call of the admin API, a
 command or a sentence in `interpulse.replication.change_forms`. `to_json` is the form of previews.
@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from interpulse.model.names import NamespaceName, TopicName
 
 if TYPE_CHECKING:  # commands load this module and do without the documents
     from interpulse.model.clusters import ClusterData, FailureDomain, TenantInfo
-    from interpulse.model.policies.namespace_policies import NamespacePolicies
-    from interpulse.model.policies.topic_policies import TopicPolicyRecord
+    from interpulse.model.policies.policy_documents import NamespacePolicies, TopicPolicyRecord
     from interpulse.model.schemas import SchemaInfo
     from interpulse.model.topics import PartitionedTopicMetadata
+
+A = TypeVar("A")
 
 # --- topics
 
@@ -234,6 +235,28 @@ ClusterChange = (
 )
 NamespaceChange = SetNamespacePolicies | SetBundles | SetForcedDeletion | DeleteNamespace
 Change = TopicChange | ClusterChange | NamespaceChange | AppendSchema
+
+
+@dataclass(frozen=True, slots=True)
+class Decision(Generic[A]):
+    """Answer for the caller, and the changes to commit before it is returned.
+
+    A rule never changes anything itself. Its caller commits ``changes``, all or none and only if the state that the
+    rule read is unchanged, and then returns ``answer``. A preview is a decision whose changes are not applied. A
+    refusal is an exception from ``model.errors`` and has no changes.
+    """
+
+    answer: A
+    changes: tuple[Change, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AskRemotes:
+    """Request for more information: the decision depends on whether a remote cluster has the topic.
+
+    Call the rule again with a view that has the answer and an empty ``remotes_to_ask``.
+    """
+
 
 # --- changes that only the admin API makes
 

@@ -140,23 +140,16 @@ def forwarded_credentials(connect: pb.CommandConnect) -> Credentials | None:
     return Credentials.basic(user, password)
 
 
+@dataclass(slots=True)
 class AuthenticatedClient:
-    """One client, and the credentials that it showed last."""
+    """One client, which the proxy speaks for to brokers, and the credentials that it showed last."""
 
-    def __init__(
-        self,
-        access: ProxyAccess,
-        identity: Identity,
-        method: str,
-        credentials: bytes,
-        certificate: PeerCertificate | None,
-    ) -> None:
-        self._access = access
-        self._identity = identity
-        self._method = method
-        self._credentials = credentials if access.credentials_forwarded else b""
-        self._certificate = certificate
-        self._watch: CredentialWatch | None = None
+    _access: ProxyAccess
+    _identity: Identity
+    _method: str
+    _credentials: bytes
+    _certificate: PeerCertificate | None
+    _watch: CredentialWatch | None = None
 
     @classmethod
     async def of(
@@ -165,7 +158,7 @@ class AuthenticatedClient:
         """Authenticate the sender of this CONNECT. Raise BadCredentials."""
         method, credentials = connect.auth_method_name or "none", connect.auth_data
         identity = await access.authentication.authenticate(method, credentials, certificate=certificate)
-        return cls(access, identity, method, credentials, certificate)
+        return cls(access, identity, method, credentials if access.credentials_forwarded else b"", certificate)
 
     @property
     def role(self) -> str:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Unpack
 
 from interpulse.authentication.provider_settings import ProviderSettings
 from interpulse.client.config import BrokerAddress
 from interpulse.client.credentials import Credentials
 from interpulse.client.tls import TlsOptions
-from interpulse.serving.settings import ConfigError, LoadedConfig, Program, Setting, setting
+from interpulse.serving.settings import LoadedConfig, Program, Setting, Sources, setting
 
 _PORT_MAX: Final = 65_535
 _BINARY_SCHEME: Final = {False: "pulsar://", True: "pulsar+ssl://"}
@@ -301,6 +301,7 @@ def _refused(key: str, value: str) -> str:
 _PROXY: Final = Program(
     name="proxy",
     config=ProxyConfig,
+    problems=ProxyConfig.problems,
     pulsar_keys=PULSAR_KEYS,
     protecting_keys=PROTECTING_KEYS,
     refusal=(
@@ -316,18 +317,6 @@ def proxy_settings() -> dict[str, Setting]:
     return dict(_PROXY.settings)
 
 
-def load_config(
-    *,
-    file_text: str = "",
-    file_name: str = "proxy.conf",
-    environment: Mapping[str, str] | None = None,
-    settings: Iterable[str] = (),
-    options: Mapping[str, str] | None = None,
-) -> LoadedConfig[ProxyConfig]:
+def load_config(**sources: Unpack[Sources]) -> LoadedConfig[ProxyConfig]:
     """Join all sources; see `Program.load`. Raise ConfigError with all problems of all sources."""
-    loaded = _PROXY.load(
-        file_text=file_text, file_name=file_name, environment=environment, settings=settings, options=options
-    )
-    if problems := list(loaded.config.problems()):
-        raise ConfigError(*problems)
-    return loaded
+    return _PROXY.load(**sources)

@@ -33,7 +33,7 @@ from interpulse.rules.inventory import (
 
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
-    from interpulse.model.policies.namespace_policies import NamespacePolicies
+    from interpulse.model.policies.policy_documents import NamespacePolicies
 
 T = TypeVar("T")
 Connect = Callable[[str, ClusterData], "AdminClient"]

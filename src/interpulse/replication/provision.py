@@ -25,7 +25,7 @@ from interpulse.model.errors import (
     TopicNotFound,
 )
 from interpulse.model.names import NamespaceName, TopicName
-from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.policy_documents import NamespacePolicies
 from interpulse.model.schemas import SchemaInfo
 from interpulse.model.topics import Existence, TopicKind
 from interpulse.replication.change_forms import hold_texts

@@ -8,5 +8,5 @@
 * Lookup: `lookup`, `bundles`, `placement`. Schemas: `schemas`, `schema_compatibility`.
 * Replication: `replication` decides the target clusters, `provisioning` the changes a topic needs there.
   `inventory` is a namespace on one cluster, `comparison` finds the differences between two of them.
-* `decision` is the result of every rule; `topic_stats` sums the stats of partitions.
+* `topic_stats` sums the stats of partitions. The result of every rule is a `Decision` of `interpulse.model.changes`.
 """

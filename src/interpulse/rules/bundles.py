@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from interpulse.model.errors import InvalidRequest, NotFound, PreconditionFailed
 from interpulse.model.names import TopicName
-from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.policy_documents import NamespacePolicies
 
 BUNDLES_DEFAULT: Final = 4
 _BUNDLES_MAX: Final = 65_536

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from interpulse.model.changes import DeleteCluster, DeleteFailureDomain, SetCluster, SetFailureDomain
+from interpulse.model.changes import Decision, DeleteCluster, DeleteFailureDomain, SetCluster, SetFailureDomain
 from interpulse.model.clusters import ClusterData, FailureDomain, shown_address
 from interpulse.model.errors import (
     AlreadyExists,
@@ -17,7 +17,6 @@ from interpulse.model.errors import (
     NotFound,
     PreconditionFailed,
 )
-from interpulse.rules.decision import Decision
 
 _ADDRESSES: Final = (
     ("service_url", ("http",), "service url, example: http://pulsar.example.com:8080"),

@@ -24,7 +24,7 @@ from interpulse.model.changes import (
 )
 from interpulse.model.inventory import ListedKind, TopicRow
 from interpulse.model.names import NamespaceName
-from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.policy_documents import NamespacePolicies
 from interpulse.model.policies.policy_records import PARTITIONED, AutoTopicCreation, BacklogQuota, RetentionPolicies
 from interpulse.rules.inventory import NamespaceInventory, NamespaceState, PoliciesInForce, as_override
 from interpulse.rules.provisioning import creation, deletion

@@ -13,9 +13,8 @@ from typing import Any, Final
 
 from interpulse.model.names import TopicName
 from interpulse.model.policies.catalogue import OF_NAMESPACES
-from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.policy_documents import NamespacePolicies, TopicPolicies, TopicPolicyRecord
 from interpulse.model.policies.policy_records import PARTITIONED, AutoTopicCreation, BacklogQuota
-from interpulse.model.policies.topic_policies import TopicPolicies, TopicPolicyRecord
 
 _NOTHING_SET: Final = TopicPolicies()
 _NOT_SET: Final = (None, frozenset[str]())

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from interpulse.model.changes import DeletePartitionedMetadata
+from interpulse.model.changes import Decision, DeletePartitionedMetadata
 from interpulse.model.errors import InvalidRequest
 from interpulse.model.names import TopicName
 from interpulse.model.policies.policy_records import (
@@ -23,7 +23,6 @@ from interpulse.model.policies.policy_records import (
     InactiveTopicPolicies,
     RetentionPolicies,
 )
-from interpulse.rules.decision import Decision
 from interpulse.rules.topic_view import Part, TopicView, looks_at
 
 DELETE_MODES: Final = (DELETE_WHEN_NO_SUBSCRIPTIONS, DELETE_WHEN_CAUGHT_UP)

@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 from interpulse.model.inventory import PLAIN, ListedKind, TopicRow
 from interpulse.model.names import TopicName
-from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.policy_documents import NamespacePolicies
 from interpulse.model.policies.policy_records import NON_PARTITIONED, PARTITIONED, AutoTopicCreation
 from interpulse.rules.effective_policies import effective_schema_strategy
 

@@ -15,11 +15,10 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from interpulse.model.changes import SetIsolationPolicies
+from interpulse.model.changes import Decision, SetIsolationPolicies
 from interpulse.model.errors import InvalidRequest, PreconditionFailed, ServiceNotReady
 from interpulse.model.isolation import MIN_AVAILABLE, BrokerIsolation, IsolationPolicies, IsolationPolicy, UnloadScope
 from interpulse.model.numbers import read_integer
-from interpulse.rules.decision import Decision
 
 _PARAMETERS = ("min_limit", "usage_threshold")
 

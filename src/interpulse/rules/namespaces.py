@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from interpulse.model.changes import DeleteNamespace, SetBundles, SetForcedDeletion, SetNamespacePolicies
+from interpulse.model.changes import Decision, DeleteNamespace, SetBundles, SetForcedDeletion, SetNamespacePolicies
 from interpulse.model.clusters import ClusterData, TenantInfo
 from interpulse.model.errors import AlreadyExists, NamespaceNotFound, NotEmpty, PreconditionFailed, TenantNotFound
 from interpulse.model.names import SYSTEM_NAMESPACE, NamespaceName, check_entity_name
-from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.policy_documents import NamespacePolicies
 from interpulse.rules.bundles import boundaries_of, bundles_of_new_namespace
-from interpulse.rules.decision import Decision
 from interpulse.rules.replication import check_namespace_left_by_others, check_new_namespace_clusters
 
 Boundaries = tuple[str, ...]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
+from interpulse.model.changes import Decision
 from interpulse.model.errors import AuthorizationError, InvalidRequest, NotFound, TopicNotFound, Unauthorized
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.permissions import (
@@ -20,8 +21,7 @@ from interpulse.model.permissions import (
     Permissions,
     TopicOperation,
 )
-from interpulse.model.policies.namespace_policies import NamespacePolicies
-from interpulse.rules.decision import Decision
+from interpulse.model.policies.policy_documents import NamespacePolicies
 from interpulse.rules.namespaces import NamespaceView, decide_policies, existing_policies
 
 _CLIENTS: Final = frozenset({Action.PRODUCE, Action.CONSUME})

@@ -8,14 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from interpulse.model.changes import SetTopicPolicies
+from interpulse.model.changes import Decision, SetTopicPolicies
 from interpulse.model.ids import Position
 from interpulse.model.names import TopicName
 from interpulse.model.policies.catalogue import PolicyAtLevel
-from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.policy_documents import NamespacePolicies, TopicPolicies, TopicPolicyRecord
 from interpulse.model.policies.policy_records import DESTINATION_STORAGE, BacklogQuota
-from interpulse.model.policies.topic_policies import TopicPolicies, TopicPolicyRecord
-from interpulse.rules.decision import Decision
 from interpulse.rules.effective_policies import effective_policies
 from interpulse.rules.policy_checks import check_quotas_fit
 

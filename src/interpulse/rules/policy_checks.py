@@ -17,7 +17,7 @@ from interpulse.model.numbers import INT_MAX
 from interpulse.model.permissions import Permissions
 from interpulse.model.policies import catalogue as kinds
 from interpulse.model.policies.catalogue import OF_NAMESPACES, TOPIC_CREATION
-from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.policy_documents import NamespacePolicies
 from interpulse.model.policies.policy_kinds import Kind
 from interpulse.model.policies.policy_records import (
     DESTINATION_STORAGE,

@@ -15,8 +15,7 @@ from interpulse.model.errors import (
     Unprocessable,
 )
 from interpulse.model.names import NamespaceName, TopicName
-from interpulse.model.policies.namespace_policies import NamespacePolicies
-from interpulse.model.policies.topic_policies import TopicPolicies
+from interpulse.model.policies.policy_documents import NamespacePolicies, TopicPolicies
 
 
 def effective_replication_clusters(topic: TopicPolicies, namespace: NamespacePolicies | None) -> tuple[str, ...]:

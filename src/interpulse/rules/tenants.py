@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from interpulse.model.changes import DeleteNamespace, DeleteTenant, SetTenant
+from interpulse.model.changes import Decision, DeleteNamespace, DeleteTenant, SetTenant
 from interpulse.model.clusters import TenantInfo
 from interpulse.model.errors import AlreadyExists, NotEmpty, PreconditionFailed, TenantNotFound
 from interpulse.model.names import NamespaceName
-from interpulse.model.policies.namespace_policies import NamespacePolicies
-from interpulse.rules.decision import Decision
+from interpulse.model.policies.policy_documents import NamespacePolicies
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from interpulse.model.changes import (
+    AskRemotes,
     CreatePartitionedMetadata,
     CreateTopicRecord,
+    Decision,
     DeletePartitionedMetadata,
     SetPartitionCount,
     SetPartitionedMetadata,
@@ -36,7 +38,6 @@ from interpulse.model.errors import (
 from interpulse.model.names import TopicName
 from interpulse.model.numbers import LONG_MAX, is_integer
 from interpulse.model.topics import PartitionedTopicMetadata, Requester, TopicKind
-from interpulse.rules.decision import AskRemotes, Decision
 from interpulse.rules.topic_view import (
     NO_PROPERTIES,
     PARTITION_MARK,

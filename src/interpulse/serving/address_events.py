@@ -33,17 +33,17 @@ def later(seconds: float, call: Callable[[], None]) -> Timer:
 
 @dataclass(slots=True)
 class _Unlogged:
-    """Events of an address since its last line."""
-
     timer: Timer
     count: int = 0
     newest_reason: str = ""
 
 
 class _AddressEvents:
-    def __init__(self, more: str, later: Callable[[float, Callable[[], None]], Timer]) -> None:
-        """Create the events. ``more`` is the event of a line about those without a line of their own."""
-        self._more = more
+    def __init__(
+        self, log_more: Callable[[str, int, str], None], later: Callable[[float, Callable[[], None]], Timer]
+    ) -> None:
+        """``log_more`` gets an address, the number of its events without a line, and the latest reason."""
+        self._log_more = log_more
         self._later = later
         self._unlogged: dict[tuple[str, bool], _Unlogged] = {}
 
@@ -77,8 +77,7 @@ class _AddressEvents:
 
     def _log(self, address: str, unlogged: _Unlogged) -> None:
         if unlogged.count:
-            fields = address, unlogged.count, unlogged.newest_reason
-            _logger.warning(f"{self._more} address=%s count=%d newest_reason=%s", *fields)
+            self._log_more(address, unlogged.count, unlogged.newest_reason)
 
 
 class DroppedConnections:
@@ -90,7 +89,7 @@ class DroppedConnections:
     def __init__(self, *, later: Callable[[float, Callable[[], None]], Timer] = later) -> None:
         self.count = 0
         """Connections dropped since the start."""
-        self._events = _AddressEvents("more connections dropped", later)
+        self._events = _AddressEvents(_log_more_drops, later)
 
     def note(self, address: str, reason: str, *, let_in: bool, peer: str = "") -> None:
         """Log a dropped connection. ``let_in``: its client was accepted. ``peer``: the address with the port."""
@@ -108,7 +107,7 @@ class FailedAuthentications:
     """HTTP requests without valid credentials."""
 
     def __init__(self, *, later: Callable[[float, Callable[[], None]], Timer] = later) -> None:
-        self._events = _AddressEvents("more authentications failed", later)
+        self._events = _AddressEvents(_log_more_failures, later)
 
     def note(self, address: str | None, reason: str) -> None:
         """Log a refused request. The reason must not contain a secret."""
@@ -119,3 +118,11 @@ class FailedAuthentications:
 
     def close(self) -> None:
         self._events.close()
+
+
+def _log_more_drops(address: str, count: int, reason: str) -> None:
+    _logger.warning("more connections dropped address=%s count=%d newest_reason=%s", address, count, reason)
+
+
+def _log_more_failures(address: str, count: int, reason: str) -> None:
+    _logger.warning("more authentications failed address=%s count=%d newest_reason=%s", address, count, reason)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from functools import cached_property
 from math import inf
-from typing import Any, Final, Generic, ParamSpec, TypeVar
+from typing import Any, Final, Generic, ParamSpec, TypedDict, TypeVar
 
 from interpulse.model.numbers import INT_MAX
 
@@ -177,6 +177,16 @@ class LoadedConfig(Generic[Config]):
     warnings: tuple[str, ...] = ()
 
 
+class Sources(TypedDict, total=False):
+    """The sources of settings; see `Program.load`."""
+
+    file_text: str
+    file_name: str
+    environment: Mapping[str, str] | None
+    settings: Iterable[str]
+    options: Mapping[str, str] | None
+
+
 @dataclass(frozen=True)
 class Program(Generic[Config]):
     """Program, and the keys that its file may have."""
@@ -193,6 +203,8 @@ class Program(Generic[Config]):
     """Keys without effect whose address values may request encryption by their scheme: refused if they do."""
     refusal: str = ""
     """Sentence that follows the names of such keys."""
+    problems: Callable[[Config], Iterable[str]] = lambda config: ()
+    """Function that returns the contradictions between settings that are valid one by one."""
     acts_on: Callable[[Setting], bool] = lambda setting: True
     """Function that returns False for a setting without effect in this program."""
     refused: Callable[[str, str], str] = lambda key, value: ""
@@ -212,7 +224,7 @@ class Program(Generic[Config]):
         self,
         *,
         file_text: str = "",
-        file_name: str,
+        file_name: str = "",
         environment: Mapping[str, str] | None = None,
         settings: Iterable[str] = (),
         options: Mapping[str, str] | None = None,
@@ -224,6 +236,7 @@ class Program(Generic[Config]):
         """
         problems: list[str] = []
         warnings: list[str] = []
+        file_name = file_name or f"{self.name}.conf"
         lines = enumerate(map(str.strip, file_text.splitlines()), start=1)
         in_file = ((f"{file_name}, line {n}: ", line) for n, line in lines if line and not line.startswith(("#", "!")))
         sources = (
@@ -246,7 +259,10 @@ class Program(Generic[Config]):
             problems.append(f"{', '.join(filter(None, protection.values()))}: {self.refusal}")
         if problems:
             raise ConfigError(*problems)
-        return LoadedConfig(self.config(**values), tuple(warnings))
+        config = self.config(**values)
+        if problems := list(self.problems(config)):
+            raise ConfigError(*problems)
+        return LoadedConfig(config, tuple(warnings))
 
     def _asks_for_protection(self, key: str, value: str) -> bool:
         if key in self.protecting_keys:

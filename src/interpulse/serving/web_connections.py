@@ -26,8 +26,6 @@ _HEADER_FIELDS_MAX: Final = 4096
 
 @dataclass(slots=True)
 class _Waiting:
-    """Time limit of one connection."""
-
     since: float
     answering: bool
     unread: int = 0

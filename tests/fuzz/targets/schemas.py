@@ -8,8 +8,7 @@ from typing import Final
 from interpulse.model.errors import IncompatibleSchema
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.rules.policy_checks import SCHEMA_STRATEGIES
-from interpulse.rules.schema_compatibility.definitions import check_definition
-from interpulse.rules.schema_compatibility.strategies import find_conflict
+from interpulse.rules.schema_compatibility.definitions import check_definition, find_conflict
 
 TYPES: Final = (
     SchemaType.AVRO,

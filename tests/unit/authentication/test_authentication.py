@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from interpulse.authentication.authentication import Authentication, BadCredentials, Identity
-from interpulse.authentication.tokens import TokenProvider, TokenVerifier
+from interpulse.authentication.tokens import TokenProvider
 from tests.support.tokens import SECRET, signed
 
 PROVIDER = "AuthenticationProviderToken"
 
 
 def authentication(anonymous_role: str = "") -> Authentication:
-    return Authentication([TokenProvider(TokenVerifier(SECRET))], anonymous_role=anonymous_role)
+    return Authentication([TokenProvider(SECRET)], anonymous_role=anonymous_role)
 
 
 async def test_credentials_when_good_then_role_is_returned_and_counted() -> None:

@@ -19,7 +19,7 @@ from interpulse.authentication.certificates import (
     UnusableRules,
     peer_certificate,
 )
-from interpulse.authentication.tokens import TokenProvider, TokenVerifier
+from interpulse.authentication.tokens import TokenProvider
 from tests.support.tokens import SECRET, signed
 
 DN = "CN=Duke,OU=ServiceUsers,O=Org,C=US"
@@ -123,7 +123,7 @@ def certificate(common_name: str = "", names: Sequence[x509.GeneralName] = ()) -
 
 
 def authentication(anonymous_role: str = "") -> Authentication:
-    providers = [TokenProvider(TokenVerifier(SECRET)), CertificateProvider()]
+    providers = [TokenProvider(SECRET), CertificateProvider()]
     return Authentication(providers, anonymous_role=anonymous_role)  # type: ignore[arg-type]
 
 
@@ -177,7 +177,7 @@ async def test_call_when_it_has_a_token_and_a_certificate_then_the_token_counts(
 
 
 async def test_certificate_when_its_provider_is_off_then_ignored() -> None:
-    tokens_only = Authentication([TokenProvider(TokenVerifier(SECRET))])
+    tokens_only = Authentication([TokenProvider(SECRET)])
     for attempt in (
         lambda: tokens_only.authenticate("tls", b"", certificate=APP),
         lambda: tokens_only.authenticate_http({}, certificate=APP),

@@ -9,7 +9,7 @@ import pytest
 
 from interpulse.authentication.authentication import Authentication, BadCredentials, Identity
 from interpulse.authentication.credential_watch import CredentialWatch
-from interpulse.authentication.tokens import TokenProvider, TokenVerifier, create_token
+from interpulse.authentication.tokens import TokenProvider, create_token
 from interpulse.model.errors import NotConnected
 from tests.support.tokens import SECRET
 
@@ -39,7 +39,7 @@ class Watched:
         self.connection = connection
         self.watch = CredentialWatch(
             connection,
-            Authentication([TokenProvider(TokenVerifier(SECRET))]),
+            Authentication([TokenProvider(SECRET)]),
             "token",
             Identity("app", 100.0, renewable=renewable),
             check_seconds=3600,

@@ -14,7 +14,8 @@ from jwt.utils import base64url_encode
 
 from interpulse.authentication.authentication import Authentication, BadCredentials, Refused
 from interpulse.authentication.openid import IssuerKeys, IssuerUnavailable, OpenIdProvider, _public_key
-from interpulse.authentication.tokens import TokenProvider, TokenVerifier
+from interpulse.authentication.provider_settings import ProviderSettings
+from interpulse.authentication.tokens import TokenProvider
 from interpulse.client.transport.json_documents import JsonDocuments
 from tests.support.fake_clock import FakeClock
 from tests.support.issuer import AUDIENCE, Issuer
@@ -29,10 +30,9 @@ def issuer() -> Iterator[Issuer]:
         yield running
 
 
-def keys(issuer: Issuer, clock: FakeClock | None = None, **more: float) -> IssuerKeys:
-    return IssuerKeys(
-        issuer.url, JsonDocuments(), https_required=False, now=clock or time.monotonic, **more
-    )  # fmt: skip
+def keys(issuer: Issuer, clock: FakeClock | None = None, **settings: int) -> IssuerKeys:
+    config = ProviderSettings(open_id_require_issuers_use_https=False, **settings)  # type: ignore[arg-type]
+    return IssuerKeys(issuer.url, JsonDocuments(), config, now=clock or time.monotonic)
 
 
 def provider(issuer: Issuer, **more: Any) -> OpenIdProvider:
@@ -126,7 +126,7 @@ async def test_keys_when_the_issuer_is_away_then_those_that_are_there_are_used_u
     issuer: Issuer,
 ) -> None:
     clock = FakeClock()
-    found = keys(issuer, clock, refresh_seconds=10, expiry_seconds=20)
+    found = keys(issuer, clock, open_id_cache_refresh_after_write_seconds=10, open_id_cache_expiration_seconds=20)
     await found.find("first")
     issuer.reachable = False
     clock.now += 15
@@ -143,11 +143,11 @@ async def test_keys_when_the_issuer_is_away_then_those_that_are_there_are_used_u
 
 async def test_keys_when_the_address_of_keys_is_not_encrypted_then_are_not_fetched(issuer: Issuer) -> None:
     with pytest.raises(IssuerUnavailable, match="does not begin with https://"):
-        await IssuerKeys(issuer.url, JsonDocuments()).find("first")
+        await IssuerKeys(issuer.url, JsonDocuments(), ProviderSettings()).find("first")
 
 
 async def test_providers_when_two_take_tokens_then_each_lets_in_its_own(issuer: Issuer) -> None:
-    asked = Authentication([TokenProvider(TokenVerifier(SECRET)), provider(issuer)])
+    asked = Authentication([TokenProvider(SECRET), provider(issuer)])
     assert (await asked.authenticate("token", signed(sub="own").encode())).role == "own"
     assert (await asked.authenticate("token", issuer.token("app").encode())).role == "app"
     assert not asked.meter.failures

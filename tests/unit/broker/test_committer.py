@@ -11,13 +11,12 @@ import pytest
 from interpulse.broker import metadata_paths as keys
 from interpulse.broker.committer import ALONE, IN_CLUSTER, Committer, Layout, Records
 from interpulse.model import changes
-from interpulse.model.changes import Change
+from interpulse.model.changes import Change, Decision
 from interpulse.model.clusters import TenantInfo
 from interpulse.model.errors import AlreadyExists, MetadataError
 from interpulse.model.names import NamespaceName, TopicName
-from interpulse.model.policies.topic_policies import TopicPolicies, TopicPolicyRecord
+from interpulse.model.policies.policy_documents import TopicPolicies, TopicPolicyRecord
 from interpulse.model.topics import PartitionedTopicMetadata
-from interpulse.rules.decision import Decision
 from interpulse.storage.api import Change as StoreChange
 from interpulse.storage.api import CommitConflict, CommitTooLarge, Delete, Put
 from tests.support.memory_storage import MemoryMetadataStore

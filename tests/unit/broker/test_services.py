@@ -35,7 +35,7 @@ async def test_services_when_taken_then_each_has_its_address_and_the_others_none
         urls = [told.service_url, told.service_url_tls, told.web_url, told.web_url_tls]
         assert [url.partition("://")[0] for url in urls if url] == schemes
         assert [urls[index] != "" for index, scheme in enumerate(PORTS)] == [scheme in schemes for scheme in PORTS]
-        bound = [taken.port for taken in (*services.binary, *services.web)]
+        bound = [taken.bound.getsockname()[1] for taken in (*services.binary, *services.web)]
         assert [int(url.rpartition(":")[2]) for url in urls if url] == bound
         assert (services.tls is not None) == any(taken.tls for taken in (*services.binary, *services.web))
 
@@ -46,7 +46,7 @@ async def test_services_when_one_cannot_be_had_then_is_named(tmp_path: Path) -> 
     async with AsyncExitStack() as opened:
         other = Services.take(load_config(settings=["brokerServicePort=0", "webServicePort=0"]).config, opened)
         other.binary[0].bound.listen()
-        taken = other.binary[0].port
+        taken = other.binary[0].bound.getsockname()[1]
         settings = ["brokerServicePort=0", f"brokerServicePortTls={taken}", "webServicePort=0", *files]
         with pytest.raises(CannotListen, match=f"binary service with TLS: port {taken} on 127.0.0.1 is already in use"):
             Services.take(load_config(settings=settings).config, opened)

@@ -113,14 +113,14 @@ def test_token_when_shown_then_header_and_claims_are_printed_as_they_stand_there
 
 
 def test_key_set_when_made_of_keys_then_its_keys_verify_the_tokens_that_name_them(tmp_path: Path) -> None:
-    from interpulse.authentication.tokens import KeySet, TokenVerifier
+    from interpulse.authentication.tokens import KeySet, TokenProvider
 
     private, public, secret, made = (str(tmp_path / name) for name in ("private", "public", "secret", "keys.json"))
     printed("create-key-pair", "-a", "ES256", "--output-private-key", private, "--output-public-key", public)
     printed("create-secret-key", "-o", secret)
     assert printed("create-key-set", "-pk", f"a={public}", "-sk", f"b={secret}", "-o", made) == ""
     assert Path(made).stat().st_mode & 0o777 == 0o600, "it holds a secret key"
-    verifier = TokenVerifier(None, key_set=KeySet(made, 0), key_id_required=True)
+    verifier = TokenProvider(None, key_set=KeySet(made, 0), key_id_required=True)
     for key in (("-pk", private, "-a", "ES256", "--key-id", "a"), ("-sk", secret, "--key-id", "b")):
         assert verifier.verify(printed("create", "-s", "app", *key).strip()).role == "app"
     assert json.loads(printed("create-key-set", "-pk", f"a={public}"))["keys"][0]["kid"] == "a"

@@ -13,7 +13,7 @@ from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import MetadataError, NamespaceNotFound, OperationTimeout
 from interpulse.model.names import Domain, NamespaceName, TopicName
 from interpulse.model.operations import AdminRequest
-from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.policy_documents import NamespacePolicies
 from interpulse.model.topics import PartitionedTopicMetadata
 from interpulse.replication.adjust import Enabling, adjust, preview
 from tests.support.stub_web import StubWeb

@@ -14,7 +14,7 @@ from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import NamespaceNotFound, RemoteClusterUnavailable, TopicNotFound
 from interpulse.model.inventory import ListedKind
 from interpulse.model.names import Domain, NamespaceName, TopicName
-from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.policy_documents import NamespacePolicies
 from interpulse.model.policies.policy_records import AutoTopicCreation
 from interpulse.model.topics import PartitionedTopicMetadata
 from interpulse.replication.adjust import Enabling, preview

@@ -4,7 +4,7 @@ import pytest
 
 from interpulse.model.errors import InvalidRequest, NotFound, PreconditionFailed
 from interpulse.model.names import TopicName
-from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.policy_documents import NamespacePolicies
 from interpulse.rules.bundles import (
     ONE_BUNDLE,
     boundaries_of,

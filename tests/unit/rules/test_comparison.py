@@ -12,7 +12,7 @@ from interpulse.model.adjustments import Difference, Severity
 from interpulse.model.inventory import ListedKind, TopicRow
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.permissions import NO_PERMISSIONS
-from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.policy_documents import NamespacePolicies
 from interpulse.model.policies.policy_records import AutoTopicCreation, BacklogQuota, RetentionPolicies
 from interpulse.replication.change_forms import advice_of, request_of
 from interpulse.rules.comparison import namespace_differences, topic_differences

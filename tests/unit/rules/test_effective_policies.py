@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from interpulse.model.names import TopicName
-from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.policy_documents import NamespacePolicies, TopicPolicies, TopicPolicyRecord
 from interpulse.model.policies.policy_records import (
     NON_PARTITIONED,
     PARTITIONED,
@@ -22,7 +22,6 @@ from interpulse.model.policies.policy_records import (
     RetentionPolicies,
     SubscribeRate,
 )
-from interpulse.model.policies.topic_policies import TopicPolicies, TopicPolicyRecord
 from interpulse.rules.effective_policies import (
     EffectiveAutoCreation,
     effective_auto_creation,

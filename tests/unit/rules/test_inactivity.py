@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from interpulse.model.changes import DeletePartitionedMetadata
+from interpulse.model.changes import Decision, DeletePartitionedMetadata
 from interpulse.model.errors import InvalidRequest
 from interpulse.model.names import TopicName
 from interpulse.model.policies.policy_records import (
@@ -17,7 +17,6 @@ from interpulse.model.policies.policy_records import (
     RetentionPolicies,
 )
 from interpulse.model.topics import PartitionedTopicMetadata
-from interpulse.rules.decision import Decision
 from interpulse.rules.inactivity import (
     DELETE_MODES,
     TopicActivity,

@@ -26,7 +26,7 @@ from interpulse.model.errors import (
     Unauthorized,
 )
 from interpulse.model.names import NamespaceName, TopicName
-from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.policy_documents import NamespacePolicies
 from interpulse.rules.bundles import (
     BUNDLES_DEFAULT,
     boundaries_of,

@@ -9,7 +9,7 @@ import pytest
 from interpulse.model.errors import AuthorizationError, InvalidRequest, Unauthorized
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.permissions import Action, NamespaceOperation, Permissions, TopicOperation
-from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.policy_documents import NamespacePolicies
 from interpulse.rules.permissions import (
     SubscriptionPrefixMissing,
     check_actions,

@@ -13,7 +13,7 @@ from interpulse.model.errors import PreconditionFailed
 from interpulse.model.ids import Position
 from interpulse.model.names import TopicName
 from interpulse.model.policies.catalogue import NAMESPACE_CALLS, OF_NAMESPACES, TOPIC_CALLS
-from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.policy_documents import NamespacePolicies, TopicPolicies, TopicPolicyRecord
 from interpulse.model.policies.policy_records import (
     DESTINATION_STORAGE,
     MESSAGE_AGE,
@@ -21,7 +21,6 @@ from interpulse.model.policies.policy_records import (
     PublishRate,
     RetentionPolicies,
 )
-from interpulse.model.policies.topic_policies import TopicPolicies, TopicPolicyRecord
 from interpulse.rules.policy_changes import (
     decide_reported_policies,
     namespace_with_policy,

@@ -16,7 +16,7 @@ from interpulse.model.errors import (
     PulsarError,
 )
 from interpulse.model.permissions import Permissions
-from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.policy_documents import NamespacePolicies
 from interpulse.model.policies.policy_records import (
     NON_PARTITIONED,
     PARTITIONED,

@@ -10,8 +10,7 @@ import pytest
 from interpulse.model.clusters import ClusterData, TenantInfo
 from interpulse.model.errors import Forbidden, PreconditionFailed, PulsarError
 from interpulse.model.names import NamespaceName, TopicName
-from interpulse.model.policies.namespace_policies import NamespacePolicies
-from interpulse.model.policies.topic_policies import TopicPolicies
+from interpulse.model.policies.policy_documents import NamespacePolicies, TopicPolicies
 from interpulse.rules.replication import (
     check_allowed_clusters,
     check_global_topic_clusters,

@@ -11,16 +11,15 @@ from typing import Any
 import pytest
 
 from interpulse.model import changes
-from interpulse.model.changes import Change, to_json
+from interpulse.model.changes import Change, Decision, to_json
 from interpulse.model.clusters import ClusterData, FailureDomain, TenantInfo
 from interpulse.model.errors import AlreadyExists, NotFound, PulsarError
 from interpulse.model.isolation import IsolationPolicy
 from interpulse.model.names import SYSTEM_NAMESPACE, NamespaceName, TopicName
 from interpulse.model.permissions import Permissions
-from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.policy_documents import NamespacePolicies
 from interpulse.rules import clusters, isolation, namespaces, permissions, tenants
 from interpulse.rules.clusters import ClusterView, DomainsView
-from interpulse.rules.decision import Decision
 from interpulse.rules.isolation import IsolationView
 from interpulse.rules.namespaces import NamespaceView
 from interpulse.rules.tenants import TenantView

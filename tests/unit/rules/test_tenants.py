@@ -7,7 +7,7 @@ import pytest
 from interpulse.model.clusters import TenantInfo
 from interpulse.model.errors import PreconditionFailed
 from interpulse.model.names import NamespaceName
-from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.policy_documents import NamespacePolicies
 from interpulse.rules.tenants import check_clusters_kept, check_tenant
 
 KNOWN = {"east", "west"}

@@ -15,8 +15,10 @@ from typing import Any
 import pytest
 
 from interpulse.model.changes import (
+    AskRemotes,
     CreatePartitionedMetadata,
     CreateTopicRecord,
+    Decision,
     DeletePartitionedMetadata,
     SetPartitionCount,
 )
@@ -37,7 +39,6 @@ from interpulse.model.errors import (
 )
 from interpulse.model.names import TopicName
 from interpulse.model.topics import PartitionedTopicMetadata
-from interpulse.rules.decision import AskRemotes, Decision
 from interpulse.rules.effective_policies import EffectiveAutoCreation
 from interpulse.rules.topic_view import NamespaceStanding, TopicView
 from interpulse.rules.topics import (

@@ -11,6 +11,7 @@ import pytest
 from interpulse.model.changes import (
     CreatePartitionedMetadata,
     CreateTopicRecord,
+    Decision,
     SetPartitionCount,
 )
 from interpulse.model.errors import (
@@ -19,7 +20,6 @@ from interpulse.model.errors import (
     TopicNotFound,
 )
 from interpulse.model.topics import PartitionedTopicMetadata, Requester
-from interpulse.rules.decision import Decision
 from interpulse.rules.inactivity import decide_delete_orphaned_metadata
 from interpulse.rules.topic_view import NamespaceStanding, Part, TopicView, check_consistency, looked_at, metadata_names
 from interpulse.rules.topics import (

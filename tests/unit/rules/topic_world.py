@@ -12,6 +12,7 @@ from interpulse.model.changes import (
     Change,
     CreatePartitionedMetadata,
     CreateTopicRecord,
+    Decision,
     DeletePartitionedMetadata,
     SetPartitionCount,
 )
@@ -20,7 +21,6 @@ from interpulse.model.errors import (
 )
 from interpulse.model.names import TopicName
 from interpulse.model.topics import PartitionedTopicMetadata, Requester
-from interpulse.rules.decision import Decision
 from interpulse.rules.effective_policies import EffectiveAutoCreation
 from interpulse.rules.topic_view import (
     NamespaceStanding,

@@ -37,5 +37,4 @@ def note_change(principal: Principal | None, address: str, change: str, subject:
 
 
 def _shown(text: str) -> str:
-    """Return the name of a client in one line."""
     return text[:_CHARS_MAX] if text.isprintable() else repr(text)[:_CHARS_MAX]

@@ -64,9 +64,17 @@ def build_access(config: BrokerConfig, tenants: Tenants, namespaces: Namespaces)
                 "authenticationEnabled=true and authorizationEnabled=true, or bindAddress=127.0.0.1",
             )
         return None
+    authorization = Authorization(
+        tenants,
+        namespaces,
+        super_users=words(config.super_user_roles),
+        proxies=words(config.proxy_roles),
+        replicators=words(config.replicator_roles),
+        replicator_prefix=config.replicator_prefix,
+    )
     return Access(
         build_authentication(config),
-        _authorization(config, tenants, namespaces) if config.authorization_enabled else None,
+        authorization if config.authorization_enabled else None,
         refresh_check_seconds=config.authentication_refresh_check_seconds,
         original_authenticated=config.authenticate_original_auth_data,
         metrics_authenticated=config.authenticate_metrics_endpoint,
@@ -100,14 +108,3 @@ def warn_without_own_access(config: BrokerConfig, own: OwnAccess) -> None:
     """Warn that a broker of a cluster has no credentials for the other brokers."""
     if config.authentication_enabled and not own.has_credentials and not config.anonymous_user_role:
         _logger.warning("brokers of this cluster refuse each other remedy=%s", OWN_CREDENTIALS)
-
-
-def _authorization(config: BrokerConfig, tenants: Tenants, namespaces: Namespaces) -> Authorization:
-    return Authorization(
-        tenants,
-        namespaces,
-        super_users=words(config.super_user_roles),
-        proxies=words(config.proxy_roles),
-        replicators=words(config.replicator_roles),
-        replicator_prefix=config.replicator_prefix,
-    )

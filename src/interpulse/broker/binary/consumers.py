@@ -21,6 +21,21 @@ from interpulse.wire.cursor_promise import CURSOR_PROPERTY
 from interpulse.wire.frames import AckRun, FlowRun, Frame
 from interpulse.wire.ids import message_id_from_wire, position_from_wire
 
+_CONSUMER_STATS: Final = (
+    "msgRateOut",
+    "msgThroughputOut",
+    "msgRateRedeliver",
+    "consumerName",
+    "availablePermits",
+    "unackedMessages",
+    "blockedConsumerOnUnackedMsgs",
+    "address",
+    "connectedSince",
+    "messageAckRate",
+)
+
+_SUBSCRIPTION_STATS: Final = ("type", "msgRateExpired", "msgBacklog")
+
 
 def on_flow(connection: CommandConnection, frame: Frame) -> None:
     flow = frame.command.flow
@@ -115,21 +130,6 @@ async def on_get_last_message_id(connection: CommandConnection, request: pb.Comm
         mark_delete = opened.topic.mark_delete_position(consumer.subscription_name)
     last_id = MessageId(*last.position, opened.topic.name.partition_index, last.batch_index)
     connection.output.send(commands.get_last_message_id_response(request.request_id, last_id, mark_delete))
-
-
-_CONSUMER_STATS: Final = (
-    "msgRateOut",
-    "msgThroughputOut",
-    "msgRateRedeliver",
-    "consumerName",
-    "availablePermits",
-    "unackedMessages",
-    "blockedConsumerOnUnackedMsgs",
-    "address",
-    "connectedSince",
-    "messageAckRate",
-)
-_SUBSCRIPTION_STATS: Final = ("type", "msgRateExpired", "msgBacklog")
 
 
 async def on_consumer_stats(connection: CommandConnection, request: pb.CommandConsumerStats) -> None:

@@ -26,6 +26,11 @@ _DOMAINS_BY_MODE: Final[dict[int, tuple[Domain, ...]]] = {
     pb.CommandGetTopicsOfNamespace.ALL: (PERSISTENT, NON_PERSISTENT),
 }
 
+# Every watcher holds the matching names. A client that needs more watchers must poll the lists.
+_WATCHERS_MAX: Final = 500
+
+_REFUSED: Final = "Unable to create topic list watcher: "
+
 
 def on_partitions_run(connection: CommandConnection, run: PartitionsRun) -> Sequence[Frame]:
     """Answer from memory. The rest goes to `on_partitioned_metadata`."""
@@ -87,11 +92,6 @@ def _evaluated_pattern(connection: CommandConnection, request: pb.CommandGetTopi
     except InvalidTopicName as error:  # Java may understand the pattern
         _logger.debug("pattern left to the client address=%s reason=%s", connection.address, error)
         return None
-
-
-# Every watcher holds the matching names. A client that needs more watchers must poll the lists.
-_WATCHERS_MAX: Final = 500
-_REFUSED: Final = "Unable to create topic list watcher: "
 
 
 async def on_watch_topic_list(connection: CommandConnection, request: pb.CommandWatchTopicList) -> None:

@@ -28,6 +28,7 @@ from interpulse.storage.api import (
 from interpulse.storage.cursors import CursorRecord, RecordedCursors
 from interpulse.storage.directory_lock import DirectoryLock
 from interpulse.storage.logs.compacted import POSITIONS_IN_FRONT
+from interpulse.storage.logs.journal import Journal
 from interpulse.storage.logs.topic_log_store import TopicLogStore
 from interpulse.storage.logs.topic_records import TopicRecord
 from interpulse.storage.metadata.sqlite import SqliteMetadataStore
@@ -106,19 +107,24 @@ class DataDirectory:
         """Return the stored cursors of a topic, by name."""
         return await self._cursors.of(topic.log_name).load()
 
-    async def entries(self, topic: TopicName, ledger: LedgerRecord) -> AsyncIterator[list[bytes]]:
+    def entries(self, topic: TopicName, ledger: LedgerRecord) -> AsyncIterator[list[bytes]]:
         """Return the entries of one ledger, in parts. Raises LogDamaged."""
-        first = 0
-        while first < ledger.entries:
-            wanted = min(ledger.entries - first, _READ_ENTRIES_MAX)
-            part = await self._logs.journal.read(topic.log_name, ledger.ledger_id, first, wanted, _READ_BYTES_MAX)
-            yield part
-            first += len(part)
+        return entries_of(self._logs.journal, topic, ledger.ledger_id, ledger.entries)
 
     async def compacted_entries(self, topic: TopicName, ledger: CompactedLedger) -> AsyncIterator[list[LogEntry]]:
         """Return the compacted entries, in parts, with their positions in the log. Raises LogDamaged."""
         async for part in self.entries(topic, LedgerRecord(*ledger[:4])):
             yield [POSITIONS_IN_FRONT.unpack(raw) for raw in part]
+
+
+async def entries_of(journal: Journal, topic: TopicName, ledger_id: int, count: int) -> AsyncIterator[list[bytes]]:
+    """Return the first entries of a ledger, in parts."""
+    first = 0
+    while first < count:
+        wanted = min(count - first, _READ_ENTRIES_MAX)
+        part = await journal.read(topic.log_name, ledger_id, first, wanted, _READ_BYTES_MAX)
+        yield part
+        first += len(part)
 
 
 def _copy_metadata(directory: Path, scratch: Path) -> None:

@@ -16,7 +16,7 @@ from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
 from interpulse.broker import metadata_paths as keys
-from interpulse.broker.cluster_import.source import DataDirectory
+from interpulse.broker.cluster_import.source import DataDirectory, entries_of
 from interpulse.broker.committer import IN_CLUSTER
 from interpulse.model.errors import PersistenceError
 from interpulse.model.ids import EARLIEST, Position
@@ -29,8 +29,6 @@ from interpulse.storage.managed_ledger.topic_codec import PulsarCompacted
 
 _TOPICS_PER_QUESTION: Final = 200
 _COMMIT_BYTES_MAX: Final = 500_000  # ZooKeeper takes 1 MiB
-_READ_ENTRIES_MAX: Final = 2_000
-_READ_BYTES_MAX: Final = 2 << 20
 _NONE: Final = CursorRecord()
 
 
@@ -99,8 +97,6 @@ class Copied(NamedTuple):
 
 
 class _Digest:
-    """A digest of the entries of a ledger, in order."""
-
     def __init__(self) -> None:
         self.entries = 0
         self.size = 0
@@ -254,10 +250,7 @@ class TopicCopies:
         async for part in self._source.compacted_entries(topic, compacted):
             wanted.add([entry.entry for entry in part])
         sealed = await self._journal.recover(ledger_id)
-        left = 0 if sealed is None else sealed.entries
-        while copied.entries < left:
-            count = min(left - copied.entries, _READ_ENTRIES_MAX)
-            stored = await self._journal.read(topic.log_name, ledger_id, copied.entries, count, _READ_BYTES_MAX)
+        async for stored in entries_of(self._journal, topic, ledger_id, 0 if sealed is None else sealed.entries):
             copied.add([self._form.unpack(raw).entry for raw in stored])
         if problem := wanted.difference(copied):
             raise CopyDiffers(str(topic), ledger_id, problem)
@@ -270,9 +263,7 @@ class TopicCopies:
         if there != expected.entries:
             raise CopyDiffers(str(topic), ledger_id, f"it has {there} entries, not {expected.entries}")
         actual = _Digest()
-        while actual.entries < expected.entries:
-            wanted = min(expected.entries - actual.entries, _READ_ENTRIES_MAX)
-            part = await self._journal.read(topic.log_name, ledger_id, actual.entries, wanted, _READ_BYTES_MAX)
+        async for part in entries_of(self._journal, topic, ledger_id, expected.entries):
             actual.add(part)
         if problem := expected.difference(actual):
             raise CopyDiffers(str(topic), ledger_id, problem)
@@ -293,7 +284,6 @@ class TopicCopies:
         await self._metadata.commit([Put(keys.imported_ledgers(topic.log_name), json.dumps(ledger_ids).encode())])
 
     async def _remove_leftovers(self, topic: TopicName) -> None:
-        """Remove the remains of an interrupted import of the topic."""
         note = keys.imported_ledgers(topic.log_name)
         stored = await self._metadata.get(note)
         if stored is not None and stored.value:

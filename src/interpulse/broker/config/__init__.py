@@ -1,6 +1,1 @@
-"""The settings of a broker.
-
-* `broker_config` is the table of all settings, `config_sources` reads files, the environment and options.
-* `pulsar_keys` lists Pulsar's keys that have no effect.
-* `dynamic_config` changes settings while the broker runs.
-"""
+"""The settings of a broker, at its start and while it runs, and the keys of Pulsar without effect."""

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Final
+from typing import Final, Unpack
 
 from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.config.pulsar_keys import PULSAR_KEYS, TLS_KEYS
 from interpulse.model.errors import PreconditionFailed
 from interpulse.model.names import check_entity_name
 from interpulse.rules.listeners import plan_listeners
-from interpulse.serving.settings import ConfigError, LoadedConfig, Program
+from interpulse.serving.settings import LoadedConfig, Program, Sources
 
 _TLS_SETTINGS: Final = (
     "tlsCertificateFilePath",
@@ -33,42 +33,6 @@ def _refused_alone(key: str, value: str) -> str:
         "a standalone broker keeps everything in its data directory. "
         "Start a broker of a cluster with `interpulse broker`"
     )
-
-
-_IN_CLUSTER: Final = Program(
-    name="broker",
-    config=BrokerConfig,
-    pulsar_keys=PULSAR_KEYS,
-    protecting_keys=TLS_KEYS,
-    address_keys=frozenset({"bindAddresses"}),
-    refusal=(
-        "this broker does not offer it. Take it out: services inside TLS are brokerServicePortTls and "
-        "webServicePortTls at advertisedAddress, their certificates are PEM files (tlsCertificateFilePath, "
-        "tlsKeyFilePath, tlsTrustCertsFilePath), and each that a client shows is checked"
-    ),
-)
-_ALONE: Final = replace(_IN_CLUSTER, acts_on=lambda setting: not setting.cluster, refused=_refused_alone)
-
-
-def load_config(
-    *,
-    file_text: str = "",
-    file_name: str = "broker.conf",
-    environment: Mapping[str, str] | None = None,
-    settings: Iterable[str] = (),
-    options: Mapping[str, str] | None = None,
-    in_cluster: bool = False,
-) -> LoadedConfig[BrokerConfig]:
-    """Merge all sources, see `Program.load`. Raise ConfigError with every problem.
-
-    ``in_cluster``: the broker uses the stores of a cluster.
-    """
-    loaded = (_IN_CLUSTER if in_cluster else _ALONE).load(
-        file_text=file_text, file_name=file_name, environment=environment, settings=settings, options=options
-    )
-    if problems := list(_problems(loaded.config)):
-        raise ConfigError(*problems)
-    return loaded
 
 
 def _problems(config: BrokerConfig) -> Iterator[str]:
@@ -165,3 +129,24 @@ def _problems_of_listeners(config: BrokerConfig) -> Iterator[str]:
     ):
         if url and port is None:
             yield f"advertisedListeners: the internal listener has {url}, and {key} is empty: nothing listens there"
+
+
+_IN_CLUSTER: Final = Program(
+    name="broker",
+    config=BrokerConfig,
+    pulsar_keys=PULSAR_KEYS,
+    problems=_problems,
+    protecting_keys=TLS_KEYS,
+    address_keys=frozenset({"bindAddresses"}),
+    refusal=(
+        "this broker does not offer it. Take it out: services inside TLS are brokerServicePortTls and "
+        "webServicePortTls at advertisedAddress, their certificates are PEM files (tlsCertificateFilePath, "
+        "tlsKeyFilePath, tlsTrustCertsFilePath), and each that a client shows is checked"
+    ),
+)
+_ALONE: Final = replace(_IN_CLUSTER, acts_on=lambda setting: not setting.cluster, refused=_refused_alone)
+
+
+def load_config(*, in_cluster: bool = False, **sources: Unpack[Sources]) -> LoadedConfig[BrokerConfig]:
+    """Merge all sources, see `Program.load`; for a broker with the stores of a cluster if ``in_cluster``."""
+    return (_IN_CLUSTER if in_cluster else _ALONE).load(**sources)

@@ -18,9 +18,8 @@ from interpulse.broker import metadata_paths as keys
 from interpulse.broker.committer import Committer, Records
 from interpulse.broker.config.broker_config import BrokerConfig, dynamic_keys, settings_by_key
 from interpulse.broker.config.pulsar_keys import PULSAR_KEYS, READ_AT_START, reason_without_effect
-from interpulse.model.changes import SetDynamicConfiguration
+from interpulse.model.changes import Decision, SetDynamicConfiguration
 from interpulse.model.errors import MetadataError, PreconditionFailed
-from interpulse.rules.decision import Decision
 from interpulse.serving.settings import ConfigError, nearest
 from interpulse.storage.api import MetadataStore
 

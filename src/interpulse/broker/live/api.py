@@ -31,6 +31,8 @@ from interpulse.model.policies.policy_records import (
 from interpulse.storage.api import MetadataStore
 from interpulse.storage.cursors import CursorStore
 
+_SUB_TYPE_LABELS = ("Exclusive", "Shared", "Failover", "Key_Shared")
+
 
 class SubType(IntEnum):
     """The type of a subscription, with the numbers of the binary protocol."""
@@ -44,9 +46,6 @@ class SubType(IntEnum):
     def label(self) -> str:
         """Pulsar's spelling in statistics and messages."""
         return _SUB_TYPE_LABELS[self]
-
-
-_SUB_TYPE_LABELS = ("Exclusive", "Shared", "Failover", "Key_Shared")
 
 
 class AccessMode(IntEnum):
@@ -244,7 +243,7 @@ class ConsumerSink(Protocol):
 
     @property
     def writable(self) -> bool:
-        """False while too much output waits; deliveries pause until :meth:`LiveConsumer.resume`."""
+        """False while too much output waits; deliveries pause until `Consumer.resume`."""
 
     def deliver(self, consumer_id: int, batch: Sequence[Delivery]) -> None:
         """Send these entries in this order."""

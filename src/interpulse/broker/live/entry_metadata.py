@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
@@ -139,9 +138,12 @@ def sticky_slots_of(entries: Sequence[bytes]) -> list[int]:
 def _partition_key(metadata: pb.MessageMetadata) -> bytes:
     text: str | bytes = metadata.partition_key  # bytes if its producer wrote no UTF-8
     key = text if isinstance(text, bytes) else text.encode()
-    with suppress(binascii.Error):
-        return base64.b64decode(key, validate=True) if metadata.partition_key_b64_encoded else key
-    return key
+    if not metadata.partition_key_b64_encoded:
+        return key
+    try:
+        return base64.b64decode(key, validate=True)
+    except binascii.Error:
+        return key
 
 
 class EntryMetadataCache:

@@ -18,9 +18,26 @@ from weakref import WeakMethod
 from interpulse.model.ids import Position
 from interpulse.storage.api import Log, LogEntry
 
+KEPT_BYTES_MAX = 10 * 1024 * 1024
+"""Bytes of all pieces of a topic; the newest one stays, at any size."""
+
+_LOOKED_UP_MAX = 4
+"""Pieces that the log also has in memory. They save little, and subscriptions that drain a topic together are close."""
+
+_LOOKED_UP_ENTRIES = 1000
+_LOOKED_UP_ENTRIES_MIN = 100
+"""Entries of the smallest piece worth caching; fewer are looked up as quickly in the log."""
+
+_position, _entry = itemgetter(0), itemgetter(1)
+
 
 class ReadBufferLimiter:
-    """The bound on entries that were read and not delivered."""
+    """One bound, for the whole broker, on entries that were read and not delivered.
+
+    Each owner registers the size of such entries and a callback that frees them. Above the bound, the entries that were
+    read first are freed, and are read again when they are wanted. The entries that were read last stay, at any size, so
+    every subscription makes progress.
+    """
 
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max
@@ -57,19 +74,6 @@ class ReadBufferLimiter:
         held = self._held.pop(number, None)
         if held is not None:
             self.bytes_held -= held[0]
-
-
-KEPT_BYTES_MAX = 10 * 1024 * 1024
-"""Bytes of all pieces of a topic; the newest one stays, at any size."""
-
-_LOOKED_UP_MAX = 4
-"""Pieces that the log also has in memory. They save little, and subscriptions that drain a topic together are close."""
-
-_LOOKED_UP_ENTRIES = 1000
-_LOOKED_UP_ENTRIES_MIN = 100
-"""Entries of the smallest piece worth caching; fewer are looked up as quickly in the log."""
-
-_position, _entry = itemgetter(0), itemgetter(1)
 
 
 class _Piece(NamedTuple):

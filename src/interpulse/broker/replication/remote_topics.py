@@ -68,7 +68,6 @@ class ThrottledLog:
             self._timers[kind] = self._later(_GATHER_SECONDS, lambda: self._log_failures(kind))
 
     def _log_failures(self, kind: tuple[str, str]) -> None:
-        """Log the failures of a kind, and count later ones for a while."""
         unreported = self._unreported.pop(kind, None)
         if not unreported:
             del self._timers[kind]

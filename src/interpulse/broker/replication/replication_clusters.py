@@ -15,7 +15,7 @@ from interpulse.model.adjustments import AdjustmentPlan
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import Conflict, NamespaceNotFound, OperationNotAllowed, RemoteClusterUnavailable
 from interpulse.model.names import Domain, NamespaceName, TopicName
-from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.policy_documents import NamespacePolicies
 from interpulse.model.topics import PartitionedTopicMetadata
 from interpulse.replication.adjust import Enabling, adjust, compare, preview
 from interpulse.replication.change_forms import mismatches, reason_of, remedy_of

@@ -38,34 +38,16 @@ STATES: Final = (REPLICATING, "PROVISIONING", "HELD", "DISCONNECTED", "NOT_APPLI
 _TOPICS_AT_ONCE: Final = 100  # on a page
 _SYSTEM_TOPIC: Final = "a system topic is created there; its messages are copied only with include_system_topics"
 _UNREPORTED: Final = "wait for its report; if none comes, check that the job runs (replicationJob) and read its log"
-_FIELDS: Final = (
-    "topic",
-    "cluster",
-    "state",
-    "since",
-    "reason",
-    "remedy",
-    "nextRetryAt",
-    "lagEntries",
-    "lagMessages",
-    "lagSeconds",
-    "skippedEntries",
-    "msgRateOut",
-    "msgThroughputOut",
-    "batchId",
-    "batchMs",
-    "provisioned",
-    "healedCount",
-    "healedReason",
-    "healedRemedy",
-)
+_IN_STATS: Final = ("state", "since", "reason", "remedy", "nextRetryAt")
 _LAG: Final = ("lagEntries", "lagMessages", "lagSeconds")
 _RATES: Final = ("msgRateOut", "msgThroughputOut")
-_NUMBERS: Final = ("since", "nextRetryAt", *_LAG, "skippedEntries", *_RATES, "batchId", "batchMs", "healedCount")
+_BATCH: Final = ("batchId", "batchMs")
+_HEALED: Final = ("healedCount", "healedReason", "healedRemedy")
+_FIELDS: Final = ("topic", "cluster", *_IN_STATS, *_LAG, "skippedEntries", *_RATES, *_BATCH, "provisioned", *_HEALED)
+_NUMBERS: Final = ("since", "nextRetryAt", *_LAG, "skippedEntries", *_RATES, *_BATCH, "healedCount")
 _TEXTS: Final = ("reason", "remedy", "provisioned", "healedReason", "healedRemedy")
 _FIELDS_OF_THE_PAST: Final = ("since", "remedy", "nextRetryAt", *_LAG, *_RATES)
 """Members of the last report that no longer apply once a topic is not held."""
-_IN_STATS: Final = ("state", "since", "reason", "remedy", "nextRetryAt")
 
 
 class ReplicationStatus:

@@ -22,12 +22,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from interpulse.broker import metadata_paths as keys
-from interpulse.client.credentials import Credentials
+from interpulse.broker.config.broker_config import BrokerConfig
+from interpulse.broker.ownership.own_access import OwnAccess
 from interpulse.clock import Clock, SystemClock
 from interpulse.model.errors import PulsarError
 from interpulse.model.extras import pip_install
-from interpulse.model.policies.namespace_policies import NamespacePolicies
-from interpulse.model.policies.topic_policies import TopicPolicyRecord
+from interpulse.model.policies.policy_documents import NamespacePolicies, TopicPolicyRecord
 from interpulse.rules.effective_policies import topic_level
 from interpulse.rules.replication import remote_clusters
 from interpulse.storage.api import MetadataStore, scan_pages
@@ -75,29 +75,18 @@ class ReplicationJobView:
 class JobCommand:
     """The command that starts the job, with the facts about the broker and Spark that it needs."""
 
-    cluster: str
+    config: BrokerConfig = field(repr=False)
+    own: OwnAccess
+    """The credentials of the job. A certificate is for encrypted addresses of the broker; see `ClusterAddress`."""
     service_url: str
     web_url: str
-    data_dir: Path
-    spark_master: str = "local[2]"
-    driver_memory: str = "1g"
-    creation_allowed: bool = True
-    """``createTopicToRemoteClusterForReplication``: the job creates topics that a remote cluster lacks."""
-    credentials: Credentials | None = None
-    """The credentials of the job; None if the broker requires none or accepts the certificate."""
-
-    trust_certs_file: str | None = None
-    certificate_file: str | None = None
-    key_file: str | None = None
-    """The key file for encrypted addresses of the broker; see `ClusterAddress`."""
-
     program: tuple[str, ...] = (sys.executable, "-m", "interpulse.cli", "replicate")
     arguments: tuple[str, ...] = ()
     """Further arguments of the program, such as the format of its log."""
 
     @property
     def directory(self) -> Path:
-        return self.data_dir.resolve() / "replication"
+        return Path(self.config.data_dir).resolve() / "replication"
 
     @property
     def config_path(self) -> Path:
@@ -107,13 +96,14 @@ class JobCommand:
     def _identity(self) -> dict[str, str | None]:
         """The credentials and trusted certificates of the job, as configuration keys."""
         identity: dict[str, str | None] = {}
-        if self.credentials is not None:
-            identity = {"auth_plugin": self.credentials.plugin, "auth_params": self.credentials.source}
+        own = self.own
+        if own.credentials is not None:
+            identity = {"auth_plugin": own.credentials.plugin, "auth_params": own.credentials.source}
         encrypted = [self.service_url.startswith("pulsar+ssl:"), self.web_url.startswith("https:")]
         if any(encrypted):
-            identity["trust_certs_file"] = self.trust_certs_file
+            identity["trust_certs_file"] = own.trust_certs_path
         if all(encrypted):
-            identity |= {"certificate_file": self.certificate_file, "key_file": self.key_file}
+            identity |= {"certificate_file": own.certificate_path, "key_file": own.key_path}
         return identity
 
     def config_text(self) -> str:
@@ -127,7 +117,7 @@ class JobCommand:
                 "as_replicator = true",
                 "",
                 "[source]",
-                f"cluster = {values(self.cluster)}",
+                f"cluster = {values(self.config.cluster_name)}",
                 f"service_url = {values(self.service_url)}",
                 f"admin_url = {values(self.web_url)}",
                 *(f"{name} = {values(value)}" for name, value in self._identity.items() if value),
@@ -136,11 +126,11 @@ class JobCommand:
                 "from_policies = true",
                 "",
                 "[provision]",
-                f"create = {values(self.creation_allowed)}",
+                f"create = {values(self.config.create_topic_to_remote_cluster_for_replication)}",
                 "",
                 "[spark]",
-                f"master = {values(self.spark_master)}",
-                f"driver_memory = {values(self.driver_memory)}",
+                f"master = {values(self.config.replication_job_spark_master)}",
+                f"driver_memory = {values(self.config.replication_job_driver_memory)}",
                 "",
             )
         )
@@ -267,13 +257,13 @@ class ReplicationSupervisor:
             ]
             for stored in (await self._metadata.get_many(paths)).values():
                 clusters = NamespacePolicies.load(stored.value).replication_clusters
-                wanted.update(remote_clusters(self._command.cluster, clusters))
+                wanted.update(remote_clusters(self._command.config.cluster_name, clusters))
         async for page in scan_pages(self._metadata, f"{keys.TOPIC_POLICIES}/", limit=_RECORDS_PER_PAGE):
             for key, stored in page:
                 if keys.topic_of_topic_policies(key) is None:
                     continue
                 own = topic_level(TopicPolicyRecord.load(stored.value)).replication_clusters or ()
-                wanted.update(remote_clusters(self._command.cluster, own))
+                wanted.update(remote_clusters(self._command.config.cluster_name, own))
         return tuple(sorted(wanted & registered))
 
     async def _wait_to_try_again(self, timeout_s: float) -> None:

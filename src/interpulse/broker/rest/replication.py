@@ -14,7 +14,7 @@ from interpulse.broker.rest.http.call import (
 from interpulse.broker.topics.topic_settings import policies_in_force
 from interpulse.model.errors import InvalidRequest
 from interpulse.model.operations import Replication
-from interpulse.model.policies.topic_policies import TopicPolicies
+from interpulse.model.policies.policy_documents import TopicPolicies
 
 
 async def get_namespace_status(call: Call) -> Answer:

@@ -11,13 +11,12 @@ from typing import Final
 
 from interpulse.broker import metadata_paths as keys
 from interpulse.broker.committer import ALONE, Committer, Layout, Records
-from interpulse.model.changes import Change, ClaimMetadata, SetCluster
+from interpulse.model.changes import Change, ClaimMetadata, Decision, SetCluster
 from interpulse.model.clusters import ClusterData, FailureDomain
 from interpulse.model.errors import ClusterNotFound, InvalidRequest, MetadataError, NotFound, PreconditionFailed
 from interpulse.model.isolation import IsolationPolicy, load_policies
 from interpulse.model.names import check_entity_name, decode_local_name
-from interpulse.model.policies.namespace_policies import NamespacePolicies
-from interpulse.model.policies.topic_policies import TopicPolicyRecord
+from interpulse.model.policies.policy_documents import NamespacePolicies, TopicPolicyRecord
 from interpulse.rules.clusters import (
     ClusterView,
     DomainsView,
@@ -28,7 +27,6 @@ from interpulse.rules.clusters import (
     decide_set_peers,
     decide_update_cluster,
 )
-from interpulse.rules.decision import Decision
 from interpulse.rules.isolation import IsolationView, decide_delete_isolation_policy, decide_set_isolation_policy
 from interpulse.storage.api import MetadataStore, Versioned, scan_pages
 

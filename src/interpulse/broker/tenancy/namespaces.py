@@ -11,13 +11,12 @@ from interpulse.broker import metadata_paths as keys
 from interpulse.broker.committer import ALONE, Committer, Layout, Records
 from interpulse.broker.tenancy.clusters import Clusters
 from interpulse.broker.tenancy.tenants import Tenants
-from interpulse.model.changes import Change, DeleteNamespace, SetBundles, SetNamespacePolicies
+from interpulse.model.changes import Change, Decision, DeleteNamespace, SetBundles, SetNamespacePolicies
 from interpulse.model.clusters import ClusterData, TenantInfo
 from interpulse.model.errors import ClusterNotFound, NamespaceNotFound, PreconditionFailed
 from interpulse.model.names import PUBLIC_DEFAULT, SYSTEM_NAMESPACE, NamespaceName, TopicName
-from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.policy_documents import NamespacePolicies
 from interpulse.rules.bundles import boundaries_in, boundaries_of
-from interpulse.rules.decision import Decision
 from interpulse.rules.namespaces import (
     Boundaries,
     NamespaceView,

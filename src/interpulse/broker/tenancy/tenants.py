@@ -6,12 +6,11 @@ from collections.abc import Sequence
 
 from interpulse.broker import metadata_paths as keys
 from interpulse.broker.committer import Committer, Records
-from interpulse.model.changes import Change, SetTenant
+from interpulse.model.changes import Change, Decision, SetTenant
 from interpulse.model.clusters import TenantInfo
 from interpulse.model.errors import TenantNotFound
 from interpulse.model.names import NamespaceName, check_entity_name
-from interpulse.model.policies.namespace_policies import NamespacePolicies
-from interpulse.rules.decision import Decision
+from interpulse.model.policies.policy_documents import NamespacePolicies
 from interpulse.rules.tenants import TenantView, decide_create_tenant, decide_delete_tenant, decide_update_tenant
 from interpulse.storage.api import MetadataStore
 

@@ -37,7 +37,7 @@ from interpulse.model.errors import (
     PulsarError,
 )
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, NamespaceName, TopicName
-from interpulse.model.policies.topic_policies import TopicPolicyRecord
+from interpulse.model.policies.policy_documents import TopicPolicyRecord
 from interpulse.rules.namespaces import check_empty, decide_delete_namespace
 from interpulse.rules.replication import check_topic_left_by_others, effective_replication_clusters, remote_clusters
 from interpulse.storage.api import Change, MetadataStore, scan_pages
@@ -227,9 +227,8 @@ class Deletion:
         also: Sequence[Change] = ()
         expect: dict[str, int | None] = {}
         if not name.is_partition and await self._lifecycle.metadata(name) is None:
-            associated = await self._lifecycle.associated_metadata(name)
-            also = associated.removal
-            expect = {keys.partitioned_topic(name): None, **associated.expect}
+            also, versions = await self._lifecycle.associated_metadata(name)
+            expect = {keys.partitioned_topic(name): None, **versions}
         async with self._policies_go(name):
             await self._registry.delete(name, force=force, check=check, also=also, expect=expect)
 

@@ -28,12 +28,11 @@ from interpulse.broker.topics.topic_reading import (
     parsed_metadata,
 )
 from interpulse.in_turns import in_turns, sorted_in_turns
-from interpulse.model.changes import Change, CreateTopicRecord, DeleteSchema, DeleteTopicPolicies
+from interpulse.model.changes import AskRemotes, Change, CreateTopicRecord, Decision, DeleteSchema, DeleteTopicPolicies
 from interpulse.model.errors import MetadataError, PreconditionFailed
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, NamespaceName, TopicName, decode_local_name
 from interpulse.model.topics import Existence, PartitionedTopicMetadata, Requester, TopicKind
 from interpulse.rules import topics
-from interpulse.rules.decision import AskRemotes, Decision
 from interpulse.rules.inactivity import decide_delete_orphaned_metadata
 from interpulse.rules.topic_view import Part, TopicView, existence, looked_at, metadata_names
 from interpulse.storage.api import Change as StoreChange
@@ -48,14 +47,6 @@ _KEYS_PER_PAGE = 1000
 _PARTITION = re.compile("-partition-[0-9]+$")
 _NAMES_AT_ONCE = 500
 _NO_PROPERTIES: Mapping[str, str] = {}
-
-
-@dataclass(frozen=True, slots=True)
-class AssociatedMetadata:
-    """The changes that remove a topic's records, and the versions that they expect."""
-
-    removal: tuple[StoreChange, ...]
-    expect: Mapping[str, int | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,13 +346,13 @@ class TopicLifecycle:
 
         return (await self._committer.decide(propose)).answer
 
-    async def associated_metadata(self, name: TopicName) -> AssociatedMetadata:
-        """Return the removal of a topic's policies, permissions and schemas; also for its last partition.
+    async def associated_metadata(self, name: TopicName) -> tuple[Sequence[StoreChange], Mapping[str, int | None]]:
+        """Return the removal of a topic's policies, permissions and schemas, and the versions that it expects.
 
         The schemas are shared with the topic of that name in the other domain, and stay while it exists.
         """
         removal, expect = await self._associated_metadata(name)
-        return AssociatedMetadata(tuple(await self._committer.writes(removal)), expect)
+        return await self._committer.writes(removal), expect
 
     async def _associated_metadata(self, name: TopicName) -> tuple[list[Change], dict[str, int | None]]:
         grants, expect = await self._namespaces.removal_of_grants(name)
@@ -424,11 +415,11 @@ class TopicLifecycle:
         *arguments: P.args,
         **options: P.kwargs,
     ) -> A:
-        return await self._decide_noting(_note_nothing, name, rule, *arguments, **options)
+        return await self._decide_noting(None, name, rule, *arguments, **options)
 
     async def _decide_noting(
         self,
-        note: Callable[[Reading, Decision[A]], None],
+        note: Callable[[Reading, Decision[A]], None] | None,
         name: TopicName,
         rule: Callable[Concatenate[TopicView, P], Decision[A] | AskRemotes],
         *arguments: P.args,
@@ -442,7 +433,7 @@ class TopicLifecycle:
             if isinstance(decision, AskRemotes):
                 decision = rule(await self._reader.ask_remotes(reading.view), *arguments, **options)
                 assert isinstance(decision, Decision)
-            else:
+            elif note is not None:
                 note(reading, decision)
             self._claim(records, reading, decision.changes)
             return decision
@@ -468,10 +459,6 @@ class TopicLifecycle:
             async for some in in_turns(await self._store.children(key))
             for encoded in some
         ]
-
-
-def _note_nothing(reading: Reading, decision: Decision[Any]) -> None:
-    """Note nothing: for rules whose answers are not cached."""
 
 
 def _is_marked(key: str, stored: bytes) -> bool:

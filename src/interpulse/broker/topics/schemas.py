@@ -16,14 +16,12 @@ from interpulse.broker.instruments import SchemaMeter
 from interpulse.broker.tenancy.namespaces import Namespaces
 from interpulse.broker.topics.topic_policies import stored_policies
 from interpulse.clock import Clock
-from interpulse.model.changes import AppendSchema, Change
+from interpulse.model.changes import AppendSchema, Change, Decision
 from interpulse.model.errors import IncompatibleSchema, SchemaNotFound
 from interpulse.model.names import TopicName
-from interpulse.model.policies.namespace_policies import NamespacePolicies
-from interpulse.model.policies.topic_policies import TopicPolicies
+from interpulse.model.policies.policy_documents import NamespacePolicies, TopicPolicies
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.model.topics import Requester
-from interpulse.rules.decision import Decision
 from interpulse.rules.effective_policies import effective_policies, namespace_level
 from interpulse.rules.schemas import (
     SchemaVersion,
@@ -161,8 +159,7 @@ class Schemas:
         The switches for automatic updates do not count.
         """
         strategy = await self.strategy(topic)
-        history = (await self._read(topic)).versions
-        check_compatibility(history, schema, strategy=strategy)
+        check_compatibility((await self._read(topic)).versions, schema, strategy=strategy)
         return strategy
 
     async def strategy(self, topic: TopicName) -> str:
@@ -212,18 +209,15 @@ class Schemas:
 
     async def has_schema(self, topic: TopicName) -> bool:
         """Return True if the topic has a schema now."""
-        history = (await self._read(topic)).versions
-        return bool(live_versions(history))
+        return bool(live_versions((await self._read(topic)).versions))
 
     async def versions(self, topic: TopicName) -> Sequence[SchemaVersion]:
         """Return the whole history with its deletion markers, oldest first."""
-        history = (await self._read(topic)).versions
-        return history
+        return (await self._read(topic)).versions
 
     async def version_of(self, topic: TopicName, schema: SchemaInfo) -> int | None:
         """Return the version under which exactly this schema is registered, or None."""
-        history = (await self._read(topic)).versions
-        return find_equal(history, schema)
+        return find_equal((await self._read(topic)).versions, schema)
 
     async def delete(self, topic: TopicName, *, force: bool = False) -> int:
         """Hide the history behind a deletion marker and return its version; ``force`` erases it and returns -1."""

@@ -9,8 +9,8 @@ from interpulse.broker import metadata_paths as keys
 from interpulse.broker.topics.lifecycle import TopicLifecycle
 from interpulse.model.errors import PreconditionFailed, TopicNotFound
 from interpulse.model.names import PERSISTENT, NamespaceName, TopicName
+from interpulse.model.policies.policy_documents import TopicPolicies, TopicPolicyRecord
 from interpulse.model.policies.policy_records import DispatchRate
-from interpulse.model.policies.topic_policies import TopicPolicies, TopicPolicyRecord
 from interpulse.model.topics import TopicKind
 from interpulse.rules.effective_policies import topic_level
 from interpulse.storage.api import Delete, MetadataStore, Put

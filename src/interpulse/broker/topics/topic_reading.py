@@ -13,10 +13,10 @@ from interpulse.broker.tenancy.cluster_links import RemotePartitions
 from interpulse.broker.tenancy.namespaces import Namespaces
 from interpulse.broker.topics.partition_records import StoredPartition, stored_partitions
 from interpulse.broker.topics.topic_counts import TopicCount, TopicCounts
+from interpulse.model.changes import Decision
 from interpulse.model.errors import MetadataError
 from interpulse.model.names import TopicName
 from interpulse.model.topics import PartitionedTopicMetadata
-from interpulse.rules.decision import Decision
 from interpulse.rules.effective_policies import effective_auto_creation, effective_topics_max
 from interpulse.rules.topic_view import Part, TopicView, metadata_names
 from interpulse.storage.api import MetadataStore

@@ -7,7 +7,7 @@ from typing import Final, TypeVar
 from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.live.api import SubType, TopicSettings
 from interpulse.model.names import CHANGE_EVENTS, TopicName
-from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.policy_documents import NamespacePolicies, TopicPolicies
 from interpulse.model.policies.policy_records import (
     DESTINATION_STORAGE,
     MESSAGE_AGE,
@@ -17,7 +17,6 @@ from interpulse.model.policies.policy_records import (
     PublishRate,
     SubscribeRate,
 )
-from interpulse.model.policies.topic_policies import TopicPolicies
 from interpulse.rules.effective_policies import effective_policies, namespace_level
 from interpulse.rules.replication import is_copied_by_default, remote_clusters
 

@@ -145,7 +145,7 @@ def _load(
     from interpulse.broker.config.config_sources import load_config
 
     load = partial(load_config, in_cluster=in_cluster)
-    return load_settings(load, config_file, settings, options, file_name="broker.conf")
+    return load_settings(load, config_file, settings, options)
 
 
 async def _serve(config: BrokerConfig, job_arguments: tuple[str, ...], notes: list[str], *, in_cluster: bool) -> None:

@@ -41,7 +41,7 @@ def proxy(
     from interpulse.proxy.proxy_config import load_config
 
     options = {key: str(value) for key, value in flags.items() if value is not None}
-    loaded = load_settings(load_config, config_file, settings, options, file_name="proxy.conf")
+    loaded = load_settings(load_config, config_file, settings, options)
     configure_logging(log_level, log_format)
     _logger.info("starting version=%s open_files=%d", __version__, raise_open_files())
     for warning in loaded.warnings:

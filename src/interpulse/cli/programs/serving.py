@@ -31,19 +31,14 @@ def load_settings(
     config_file: str | None,
     settings: tuple[str, ...],
     options: dict[str, str],
-    *,
-    file_name: str,
 ) -> LoadedConfig[Config]:
-    """Load settings from all sources with a program's ``load``. Raise CannotStart.
-
-    ``file_name`` is the configuration file to use if none is given.
-    """
+    """Load settings from all sources with a program's ``load``. Raise CannotStart."""
     from interpulse.serving.settings import ConfigError
 
     try:
         return load(
             file_text=_config_text(config_file),
-            file_name=config_file or file_name,
+            file_name=config_file or "",
             environment=os.environ,
             settings=settings,
             options=options,

@@ -27,7 +27,7 @@ from interpulse.model.errors import InvalidRequest
 from interpulse.model.names import NamespaceName, encode_local_name
 from interpulse.model.operations import Encoded, Namespaces, Replication, policy_operations
 from interpulse.model.policies.catalogue import NAMESPACE_CALLS
-from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.policy_documents import NamespacePolicies, TopicPolicies
 from interpulse.model.policies.policy_records import (
     AutoTopicCreation,
     BacklogQuota,
@@ -36,7 +36,6 @@ from interpulse.model.policies.policy_records import (
     QuotaType,
     RetentionPolicies,
 )
-from interpulse.model.policies.topic_policies import TopicPolicies
 
 T = TypeVar("T")
 Names = list[str]

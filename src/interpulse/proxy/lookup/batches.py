@@ -29,8 +29,6 @@ async def answer_batch(questions: Questions, request: pb.CommandBatchLookupTopic
 
 
 class _Batch:
-    """The answers to one request, as they arrive."""
-
     def __init__(self, questions: Questions, request: pb.CommandBatchLookupTopic) -> None:
         self._questions = questions
         self._request = request

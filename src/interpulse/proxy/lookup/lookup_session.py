@@ -179,7 +179,6 @@ class LookupSession(asyncio.Protocol):
             self._closing = self._loop.call_later(seconds, self._transport.abort)
 
     def _work(self) -> None:
-        """Start requests in order, within the limit."""
         while self._waiting and len(self._tasks) < _REQUESTS_MAX and self._writable:
             command = self._waiting.popleft().command
             if command.type == pb.BaseCommand.AUTH_RESPONSE and self._client is not None:

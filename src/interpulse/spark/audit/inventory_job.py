@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from interpulse.clock import now_ms
 from interpulse.model.inventory import ListedKind, TopicRow
 from interpulse.model.names import NamespaceName, TopicName
-from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.policy_documents import NamespacePolicies
 from interpulse.replication.cluster_reading import ClusterReading, ReadingRules
 from interpulse.rules.inventory import NamespaceInventory, NamespaceState
 from interpulse.spark.arrow_frames import arrow_schema, map_in_arrow

@@ -16,7 +16,7 @@ from interpulse.in_turns import concurrently
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import AuthorizationError, NotAllowed, NotFound, NotSupported, RemoteClusterUnavailable
 from interpulse.model.names import PERSISTENT, NamespaceName, TopicName
-from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.policy_documents import NamespacePolicies
 from interpulse.replication.connect import broker_url, credentials_of, tls_of, web_url
 from interpulse.rules.replication import remote_clusters
 from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, PipelineConfigError, Selection

@@ -13,7 +13,7 @@ from interpulse.model.clusters import ClusterData, TenantInfo
 from interpulse.model.errors import AuthorizationError, TenantNotFound, Unauthorized
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.permissions import NamespaceOperation, Permissions, Principal, TopicOperation
-from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.policy_documents import NamespacePolicies
 from tests.support.memory_storage import MemoryMetadataStore
 
 APP = NamespaceName("acme", "app")

@@ -22,7 +22,7 @@ from interpulse.broker.topics.lookup.topic_watches import TopicPattern, TopicWat
 from interpulse.model.errors import PulsarError, SchemaNotFound, TopicNotFound
 from interpulse.model.ids import MessageId, Position
 from interpulse.model.names import NamespaceName, TopicName
-from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.policy_documents import NamespacePolicies
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.model.topics import Existence, TopicKind
 from interpulse.rules.bundles import boundaries_of

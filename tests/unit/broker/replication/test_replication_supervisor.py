@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from interpulse.broker import metadata_paths as keys
+from interpulse.broker.config.broker_config import BrokerConfig
+from interpulse.broker.ownership.own_access import OwnAccess
 from interpulse.broker.replication.replication_supervisor import (
     JobCommand,
     JobState,
@@ -18,8 +20,7 @@ from interpulse.broker.replication.replication_supervisor import (
 )
 from interpulse.client.credentials import Credentials
 from interpulse.model.names import TopicName
-from interpulse.model.policies.namespace_policies import NamespacePolicies
-from interpulse.model.policies.topic_policies import TopicPolicies, TopicPolicyRecord
+from interpulse.model.policies.policy_documents import NamespacePolicies, TopicPolicies, TopicPolicyRecord
 from interpulse.storage.api import Delete, Put
 from tests.support.memory_storage import MemoryMetadataStore
 from tests.support.waiting import SECONDS_MAX, eventually
@@ -38,7 +39,13 @@ TOPIC = "persistent://demo/flights/a"
 WAIT_FOR_PARENT = "while os.read(0, 4096): pass"
 
 
+NO_ACCESS = OwnAccess()
 PROGRAM = ("interpulse.cli", "replicate")
+
+
+def job_command(data_dir, own=NO_ACCESS, **options):
+    config = BrokerConfig(cluster_name="east", data_dir=str(data_dir))
+    return JobCommand(config, own, "pulsar://h:1", "http://h:2", **options)
 
 
 @pytest.fixture
@@ -56,7 +63,7 @@ async def supervise(store, tmp_path):
     async def start(job, **options):
         program = tmp_path / "job.py"
         program.write_text(textwrap.dedent(JOB) % job)
-        command = JobCommand("east", "pulsar://h:1", "http://h:2", tmp_path, program=(sys.executable, str(program)))
+        command = job_command(tmp_path, program=(sys.executable, str(program)))
         supervisor = ReplicationSupervisor(store, command, missing=options.pop("missing", lambda: None), **options)
         supervisors.append(supervisor)
         await supervisor.start()
@@ -76,10 +83,8 @@ async def test_job_is_told_how_to_show_its_log(store, tmp_path):
     program = tmp_path / "job.py"
     program.write_text("import json, sys\nprint(json.dumps({'event': 'error', 'error': ' '.join(sys.argv[3:])}))")
     arguments = ("--log-level", "DEBUG", "--log-format", "json")
-    command = JobCommand(
-        "east", "pulsar://h:1", "http://h:2", tmp_path, program=(sys.executable, str(program)), arguments=arguments
-    )
-    assert command.program != JobCommand("east", "", "", tmp_path).program == (sys.executable, "-m", *PROGRAM)
+    command = job_command(tmp_path, program=(sys.executable, str(program)), arguments=arguments)
+    assert command.program != job_command(tmp_path).program == (sys.executable, "-m", *PROGRAM)
     supervisor = ReplicationSupervisor(store, command, missing=lambda: None)
     await ask_for_replication(store, "east", "west")
     await supervisor.start()
@@ -248,7 +253,7 @@ async def test_job_when_external_then_is_never_started(store, supervise):
 def test_configuration_is_one_that_the_job_reads(tmp_path):
     from interpulse.spark.job.pipeline_config import load_pipeline_config
 
-    command = JobCommand("east", "pulsar://127.0.0.1:1", "http://127.0.0.1:2", tmp_path / 'with "quotes"')
+    command = job_command(tmp_path / 'with "quotes"')
     command.directory.mkdir(parents=True)
     command.config_path.write_text(command.config_text())
     config = load_pipeline_config(str(command.config_path))
@@ -271,7 +276,7 @@ def test_configuration_is_one_that_the_job_reads(tmp_path):
 def test_configuration_has_the_credentials_that_the_job_needs(tmp_path, credentials):
     from interpulse.spark.job.pipeline_config import load_pipeline_config
 
-    command = JobCommand("east", "pulsar://a:1", "http://a:2", tmp_path, credentials=credentials)
+    command = job_command(tmp_path, OwnAccess(credentials))
     (tmp_path / "job.toml").write_text(command.config_text())
     config = load_pipeline_config(str(tmp_path / "job.toml"))
     assert config.source.access.credentials == credentials
@@ -291,7 +296,8 @@ def test_configuration_names_certificates_where_the_broker_is_called_inside_tls(
     from interpulse.spark.job.pipeline_config import load_pipeline_config
 
     files = {"trust_certs_file": "/ca.pem", "certificate_file": "/own.pem", "key_file": "/own.key"}
-    command = JobCommand("east", f"{binary}://a:1", f"{web}://a:2", tmp_path, **files)  # type: ignore[arg-type]
+    own = OwnAccess(None, False, *files.values())
+    command = JobCommand(BrokerConfig(data_dir=str(tmp_path)), own, f"{binary}://a:1", f"{web}://a:2")
     (tmp_path / "job.toml").write_text(command.config_text())
     source = load_pipeline_config(str(tmp_path / "job.toml")).source
     assert {name: getattr(source, name) for name in files} == dict.fromkeys(files) | {
@@ -321,7 +327,7 @@ def test_stop_when_the_loop_ends_with_it_then_no_pipe_is_left_open(tmp_path):
         f"import subprocess, sys\nsubprocess.Popen([sys.executable, '-c', {holder!r}], start_new_session=True)\n"
         f"sys.stdin.read()"
     )
-    command = JobCommand("east", "pulsar://h:1", "http://h:2", tmp_path, program=(sys.executable, str(program)))
+    command = job_command(tmp_path, program=(sys.executable, str(program)))
 
     async def run_and_stop():
         store = MemoryMetadataStore()

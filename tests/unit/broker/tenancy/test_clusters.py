@@ -21,7 +21,7 @@ from interpulse.model.errors import (
 )
 from interpulse.model.isolation import IsolationPolicy
 from interpulse.model.names import PUBLIC_DEFAULT, TopicName
-from interpulse.model.policies.topic_policies import TopicPolicies, TopicPolicyRecord
+from interpulse.model.policies.policy_documents import TopicPolicies, TopicPolicyRecord
 from interpulse.storage.api import Put
 from tests.support.memory_storage import MemoryMetadataStore
 

@@ -21,7 +21,7 @@ from interpulse.model.errors import (
     TenantNotFound,
 )
 from interpulse.model.names import PUBLIC_DEFAULT, SYSTEM_NAMESPACE, NamespaceName
-from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.policy_documents import NamespacePolicies
 from interpulse.rules.topic_view import NamespaceStanding
 from interpulse.storage.api import CommitConflict, Delete, Put
 from tests.support.memory_storage import MemoryMetadataStore

@@ -10,7 +10,7 @@ from interpulse.broker.tenancy.tenants import Tenants
 from interpulse.model.clusters import ClusterData, TenantInfo
 from interpulse.model.errors import AlreadyExists, NotEmpty, PreconditionFailed, TenantNotFound
 from interpulse.model.names import NamespaceName
-from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.policy_documents import NamespacePolicies
 from tests.support.memory_storage import MemoryMetadataStore
 
 BOTH = TenantInfo(("a",), ("east", "west"))

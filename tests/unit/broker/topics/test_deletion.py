@@ -20,8 +20,7 @@ from interpulse.model.errors import (
 )
 from interpulse.model.names import NON_PERSISTENT, PUBLIC_DEFAULT, NamespaceName, TopicName
 from interpulse.model.permissions import Permissions
-from interpulse.model.policies.namespace_policies import NamespacePolicies
-from interpulse.model.policies.topic_policies import TopicPolicies, TopicPolicyRecord
+from interpulse.model.policies.policy_documents import NamespacePolicies, TopicPolicies, TopicPolicyRecord
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.model.topics import PartitionedTopicMetadata, Requester
 from interpulse.storage.api import CommitConflict, Put

@@ -17,8 +17,7 @@ from interpulse.broker.topics.ledger_schemas import LedgerSchemas
 from interpulse.broker.topics.schemas import History, RecordedSchemas, Schemas, SchemaStore
 from interpulse.model.errors import IncompatibleSchema, NamespaceNotFound, SchemaNotFound
 from interpulse.model.names import NamespaceName, TopicName
-from interpulse.model.policies.namespace_policies import NamespacePolicies
-from interpulse.model.policies.topic_policies import TopicPolicies, TopicPolicyRecord
+from interpulse.model.policies.policy_documents import NamespacePolicies, TopicPolicies, TopicPolicyRecord
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.model.topics import Requester
 from interpulse.rules.schemas import SchemaVersion

@@ -15,8 +15,8 @@ from interpulse.broker.topics.topic_policies import TopicPolicyRecords
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import PreconditionFailed, TopicNotFound
 from interpulse.model.names import TopicName
+from interpulse.model.policies.policy_documents import TopicPolicies, TopicPolicyRecord
 from interpulse.model.policies.policy_records import InactiveTopicPolicies
-from interpulse.model.policies.topic_policies import TopicPolicies, TopicPolicyRecord
 from interpulse.storage.api import Delete
 from tests.support.memory_storage import MemoryMetadataStore
 

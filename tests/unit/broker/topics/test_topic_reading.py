@@ -26,15 +26,15 @@ from interpulse.broker.topics.lifecycle import TopicLifecycle
 from interpulse.broker.topics.lookup import lookup as lookups_module
 from interpulse.broker.topics.lookup.lookup import Lookups
 from interpulse.broker.topics.topic_reading import AnswerBasis, AnswerCache, Reading
+from interpulse.model.changes import Decision
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import PulsarError, ServiceNotReady, TopicNotFound
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.permissions import Permissions
-from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.policy_documents import NamespacePolicies
 from interpulse.model.policies.policy_records import PARTITIONED, AutoTopicCreation
 from interpulse.model.topics import PartitionedTopicMetadata
 from interpulse.rules.bundles import split_at
-from interpulse.rules.decision import Decision
 from interpulse.rules.lookup import LookupTarget, Owner
 from interpulse.rules.topic_view import TopicView
 from interpulse.serving.admission import LookupPermits

@@ -11,7 +11,7 @@ from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.live.api import SubType, TopicSettings
 from interpulse.broker.topics.topic_settings import TopicSettingsReader, broker_level, topic_settings
 from interpulse.model.names import TopicName
-from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.policy_documents import NamespacePolicies, TopicPolicies
 from interpulse.model.policies.policy_records import (
     BacklogQuota,
     DelayedDelivery,
@@ -20,7 +20,6 @@ from interpulse.model.policies.policy_records import (
     RetentionPolicies,
     SubscribeRate,
 )
-from interpulse.model.policies.topic_policies import TopicPolicies
 
 TOPIC = TopicName.parse("persistent://t/n/orders")
 SYSTEM = TopicName.parse("persistent://t/n/__change_events")

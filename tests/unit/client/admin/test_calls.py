@@ -11,6 +11,7 @@ from interpulse import __version__
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.model.errors import NotSupported
 from interpulse.model.policies.catalogue import NAMESPACE_CALLS, TOPIC_CALLS
+from interpulse.model.policies.policy_documents import TopicPolicies
 from interpulse.model.policies.policy_records import (
     AutoTopicCreation,
     BacklogQuota,
@@ -22,7 +23,6 @@ from interpulse.model.policies.policy_records import (
     RetentionPolicies,
     SubscribeRate,
 )
-from interpulse.model.policies.topic_policies import TopicPolicies
 from tests.support.stub_web import StubWeb
 
 VERSION = "/admin/v2/brokers/version"

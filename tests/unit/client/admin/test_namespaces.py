@@ -7,7 +7,7 @@ import pytest
 
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.model.names import NamespaceName
-from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.policy_documents import NamespacePolicies
 from interpulse.model.policies.policy_records import AutoTopicCreation, InactiveTopicPolicies, RetentionPolicies
 from tests.support.stub_web import StubWeb
 

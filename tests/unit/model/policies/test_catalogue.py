@@ -7,8 +7,7 @@ import pytest
 from interpulse.broker.rest.policies.policy_values import _READERS
 from interpulse.cli.policies.policy_forms import form_of
 from interpulse.model.policies.catalogue import CATALOGUE, OF_NAMESPACES, OF_TOPICS, TOPIC_CLUSTERS, PolicyAtLevel
-from interpulse.model.policies.namespace_policies import NamespacePolicies
-from interpulse.model.policies.topic_policies import TopicPolicies
+from interpulse.model.policies.policy_documents import NamespacePolicies, TopicPolicies
 
 ENTRIES = [pytest.param(entry, id=entry.level.key) for entry in (*OF_NAMESPACES, *OF_TOPICS)]
 

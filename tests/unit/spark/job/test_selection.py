@@ -8,7 +8,7 @@ import pytest
 
 from interpulse.model.clusters import ClusterData, TenantInfo
 from interpulse.model.errors import ClusterNotFound, NotAllowed, NotSupported
-from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.policy_documents import NamespacePolicies
 from interpulse.model.topics import PartitionedTopicMetadata
 from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, Selection
 from interpulse.spark.job.selection import select

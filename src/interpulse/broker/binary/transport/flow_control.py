@@ -15,6 +15,23 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence, Sized
 from typing import Final
 
+PUBLISHES: Final = "publishes"
+"""Reason: too many entries have no answer yet."""
+
+REQUESTS: Final = "requests"
+"""Reason: too many requests are in progress."""
+
+OUTPUT: Final = "output"
+"""Reason: too much output waits for the client to read it."""
+
+RATE: Final = "rate"
+"""Reason: the client published faster than a policy allows."""
+
+# From this size on, copying a piece costs more than a write of its own.
+_PIECE_BYTES_LARGE: Final = 32 * 1024
+
+_JOINED_BYTES_MAX: Final = 256 * 1024
+
 
 class PublishBuffer:
     """The bytes of all pending entries of a broker (``maxMessagePublishBufferSizeInMB``).
@@ -139,16 +156,6 @@ class ProducerPublishes:
             await self._drained
 
 
-PUBLISHES: Final = "publishes"
-"""Reason: too many entries have no answer yet."""
-REQUESTS: Final = "requests"
-"""Reason: too many requests are in progress."""
-OUTPUT: Final = "output"
-"""Reason: too much output waits for the client to read it."""
-RATE: Final = "rate"
-"""Reason: the client published faster than a policy allows."""
-
-
 class Reading:
     """The reading side of a transport, paused by the first reason and resumed when the last one is released."""
 
@@ -169,11 +176,6 @@ class Reading:
             self.held_by.remove(reason)
             if not self.held_by and not self._transport.is_closing():
                 self._transport.resume_reading()
-
-
-# From this size on, copying a piece costs more than a write of its own.
-_PIECE_BYTES_LARGE: Final = 32 * 1024
-_JOINED_BYTES_MAX: Final = 256 * 1024
 
 
 class Output:

@@ -29,6 +29,8 @@ from interpulse.wire.errors import RemoteProtocolError
 _KEY_BYTES: Final = 16  # bytes of a digest: keys may be long, and there may be millions of them
 _BATCH_BYTES_MAX: Final = 512 * 1024 * 1024  # uncompressed; a broker's frame limit keeps honest batches far below
 
+_ALL_BITS: Final = 64  # bits of a digest that select its share
+
 
 class Treatment(Enum):
     """The treatment of one entry."""
@@ -158,9 +160,6 @@ def _unpacked(entry: bytes) -> list[BatchedMessage]:
         )
     except DecodeError as error:
         raise RemoteProtocolError(f"batch that cannot be parsed: {error}") from error
-
-
-_ALL_BITS: Final = 64  # bits of a digest that select its share
 
 
 class KeyShare(NamedTuple):

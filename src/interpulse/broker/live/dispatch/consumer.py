@@ -21,6 +21,8 @@ from interpulse.wire.hashing import murmur3_hash
 TURN_ENTRIES_MAX = 20
 """Entries that a receiver gets before the next one's turn (dispatcherMaxRoundRobinBatchSize)."""
 
+_position, _entry, _message_count = itemgetter(0), itemgetter(1), itemgetter(4)
+
 
 class ConsumerOwner(Protocol):
     """The interface of the subscription for its consumers."""
@@ -320,6 +322,3 @@ def _next_in_turn(receivers: Sequence[Consumer], budgets: Sequence[int], turn: i
         if best < 0 or receivers[index].priority_level < receivers[best].priority_level:
             best = index
     return best
-
-
-_position, _entry, _message_count = itemgetter(0), itemgetter(1), itemgetter(4)

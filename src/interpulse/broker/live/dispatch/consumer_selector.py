@@ -18,6 +18,11 @@ from interpulse.broker.live.dispatch.consumer import Consumer, message_total, sh
 from interpulse.broker.live.entry_metadata import EntryMetadataCache
 from interpulse.model.ids import Position
 
+Assignments = list[tuple[Consumer, list[Delivery]]]
+_position = itemgetter(0)
+_UNFINISHED_CHUNKS_MAX = 1_000
+"""Chunked messages whose consumer is remembered; more come from producers that never sent the last chunk."""
+
 
 class Replays:
     """A sorted set of positions: most come in order, and most leave from the front."""
@@ -86,9 +91,6 @@ class Replays:
         self._positions.clear()
 
 
-Assignments = list[tuple[Consumer, list[Delivery]]]
-
-
 class Selection(NamedTuple):
     """Consumers with their entries, and entries held for later; the rest of the batch lacks permits."""
 
@@ -101,14 +103,8 @@ class Selection(NamedTuple):
         return len(self.held) + sum(len(part) for _, part in self.assignments)
 
 
-_position = itemgetter(0)
-
-_UNFINISHED_CHUNKS_MAX = 1_000
-"""Chunked messages whose consumer is remembered; more come from producers that never sent the last chunk."""
-
-
 class RoundRobinSelector:
-    """The selector for Shared subscriptions: in turn, lower priority levels first."""
+    """The selector for Shared: in turn, lower priority levels first; all chunks of a message go to one consumer."""
 
     def __init__(self, cache: Callable[[], EntryMetadataCache]) -> None:
         self._cache = cache

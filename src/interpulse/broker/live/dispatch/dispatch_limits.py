@@ -25,6 +25,13 @@ ENTRIES_MAX = 2**31 - 1
 
 _MS_PER_SECOND = 1000
 
+NOT_THROTTLED: Final = {
+    f"dispatchThrottled{kind}EventsBy{owner}Limit": 0
+    for owner in ("Subscription", "Topic")
+    for kind in ("Msg", "Bytes")
+}
+"""Pulsar's names for throttling, by rate and kind of token."""
+
 
 class TokenBucket:
     """A bucket with ``rate`` tokens per period, and at most that many at once; full at first."""
@@ -118,14 +125,6 @@ class RateLimit:
             self._messages.set_rate(messages, now_ms)
         if self._bytes is not None:
             self._bytes.set_rate(size, now_ms)
-
-
-NOT_THROTTLED: Final = {
-    f"dispatchThrottled{kind}EventsBy{owner}Limit": 0
-    for owner in ("Subscription", "Topic")
-    for kind in ("Msg", "Bytes")
-}
-"""Pulsar's names for throttling, by rate and kind of token."""
 
 
 class DispatchLimit:

@@ -44,6 +44,12 @@ AGAIN_S = 1.0
 _new = tuple.__new__
 _position, _entry = itemgetter(0), itemgetter(1)
 
+KEPT_BYTES_MAX = READ_BYTES_MAX
+"""Bytes of cached entries; the oldest ones are dropped first."""
+
+_GAP_MAX = 32
+"""The largest gap between replays that are read together with the entries between them."""
+
 
 class FeedSource(Protocol):
     """The interface of the topic for its feeds."""
@@ -226,14 +232,6 @@ async def read_patiently(
         await asyncio.sleep(AGAIN_S)
         if not is_wanted():
             return []
-
-
-KEPT_BYTES_MAX = READ_BYTES_MAX
-"""Bytes of cached entries; the oldest ones are dropped first."""
-
-
-_GAP_MAX = 32
-"""The largest gap between replays that are read together with the entries between them."""
 
 
 class ReplayReads:

@@ -18,6 +18,14 @@ from interpulse.wire.hashing import STICKY_SLOTS, murmur3_hash
 _POINTS_PER_CONSUMER = 100
 """Points of a consumer on the ring (subscriptionKeySharedConsistentHashingReplicaPoints)."""
 
+PAGES_MAX = 512
+"""Pages above which a clean-up is due, or twice the pages needed at the last one if that is more."""
+
+_PAGE_BITS = 8
+_PAGE_ENTRIES = 1 << _PAGE_BITS
+_WITHIN = _PAGE_ENTRIES - 1
+_NOTHING_SEEN = bytes(2 * _PAGE_ENTRIES)
+
 
 class HashRing:
     """The mapping of slots to consumers.
@@ -104,17 +112,12 @@ def _text(key_range: KeyRange) -> str:
     return f"[{key_range.start},{key_range.end}]"
 
 
-PAGES_MAX = 512
-"""Pages above which a clean-up is due, or twice the pages needed at the last one if that is more."""
-
-_PAGE_BITS = 8
-_PAGE_ENTRIES = 1 << _PAGE_BITS
-_WITHIN = _PAGE_ENTRIES - 1
-_NOTHING_SEEN = bytes(2 * _PAGE_ENTRIES)
-
-
 class SeenSlots:
-    """Slots by entry. No entry has the slot 0."""
+    """Slots by entry. No entry has the slot 0.
+
+    Two bytes per entry, in pages of neighbours: slots noted in the order of the log cost nearly nothing, and an
+    acknowledgement changes nothing here. So slots of unneeded entries stay until `keep_only` drops their pages.
+    """
 
     __slots__ = ("_pages", "_pages_max")
 

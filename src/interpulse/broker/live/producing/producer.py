@@ -33,6 +33,22 @@ from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.codec import codec
 from interpulse.wire.ids import signed
 
+_new = tuple.__new__
+_DUPLICATE = EARLIEST
+"""The position in the receipt of a duplicate."""
+
+_REPLICATION_MARKERS: Final = (
+    pb.REPLICATED_SUBSCRIPTION_SNAPSHOT_REQUEST,
+    pb.REPLICATED_SUBSCRIPTION_SNAPSHOT_RESPONSE,
+    pb.REPLICATED_SUBSCRIPTION_SNAPSHOT,
+    pb.REPLICATED_SUBSCRIPTION_UPDATE,
+)
+
+_MARKER_RECEIPT: Final = 1 << 63
+"""The highest sequence id in the receipt of a replication marker: -2^63, as the wire has it."""
+
+_MODE_LABELS = ("Shared", "Exclusive", "WaitForExclusive", "ExclusiveWithFencing")
+
 
 class PublishLimits:
     """The limits of one topic; `of` makes new ones whenever the settings of the topic change."""
@@ -104,23 +120,6 @@ def _delay_ms_max(settings: TopicSettings) -> int:
 
 def _rate_limit(rate: PublishRate | None, now_ms: int) -> RateLimit | None:
     return RateLimit(rate.messages, rate.bytes, 1, now_ms) if rate is not None and rate.limited else None
-
-
-_new = tuple.__new__
-
-_DUPLICATE = EARLIEST
-"""The position in the receipt of a duplicate."""
-
-_REPLICATION_MARKERS: Final = (
-    pb.REPLICATED_SUBSCRIPTION_SNAPSHOT_REQUEST,
-    pb.REPLICATED_SUBSCRIPTION_SNAPSHOT_RESPONSE,
-    pb.REPLICATED_SUBSCRIPTION_SNAPSHOT,
-    pb.REPLICATED_SUBSCRIPTION_UPDATE,
-)
-_MARKER_RECEIPT: Final = 1 << 63
-"""The highest sequence id in the receipt of a replication marker: -2^63, as the wire has it."""
-
-_MODE_LABELS = ("Shared", "Exclusive", "WaitForExclusive", "ExclusiveWithFencing")
 
 
 class CopySource(NamedTuple):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Container
+from typing import Protocol
 
 from interpulse.broker.live.api import TopicHost, TopicSettings
 from interpulse.broker.live.entry_metadata import entry_metadata_in, last_sequence_id_of, message_metadata_of
@@ -19,20 +20,27 @@ _REPLAY_ENTRIES = 1000
 _REPLAY_BYTES = 5 * 1024 * 1024
 
 
+class SequenceOwner(Protocol):
+    """The interface of the topic for its sequence ids."""
+
+    def cursors_changed(self) -> None: ...
+
+
 class SequenceKeeper:
     """The sequence ids of one topic. While de-duplication is on, a restart loses none that has a receipt.
 
     A snapshot is due after some number of entries, or some time after an entry; it is stored together with the cursors.
     """
 
-    def __init__(self, log: Log, state: TopicStateStore, host: TopicHost, on_due: Callable[[], None]) -> None:
-        """``on_due`` schedules the storing."""
+    def __init__(
+        self, owner: SequenceOwner, log: Log, state: TopicStateStore, host: TopicHost, settings: TopicSettings
+    ) -> None:
         self.deduplication: Deduplication | None = None
         self.snapshot_due = False
-        self.settings = TopicSettings()
+        self.settings = settings
         self._log = log
         self._state = state
-        self._on_due = on_due
+        self._owner = owner
         self._host = host
         self._entries_since = 0
         self._complete_ms = 0
@@ -79,7 +87,7 @@ class SequenceKeeper:
         """Store a snapshot with the next cursors, if anything changed."""
         if self._entries_since and self.deduplication is not None:
             self.snapshot_due = True
-            self._on_due()
+            self._owner.cursors_changed()
 
     def forget_inactive(self, before_ms: int, connected: Container[str]) -> None:
         """Drop names without a producer that were last active before ``before_ms``."""

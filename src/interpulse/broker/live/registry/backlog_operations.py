@@ -20,6 +20,8 @@ log = logging.getLogger(__name__)
 _SCANNED_AT_ONCE: Final = 100
 _SCANNED_BYTES: Final = 2**20
 
+Expiry = Callable[[], Awaitable[None]]
+
 
 class ScanLimits(NamedTuple):
     """Limits for reading a backlog in one request."""
@@ -159,9 +161,6 @@ async def truncate(topic: Topic) -> None:
         subscription.pump()
     await topic.flush()
     log.info("topic truncated topic=%s upto=%s", topic.name, end)
-
-
-Expiry = Callable[[], Awaitable[None]]
 
 
 async def expire_older(topic: Topic, subscription: str, seconds: int) -> None:

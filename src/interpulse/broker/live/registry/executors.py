@@ -16,6 +16,8 @@ log = logging.getLogger(__name__)
 
 R = TypeVar("R")
 
+_SETTLE_SECONDS = 0.5  # slower work waits for something else, such as another cluster
+
 
 class BackgroundTasks:
     """Tasks with an owner until they end. `close` cancels the rest."""
@@ -49,11 +51,11 @@ class BackgroundTasks:
             await asyncio.wait(tasks)
 
 
-_SETTLE_SECONDS = 0.5  # slower work waits for something else, such as another cluster
-
-
 class KeyedExecutor:
-    """An executor of serial work per name."""
+    """An executor of serial work per name.
+
+    Each piece of work has a task of its own, so that a disconnecting client does not leave half of it undone.
+    """
 
     def __init__(self) -> None:
         self._last: dict[TopicName, asyncio.Task[Any]] = {}
@@ -111,7 +113,10 @@ class KeyedExecutor:
 
 
 class LoadPermits:
-    """The permits of loads: each runs inside ``async with permits:``. Waiting ones continue in order."""
+    """The permits of loads (``maxConcurrentTopicLoadRequest``): each runs inside ``async with permits:``.
+
+    Waiting ones continue in order.
+    """
 
     def __init__(self, limit: Callable[[], int]) -> None:
         """``limit`` is called each time: it is a dynamic setting."""

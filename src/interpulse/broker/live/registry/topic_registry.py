@@ -43,6 +43,19 @@ from interpulse.storage.api import Change, Delete, LogStore, MetadataStore
 from interpulse.storage.cas import advance_counter
 from interpulse.storage.cursors import CursorStore, RecordedCursors, read_cursor_names
 
+log = logging.getLogger(__name__)
+DeleteCheck = Callable[[AnyTopic | None], None]
+"""A check at the moment of deletion. Raises to refuse; the topic is None if it is not loaded."""
+
+OpenRule = Callable[[TopicName, Requester, bool], Awaitable[None]]
+"""The rule for a load (name, by, create). Raises to refuse, and creates the record where that is allowed."""
+
+_NAME_COUNTER_KEY = "/counters/producer-name"
+_FLUSH_SECONDS = 1.0
+_FLUSH_WITHIN_SECONDS = 1.0  # slower topics continue in the background, and others need not wait
+_LOADS_MAX = 5000
+_COMPACTIONS_AT_ONCE = 2  # each of them has memory for its keys
+
 
 class TopicOwnership(Protocol):
     """The interface of this broker's bundles for the registry."""
@@ -67,21 +80,6 @@ class TopicOwnership(Protocol):
 
     def forget(self, topic: TopicName) -> None:
         """Note that a topic is no longer loaded."""
-
-
-log = logging.getLogger(__name__)
-
-DeleteCheck = Callable[[AnyTopic | None], None]
-"""A check at the moment of deletion. Raises to refuse; the topic is None if it is not loaded."""
-
-OpenRule = Callable[[TopicName, Requester, bool], Awaitable[None]]
-"""The rule for a load (name, by, create). Raises to refuse, and creates the record where that is allowed."""
-
-_NAME_COUNTER_KEY = "/counters/producer-name"
-_FLUSH_SECONDS = 1.0
-_FLUSH_WITHIN_SECONDS = 1.0  # slower topics continue in the background, and others need not wait
-_LOADS_MAX = 5000
-_COMPACTIONS_AT_ONCE = 2  # each of them has memory for its keys
 
 
 @dataclass(frozen=True, slots=True)

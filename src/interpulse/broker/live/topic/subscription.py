@@ -27,9 +27,11 @@ from interpulse.storage.cursors import CursorRecord
 from interpulse.wire.cursor_promise import HELD_S
 from interpulse.wire.ids import mask_of
 
+_NO_NUMBERS: Final[Mapping[str, int]] = {}
+
 
 class CursorPromises:
-    """The promises of one replication cursor. The first is assumed: the topic's previous broker may have given it."""
+    """Promises to tasks that copy from a replication cursor. The topic's previous broker may have given the first."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._now = clock
@@ -52,9 +54,6 @@ class CursorPromises:
     async def settled(self) -> None:
         """Return when no task sends entries that the cursor passed before this call."""
         await asyncio.sleep(self.seconds_left)
-
-
-_NO_NUMBERS: Final[Mapping[str, int]] = {}
 
 
 class SubscriptionOwner(DispatchOwner, Protocol):

@@ -109,7 +109,7 @@ class Topic:
         self.limits = TopicLimits(name, host)
         self.backlog_keeper = BacklogKeeper(seen)
         self.broker_entry_metadata = TopicBrokerEntryMetadata(topic_log, state, last_index)
-        self.sequences = SequenceKeeper(topic_log, state, host, lambda: seen.cursors_changed())
+        self.sequences = SequenceKeeper(seen, topic_log, state, host, settings)
         self._host = host
         self._state = state
         self._terminating = 0  # running calls

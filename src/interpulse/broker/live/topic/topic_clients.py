@@ -17,11 +17,10 @@ from interpulse.broker.live.producing.producer_set import ProducerSet
 from interpulse.model.errors import NotAllowed, PreconditionFailed, PulsarError, ServiceNotReady
 from interpulse.model.names import TopicName
 from interpulse.model.policies.policy_records import SubscribeRate
-from interpulse.rules.limits import (
-    check_consumers_of_subscription,
-    check_consumers_of_topic,
-    check_subscription_type,
-)
+from interpulse.rules.limits import check_consumers_of_subscription, check_consumers_of_topic, check_subscription_type
+
+_REMEMBERED_MAX = 10_000
+"""Limit for remembered consumers; above it, idle ones are forgotten, else the first half."""
 
 
 class ConsumedSubscription(Protocol):
@@ -88,12 +87,11 @@ class TopicClients:
             subscription.close_consumers()
 
 
-_REMEMBERED_MAX = 10_000
-"""Limit for remembered consumers; above it, idle ones are forgotten, else the first half."""
-
-
 class SubscribeLimits:
-    """The limit of subscriptions per consumer."""
+    """The rate at which one consumer may subscribe.
+
+    A consumer is identified by its host, name and id, so that only one that subscribes again and again is refused.
+    """
 
     def __init__(self, rate: SubscribeRate) -> None:
         self.rate = rate

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from interpulse.broker.access.grants import Grants
 from interpulse.broker.access.setup import Access
 from interpulse.broker.config.dynamic_config import DynamicConfig
 from interpulse.broker.instruments import Instruments
@@ -59,7 +58,6 @@ class RestContext:
     ready: Callable[[], bool]
     """True from the moment clients can publish until the broker begins to stop."""
 
-    grants: Grants
     others: OtherBrokers | None = None
     """The other brokers of the cluster; None: this one is alone."""
     access: Access | None = None

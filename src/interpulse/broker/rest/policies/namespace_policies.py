@@ -13,7 +13,7 @@ from interpulse.broker.rest.http.call import DONE, UNSET, Answer, Call, Route, a
 from interpulse.broker.rest.policies.policy_values import answer_policy, policy_routes, quota_type
 from interpulse.model.operations import Namespaces
 from interpulse.model.policies.catalogue import NAMESPACE_CALLS, PolicyAtLevel
-from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.policy_documents import NamespacePolicies
 from interpulse.model.policies.policy_records import PARTITIONED
 from interpulse.rules.effective_policies import LEGACY_STRATEGIES, LEGACY_STRATEGY_FIELD
 from interpulse.rules.policy_changes import namespace_with_policy, namespace_with_quota

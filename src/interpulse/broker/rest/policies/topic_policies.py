@@ -11,8 +11,8 @@ from interpulse.broker.rest.policies.policy_values import answer_policy, policy_
 from interpulse.broker.topics.topic_settings import policies_in_force
 from interpulse.model.operations import Topics, policy_operations
 from interpulse.model.policies.catalogue import TOPIC_CALLS, TOPIC_CLUSTERS, PolicyAtLevel
+from interpulse.model.policies.policy_documents import TopicPolicies
 from interpulse.model.policies.policy_records import BacklogQuota
-from interpulse.model.policies.topic_policies import TopicPolicies
 from interpulse.rules.effective_policies import namespace_level, topic_level
 from interpulse.rules.policy_changes import topic_with_policy, topic_with_quota
 from interpulse.rules.policy_checks import check_backlog_quota

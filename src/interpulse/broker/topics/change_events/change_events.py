@@ -27,6 +27,7 @@ from interpulse.broker.topics.change_events.event_codec import (
     event_key,
     parse_event_key,
 )
+from interpulse.model.changes import Decision
 from interpulse.model.errors import (
     InvalidTopicName,
     MetadataError,
@@ -37,8 +38,7 @@ from interpulse.model.errors import (
 )
 from interpulse.model.ids import EARLIEST, MessageId, Position
 from interpulse.model.names import CHANGE_EVENTS, NON_PERSISTENT, PERSISTENT, NamespaceName, TopicName
-from interpulse.model.policies.topic_policies import TopicPolicies, TopicPolicyRecord
-from interpulse.rules.decision import Decision
+from interpulse.model.policies.policy_documents import TopicPolicies, TopicPolicyRecord
 from interpulse.rules.policy_changes import decide_reported_policies
 from interpulse.storage.api import MetadataStore
 

@@ -18,8 +18,8 @@ from typing import Any, Final, TypeAlias
 
 from interpulse.model.errors import MetadataError, NotAllowed
 from interpulse.model.names import TopicName
+from interpulse.model.policies.policy_documents import TopicPolicies
 from interpulse.model.policies.policy_records import DELETE_WHEN_CAUGHT_UP, DELETE_WHEN_NO_SUBSCRIPTIONS, QUOTA_POLICIES
-from interpulse.model.policies.topic_policies import TopicPolicies
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.rules.policy_checks import SCHEMA_STRATEGIES, SUBSCRIPTION_TYPES
 

@@ -67,15 +67,13 @@ class Bundles:
         """Return the owner of a bundle if it is another broker. Raise PreconditionFailed if there is no such bundle."""
         if self._others is None:
             return None
-        await self._namespaces.get_policies(namespace)
-        boundaries = await self._namespaces.boundaries(namespace)
+        boundaries = await self._boundaries(namespace)
         chosen = named_bundle(bundle, boundaries, await self._topics(namespace) if bundle == LARGEST else ())
         return (await self._owned_elsewhere(namespace, [chosen])).get(Bundle(namespace, chosen))
 
     async def others_of(self, namespace: NamespaceName) -> dict[Bundle, BundleLock]:
         """Return the bundles of a namespace that other brokers own."""
-        await self._namespaces.get_policies(namespace)
-        return await self._owned_elsewhere(namespace, _parts(await self._namespaces.boundaries(namespace)))
+        return await self._owned_elsewhere(namespace, _parts(await self._boundaries(namespace)))
 
     async def _owned_elsewhere(self, namespace: NamespaceName, ranges: Sequence[str]) -> dict[Bundle, BundleLock]:
         if self._others is None:
@@ -102,8 +100,7 @@ class Bundles:
     async def _give_away(
         self, namespace: NamespaceName, bundle: str | None, destination: str | None, others: OtherBrokers
     ) -> None:
-        await self._namespaces.get_policies(namespace)
-        boundaries = await self._namespaces.boundaries(namespace)
+        boundaries = await self._boundaries(namespace)
         ranges = _parts(boundaries) if bundle is None else [checked_bundle(bundle, boundaries)]
         if bundle is not None and destination is not None:
             await others.move(Bundle(namespace, ranges[0]), destination)
@@ -127,8 +124,7 @@ class Bundles:
         The owner of the bundle also owns its parts until they are unloaded.
         """
         topics = await self._topics(namespace)
-        await self._namespaces.get_policies(namespace)
-        boundaries = await self._namespaces.boundaries(namespace)
+        boundaries = await self._boundaries(namespace)
         chosen = named_bundle(bundle, boundaries, topics)
         inside = [topic for topic in topics if bundle_of(topic, boundaries) == chosen]
         added = split_positions(chosen, algorithm=algorithm, topics=inside, positions=positions)
@@ -218,8 +214,7 @@ class Bundles:
             raise failures[0]
 
     async def _concerned(self, namespace: NamespaceName, bundle: str | None) -> Callable[[TopicName], bool]:
-        await self._namespaces.get_policies(namespace)
-        boundaries = await self._namespaces.boundaries(namespace)
+        boundaries = await self._boundaries(namespace)
         if bundle is None:
             return lambda topic: True
         chosen = checked_bundle(bundle, boundaries)
@@ -234,6 +229,10 @@ class Bundles:
         locks = {part: await self._others.ownership.take(Bundle(namespace, part)) for part in ranges}
         own = {part for part, lock in locks.items() if lock.broker.broker_id == self._others.own_id}
         return lambda topic: bundle_of(topic, boundaries) in own
+
+    async def _boundaries(self, namespace: NamespaceName) -> tuple[str, ...]:
+        await self._namespaces.get_policies(namespace)  # raises if there is no such namespace
+        return await self._namespaces.boundaries(namespace)
 
     async def _topics(self, namespace: NamespaceName) -> list[TopicName]:
         lists = [

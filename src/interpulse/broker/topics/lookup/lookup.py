@@ -27,7 +27,7 @@ from interpulse.model.errors import (
     UnsupportedVersion,
 )
 from interpulse.model.names import NamespaceName, TopicName
-from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.policy_documents import NamespacePolicies
 from interpulse.model.topics import TopicKind
 from interpulse.rules.bundles import bundle_of
 from interpulse.rules.lookup import (

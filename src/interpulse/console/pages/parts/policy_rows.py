@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from interpulse.model.policies.topic_policies import TopicPolicies, TopicPolicyRecord
+from interpulse.model.policies.policy_documents import TopicPolicies, TopicPolicyRecord
 from interpulse.rules.effective_policies import effective_policies, topic_level
 
 _LEVELS: Final = ("topic", "topic, on all its clusters", "namespace", "broker")

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from interpulse.model.changes import AskRemotes, Decision
 from interpulse.model.errors import PulsarError
 from interpulse.model.topics import PartitionedTopicMetadata, Requester, TopicKind
-from interpulse.rules.decision import AskRemotes, Decision
 from interpulse.rules.topic_view import NamespaceStanding, TopicView, existence
 from interpulse.rules.topics import decide_lookup, decide_open, decide_partitions
 

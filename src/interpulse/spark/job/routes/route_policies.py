@@ -22,8 +22,8 @@ from interpulse.in_turns import concurrently
 from interpulse.model.errors import AuthorizationError, NotAllowed, NotFound, NotSupported, PulsarError
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.policies.catalogue import TOPIC_CALLS
+from interpulse.model.policies.policy_documents import TopicPolicies
 from interpulse.model.policies.policy_records import DispatchRate, QuotaType
-from interpulse.model.policies.topic_policies import TopicPolicies
 from interpulse.spark.reading.throttle import Rate
 from interpulse.spark.state_files import write_atomically
 

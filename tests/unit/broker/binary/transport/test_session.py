@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from interpulse.authentication.authentication import Authentication, Identity
-from interpulse.authentication.tokens import TokenProvider, TokenVerifier, create_token
+from interpulse.authentication.tokens import TokenProvider, create_token
 from interpulse.broker.access.authorization import Authorization
 from interpulse.broker.access.setup import Access
 from interpulse.broker.tenancy.namespaces import Namespaces, bootstrap
@@ -17,7 +17,7 @@ from interpulse.broker.tenancy.tenants import Tenants
 from interpulse.model.clusters import ClusterData, TenantInfo
 from interpulse.model.names import NamespaceName
 from interpulse.model.permissions import Permissions, Principal
-from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.policy_documents import NamespacePolicies
 from interpulse.wire import pulsar_api_pb2 as pb
 from tests.support import commands
 from tests.support.memory_storage import MemoryMetadataStore
@@ -63,9 +63,7 @@ def context(context: Any, namespaces: Any) -> Any:
     authorization = Authorization(
         namespaces.tenants, namespaces, super_users=["root"], proxies=["proxy"], replicators=["copier"]
     )
-    context.access = Access(
-        Authentication([TokenProvider(TokenVerifier(SECRET))]), authorization, refresh_check_seconds=60
-    )
+    context.access = Access(Authentication([TokenProvider(SECRET)]), authorization, refresh_check_seconds=60)
     return context
 
 

@@ -14,7 +14,7 @@ from interpulse.client.consuming.reader import Reader
 from interpulse.model.errors import OperationTimeout
 from interpulse.model.ids import EARLIEST, MessageId, Position
 from interpulse.model.names import TopicName
-from interpulse.model.policies.topic_policies import TopicPolicies
+from interpulse.model.policies.policy_documents import TopicPolicies
 
 A, B = TopicName.parse("public/e/a"), TopicName.parse("public/e/b")
 

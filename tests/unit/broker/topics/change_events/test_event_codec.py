@@ -13,6 +13,7 @@ from interpulse.broker.topics.change_events.event_codec import (
 )
 from interpulse.model.errors import InvalidTopicName, MetadataError, NotAllowed
 from interpulse.model.names import TopicName
+from interpulse.model.policies.policy_documents import TopicPolicies
 from interpulse.model.policies.policy_records import (
     BacklogQuota,
     DelayedDelivery,
@@ -23,7 +24,6 @@ from interpulse.model.policies.policy_records import (
     RetentionPolicies,
     SubscribeRate,
 )
-from interpulse.model.policies.topic_policies import TopicPolicies
 
 T = TopicName.parse("public/e/t")
 

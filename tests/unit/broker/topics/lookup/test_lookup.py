@@ -26,7 +26,7 @@ from interpulse.model.errors import (
     UnsupportedVersion,
 )
 from interpulse.model.names import PUBLIC_DEFAULT, NamespaceName, TopicName
-from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.policy_documents import NamespacePolicies
 from interpulse.model.policies.policy_records import PARTITIONED
 from interpulse.rules.lookup import BatchAnswer, LookupTarget, Owner
 from interpulse.serving.admission import LookupPermits

@@ -5,8 +5,8 @@ from __future__ import annotations
 from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.topics.topic_settings import broker_level
 from interpulse.console.pages.parts.policy_rows import policy_rows
+from interpulse.model.policies.policy_documents import TopicPolicies, TopicPolicyRecord
 from interpulse.model.policies.policy_records import BacklogQuota, RetentionPolicies
-from interpulse.model.policies.topic_policies import TopicPolicies, TopicPolicyRecord
 
 BROKER = broker_level(BrokerConfig())
 

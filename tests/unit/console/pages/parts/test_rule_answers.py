@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from interpulse.console.pages.parts.rule_answers import Ground, ground, ways
+from interpulse.model.changes import AskRemotes
 from interpulse.model.errors import PulsarError
 from interpulse.model.names import TopicName
 from interpulse.model.topics import PartitionedTopicMetadata, Requester, TopicKind
-from interpulse.rules.decision import AskRemotes
 from interpulse.rules.effective_policies import EffectiveAutoCreation
 from interpulse.rules.topic_view import NamespaceStanding, TopicView, existence, may_create
 from interpulse.rules.topics import _may_create_for, decide_lookup, decide_open, decide_partitions

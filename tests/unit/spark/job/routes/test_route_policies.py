@@ -15,8 +15,8 @@ from interpulse.model.errors import (
     TopicNotFound,
 )
 from interpulse.model.names import NamespaceName, TopicName
+from interpulse.model.policies.policy_documents import TopicPolicies
 from interpulse.model.policies.policy_records import DispatchRate
-from interpulse.model.policies.topic_policies import TopicPolicies
 from interpulse.spark.job.routes import route_policies
 from interpulse.spark.job.routes.route_policies import DispatchRates, GlobalPolicies
 from interpulse.spark.reading.throttle import Rate

@@ -1,14 +1,20 @@
-"""Granting and revoking over namespaces that are really stored."""
+"""Calls about permissions over namespaces that are really stored."""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
-from interpulse.broker.access.grants import Grants
+from interpulse.broker.rest import permissions
 from interpulse.broker.tenancy.namespaces import Namespaces, bootstrap
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import InvalidRequest, NamespaceNotFound, NotFound, TopicNotFound
 from interpulse.model.names import PUBLIC_DEFAULT, NamespaceName, TopicName
+from interpulse.model.operations import Grants as Operations
+from interpulse.model.permissions import Permissions
 from interpulse.model.topics import Existence, TopicKind
 from tests.support.memory_storage import MemoryMetadataStore
 
@@ -24,11 +30,56 @@ class Lifecycle:
         return Existence(TopicKind.ABSENT if name == ABSENT else TopicKind.NON_PARTITIONED)
 
 
+class Grants:
+    """Calls of the handlers, each with what it needs of its request."""
+
+    def __init__(self, namespaces: Namespaces) -> None:
+        self._namespaces = namespaces
+
+    async def of_namespace(self, namespace: NamespaceName) -> Permissions:
+        return (await self._namespaces.get_policies(namespace)).permissions
+
+    async def _call(self, handler: Callable[[Any], Awaitable[Any]], body: Any = None, **values: Any) -> Any:
+        context = SimpleNamespace(namespaces=self._namespaces, lifecycle=Lifecycle())
+        request = {"json_or_none": lambda: body, "strings": lambda: body, "param": lambda name: values[name]}
+        answer = await handler(SimpleNamespace(context=context, **request, **values))
+        return answer
+
+    async def grant(self, namespace: NamespaceName, role: str, actions: list[str]) -> None:
+        await self._call(permissions.grant, actions, namespace=namespace, role=role)
+
+    async def revoke(self, namespace: NamespaceName, role: str) -> None:
+        (handler,) = (route.handler for route in permissions.ROUTES if route.operation is Operations.REVOKE)
+        await self._call(handler, namespace=namespace, role=role)
+
+    async def on_topic(self, topic: TopicName) -> dict[str, list[str]]:
+        return dict(await self._call(permissions.get_of_topic, topic=topic))
+
+    async def grant_on_topic(self, topic: TopicName, role: str, actions: list[str]) -> None:
+        await self._call(permissions.grant_on_topic, actions, topic=topic, role=role)
+
+    async def revoke_on_topic(self, topic: TopicName, role: str) -> None:
+        await self._call(permissions.revoke_on_topic, topic=topic, role=role)
+
+    async def grant_on_subscription(self, namespace: NamespaceName, subscription: str, roles: list[str]) -> None:
+        await self._call(permissions.grant_on_subscription, roles, namespace=namespace, subscription=subscription)
+
+    async def revoke_on_subscription(self, namespace: NamespaceName, subscription: str, role: str) -> None:
+        options = {"namespace": namespace, "subscription": subscription, "role": role}
+        await self._call(permissions.revoke_on_subscription, **options)
+
+    async def auth_mode(self, namespace: NamespaceName) -> str:
+        return str(await self._call(permissions.get_auth_mode, namespace=namespace))
+
+    async def set_auth_mode(self, namespace: NamespaceName, mode: str | None) -> None:
+        await self._call(permissions.set_auth_mode, mode, namespace=namespace)
+
+
 @pytest.fixture
 async def grants() -> Grants:
     store = MemoryMetadataStore()
     await bootstrap(store, local_cluster="east", cluster=ClusterData())
-    return Grants(Namespaces(store, local_cluster="east"), Lifecycle())  # type: ignore[arg-type]
+    return Grants(Namespaces(store, local_cluster="east"))
 
 
 async def test_namespace_when_granted_and_revoked_then_shows_what_is_left(grants: Grants) -> None:

@@ -84,6 +84,11 @@ def module_text() -> str:
     return text + _CLIENT.format(areas=lines)
 
 
+def _docstring(area: type) -> str:
+    text = inspect.cleandoc(area.__doc__ or "")
+    return indent(f'"""{text}"""' if "\n" not in text else f'"""{text}\n"""', "    ")
+
+
 def _is_area(part: object) -> bool:
     return type(part).__name__.endswith("Admin")
 

@@ -43,7 +43,8 @@ class BrokersAdmin(Blocking[admin_brokers.BrokersAdmin]):
 class ClustersAdmin(Blocking[admin_clusters.ClustersAdmin]):
     """Registered clusters, including the local one.
 
-    With ``previewed`` a method changes nothing and returns the changes that it would make."""
+    With ``previewed`` a method changes nothing and returns the changes that it would make.
+    """
 
     list = blocking(admin_clusters.ClustersAdmin.list)
     get = blocking(admin_clusters.ClustersAdmin.get)
@@ -76,7 +77,8 @@ class LookupAdmin(Blocking[admin_lookup.LookupAdmin]):
 class NamespacesAdmin(Blocking[admin_namespaces.NamespacesAdmin]):
     """Namespaces, named as ``tenant/namespace``.
 
-    With ``previewed`` a method changes nothing and returns the changes that it would make."""
+    With ``previewed`` a method changes nothing and returns the changes that it would make.
+    """
 
     list = blocking(admin_namespaces.NamespacesAdmin.list)
     topics = blocking(admin_namespaces.NamespacesAdmin.topics)
@@ -172,7 +174,8 @@ class SchemasAdmin(Blocking[admin_schemas.SchemasAdmin]):
 class TenantsAdmin(Blocking[admin_tenants.TenantsAdmin]):
     """Tenants: their administrators and the clusters of their namespaces.
 
-    With ``previewed`` a method changes nothing and returns the changes that it would make."""
+    With ``previewed`` a method changes nothing and returns the changes that it would make.
+    """
 
     list = blocking(admin_tenants.TenantsAdmin.list)
     get = blocking(admin_tenants.TenantsAdmin.get)

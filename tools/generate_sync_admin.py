@@ -102,11 +102,6 @@ def _name(area: type) -> str:
     return f"{_import(area).rpartition(' ')[2]}.{area.__name__}"
 
 
-def _docstring(area: type) -> str:
-    text = inspect.cleandoc(area.__doc__ or "")
-    return indent(f'"""{text}"""', "    ")
-
-
 def _twins(area: type) -> Iterator[str]:
     for name, method in vars(area).items():
         if inspect.iscoroutinefunction(method) and not name.startswith("_"):

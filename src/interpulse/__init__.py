@@ -6,4 +6,4 @@ data source. ``interpulse standalone`` starts a broker. Importing this package s
 
 __all__ = ["__version__"]
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

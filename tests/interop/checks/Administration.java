@@ -76,7 +76,7 @@ public class Administration extends Questions {
         String ns = tenant + "/full";
         Policies policies = new Policies();
         policies.bundles = BundlesData.builder().numBundles(2).build();
-        policies.policy_records = new RetentionPolicies(10, 5);
+        policies.retention_policies = new RetentionPolicies(10, 5);
         policies.message_ttl_in_seconds = 7;
         act("create with policies", () -> admin.namespaces().createNamespace(ns, policies));
         show("retention", () -> admin.namespaces().getRetention(ns));

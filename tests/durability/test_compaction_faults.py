@@ -19,7 +19,7 @@ from interpulse.storage.logs.topic_log_store import TopicLogStore
 from interpulse.storage.segments.files import Files
 from interpulse.storage.segments.journal import SegmentJournal, open_log_store
 from tests.durability.scenario import DIRECTORY, SEGMENT_BYTES
-from tests.durability.simulated_disk import SimulatedDisk
+from tests.simulation.disk import SimulatedDisk
 from tests.support.memory_storage import MemoryMetadataStore
 from tests.unit.storage.listeners import Listener
 

@@ -15,7 +15,7 @@ from interpulse.storage.segments.journal import open_log_store
 from interpulse.storage.segments.records import RECORD_HEAD, SEGMENT_HEAD, Row, parse_index
 from interpulse.storage.segments.segment_set import index_path, segment_path
 from tests.durability.scenario import DIRECTORY, Life
-from tests.durability.simulated_disk import SimulatedDisk
+from tests.simulation.disk import SimulatedDisk
 from tests.support.memory_storage import MemoryMetadataStore
 from tests.unit.storage.listeners import Listener, read_all
 

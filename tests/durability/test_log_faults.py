@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from interpulse.model.errors import PersistenceError
 from interpulse.storage.api import StorageFull
 from tests.durability.scenario import Life
-from tests.durability.simulated_disk import SimulatedDisk
+from tests.simulation.disk import SimulatedDisk
 from tests.unit.storage.listeners import read_all
 
 
@@ -107,7 +107,7 @@ async def test_publish_when_sync_failed_then_fenced_and_next_segment_is_used() -
 
 
 async def test_publish_when_disk_is_full_then_typed_error_and_recovers_when_there_is_room() -> None:
-    disk = SimulatedDisk(room=900)
+    disk = SimulatedDisk(capacity=900)
     life = Life(disk)
     while life.failures < 5:
         await life.publish("a", 1, size=100)
@@ -116,7 +116,7 @@ async def test_publish_when_disk_is_full_then_typed_error_and_recovers_when_ther
     assert "no room" in str(listener.error)
     acknowledged = len(life.truths["a"].acknowledged)
     assert 0 < acknowledged < len(life.truths["a"].appended)
-    disk.room = None
+    disk.capacity = None
     await life.publish("a", 3, size=100)
     assert life.failures == 5
     assert len(life.truths["a"].acknowledged) == acknowledged + 3

@@ -58,7 +58,7 @@ from interpulse.model.errors import MetadataError, PreconditionFailed
 from interpulse.model.names import TopicName
 from interpulse.rules.placement import sent_to
 from interpulse.serving.admission import ConnectionQuota, sockets_max
-from interpulse.serving.listening import CannotListen
+from interpulse.serving.listening import Bind, CannotListen, ServiceAddress
 from interpulse.serving.settings import ConfigError
 from interpulse.serving.tls import ExpiryLog
 from interpulse.storage.metadata.session_bounded import SessionBoundedMetadata
@@ -99,6 +99,7 @@ class BrokerApp:
         clock: Clock | None = None,
         handlers: Handlers = HANDLERS,
         open_stores: OpenStores | None = None,
+        bind: Bind = ServiceAddress.bind,
         job_arguments: tuple[str, ...] = (),
         meter_provider: MeterProvider | None = None,
     ) -> None:
@@ -116,6 +117,7 @@ class BrokerApp:
         """Set when this broker may serve no more; the log gives the reason."""
         self._clock = clock or SystemClock()
         self._handlers = handlers
+        self._bind = bind
         self._open_stores = open_stores or in_data_directory()
         self._job_arguments = job_arguments
         self._meter_provider = meter_provider
@@ -186,7 +188,7 @@ class BrokerApp:
 
     async def _assemble(self, opened: AsyncExitStack) -> Parts:
         """Build everything, serve, and start the upkeep. ``opened`` closes it in reverse order."""
-        services = Services.take(self.config, opened)
+        services = Services.take(self.config, opened, self._bind)
         self.addresses = services.addresses
         own = own_access(self.config)
         stores = await self._open_stores(self.config, opened)

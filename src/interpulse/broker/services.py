@@ -11,7 +11,7 @@ from typing import Self
 from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.model.brokers import ListenerAddresses
 from interpulse.rules.listeners import Listeners, plan_listeners
-from interpulse.serving.listening import ServiceAddress, advertised_host
+from interpulse.serving.listening import Bind, ServiceAddress, advertised_host
 from interpulse.serving.tls import ServerTls
 
 Listen = Callable[[socket.socket, ServerTls | None], Awaitable[None]]
@@ -39,7 +39,7 @@ class Services:
     web: tuple[_TakenAddress, ...]
 
     @classmethod
-    def take(cls, config: BrokerConfig, opened: AsyncExitStack) -> Self:
+    def take(cls, config: BrokerConfig, opened: AsyncExitStack, bind: Bind = ServiceAddress.bind) -> Self:
         """Bind the services of the settings; ``opened`` closes them. Raises CannotListen, UnusableTls."""
         listeners = plan_listeners(config.advertised_listeners, config.internal_listener_name)
         host = listeners.host or advertised_host(config.advertised_address, listening=config.bind_address)
@@ -54,7 +54,7 @@ class Services:
                 address = ServiceAddress(name, config.bind_address, port)
                 if tls is not None:
                     tls.context()  # fails before anything is opened
-                bound[scheme] = _TakenAddress(address, opened.enter_context(address.bind()), tls)
+                bound[scheme] = _TakenAddress(address, opened.enter_context(bind(address)), tls)
         urls = {scheme: f"{scheme}://{host}:{service.bound.getsockname()[1]}" for scheme, service in bound.items()}
         own = ListenerAddresses(*(urls.get(scheme, "") for scheme in ("pulsar", "pulsar+ssl", "http", "https")))
         internal = listeners.by_name.get(listeners.internal)

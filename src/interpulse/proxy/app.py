@@ -17,7 +17,7 @@ from interpulse.proxy.meter import ProxyMeter
 from interpulse.proxy.proxy_config import ProxyConfig
 from interpulse.proxy.web_server import WebServer
 from interpulse.serving.admission import LookupPermits
-from interpulse.serving.listening import CannotListen, ServiceAddress, advertised_host
+from interpulse.serving.listening import Bind, CannotListen, ServiceAddress, advertised_host
 from interpulse.serving.settings import ConfigError
 from interpulse.serving.tls import ExpiryLog, ListeningSockets, ServerTls
 
@@ -33,9 +33,10 @@ class CannotStartProxy(Exception):
 class ProxyApp:
     """One proxy. `start` it, and `stop` it in any case."""
 
-    def __init__(self, config: ProxyConfig) -> None:
+    def __init__(self, config: ProxyConfig, *, bind: Bind = ServiceAddress.bind) -> None:
         """Check the settings. Raise CannotStartProxy if they cannot be used."""
         self.config = config
+        self._bind = bind
         self.meter = ProxyMeter()
         self.brokers = Brokers(config.broker_urls, config.web_urls)
         self.service_url = self.web_url = ""
@@ -119,7 +120,7 @@ class ProxyApp:
 
     async def _listen(self, service: str, port: int, sockets: ListeningSockets, tls: ServerTls | None = None) -> int:
         address = ServiceAddress(service, self.config.bind_address, port)
-        bound = address.bind()
+        bound = self._bind(address)
         taken: int = bound.getsockname()[1]
         with address.listening():
             await sockets.listen(bound, tls)

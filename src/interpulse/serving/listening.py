@@ -6,7 +6,7 @@ import errno
 import ipaddress
 import logging
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -48,6 +48,10 @@ class ServiceAddress:
                 raise CannotListen(f"{self.service}: port {self.port} on {self.host} is already in use") from error
             reason = error.strerror or error
             raise CannotListen(f"{self.service}: cannot listen on {self.host} port {self.port}: {reason}") from error
+
+
+Bind = Callable[[ServiceAddress], socket.socket]
+"""A function that binds an address without listening on it. Raises CannotListen."""
 
 
 def advertised_host(advertised: str, *, listening: str, shown_to_clients: bool = True) -> str:

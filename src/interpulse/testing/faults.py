@@ -15,7 +15,7 @@ from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.stores import in_data_directory
 from interpulse.model.errors import InvalidTopicName, ServerError, error_for_wire_code
 from interpulse.model.names import TopicName
-from interpulse.storage.segments.files import AppendFile, DiskFiles, Files, ReadFile
+from interpulse.storage.segments.files import AppendFile, DiskFiles, Files, ReadFile, Room
 from interpulse.testing.fault import Fault
 from interpulse.testing.faulty_handlers import (
     COMMANDS,
@@ -62,6 +62,9 @@ class FaultyFiles:
 
     def sync_directory(self, directory: Path) -> None:
         self._files.sync_directory(directory)
+
+    def room(self, directory: Path) -> Room:
+        return self._files.room(directory)
 
     def _refuse(self, path: Path, *, counted: bool) -> None:
         full = self.full

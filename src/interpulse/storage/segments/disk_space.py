@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import shutil
 import sys
 from collections.abc import Callable
 from contextlib import closing
@@ -100,12 +99,12 @@ class DiskSpace:
     @property
     def free_bytes(self) -> int:
         """The free bytes of the file system for this program."""
-        return shutil.disk_usage(self._directory).free
+        return self._files.room(self._directory).free
 
     @property
     def size_bytes(self) -> int:
         """The bytes of the whole file system."""
-        return shutil.disk_usage(self._directory).total
+        return self._files.room(self._directory).total
 
     def _reserve(self, size: int) -> int:
         return min(self._reserve_bytes, size // _SHARE_MAX)
@@ -114,14 +113,14 @@ class DiskSpace:
         """Return the space above ``times`` reserves; infinite without a reserve, as only failed writes show a lack."""
         if not self._reserve_bytes:
             return sys.maxsize
-        usage = shutil.disk_usage(self._directory)
-        return usage.free - self._reserve(usage.total) * times
+        room = self._files.room(self._directory)
+        return room.free - self._reserve(room.total) * times
 
     def _space_left(self) -> str:
-        usage = shutil.disk_usage(self._directory)
+        room = self._files.room(self._directory)
         return (
-            f"{usage.free / _MIB:.1f} MiB are left in {self._directory}, of which messages leave "
-            f"{self._reserve(usage.total) / _MIB:.1f} MiB to metadata (diskReserveInMB={self._reserve_bytes // _MIB})"
+            f"{room.free / _MIB:.1f} MiB are left in {self._directory}, of which messages leave "
+            f"{self._reserve(room.total) / _MIB:.1f} MiB to metadata (diskReserveInMB={self._reserve_bytes // _MIB})"
         )
 
     def _probe(self) -> None:

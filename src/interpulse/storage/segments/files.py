@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 # Linux writes and syncs in one call, so the thread waits for the interpreter once less.
 _WRITE_THROUGH: int | None = getattr(os, "RWF_DSYNC", None)
@@ -45,6 +46,14 @@ class ReadFile(Protocol):
         """Close the file."""
 
 
+class Room(NamedTuple):
+    """Space of a file system, in bytes."""
+
+    total: int
+    free: int
+    """Free for this program; less than is free for the system's own."""
+
+
 class Files(Protocol):
     """The operations on the log directory."""
 
@@ -72,6 +81,9 @@ class Files(Protocol):
 
     def sync_directory(self, directory: Path) -> None:
         """Bring created, renamed and removed names to disk."""
+
+    def room(self, directory: Path) -> Room:
+        """Measure the file system of the directory."""
 
 
 class _DiskAppendFile:
@@ -165,6 +177,9 @@ class DiskFiles:
         finally:
             os.close(descriptor)
 
+    def room(self, directory: Path) -> Room:
+        return _room(directory)
+
 
 class _NothingWritten:
     """An `AppendFile` that discards its bytes."""
@@ -197,3 +212,11 @@ class ReadOnlyFiles:
     def unlink(self, path: Path) -> None: ...
 
     def sync_directory(self, directory: Path) -> None: ...
+
+    def room(self, directory: Path) -> Room:
+        return _room(directory)
+
+
+def _room(directory: Path) -> Room:
+    usage = shutil.disk_usage(directory)
+    return Room(usage.total, usage.free)

@@ -36,6 +36,7 @@ from interpulse.storage.segments.records import (
 )
 from interpulse.storage.segments.recovery import recover_segments
 from interpulse.storage.segments.segment_set import Segment, SegmentSet, segment_path
+from interpulse.storage.segments.worker import StartWorker, ThreadWorker
 from interpulse.storage.segments.writer import GroupWrite, LogWriter
 
 _log = logging.getLogger(__name__)
@@ -72,7 +73,7 @@ class SegmentJournal:
     def __init__(
         self,
         directory: Path,
-        files: Files,
+        writer: LogWriter,
         reader: SegmentReader,
         segments: SegmentSet,
         ids: LedgerIds,
@@ -88,7 +89,7 @@ class SegmentJournal:
         self._segment_bytes_max = segment_bytes_max
         self._on_full = on_full
         self._on_write = on_write
-        self._writer = LogWriter(directory, files, self._loop.call_soon_threadsafe)
+        self._writer = writer
         self._next_number = segments.next_number
         self._active: Segment | None = None
         self._waiting: deque[JournalClient] = deque()
@@ -340,18 +341,20 @@ async def open_log_store(
     config: LogConfig | None = None,
     segment_bytes_max: int = 64 * 1024 * 1024,
     files: Files | None = None,
+    worker: StartWorker = ThreadWorker,
     on_full: Callable[[str], None] = lambda problem: None,
     on_write: Callable[[int], None] = lambda size: None,
 ) -> TopicLogStore:
     """Open the logs in ``directory`` (created if absent), whose records are in ``metadata``.
 
+    ``worker`` starts the threads of the writer and of the reader.
     ``on_full`` is called with the problem when entries could not be written for lack of space, ``on_write`` with the
     bytes of every group of entries that is about to be written. Raise `DataDirectoryUnusable` if the directory cannot
     be used or belongs to another metadata store.
     """
     files = files or DiskFiles()
     ids = LedgerIds(metadata)
-    reader = SegmentReader(files)
+    reader = SegmentReader(files, worker("log-reader"))
     try:
         recovered = await reader.run(lambda: recover_segments(directory, files))
         segments = SegmentSet(recovered)
@@ -362,7 +365,9 @@ async def open_log_store(
     except BaseException:
         await reader.close()
         raise
-    journal = SegmentJournal(directory, files, reader, segments, ids, segment_bytes_max, on_full, on_write)
+    post = asyncio.get_running_loop().call_soon_threadsafe
+    writer = LogWriter(directory, files, post, worker("log-writer"))
+    journal = SegmentJournal(directory, writer, reader, segments, ids, segment_bytes_max, on_full, on_write)
     await journal.unlink(dead)
     return TopicLogStore(metadata, journal, config)
 

@@ -1,6 +1,6 @@
 """A reader of records, which returns nothing that it has not checked.
 
-All private methods run in the reader's one thread, so files need no locks. Files stay open; the least recently used one
+All private methods run in the reader's worker, so files need no locks. Files stay open; the least recently used one
 is closed first.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -25,6 +25,7 @@ from interpulse.storage.segments.records import (
     parse_record_head,
 )
 from interpulse.storage.segments.segment_set import Extent, Segment
+from interpulse.storage.segments.worker import Worker
 
 _OPEN_FILES_MAX = 128
 T = TypeVar("T")
@@ -40,16 +41,19 @@ class UnreadableRecord(Exception):
 
 
 class SegmentReader:
-    """The reading thread of a log directory."""
+    """Reads the segments of a log directory, in its worker."""
 
-    def __init__(self, files: Files) -> None:
+    def __init__(self, files: Files, worker: Worker) -> None:
+        """Read through ``files``. The reader owns ``worker``, and stops it."""
         self._files = files
         self._open: OrderedDict[Path, ReadFile] = OrderedDict()
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="log-reader")
+        self._worker = worker
 
     async def run(self, work: Callable[[], T]) -> T:
-        """Run blocking work in the reader's thread."""
-        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+        """Run blocking work in the reader's worker."""
+        result: Future[T] = Future()
+        self._worker.put(lambda: _run(work, result))
+        return await asyncio.wrap_future(result)
 
     async def read(self, extents: Sequence[Extent]) -> list[bytes]:
         """Return the wanted entries of all extents. Raise `UnreadableRecord`, or OSError if the disk cannot be read."""
@@ -61,11 +65,11 @@ class SegmentReader:
 
     def forget(self, paths: Sequence[Path]) -> None:
         """Close files that were unlinked."""
-        self._thread.submit(self._close, paths)
+        self._worker.put(lambda: self._close(paths))
 
     async def close(self) -> None:
         await self.run(lambda: self._close(list(self._open)))
-        self._thread.shutdown()
+        self._worker.stop()
 
     def _close(self, paths: Sequence[Path]) -> None:
         for path in paths:
@@ -98,3 +102,12 @@ class SegmentReader:
         except DamagedRecord as damage:
             raise UnreadableRecord(segment.path, row.offset, str(damage)) from damage
         return head, content
+
+
+def _run(work: Callable[[], T], result: Future[T]) -> None:
+    if not result.set_running_or_notify_cancel():
+        return
+    try:
+        result.set_result(work())
+    except BaseException as error:  # noqa: BLE001 - the caller of `SegmentReader.run` raises it
+        result.set_exception(error)

@@ -1,4 +1,4 @@
-"""The thread that writes: group after group, each made durable before its logs are informed.
+"""The writer of segments: group after group, each made durable before its logs are informed.
 
 The event loop passes bytes that are ready to be written and gets one call per group, in order. The two share nothing
 else. After a failed write or sync the segment is never touched again, since an unknown part of it is on disk, and the
@@ -8,8 +8,6 @@ next group must begin a new one.
 from __future__ import annotations
 
 import logging
-import queue
-import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,6 +16,7 @@ from pathlib import Path
 from interpulse.storage.segments.files import AppendFile, Files
 from interpulse.storage.segments.records import encode_chunk, pack_index_head, pack_segment_head
 from interpulse.storage.segments.segment_set import index_path, segment_path
+from interpulse.storage.segments.worker import Worker
 
 _log = logging.getLogger(__name__)
 
@@ -33,42 +32,36 @@ class GroupWrite:
 
 
 class LogWriter:
-    """Writes groups, seals and unlinks segments, in its own thread and in the order of the calls.
+    """Writes groups, seals and unlinks segments, in its worker and in the order of the calls.
 
     ``post`` runs a callback in the event loop (``loop.call_soon_threadsafe``).
     """
 
-    def __init__(self, directory: Path, files: Files, post: Callable[..., object]) -> None:
+    def __init__(self, directory: Path, files: Files, post: Callable[..., object], worker: Worker) -> None:
+        """Write into ``directory``. The writer owns ``worker``, and stops it."""
         self._directory = directory
         self._files = files
         self._post = post
-        self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._worker = worker
         self._segment: AppendFile | None = None
         self._index: AppendFile | None = None
         self._covered = 0
-        self._thread = threading.Thread(target=self._run, name="log-writer", daemon=True)
-        self._thread.start()
 
     def write(self, group: GroupWrite, done: Callable[[Exception | None, float], None]) -> None:
         """Make a group durable, then call ``done(error, seconds)`` in the event loop."""
-        self._jobs.put(lambda: self._write(group, done))
+        self._worker.put(lambda: self._write(group, done))
 
     def seal(self, done: Callable[[], None]) -> None:
         """End the current segment. The next group must begin a new one."""
-        self._jobs.put(lambda: self._and_then(self._seal, done))
+        self._worker.put(lambda: self._and_then(self._seal, done))
 
     def unlink(self, numbers: Sequence[int], done: Callable[[], None]) -> None:
         """Remove segments without a living ledger."""
-        self._jobs.put(lambda: self._and_then(lambda: self._unlink(numbers), done))
+        self._worker.put(lambda: self._and_then(lambda: self._unlink(numbers), done))
 
     def stop(self) -> None:
-        """End the thread once all its work is done."""
-        self._jobs.put(None)
-        self._thread.join()
-
-    def _run(self) -> None:
-        while (job := self._jobs.get()) is not None:
-            job()
+        """Return once all work is done. Nothing may be written afterwards."""
+        self._worker.stop()
 
     def _and_then(self, work: Callable[[], None], done: Callable[[], None]) -> None:
         work()

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import logging
-import shutil
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
 from interpulse.model.errors import NoRoomLeft
 from interpulse.storage.segments.disk_space import DiskSpace
-from tests.durability.simulated_disk import SimulatedDisk
+from interpulse.storage.segments.files import DiskFiles, Room
+from tests.simulation.disk import SimulatedDisk
 
 
 async def test_room_when_nothing_failed_then_nothing_is_probed() -> None:
@@ -25,7 +24,7 @@ async def test_room_when_nothing_failed_then_nothing_is_probed() -> None:
 async def test_room_when_it_ran_out_then_refused_with_the_reason_until_a_probe_succeeds(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    disk = SimulatedDisk(room=100_000)
+    disk = SimulatedDisk(capacity=100_000)
     disk_space = DiskSpace(Path("/data"), disk)
     disk_space.ran_out("no room left in /data/log")
     disk_space.ran_out("no room left in /data/log")
@@ -35,7 +34,7 @@ async def test_room_when_it_ran_out_then_refused_with_the_reason_until_a_probe_s
         with pytest.raises(NoRoomLeft, match=r"out of room .* no room left in /data/log"):
             disk_space.check()
         assert disk.used == 0, "a probe that failed takes no room either"
-    disk.room = None
+    disk.capacity = None
     await disk_space.recheck()
     disk_space.check()
     assert (disk_space.problem, disk.used) == (None, 0)
@@ -51,7 +50,7 @@ async def test_room_when_a_process_died_while_it_probed_then_its_file_is_removed
 
 
 def test_room_when_measured_then_that_of_the_file_system(tmp_path: Path) -> None:
-    disk_space = DiskSpace(tmp_path, SimulatedDisk())
+    disk_space = DiskSpace(tmp_path, DiskFiles())
     assert 0 < disk_space.free_bytes < disk_space.size_bytes
 
 
@@ -59,34 +58,25 @@ MIB = 1024 * 1024
 DATA = Path("/data")
 
 
-class Usage(NamedTuple):
-    """What `shutil.disk_usage` says."""
+class Measured(SimulatedDisk):
+    """A disk with the free space that a test sets, which counts how often it is measured."""
 
-    total: int
-    used: int
-    free: int
+    total = 10_000 * MIB
+    free = 1_000 * MIB
+    measurements = 0
 
-
-class Measured:
-    """A file system that counts how often it is measured for the directory of these tests."""
-
-    def __init__(self, total: int, free: int) -> None:
-        self.total, self.free, self.count = total, free, 0
-
-    def usage(self, directory: Path) -> Usage:
-        self.count += directory == DATA  # brokers of other tests look at theirs meanwhile
-        return Usage(self.total, self.total - self.free, self.free)
+    def room(self, directory: Path) -> Room:
+        self.measurements += 1
+        return Room(self.total, self.free)
 
 
 @pytest.fixture
-def measured(monkeypatch: pytest.MonkeyPatch) -> Measured:
-    found = Measured(10_000 * MIB, 1_000 * MIB)
-    monkeypatch.setattr(shutil, "disk_usage", found.usage)
-    return found
+def measured() -> Measured:
+    return Measured()
 
 
-def disk_space_with(reserve_mib: int) -> DiskSpace:
-    return DiskSpace(DATA, SimulatedDisk(), reserve_mib * MIB)
+def disk_space_of(measured: Measured, reserve_mib: int) -> DiskSpace:
+    return DiskSpace(DATA, measured, reserve_mib * MIB)
 
 
 @pytest.mark.parametrize(
@@ -103,7 +93,7 @@ def test_room_when_less_than_the_reserve_is_left_then_full(
     measured: Measured, total_mib: int, free_mib: int, reserve_mib: int, full: bool
 ) -> None:
     measured.total, measured.free = total_mib * MIB, free_mib * MIB
-    disk_space = disk_space_with(reserve_mib)
+    disk_space = disk_space_of(measured, reserve_mib)
     disk_space.measure()
     assert (disk_space.problem is not None) == full
 
@@ -111,14 +101,14 @@ def test_room_when_less_than_the_reserve_is_left_then_full(
 def test_room_when_messages_use_up_the_spare_space_then_measured_again(
     measured: Measured,
 ) -> None:
-    disk_space = disk_space_with(64)
+    disk_space = disk_space_of(measured, 64)
     told: list[str | None] = []
     disk_space.on_full = lambda: told.append(disk_space.problem)
     disk_space.takes(1)
-    first = measured.count
+    first = measured.measurements
     for _ in range(100_000):
         disk_space.takes(9_000)
-    assert (measured.count, disk_space.problem) == (first, None)
+    assert (measured.measurements, disk_space.problem) == (first, None)
     measured.free = 70 * MIB
     for _ in range(10):
         disk_space.takes(10 * MIB)
@@ -130,7 +120,7 @@ def test_room_when_messages_use_up_the_spare_space_then_measured_again(
 async def test_room_when_a_quarter_above_the_reserve_is_free_then_producers_are_admitted(
     measured: Measured,
 ) -> None:
-    disk_space = disk_space_with(64)
+    disk_space = disk_space_of(measured, 64)
     measured.free = 63 * MIB
     await disk_space.recheck()
     for free_mib, full in ((64, True), (79, True), (80, False), (64, False), (63, True)):

@@ -21,7 +21,8 @@ from interpulse.storage.segments import writer as writer_module
 from interpulse.storage.segments.journal import SegmentJournal, open_log_store
 from interpulse.storage.segments.reader import SegmentReader
 from interpulse.storage.segments.records import parse_index
-from tests.durability.simulated_disk import SimulatedDisk
+from interpulse.storage.segments.worker import ThreadWorker
+from tests.simulation.disk import SimulatedDisk
 from tests.support.memory_storage import MemoryMetadataStore
 from tests.unit.storage.listeners import Listener, read_all
 
@@ -221,7 +222,7 @@ async def test_open_and_read_when_the_segment_cannot_be_read_then_typed_error(
     listener = Listener()
     log = await store.open("a", listener, create=False)
     await store.journal._reader.close()  # type: ignore[attr-defined]
-    store.journal._reader = SegmentReader(disk)  # type: ignore[attr-defined]
+    store.journal._reader = SegmentReader(disk, ThreadWorker("log-reader"))  # type: ignore[attr-defined]
     disk.open_error = error
     with pytest.raises(expected):
         await read_all(log)
@@ -381,7 +382,7 @@ async def test_group_when_its_write_fails_then_only_its_logs_are_fenced() -> Non
 
 
 async def test_group_when_the_disk_is_full_then_each_log_fails_once() -> None:
-    disk = SimulatedDisk(room=0)
+    disk = SimulatedDisk(capacity=0)
     problems: list[str] = []
     written: list[int] = []
     store = await open_log_store(
@@ -399,7 +400,7 @@ async def test_group_when_the_disk_is_full_then_each_log_fails_once() -> None:
     assert store.journal.statistics.failed_groups == 2
     await removed(store)
     assert disk.names_now == {}
-    disk.room = None
+    disk.capacity = None
     listener = Listener()
     await append_durably(await store.open("c", listener, create=True), listener, b"y")
     assert problems[2:] == []

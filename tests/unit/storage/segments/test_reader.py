@@ -12,7 +12,8 @@ from interpulse.storage.segments import reader as reader_module
 from interpulse.storage.segments.reader import SegmentReader, UnreadableRecord
 from interpulse.storage.segments.records import SEGMENT_HEAD, Row, encode_record, location, pack_segment_head
 from interpulse.storage.segments.segment_set import Extent, Segment
-from tests.durability.simulated_disk import SimulatedDisk
+from interpulse.storage.segments.worker import ThreadWorker
+from tests.simulation.disk import SimulatedDisk
 
 
 def disk_with(*numbers: int) -> tuple[SimulatedDisk, dict[int, Segment], Row]:
@@ -27,7 +28,7 @@ def disk_with(*numbers: int) -> tuple[SimulatedDisk, dict[int, Segment], Row]:
 
 async def test_read_when_record_is_intact_then_wanted_entries() -> None:
     disk, segments, row = disk_with(1)
-    reader = SegmentReader(disk)
+    reader = SegmentReader(disk, ThreadWorker("log-reader"))
     assert await reader.read([Extent(segments[1], row, 0, 2), Extent(segments[1], row, 1, 1)]) == [b"a", b"bc", b"bc"]
     await reader.check([(segments[1], row)])
     await reader.close()
@@ -45,7 +46,7 @@ async def test_read_when_record_is_intact_then_wanted_entries() -> None:
 )
 async def test_read_when_the_index_differs_then_unreadable_record(wrong: dict[str, int], reason: str) -> None:
     disk, segments, row = disk_with(1)
-    reader = SegmentReader(disk)
+    reader = SegmentReader(disk, ThreadWorker("log-reader"))
     other = row._replace(**wrong)
     with pytest.raises(UnreadableRecord, match=reason) as found:
         await reader.read([Extent(segments[1], other, 0, 2)])
@@ -60,7 +61,7 @@ async def test_read_when_the_index_differs_then_unreadable_record(wrong: dict[st
 async def test_files_when_many_are_read_then_few_stay_open(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reader_module, "_OPEN_FILES_MAX", 2)
     disk, segments, row = disk_with(1, 2, 3)
-    reader = SegmentReader(disk)
+    reader = SegmentReader(disk, ThreadWorker("log-reader"))
     for number in (1, 2, 1, 3):
         await reader.read([Extent(segments[number], row, 0, 1)])
     assert [path.stem for path in reader._open] == ["1", "3"]
@@ -72,11 +73,11 @@ async def test_files_when_many_are_read_then_few_stay_open(monkeypatch: pytest.M
 
 
 async def test_reader_when_busy_then_one_thread_works_in_turn() -> None:
-    reader, gate = SegmentReader(SimulatedDisk()), threading.Event()
+    reader, gate = SegmentReader(SimulatedDisk(), ThreadWorker("log-reader")), threading.Event()
     names = [
         asyncio.ensure_future(reader.run(lambda: gate.wait(60) and threading.current_thread().name)) for _ in range(3)
     ]
     await asyncio.sleep(0)
     gate.set()
-    assert await asyncio.gather(*names) == ["log-reader_0"] * 3
+    assert await asyncio.gather(*names) == ["log-reader"] * 3
     await reader.close()

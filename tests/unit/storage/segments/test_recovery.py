@@ -21,7 +21,7 @@ from interpulse.storage.segments.records import (
 )
 from interpulse.storage.segments.recovery import recover_segments
 from interpulse.storage.segments.segment_set import SegmentSet
-from tests.durability.simulated_disk import SimulatedDisk
+from tests.simulation.disk import SimulatedDisk
 
 DIRECTORY = Path("/log")
 SEGMENT, INDEX = DIRECTORY / "0000000001.seg", DIRECTORY / "0000000001.idx"

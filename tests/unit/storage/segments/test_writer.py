@@ -5,8 +5,9 @@ import threading
 from pathlib import Path
 
 from interpulse.storage.segments.records import SEGMENT_HEAD, Row, encode_chunk, parse_index
+from interpulse.storage.segments.worker import ThreadWorker
 from interpulse.storage.segments.writer import GroupWrite, LogWriter
-from tests.durability.simulated_disk import SimulatedDisk
+from tests.simulation.disk import SimulatedDisk
 
 DIRECTORY = Path("/log")
 SEGMENT, INDEX = DIRECTORY / "0000000001.seg", DIRECTORY / "0000000001.idx"
@@ -15,7 +16,9 @@ SEGMENT, INDEX = DIRECTORY / "0000000001.seg", DIRECTORY / "0000000001.idx"
 class WriterBench:
     def __init__(self) -> None:
         self.disk = SimulatedDisk()
-        self.writer = LogWriter(DIRECTORY, self.disk, asyncio.get_running_loop().call_soon_threadsafe)
+        self.writer = LogWriter(
+            DIRECTORY, self.disk, asyncio.get_running_loop().call_soon_threadsafe, ThreadWorker("log-writer")
+        )
 
     async def write(self, content: bytes, begin: int | None = None) -> Exception | None:
         done: asyncio.Future[Exception | None] = asyncio.get_running_loop().create_future()

@@ -8,7 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from interpulse.storage.segments.files import AppendFile, ReadFile
+from interpulse.storage.segments.files import AppendFile, ReadFile, Room
+
+_UNBOUNDED = 1 << 40
 
 
 @dataclass
@@ -23,13 +25,13 @@ class SimulatedDisk:
     """`Files` over dictionaries. Every operation that can fail on a real disk passes `step` first.
 
     ``fail_at`` is the number of the step that fails (counted from 0), with ``error_number``; with ``for_good`` every
-    later one fails too. ``room`` bounds the bytes of all files together.
+    later one fails too. ``capacity`` bounds the bytes of all files together.
     """
 
     fail_at: int | None = None
     error_number: int = errno.EIO
     for_good: bool = False
-    room: int | None = None
+    capacity: int | None = None
     open_error: OSError | None = None  # of every file opened for reading from now on
     steps: list[str] = field(default_factory=list)
     names_now: dict[Path, _Content] = field(default_factory=dict)
@@ -54,7 +56,7 @@ class SimulatedDisk:
     def after_power_loss(self, chance: random.Random) -> SimulatedDisk:
         """What may be found afterwards: all that was synced, and of the rest anything."""
         survivor = SimulatedDisk()
-        for path in {*self.names_now, *self.names_synced}:
+        for path in sorted({*self.names_now, *self.names_synced}):  # in one order, so that a seed means one outcome
             now, synced = self.names_now.get(path), self.names_synced.get(path)
             kept = synced if now is synced else chance.choice([now, synced])
             if kept is not None:
@@ -107,6 +109,10 @@ class SimulatedDisk:
         elsewhere = {path: content for path, content in self.names_synced.items() if path.parent != directory}
         self.names_synced = elsewhere | {p: content for p, content in self.names_now.items() if p.parent == directory}
 
+    def room(self, directory: Path) -> Room:
+        total = _UNBOUNDED if self.capacity is None else self.capacity
+        return Room(total, max(0, total - self.used))
+
 
 @dataclass
 class _Appending:
@@ -114,7 +120,7 @@ class _Appending:
     content: _Content
 
     def write(self, content: bytes) -> None:
-        room = len(content) if self.disk.room is None else max(0, self.disk.room - self.disk.used)
+        room = len(content) if self.disk.capacity is None else max(0, self.disk.capacity - self.disk.used)
         try:
             self.disk.step("write")
         except OSError:

@@ -13,6 +13,10 @@ from interpulse.storage.segments.files import AppendFile, ReadFile, Room
 _UNBOUNDED = 1 << 40
 
 
+class PowerLost(OSError):
+    """The machine lost its power while this step was under way."""
+
+
 @dataclass
 class _Content:
     written: bytearray = field(default_factory=bytearray)
@@ -33,6 +37,9 @@ class SimulatedDisk:
     for_good: bool = False
     capacity: int | None = None
     open_error: OSError | None = None  # of every file opened for reading from now on
+    fails_next: str = ""  # the kind of step whose next one fails
+    steps_left: int | None = None  # until the power is lost in the middle of a step; see `die_after`
+    torn: Callable[[int], int] = lambda size: size // 2  # the bytes that reach the file of a write that fails
     steps: list[str] = field(default_factory=list)
     names_now: dict[Path, _Content] = field(default_factory=dict)
     names_synced: dict[Path, _Content] = field(default_factory=dict)
@@ -40,8 +47,20 @@ class SimulatedDisk:
     def step(self, what: str) -> None:
         number = len(self.steps)
         self.steps.append(what)
+        if self.steps_left is not None:
+            if self.steps_left == 0:
+                raise PowerLost(errno.EIO, f"simulated loss of power in step {number} ({what})")
+            self.steps_left -= 1
+        if what == self.fails_next:
+            self.fails_next = ""
+            raise OSError(self.error_number, f"simulated failure of step {number} ({what})")
         if self.fail_at is not None and (number == self.fail_at or (self.for_good and number > self.fail_at)):
             raise OSError(self.error_number, f"simulated failure of step {number} ({what})")
+
+    def die_after(self, steps: int, chance: random.Random) -> None:
+        """Complete this number of steps, and break every later one off in its middle with `PowerLost`."""
+        self.steps_left = steps
+        self.torn = lambda size: chance.randint(0, size)
 
     def count(self, what: str) -> int:
         return self.steps.count(what)
@@ -124,7 +143,7 @@ class _Appending:
         try:
             self.disk.step("write")
         except OSError:
-            self.content.written += content[: len(content) // 2]
+            self.content.written += content[: self.disk.torn(len(content))]
             raise
         self.content.written += content[:room]
         if room < len(content):

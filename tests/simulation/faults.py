@@ -1,0 +1,218 @@
+"""Faults of a simulated world: planned as a list before the run, so that a list can be shortened and played again."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from tests.simulation.nodes import Node, Program
+    from tests.simulation.world import World
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One fault: its moment, kind and targets. What the numbers mean depends on the kind; see `_KINDS`."""
+
+    at: float
+    """Seconds after the beginning of the faults."""
+    kind: str
+    node: str
+    seconds: float = 0.0
+    """Its duration: of a downtime, stall, freeze or block."""
+    other: str = ""
+    """The second node of a fault of a link."""
+    amount: float = 0.0
+
+    def ends(self) -> float:
+        """Return the moment at which nothing of it is left but its consequences."""
+        return self.at + self.seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Targets:
+    """Names of the nodes that faults may hit, by their part."""
+
+    servers: Sequence[str]
+    """Nodes with disks, that are killed and lose their power."""
+    clients: Sequence[str] = ()
+
+
+FAMILIES: Final = ("node", "connection", "network", "disk", "clock")
+_SINGLE: Final = {
+    "node": ("kill", "power off", "freeze", "slow node"),
+    "connection": ("cut", "half open", "stall link", "storm"),
+    "network": ("partition", "slow network"),
+    "disk": ("stall disk", "sync fails", "write fails", "disk full"),
+    "clock": ("jump", "skew"),
+}
+PATTERNS: Final = (
+    ("stall disk", "cut", "kill"),
+    ("kill", "power off"),
+    ("stall disk", "cut"),
+    ("freeze", "cut"),
+    ("write fails", "kill"),
+    ("power off", "power off"),
+    ("stall disk", "power off"),
+)
+"""Faults that follow one another within a second: pairs find what single faults do not."""
+
+
+def plan(chance: random.Random, targets: Targets, seconds: float, *, mean_pause: float = 1.5) -> list[Fault]:
+    """Draw the faults of one run. Most families are off in each run, so that those that are on meet more often."""
+    families = [family for family in FAMILIES if chance.random() < 0.4] or [chance.choice(FAMILIES)]
+    faults: list[Fault] = []
+    moment = chance.expovariate(1 / mean_pause)
+    while moment < seconds:
+        if chance.random() < 0.3:
+            victim = chance.choice(targets.servers)
+            for kind in chance.choice(PATTERNS):
+                faults.append(_draw(chance, kind, moment, targets, victim))
+                moment += chance.uniform(0.01, 0.7)
+        else:
+            kind = chance.choice(_SINGLE[chance.choice(families)])
+            faults.append(_draw(chance, kind, moment, targets, chance.choice(targets.servers)))
+        moment += chance.expovariate(1 / mean_pause)
+    return faults
+
+
+def _draw(chance: random.Random, kind: str, moment: float, targets: Targets, server: str) -> Fault:
+    others = [name for name in (*targets.servers, *targets.clients) if name != server]
+    other = chance.choice(others) if others else server
+    if kind in ("freeze", "slow node", "skew", "jump") and targets.clients and chance.random() < 0.3:
+        server = chance.choice(targets.clients)
+    seconds, amount = _SIZES[kind](chance)
+    return Fault(round(moment, 6), kind, server, round(seconds, 6), other, round(amount, 6))
+
+
+def _downtime(chance: random.Random) -> float:
+    return chance.choice([0.01, chance.uniform(0.05, 1), chance.uniform(1, 6)])
+
+
+_SIZES: Final[dict[str, Callable[[random.Random], tuple[float, float]]]] = {
+    "kill": lambda chance: (_downtime(chance), 0),
+    "power off": lambda chance: (_downtime(chance), 0),
+    "freeze": lambda chance: (chance.choice([chance.uniform(0.1, 2), chance.uniform(2, 20)]), 0),
+    "slow node": lambda chance: (chance.uniform(0.5, 3), chance.uniform(0.001, 0.02)),
+    "cut": lambda chance: (0, 0),
+    "half open": lambda chance: (0, 0),
+    "stall link": lambda chance: (chance.choice([chance.uniform(0, 2), chance.uniform(2, 15)]), 0),
+    "storm": lambda chance: (1, 5),
+    "partition": lambda chance: (chance.choice([chance.uniform(0, 2), chance.uniform(2, 20)]), 0),
+    "slow network": lambda chance: (chance.uniform(0.5, 4), chance.choice([10, 100])),
+    "stall disk": lambda chance: (chance.uniform(0.5, 5), 0),
+    "sync fails": lambda chance: (0, 0),
+    "write fails": lambda chance: (0, 0),
+    "disk full": lambda chance: (chance.uniform(0.5, 4), 0),
+    "jump": lambda chance: (0, chance.uniform(-3600, 3600)),
+    "skew": lambda chance: (0, chance.uniform(-2, 2)),
+}
+
+
+class Injector:
+    """Brings the faults of a list about in a world, each at its moment."""
+
+    def __init__(self, world: World, programs: dict[str, Program]) -> None:
+        """``programs`` start nodes again after they were killed or lost their power."""
+        self._world = world
+        self._programs = programs
+
+    def schedule(self, faults: Sequence[Fault]) -> None:
+        """Begin the time of faults now."""
+        for fault in faults:
+            self._world.after(fault.at, lambda fault=fault: self._act(fault))  # type: ignore[misc]
+
+    def end_all(self) -> None:
+        """Bring everything back: links, disks, clocks, nodes."""
+        world = self._world
+        world.network.heal()
+        world.network.slowness = 1.0
+        for node in world.nodes:
+            node.disk_stalled_until = node.frozen_until = node.turn_seconds = 0.0
+            node.disk.fails_next, node.disk.capacity = "", None
+            self._start(node, node.life)
+
+    def _act(self, fault: Fault) -> None:
+        node = self._world.node(fault.node)
+        assert node is not None, fault
+        self._world.note("fault", fault.kind, fault.node, fault.other, fault.seconds, fault.amount)
+        _ACTIONS[fault.kind](self, node, fault)
+
+    def _stop(self, node: Node, fault: Fault) -> None:
+        if not node.alive:
+            return
+        node.kill() if fault.kind == "kill" else node.power_off()
+        life = node.life
+        self._world.after(fault.seconds, lambda: self._start(node, life))
+
+    def _start(self, node: Node, after_life: int) -> None:
+        if not node.alive and node.life == after_life:
+            node.start(self._programs[node.name])
+
+    def _freeze(self, node: Node, fault: Fault) -> None:
+        node.freeze(fault.seconds)
+
+    def _slow_node(self, node: Node, fault: Fault) -> None:
+        node.turn_seconds = fault.amount
+        self._world.after(fault.seconds, lambda: setattr(node, "turn_seconds", 0.0))
+
+    def _cut(self, node: Node, fault: Fault) -> None:
+        network = self._world.network
+        own = [each for each in network.connections if each.node is node and not each.gone]
+        if own:
+            chosen = own[int(self._world.stream("network").random() * len(own))]
+            end = chosen if self._world.stream("network").random() < 0.5 else chosen.peer
+            network.cut(end, one_side=fault.kind == "half open")
+
+    def _storm(self, node: Node, fault: Fault) -> None:
+        for number in range(int(fault.amount)):
+            self._world.after(fault.seconds * number / fault.amount, lambda: self._cut(node, fault))
+
+    def _stall_link(self, node: Node, fault: Fault) -> None:
+        self._world.network.block(node.name, fault.other, fault.seconds)
+
+    def _partition(self, node: Node, fault: Fault) -> None:
+        for other in self._world.nodes:
+            if other is not node:
+                self._world.network.block(node.name, other.name, fault.seconds)
+                self._world.network.block(other.name, node.name, fault.seconds)
+
+    def _slow_network(self, node: Node, fault: Fault) -> None:
+        self._world.network.slowness = fault.amount
+        self._world.after(fault.seconds, lambda: setattr(self._world.network, "slowness", 1.0))
+
+    def _stall_disk(self, node: Node, fault: Fault) -> None:
+        node.disk_stalled_until = max(node.disk_stalled_until, self._world.now + fault.seconds)
+
+    def _fail_next(self, node: Node, fault: Fault) -> None:
+        node.disk.fails_next = "sync" if fault.kind == "sync fails" else "write"
+
+    def _fill_disk(self, node: Node, fault: Fault) -> None:
+        disk = node.disk
+        disk.capacity = disk.used + 100
+        self._world.after(fault.seconds, lambda: setattr(disk, "capacity", None))
+
+    def _set_clock(self, node: Node, fault: Fault) -> None:
+        node.skew = fault.amount
+
+
+_ACTIONS: Final[dict[str, Callable[[Injector, Node, Fault], None]]] = {
+    "kill": Injector._stop,
+    "power off": Injector._stop,
+    "freeze": Injector._freeze,
+    "slow node": Injector._slow_node,
+    "cut": Injector._cut,
+    "half open": Injector._cut,
+    "storm": Injector._storm,
+    "stall link": Injector._stall_link,
+    "partition": Injector._partition,
+    "slow network": Injector._slow_network,
+    "stall disk": Injector._stall_disk,
+    "sync fails": Injector._fail_next,
+    "write fails": Injector._fail_next,
+    "disk full": Injector._fill_disk,
+    "jump": Injector._set_clock,
+    "skew": Injector._set_clock,
+}

@@ -1,0 +1,77 @@
+"""Time and randomness of a simulated world, in place of the machine's.
+
+`install` replaces functions of `time`, `random` and `os`. It comes before the first import of interpulse: defaults such
+as ``now=time.monotonic`` keep the function that they find. Without a world the functions of the machine answer.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+import time
+from collections.abc import Callable
+from typing import Any, Protocol
+
+real_monotonic = time.monotonic
+real_process_time = time.process_time
+
+
+class Source(Protocol):
+    """The time and the randomness of one moment in a world."""
+
+    def monotonic_ns(self) -> int:
+        """Return the time that never jumps."""
+
+    def wall_ns(self) -> int:
+        """Return nanoseconds since 1970 by the clock of the node that runs."""
+
+    def random(self) -> random.Random:
+        """Return the randomness of the node that runs."""
+
+
+_source: Source | None = None
+
+_BY_RANDOM = (
+    "betavariate choice choices expovariate gauss getrandbits randbytes randint random randrange sample shuffle "
+    "triangular uniform"
+).split()
+
+
+def enter(source: Source) -> None:
+    """Let this world answer from now on."""
+    global _source  # noqa: PLW0603 - one world a process, which the functions of modules must reach
+    _source = source
+
+
+def install() -> None:
+    """Replace the functions. Raise RuntimeError after the first import of interpulse."""
+    if "interpulse" in sys.modules:
+        raise RuntimeError("interpulse is loaded, and may hold the machine's clock: install the patches first")
+    for module, name, of_world in (
+        (time, "time", lambda source: source.wall_ns() / 1e9),
+        (time, "time_ns", lambda source: source.wall_ns()),
+        (time, "monotonic", lambda source: source.monotonic_ns() / 1e9),
+        (time, "monotonic_ns", lambda source: source.monotonic_ns()),
+        (time, "perf_counter", lambda source: source.monotonic_ns() / 1e9),
+        (time, "perf_counter_ns", lambda source: source.monotonic_ns()),
+    ):
+        _replace(module, name, of_world)
+    for name in _BY_RANDOM:
+        _replace_drawn(random, name, name)
+    _replace_drawn(os, "urandom", "randbytes")
+    random._urandom = os.urandom  # type: ignore[attr-defined]  # `SystemRandom` and thereby `secrets`
+
+
+def _replace(module: object, name: str, of_world: Callable[[Any], float]) -> None:
+    real = getattr(module, name)
+    setattr(module, name, lambda: real() if _source is None else of_world(_source))
+
+
+def _replace_drawn(module: object, name: str, method: str) -> None:
+    real = getattr(module, name)
+
+    def drawn(*arguments: Any, **options: Any) -> Any:
+        return real(*arguments, **options) if _source is None else getattr(_source.random(), method)(*arguments, **options)
+
+    setattr(module, name, drawn)

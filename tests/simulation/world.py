@@ -1,0 +1,240 @@
+"""One simulated world: a clock, nodes with an event loop each, and the events between them.
+
+The world gives turns: to the event that is due first, or to the node whose event loop is. A turn of a node is one round of
+its loop, so callbacks keep the order that asyncio promises. Every choice comes from a stream of randomness of its own,
+drawn from the seed of the world: the same seed gives the same course of events.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import heapq
+import random
+import threading
+from asyncio import events
+from collections.abc import Callable, Coroutine
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final, TextIO
+
+if TYPE_CHECKING:
+    from tests.simulation.network import Network
+    from tests.simulation.nodes import Node
+
+Never: Final = float("inf")
+_TURN_SECONDS_MAX: Final = 20e-6
+_FIRST_MOMENT: Final = 1_000.0
+"""The monotonic time at the beginning, in seconds. Above 0, as on a machine that runs for a while."""
+_EPOCH_NS: Final = 1_790_000_000 * 10**9
+
+_hashes = count(1)
+
+
+class Deadlock(Exception):
+    """Nothing is due any more, although the scenario has not ended."""
+
+
+class CountedFuture(asyncio.Future[Any]):
+    """A future whose place in a set does not depend on its address."""
+
+    def __init__(self, *, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(loop=loop)
+        self._hash = next(_hashes)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+
+class CountedTask(asyncio.Task[Any]):
+    """A task whose place in a set does not depend on its address."""
+
+    def __init__(self, coroutine: Coroutine[Any, Any, Any], **options: Any) -> None:
+        self._hash = next(_hashes)
+        super().__init__(coroutine, **options)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+
+class _NoSelector:
+    """A selector without sockets. It never waits, because the world sets the clock."""
+
+    def select(self, timeout: float | None) -> list[object]:
+        return []
+
+
+class SimulatedLoop(asyncio.BaseEventLoop):
+    """The event loop of one life of a node. It runs only in the turns that the world gives."""
+
+    def __init__(self, node: Node) -> None:
+        super().__init__()
+        self.node = node
+        self._selector = _NoSelector()
+        self.set_task_factory(lambda loop, coroutine, **options: CountedTask(coroutine, loop=loop, **options))
+        self.set_exception_handler(lambda loop, context: node.unhandled(context))
+
+    def time(self) -> float:
+        return self.node.world.now
+
+    def due(self) -> float:
+        """Return the moment of the next turn; `Never` if nothing is to do."""
+        if self._ready:  # type: ignore[attr-defined]
+            return 0
+        scheduled = self._scheduled  # type: ignore[attr-defined]
+        return scheduled[0].when() if scheduled else Never
+
+    def turn(self) -> None:
+        """Run one round of callbacks."""
+        events._set_running_loop(self)
+        self._thread_id = threading.get_ident()
+        try:
+            self._run_once()  # type: ignore[attr-defined]
+        finally:
+            self._thread_id = None
+            events._set_running_loop(None)
+
+    def create_future(self) -> asyncio.Future[Any]:
+        return CountedFuture(loop=self)
+
+    async def create_connection(self, protocol_factory: Any, host: Any = None, port: Any = None, **_: Any) -> Any:
+        return await self.node.world.network.connect(self.node, protocol_factory, host, port)
+
+    async def create_server(
+        self, protocol_factory: Any, host: Any = None, port: Any = None, *, sock: Any = None, **_: Any
+    ) -> Any:
+        name, number = (host, port) if sock is None else sock.getsockname()
+        return self.node.world.network.listen(self.node, protocol_factory, name, number)
+
+    def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
+        """Run the function a moment later: the simulation has no threads."""
+        result = self.create_future()
+
+        def run() -> None:
+            if result.done():
+                return
+            try:
+                result.set_result(func(*args))
+            except Exception as error:  # noqa: BLE001 - the caller raises it
+                result.set_exception(error)
+
+        self.call_later(self.node.world.stream("disk").uniform(50e-6, 2e-3), run)
+        return result
+
+    def _process_events(self, event_list: list[Any]) -> None:
+        """There are no sockets."""
+
+    def _write_to_self(self) -> None:
+        """Nothing sleeps that would have to be woken."""
+
+
+class World:
+    """A clock, the nodes, and everything that is due. One world a process."""
+
+    network: Network
+
+    def __init__(self, seed: int, trace: TextIO | None = None) -> None:
+        """Begin at the first moment. ``trace`` receives every event as a line."""
+        self.seed = seed
+        self.now = _FIRST_MOMENT
+        self.nodes: list[Node] = []
+        self.running: Node | None = None
+        self.turns = 0
+        self._streams: dict[str, random.Random] = {}
+        self._events: list[tuple[float, int, Callable[[], None]]] = []
+        self._order = count()
+        self._trace = trace
+        self._hash = hashlib.sha256()
+        self._network = self.stream("network")
+
+    # time and randomness; see `patches.Source`
+
+    @property
+    def seconds(self) -> float:
+        """The time since the beginning."""
+        return self.now - _FIRST_MOMENT
+
+    def monotonic_ns(self) -> int:
+        return int(self.now * 1e9)
+
+    def wall_ns(self) -> int:
+        skew = self.running.skew if self.running is not None else 0.0
+        return _EPOCH_NS + int((self.now + skew) * 1e9)
+
+    def random(self) -> random.Random:
+        return self.stream("world") if self.running is None else self.running.program
+
+    def stream(self, name: str) -> random.Random:
+        """Return the stream of randomness with this name. Draws from one do not change another."""
+        if name not in self._streams:
+            self._streams[name] = random.Random(f"{self.seed}/{name}")
+        return self._streams[name]
+
+    # events
+
+    def at(self, moment: float, event: Callable[[], None]) -> None:
+        """Call ``event`` at this moment of the clock."""
+        heapq.heappush(self._events, (max(moment, self.now), next(self._order), event))
+
+    def after(self, seconds: float, event: Callable[[], None]) -> None:
+        """Call ``event`` so many seconds from now."""
+        self.at(self.now + seconds, event)
+
+    def note(self, *parts: object) -> None:
+        """Add an event to the trace, whose hash identifies the course of events."""
+        line = f"{self.seconds:.6f} " + " ".join(map(str, parts))
+        self._hash.update(line.encode())
+        if self._trace is not None:
+            self._trace.write(line + "\n")
+
+    @property
+    def trace_hash(self) -> str:
+        """The hash of all events so far."""
+        return self._hash.hexdigest()
+
+    def run(self, ended: Callable[[], bool], seconds_max: float) -> bool:
+        """Give turns until ``ended`` returns True. Return False if the time is over before. Raise `Deadlock`."""
+        limit = self.now + seconds_max
+        while not ended():
+            due, node = self._next_node()
+            event_at = self._events[0][0] if self._events else Never
+            if min(due, event_at) > limit:
+                if min(due, event_at) == Never:
+                    raise Deadlock(f"nothing is due after {self.seconds:.3f} s")
+                return False
+            if event_at <= due:
+                self.now = event_at
+                heapq.heappop(self._events)[2]()
+            else:
+                assert node is not None
+                self._give_turn(due, node)
+        return True
+
+    def node(self, name: str) -> Node | None:
+        """Return the node with this name, which is its host name as well."""
+        return next((node for node in self.nodes if node.name == name), None)
+
+    def in_turn_of(self, node: Node, action: Callable[[], None]) -> None:
+        """Do something with the clock and the randomness of a node, outside its event loop."""
+        before, self.running = self.running, node
+        try:
+            action()
+        finally:
+            self.running = before
+
+    def _next_node(self) -> tuple[float, Node | None]:
+        first, chosen = Never, []
+        for node in self.nodes:
+            due = max(node.due(), self.now)
+            if due < first:
+                first, chosen = due, [node]
+            elif due == first and due != Never:
+                chosen.append(node)
+        if len(chosen) > 1:
+            return first, chosen[int(self._network.random() * len(chosen))]
+        return first, chosen[0] if chosen else None
+
+    def _give_turn(self, due: float, node: Node) -> None:
+        self.now = due
+        self.turns += 1
+        self.in_turn_of(node, node.turn)
+        self.now += self._network.random() * _TURN_SECONDS_MAX

@@ -19,6 +19,8 @@ class Finding(NamedTuple):
 
     property: str
     text: str
+    payload: bytes = b""
+    """The message concerned; empty if there is none."""
 
     def __str__(self) -> str:
         return f"{self.property}: {self.text}"
@@ -87,8 +89,12 @@ class History:
             *self._out_of_order(),
         ]
 
-    def last_events(self, payload: bytes) -> list[str]:
-        """Return what happened to one message, for the report of a finding."""
+    def events_of(self, findings: Sequence[Finding]) -> list[str]:
+        """Return what happened to the message of the first finding that names one."""
+        named = next((finding.payload for finding in findings if finding.payload), b"")
+        return self._events(named) if named else []
+
+    def _events(self, payload: bytes) -> list[str]:
         lines = [f"receipt {self.receipts[payload]}"] if payload in self.receipts else ["no receipt"]
         lines += [f"{each.at:.3f} delivered {each.subscription} {each.id}" for each in self.deliveries if each.payload == payload]
         lines += [f"{each.at:.3f} acknowledged {each.subscription}" for each in self.acknowledged if each.payload == payload]
@@ -99,7 +105,7 @@ class History:
         for payload, id_ in self.receipts.items():
             if payload not in stored:
                 yield Finding("L1", f"{payload!r} was confirmed as {id_} and is not stored")
-            elif stored[payload].position != id_.position:
+            elif id_.ledger >= 0 and stored[payload].position != id_.position:  # below 0: a duplicate, not stored again
                 yield Finding("L1", f"{payload!r} was confirmed as {id_} and is stored as {stored[payload]}")
 
     def _doubled(self) -> Iterator[Finding]:

@@ -1,4 +1,8 @@
-"""Play seeds of the simulation: ``python -m tests.simulation.play SEED``."""
+"""Play seeds of the simulated world; see docs/simulation.md.
+
+``python -m tests.simulation.play SEED`` plays one seed, ``FIRST-LAST`` several, each in a process of its own. A finding
+makes the command fail, and its report says how to play it again.
+"""
 
 from __future__ import annotations
 
@@ -6,42 +10,60 @@ from tests.simulation import patches
 
 patches.install()
 
-import gc  # noqa: E402
-import multiprocessing  # noqa: E402
-import os  # noqa: E402
-import sys  # noqa: E402
+import sys  # noqa: E402 - the patches come before anything that may hold the machine's clock
 
 import click  # noqa: E402
 
-from tests.simulation.scenarios.single import SingleBroker  # noqa: E402
-from tests.simulation.world import World  # noqa: E402
+from tests.simulation.bugs.planted import PLANTS  # noqa: E402
+from tests.simulation.runs import SCENARIOS, Order, play_all  # noqa: E402
 
 
-def play(seed: int) -> None:
-    gc.disable()
-    world = World(seed, sys.stdout if os.environ.get("T") else None)
-    patches.enter(world)
-    began = patches.real_process_time()
-    scenario = SingleBroker(world)
-    faults = scenario.plan()
-    for fault in faults:
-        print(fault)
-    findings = scenario.run(faults)
-    h = scenario.history
-    print(seed, world.trace_hash[:12], f"{world.seconds:.1f} s", world.turns, "turns", patches.real_process_time() - began, len(h.sent), len(h.receipts), len(h.deliveries), len(h.stored))
-    for finding in findings[:20]:
-        print("   ", finding)
+@click.command(help=__doc__)
+@click.argument("seeds")
+@click.option("--scenario", type=click.Choice([*SCENARIOS, "all"]), default="all", show_default=True)
+@click.option("--bug", type=click.IntRange(0, max(PLANTS)), default=0, help="Number of a planted bug; 0 = none.")
+@click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Processes at a time.")
+@click.option("--twice", is_flag=True, help="Play each seed twice, and compare the traces.")
+@click.option("--until-found", is_flag=True, help="Stop at the first finding.")
+@click.option("--trace", type=click.Path(), help="File for the events of one seed.")
+@click.option("--log", type=click.Path(), help="File for the logs of the nodes, with the time of the world.")
+@click.option("--hashes", is_flag=True, help="Print the hash of each trace.")
+def main(
+    seeds: str,
+    scenario: str,
+    bug: int,
+    jobs: int,
+    twice: bool,
+    until_found: bool,
+    trace: str | None,
+    log: str | None,
+    hashes: bool,
+) -> None:
+    first, _, last = seeds.partition("-")
+    names = list(SCENARIOS) if scenario == "all" else [scenario]
+    orders = [
+        Order(seed, names[seed % len(names)], bug, trace=trace, log=log)
+        for seed in range(int(first), int(last or first) + 1)
+        for _ in range(2 if twice else 1)
+    ]
+    seen: dict[tuple[int, str], str] = {}
+    failed = played = 0
+    for result in play_all(orders, jobs):
+        played += 1
+        key = (result.order.seed, result.order.scenario)
+        if hashes:
+            click.echo(f"{result.order.scenario} {result.order.seed} {result.trace_hash}")
+        if seen.setdefault(key, result.trace_hash) != result.trace_hash:
+            failed += 1
+            click.echo(f"{result.order.scenario} {result.order.seed}: played twice, the traces differ")
+        if result.findings:
+            failed += 1
+            click.echo(result.report())
+            if until_found:
+                break
+    click.echo(f"{played} played, {failed} failed")
+    sys.exit(1 if failed else 0)
 
 
 if __name__ == "__main__":
-    for seed in map(int, sys.argv[1:]):
-        pid = os.fork()
-        if pid == 0:
-            try:
-                play(seed)
-            except BaseException:
-                import traceback
-                traceback.print_exc()
-            sys.stdout.flush()
-            os._exit(0)
-        os.waitpid(pid, 0)
+    main()

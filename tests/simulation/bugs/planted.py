@@ -1,0 +1,48 @@
+"""The planted bugs: each patches one place, and a scenario must find it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tests.simulation.bugs import single_broker
+
+
+@dataclass(frozen=True, slots=True)
+class Plant:
+    """A bug, and the scenario that must find it."""
+
+    number: int
+    scenario: str
+    plant: Callable[[], None]
+
+    @property
+    def name(self) -> str:
+        return self.plant.__name__.replace("_", " ")
+
+
+def _numbered(scenario: str, *plants: Callable[[], None]) -> list[Plant]:
+    return [Plant(int((plant.__doc__ or "").partition(":")[0]), scenario, plant) for plant in plants]
+
+
+PLANTS = {
+    plant.number: plant
+    for plant in _numbered(
+        "single",
+        single_broker.receipt_before_the_sync,
+        single_broker.sync_left_out,
+        single_broker.failed_write_ignored,
+        single_broker.failed_group_taken_for_written,
+        single_broker.directory_not_synced,
+        single_broker.recovery_without_checksums,
+        single_broker.recovered_tail_not_written_again,
+        single_broker.in_flight_taken_for_duplicate,
+        single_broker.sequence_ids_not_replayed,
+        single_broker.sent_again_in_wrong_order,
+        single_broker.first_unconfirmed_entry_dropped,
+        single_broker.cursors_never_stored,
+        single_broker.restored_cursor_ahead,
+        single_broker.sequence_ids_of_all_names_mixed,
+    )
+}
+"""By their number in the specification."""

@@ -1,0 +1,134 @@
+"""Runs of seeds, each in a process that is forked for it, so that nothing of one is left in the next."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import multiprocessing
+import os
+import traceback
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, wait
+from typing import Final
+
+from tests.simulation import patches
+from tests.simulation.bugs.planted import PLANTS
+from tests.simulation.faults import Fault
+from tests.simulation.judge import Finding
+from tests.simulation.scenarios.single import SingleBroker
+from tests.simulation.world import Deadlock, World
+
+SCENARIOS: Final = {"single": SingleBroker}
+_SHOWN_MAX: Final = 5
+_fork = multiprocessing.get_context("fork")
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A seed to play."""
+
+    seed: int
+    scenario: str
+    bug: int = 0
+    faults: Sequence[Fault] | None = None
+    """The faults in place of those that the seed draws."""
+    trace: str | None = None
+    log: str | None = None
+
+    @property
+    def command(self) -> str:
+        """The command that plays it again."""
+        bug = f" --bug {self.bug}" if self.bug else ""
+        return f"python -m tests.simulation.play {self.seed} --scenario {self.scenario}{bug}"
+
+
+@dataclass(slots=True)
+class Result:
+    """What came of it."""
+
+    order: Order
+    trace_hash: str = ""
+    findings: list[Finding] = field(default_factory=list)
+    events: list[str] = field(default_factory=list)
+    """The history of the first finding's message."""
+    faults: list[Fault] = field(default_factory=list)
+    seconds: float = 0.0
+    """Seconds of the world."""
+    cpu_seconds: float = 0.0
+    turns: int = 0
+
+    def report(self) -> str:
+        """Return the lines to print for a finding."""
+        lines = [f"{self.order.scenario} {self.order.seed}: {len(self.findings)} findings; again: {self.order.command}"]
+        lines += [f"  {finding}" for finding in self.findings[:_SHOWN_MAX]]
+        lines += [f"    {event}" for event in self.events[-10:]]
+        lines += [f"  {fault}" for fault in self.faults]
+        return "\n".join(lines)
+
+
+def play_all(orders: Iterable[Order], jobs: int) -> Iterator[Result]:
+    """Play all orders, so many at a time, and yield each result when it is there."""
+    waiting = iter(orders)
+    running: dict[Connection, multiprocessing.process.BaseProcess] = {}
+    try:
+        while True:
+            while len(running) < jobs and (order := next(waiting, None)) is not None:
+                ours, theirs = _fork.Pipe(duplex=False)
+                process = _fork.Process(target=_play_and_send, args=(order, theirs))
+                process.start()
+                theirs.close()
+                running[ours] = process
+            if not running:
+                return
+            for ready in wait(list(running)):
+                assert isinstance(ready, Connection)
+                yield ready.recv()
+                ready.close()
+                running.pop(ready).join()
+    finally:
+        for process in running.values():
+            process.kill()
+
+
+def _play_and_send(order: Order, results: Connection) -> None:
+    try:
+        results.send(play(order))
+    finally:
+        results.close()
+        os._exit(0)  # nothing of the world may run any more
+
+
+def play(order: Order) -> Result:
+    """Play in this process, which must not play another one."""
+    gc.disable()
+    result = Result(order)
+    began = patches.real_process_time()
+    if order.bug:
+        PLANTS[order.bug].plant()
+    with open(order.trace or os.devnull, "w") as trace:
+        world = World(order.seed, trace if order.trace else None)
+        patches.enter(world)
+        _log_to(order.log)
+        scenario = SCENARIOS[order.scenario](world)
+        result.faults = list(scenario.plan() if order.faults is None else order.faults)
+        try:
+            result.findings = scenario.run(result.faults)
+            result.events = scenario.history.events_of(result.findings)
+        except Deadlock as deadlock:
+            result.findings = [Finding("G1", str(deadlock))]
+        except Exception:  # noqa: BLE001 - it is reported with the seed, like a finding
+            result.findings = [Finding("G1", traceback.format_exc())]
+    result.trace_hash, result.turns, result.seconds = world.trace_hash, world.turns, world.seconds
+    result.cpu_seconds = patches.real_process_time() - began
+    return result
+
+
+def _log_to(path: str | None) -> None:
+    root = logging.getLogger()
+    root.handlers[:] = [logging.NullHandler()]
+    if path is not None:
+        handler = logging.FileHandler(path, mode="w")
+        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
+        root.handlers[:] = [handler]
+        root.setLevel(logging.DEBUG)

@@ -66,6 +66,7 @@ class Interval(NamedTuple):
 class History:
     """Everything that the programs of one topic saw, in seconds of the world."""
 
+    subscriptions: Sequence[str] = ()
     ordered: set[str] = field(default_factory=set)
     """Subscriptions with one consumer at a time."""
     sent: list[Sent] = field(default_factory=list)
@@ -96,22 +97,28 @@ class History:
 
     def _events(self, payload: bytes) -> list[str]:
         lines = [f"receipt {self.receipts[payload]}"] if payload in self.receipts else ["no receipt"]
-        lines += [f"{each.at:.3f} delivered {each.subscription} {each.id}" for each in self.deliveries if each.payload == payload]
-        lines += [f"{each.at:.3f} acknowledged {each.subscription}" for each in self.acknowledged if each.payload == payload]
+        lines += [
+            f"{each.at:.3f} delivered {each.subscription} {each.id}"
+            for each in self.deliveries
+            if each.payload == payload
+        ]
+        lines += [
+            f"{each.at:.3f} acknowledged {each.subscription}" for each in self.acknowledged if each.payload == payload
+        ]
         return lines + [f"stored {id_}" for id_, stored in self.stored if stored == payload]
 
     def _lost(self) -> Iterator[Finding]:
         stored = {payload: id_ for id_, payload in self.stored}
         for payload, id_ in self.receipts.items():
             if payload not in stored:
-                yield Finding("L1", f"{payload!r} was confirmed as {id_} and is not stored")
+                yield Finding("L1", f"{payload!r} was confirmed as {id_} and is not stored", payload)
             elif id_.ledger >= 0 and stored[payload].position != id_.position:  # below 0: a duplicate, not stored again
-                yield Finding("L1", f"{payload!r} was confirmed as {id_} and is stored as {stored[payload]}")
+                yield Finding("L1", f"{payload!r} was confirmed as {id_} and is stored as {stored[payload]}", payload)
 
     def _doubled(self) -> Iterator[Finding]:
         for payload, count in Counter(payload for _, payload in self.stored).items():
             if count > 1:
-                yield Finding("L2", f"{payload!r} is stored {count} times")
+                yield Finding("L2", f"{payload!r} is stored {count} times", payload)
 
     def _reordered(self) -> Iterator[Finding]:
         yield from _falling("L3", "stored", (payload for _, payload in self.stored))
@@ -121,23 +128,27 @@ class History:
         sent = {message.payload for message in self.sent}
         for payload in {payload for _, payload in self.stored} | {each.payload for each in self.deliveries}:
             if payload not in sent:
-                yield Finding("L4", f"{payload!r} was never sent")
+                yield Finding("L4", f"{payload!r} was never sent", payload)
 
     def _changed_positions(self) -> Iterator[Finding]:
         contents: dict[MessageId, bytes] = dict(self.stored)
         for delivery in self.deliveries:
             if contents.get(delivery.id) != delivery.payload:
                 now = contents.get(delivery.id)
-                yield Finding("L5", f"{delivery.payload!r} was delivered as {delivery.id}, where {now!r} is stored")
+                yield Finding(
+                    "L5",
+                    f"{delivery.payload!r} was delivered as {delivery.id}, where {now!r} is stored",
+                    delivery.payload,
+                )
 
     def _undelivered(self) -> Iterator[Finding]:
-        delivered = defaultdict(set)
+        delivered: dict[str, set[bytes]] = {name: set() for name in self.subscriptions}
         for delivery in self.deliveries:
             delivered[delivery.subscription].add(delivery.payload)
-        for subscription, payloads in sorted(delivered.items()):
+        for subscription, payloads in delivered.items():
             for _, payload in self.stored:
                 if payload not in payloads:
-                    yield Finding("S1", f"{payload!r} was never delivered to {subscription}")
+                    yield Finding("S1", f"{payload!r} was never delivered to {subscription}", payload)
 
     def _came_again(self, excuses: Sequence[Interval]) -> Iterator[Finding]:
         firm: dict[tuple[str, bytes], float] = {}
@@ -148,7 +159,7 @@ class History:
             at = firm.get((delivery.subscription, delivery.payload))
             if at is not None and delivery.at > at + _ACKNOWLEDGED_SECONDS:
                 text = f"{delivery.payload!r}, acknowledged at {at:.3f}, came again to {delivery.subscription}"
-                yield Finding("S2", f"{text} at {delivery.at:.3f}")
+                yield Finding("S2", f"{text} at {delivery.at:.3f}", delivery.payload)
 
     def _out_of_order(self) -> Iterator[Finding]:
         for subscription in sorted(self.ordered):
@@ -169,4 +180,6 @@ def _falling(letter: str, what: str, payloads: Iterable[bytes]) -> Iterator[Find
     for producer, seen in numbers.items():
         for before, after in pairwise(seen):
             if after < before:
-                yield Finding(letter, f"{producer}/{after} is {what} behind {producer}/{before}")
+                yield Finding(
+                    letter, f"{producer}/{after} is {what} behind {producer}/{before}", Sent(producer, after).payload
+                )

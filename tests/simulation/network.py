@@ -255,7 +255,7 @@ class SimulatedTransport(asyncio.Transport):
         return self._low, self._high
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        self._high = _HIGH_BYTES if high is None and low is None else (4 * low if high is None else high)  # type: ignore[operator]
+        self._high = _HIGH_BYTES if high is None and low is None else (4 * low if high is None else high)
         self._low = self._high // 4 if low is None else low
         self._check_high()
 
@@ -426,5 +426,3 @@ class SimulatedTransport(asyncio.Transport):
 
 def _reset() -> ConnectionResetError:
     return ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET))
-
-

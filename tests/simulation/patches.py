@@ -26,21 +26,21 @@ class Source(Protocol):
     def wall_ns(self) -> int:
         """Return nanoseconds since 1970 by the clock of the node that runs."""
 
-    def random(self) -> random.Random:
+    def randomness(self) -> random.Random:
         """Return the randomness of the node that runs."""
 
 
 _source: Source | None = None
 
-_BY_RANDOM = (
-    "betavariate choice choices expovariate gauss getrandbits randbytes randint random randrange sample shuffle "
-    "triangular uniform"
-).split()
+_DRAWN = (
+    *("betavariate", "choice", "choices", "expovariate", "gauss", "getrandbits", "randbytes", "randint"),
+    *("random", "randrange", "sample", "shuffle", "triangular", "uniform"),
+)
 
 
 def enter(source: Source) -> None:
     """Let this world answer from now on."""
-    global _source  # noqa: PLW0603 - one world a process, which the functions of modules must reach
+    global _source
     _source = source
 
 
@@ -57,7 +57,7 @@ def install() -> None:
         (time, "perf_counter_ns", lambda source: source.monotonic_ns()),
     ):
         _replace(module, name, of_world)
-    for name in _BY_RANDOM:
+    for name in _DRAWN:
         _replace_drawn(random, name, name)
     _replace_drawn(os, "urandom", "randbytes")
     random._urandom = os.urandom  # type: ignore[attr-defined]  # `SystemRandom` and thereby `secrets`
@@ -72,6 +72,7 @@ def _replace_drawn(module: object, name: str, method: str) -> None:
     real = getattr(module, name)
 
     def drawn(*arguments: Any, **options: Any) -> Any:
-        return real(*arguments, **options) if _source is None else getattr(_source.random(), method)(*arguments, **options)
+        draw = real if _source is None else getattr(_source.randomness(), method)
+        return draw(*arguments, **options)
 
     setattr(module, name, drawn)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import socket
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import cast
 
 from interpulse.broker.app import BrokerApp
 from interpulse.broker.config.broker_config import BrokerConfig
@@ -16,7 +18,7 @@ from interpulse.storage.api import Change
 from interpulse.storage.segments.disk_space import DiskSpace
 from interpulse.storage.segments.journal import open_log_store
 from tests.simulation.network import BoundAddress
-from tests.simulation.nodes import Node
+from tests.simulation.nodes import Node, Program
 from tests.support.memory_storage import MemoryMetadataStore, MemoryTree
 
 BINARY_PORT, WEB_PORT = 6650, 8080
@@ -90,9 +92,9 @@ def stores_of(node: Node, tree: MemoryTree) -> OpenStores:
     return open_stores
 
 
-def bind(address: ServiceAddress) -> BoundAddress:
+def bind(address: ServiceAddress) -> socket.socket:
     """Bind an address of the simulated network."""
-    return BoundAddress(address.host, address.port)
+    return cast("socket.socket", BoundAddress(address.host, address.port))
 
 
 def broker_settings(node: Node, settings: Mapping[str, object]) -> BrokerConfig:
@@ -108,19 +110,12 @@ def broker_settings(node: Node, settings: Mapping[str, object]) -> BrokerConfig:
     return load_config(settings=[f"{key}={value}" for key, value in {**own, **settings}.items()]).config
 
 
-def broker_alone(
-    tree: MemoryTree,
-    settings: Mapping[str, object],
-    started: Callable[[BrokerApp], Awaitable[None]] | None = None,
-) -> Callable[[Node], Awaitable[None]]:
+def broker_alone(tree: MemoryTree, settings: Mapping[str, object]) -> Program:
     """Return the program of a standalone broker with these metadata, which runs until its node ends."""
 
     async def program(node: Node) -> None:
         app = BrokerApp(broker_settings(node, settings), open_stores=stores_of(node, tree), bind=bind)
-        node.app = app
         await app.start()
-        if started is not None:
-            await started(app)
         await asyncio.get_running_loop().create_future()
 
     return program

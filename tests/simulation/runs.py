@@ -10,16 +10,18 @@ import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
+from multiprocessing.context import ForkProcess
 from typing import Final
 
 from tests.simulation import patches
 from tests.simulation.bugs.planted import PLANTS
 from tests.simulation.faults import Fault
 from tests.simulation.judge import Finding
+from tests.simulation.scenarios.scenario import Scenario
 from tests.simulation.scenarios.single import SingleBroker
 from tests.simulation.world import Deadlock, World
 
-SCENARIOS: Final = {"single": SingleBroker}
+SCENARIOS: Final[dict[str, type[Scenario]]] = {"single": SingleBroker}
 _SHOWN_MAX: Final = 5
 _fork = multiprocessing.get_context("fork")
 
@@ -70,7 +72,7 @@ class Result:
 def play_all(orders: Iterable[Order], jobs: int) -> Iterator[Result]:
     """Play all orders, so many at a time, and yield each result when it is there."""
     waiting = iter(orders)
-    running: dict[Connection, multiprocessing.process.BaseProcess] = {}
+    running: dict[Connection, ForkProcess] = {}
     try:
         while True:
             while len(running) < jobs and (order := next(waiting, None)) is not None:
@@ -114,7 +116,7 @@ def play(order: Order) -> Result:
         result.faults = list(scenario.plan() if order.faults is None else order.faults)
         try:
             result.findings = scenario.run(result.faults)
-            result.events = scenario.history.events_of(result.findings)
+            result.events = scenario.events_of(result.findings)
         except Deadlock as deadlock:
             result.findings = [Finding("G1", str(deadlock))]
         except Exception:  # noqa: BLE001 - it is reported with the seed, like a finding

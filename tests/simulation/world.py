@@ -1,8 +1,8 @@
 """One simulated world: a clock, nodes with an event loop each, and the events between them.
 
-The world gives turns: to the event that is due first, or to the node whose event loop is. A turn of a node is one round of
-its loop, so callbacks keep the order that asyncio promises. Every choice comes from a stream of randomness of its own,
-drawn from the seed of the world: the same seed gives the same course of events.
+The world gives turns: to the event that is due first, or to the node whose event loop is. A turn of a node is one round
+of its loop, so callbacks keep the order that asyncio promises. Every choice comes from a stream of randomness of its
+own, drawn from the seed of the world: the same seed gives the same course of events.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         try:
             self._run_once()  # type: ignore[attr-defined]
         finally:
-            self._thread_id = None
+            self._thread_id = None  # type: ignore[assignment]
             events._set_running_loop(None)
 
     def create_future(self) -> asyncio.Future[Any]:
@@ -105,7 +105,9 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         name, number = (host, port) if sock is None else sock.getsockname()
         return self.node.world.network.listen(self.node, protocol_factory, name, number)
 
-    def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
+    def run_in_executor(  # type: ignore[override]
+        self, executor: Any, func: Callable[..., Any], *args: Any
+    ) -> asyncio.Future[Any]:
         """Run the function a moment later: the simulation has no threads."""
         result = self.create_future()
 
@@ -160,7 +162,7 @@ class World:
         skew = self.running.skew if self.running is not None else 0.0
         return _EPOCH_NS + int((self.now + skew) * 1e9)
 
-    def random(self) -> random.Random:
+    def randomness(self) -> random.Random:
         return self.stream("world") if self.running is None else self.running.program
 
     def stream(self, name: str) -> random.Random:

@@ -153,7 +153,7 @@ def restored_cursor_ahead() -> None:
             cursor.mark_delete = Position(*following)
         return cursor
 
-    Cursor.restore = classmethod(ahead)  # type: ignore[assignment]
+    Cursor.restore = classmethod(ahead)  # type: ignore[assignment, arg-type]
 
 
 def sequence_ids_of_all_names_mixed() -> None:
@@ -168,4 +168,4 @@ def sequence_ids_of_all_names_mixed() -> None:
         begin(self, *arguments)
         self.states = _OneName(SequenceState)
 
-    Deduplication.__init__ = mixing  # type: ignore[method-assign]
+    Deduplication.__init__ = mixing  # type: ignore[assignment, method-assign]

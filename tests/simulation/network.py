@@ -255,8 +255,9 @@ class SimulatedTransport(asyncio.Transport):
         return self._low, self._high
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        self._high = _HIGH_BYTES if high is None and low is None else (4 * low if high is None else high)
-        self._low = self._high // 4 if low is None else low
+        if high is None:
+            high = _HIGH_BYTES if low is None else 4 * low
+        self._high, self._low = high, high // 4 if low is None else low
         self._check_high()
 
     def pause_reading(self) -> None:
@@ -278,7 +279,7 @@ class SimulatedTransport(asyncio.Transport):
         self._protocol = protocol
 
     def get_protocol(self) -> asyncio.BaseProtocol:
-        return self._protocol  # type: ignore[no-any-return]
+        return self._protocol
 
     def close(self) -> None:
         if not self._closing:

@@ -148,13 +148,13 @@ class Sending:
 class _Sent:
     """Span of one message until its receipt."""
 
-    __slots__ = ("_attributes", "_begun", "_sending", "_span")
+    __slots__ = ("_attributes", "_sending", "_span", "_started")
 
     def __init__(self, sending: Sending, span: Span | None, attributes: dict[str, str]) -> None:
         self._sending = sending
         self._span = span
         self._attributes = attributes
-        self._begun = time.perf_counter()
+        self._started = time.perf_counter()
 
     def on_done(self, future: asyncio.Future[MessageId]) -> None:
         if future.cancelled():
@@ -165,7 +165,7 @@ class _Sent:
             self.end(future.result())
 
     def end(self, message_id: MessageId) -> None:
-        self._sending.count(time.perf_counter() - self._begun, self._attributes)
+        self._sending.count(time.perf_counter() - self._started, self._attributes)
         if self._span is not None:
             self._span.set_attribute(MESSAGE_ID, str(message_id))
             self._span.set_status(StatusCode.OK)
@@ -173,7 +173,7 @@ class _Sent:
 
     def fail(self, error: BaseException) -> None:
         kind = type(error).__qualname__
-        self._sending.count(time.perf_counter() - self._begun, {**self._attributes, ERROR_TYPE: kind})
+        self._sending.count(time.perf_counter() - self._started, {**self._attributes, ERROR_TYPE: kind})
         if self._span is not None:
             self._span.set_attribute(ERROR_TYPE, kind)
             self._span.record_exception(error)
@@ -183,7 +183,7 @@ class _Sent:
 
 class _Open(NamedTuple):
     span: Span | None
-    begun: float
+    started: float
 
 
 class Processing:
@@ -216,8 +216,8 @@ class Processing:
             )
         self._open[message.id] = _Open(span, time.perf_counter())
 
-    def note_batch(self, messages: Sequence[Message], begun_ms: int) -> None:
-        """Record one span for the messages that one call, started at ``begun_ms``, delivered.
+    def note_batch(self, messages: Sequence[Message], started_ms: int) -> None:
+        """Record one span for the messages that one call, started at ``started_ms``, delivered.
 
         It is linked to the spans in which they were sent.
         """
@@ -228,7 +228,7 @@ class Processing:
                 kind=SpanKind.CLIENT,
                 attributes={**self._of_batches, MESSAGE_COUNT: len(messages)},
                 links=links,
-                start_time=begun_ms * 1_000_000,
+                start_time=started_ms * 1_000_000,
             ).end()
 
     def current(self, message: Message) -> AbstractContextManager[object]:
@@ -266,7 +266,7 @@ class Processing:
         """End a span. Without an acknowledgement it has no status."""
         if opened is None:
             return
-        self._seconds.record(time.perf_counter() - opened.begun, self._attributes)
+        self._seconds.record(time.perf_counter() - opened.started, self._attributes)
         if opened.span is not None:
             if how is not None:
                 opened.span.set_attribute(ACKNOWLEDGMENT_TYPE, how)

@@ -41,7 +41,7 @@ def message_id_from_wire(message_id: pb.MessageIdData) -> MessageId:
 def message_id_to_wire(position: Position | MessageId, ack_set: Sequence[int] = ()) -> pb.MessageIdData:
     """Return a message id for the wire, without partition or batch index where they are -1, as in Pulsar's clients.
 
-    For ``ack_set`` see :mod:`interpulse.wire.ids`.
+    ``ack_set`` marks the unacknowledged messages of a batch; see `mask_of`.
     """
     wire = pb.MessageIdData(ledgerId=unsigned(position.ledger), entryId=unsigned(position.entry), ack_set=ack_set)
     if isinstance(position, MessageId):

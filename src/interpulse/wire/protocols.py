@@ -48,6 +48,20 @@ class KeepAlive:
         if not self.heard:
             raise RemoteProtocolError(f"nothing heard for {self._interval:g} s")
 
+    def ping(self) -> bytes:
+        """Return a PING. The peer must answer it, or send anything else, within the interval."""
+        self.heard = False
+        return commands.PING
+
+
+def _take(outgoing: list[bytes]) -> bytes:
+    """Return the collected frames and empty the list."""
+    if not outgoing:
+        return b""
+    taken = b"".join(outgoing)
+    outgoing.clear()
+    return taken
+
 
 class _State(Enum):
     GREETING = auto()
@@ -182,11 +196,7 @@ class ClientProtocol:
 
     def data_to_send(self) -> bytes:
         """Return the frames of the protocol itself, once: CONNECT first. Call it after every other method."""
-        if not self._outgoing:
-            return b""
-        data = b"".join(self._outgoing)
-        self._outgoing.clear()
-        return data
+        return _take(self._outgoing)
 
     @property
     def next_tick(self) -> float:
@@ -198,9 +208,9 @@ class ClientProtocol:
         if not self._keep_alive.elapsed(now):
             return
         self._keep_alive.check_heard()
-        self._keep_alive.heard = False
+        ping = self._keep_alive.ping()
         if self._state is _State.CONNECTED:
-            self._outgoing.append(commands.PING)
+            self._outgoing.append(ping)
 
 
 def _is_for_the_protocol(received: Received) -> bool:
@@ -362,11 +372,7 @@ class ServerProtocol:
 
     def data_to_send(self) -> bytes:
         """Return the protocol's own frames, once: CONNECTED, ERROR, PING, PONG. Call it after every other method."""
-        if not self._outgoing:
-            return b""
-        data = b"".join(self._outgoing)
-        self._outgoing.clear()
-        return data
+        return _take(self._outgoing)
 
     @property
     def next_tick(self) -> float:
@@ -375,8 +381,7 @@ class ServerProtocol:
 
     def ping(self) -> None:
         """Send a PING, which the client must answer."""
-        self._keep_alive.heard = False
-        self._outgoing.append(commands.PING)
+        self._outgoing.append(self._keep_alive.ping())
 
     def tick(self, now: float, *, reading: bool = True) -> None:
         """Send a PING if it is due. Raise RemoteProtocolError after an interval of silence, or without a greeting.

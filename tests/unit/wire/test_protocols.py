@@ -27,6 +27,9 @@ def test_peer_when_it_is_silent_then_remote_protocol_error_names_the_interval() 
         keep_alive.check_heard()
     keep_alive.heard = True
     keep_alive.check_heard()
+    assert keep_alive.ping() == commands.PING
+    with pytest.raises(RemoteProtocolError):
+        keep_alive.check_heard()
 
 
 def make_pair(**arguments: object) -> tuple[ClientProtocol, ServerProtocol]:

@@ -146,20 +146,20 @@ class Consumer(AsyncCloses):
         self, *, messages_max: int | None = None, bytes_max: int = 10 * 1024 * 1024, timeout_ms: int = 100
     ) -> list[Message]:
         """Return messages up to one of the limits. The list may be empty."""
-        begun_ms = now_ms() if self._session.telemetry is not None else None
+        started_ms = now_ms() if self._session.telemetry is not None else None
         taken = await self._inbox.take_batch(messages_max=messages_max, bytes_max=bytes_max, timeout_ms=timeout_ms)
-        if begun_ms is not None:
-            self._note_batch(taken, begun_ms)
+        if started_ms is not None:
+            self._note_batch(taken, started_ms)
         return taken
 
-    def _note_batch(self, taken: Sequence[Message], begun_ms: int) -> None:
+    def _note_batch(self, taken: Sequence[Message], started_ms: int) -> None:
         by_topic: dict[str, list[Message]] = {}
         for message in taken:
             by_topic.setdefault(message.topic, []).append(message)
         for topic, messages in by_topic.items():
             consumer = self._consumers.get(topic)
             if consumer is not None:
-                consumer.note_batch(messages, begun_ms)
+                consumer.note_batch(messages, started_ms)
 
     def processing(self, message: Message) -> AbstractContextManager[object]:
         """Return a context in which new spans are children of the message's span (PIP-446).

@@ -329,10 +329,10 @@ class PartitionConsumer:
         """Return a context in which the span of the message is the current one."""
         return nullcontext() if self._telemetry is None else self._telemetry.current(message)
 
-    def note_batch(self, messages: Sequence[Message], begun_ms: int) -> None:
-        """Record that one call, started at ``begun_ms``, delivered these messages to the application."""
+    def note_batch(self, messages: Sequence[Message], started_ms: int) -> None:
+        """Record that one call, started at ``started_ms``, delivered these messages to the application."""
         if self._telemetry is not None:
-            self._telemetry.note_batch(messages, begun_ms)
+            self._telemetry.note_batch(messages, started_ms)
 
     def redeliver_unacknowledged(self) -> None:
         """Request redelivery of everything that was received but not acknowledged."""

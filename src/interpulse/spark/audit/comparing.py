@@ -158,7 +158,7 @@ def write_inventory(
     size = at_once * _NAMESPACES_FIRST
     while left:
         reading, left = left[:size], left[size:]
-        before, begun = len(names) - len(reading) - len(left), time.monotonic()
+        before, started = len(names) - len(reading) - len(left), time.monotonic()
         tasks = max(1, min(len(reading), max(at_once, -(-len(reading) // _NAMESPACES_PER_TASK))))
         frame = spark.createDataFrame([(name,) for name in reading], "namespace STRING").repartition(tasks, "namespace")
         read = ReadNamespaces(address, rules.shared(min(tasks, at_once)), topic_map)
@@ -167,7 +167,7 @@ def write_inventory(
             rows.write.mode("overwrite").parquet(file_url(path / f"part={parts}"))
         on_progress(before + len(reading), len(names))
         parts += 1
-        if time.monotonic() - begun < _PART_S:
+        if time.monotonic() - started < _PART_S:
             size *= 2
     (path / "_SUCCESS").touch()
 

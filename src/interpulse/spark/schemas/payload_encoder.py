@@ -10,7 +10,6 @@ from pyspark.sql.types import ArrayType, DataType, DecimalType, MapType, StructF
 from interpulse.model.errors import IncompatibleSchema, InvalidRequest
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.rules.schema_compatibility.definitions import key_value_parts
-from interpulse.spark.schemas.avro_arrays import WriteRecords
 from interpulse.spark.schemas.avro_columns import parse_definition
 from interpulse.spark.schemas.avro_values import in_column
 from interpulse.spark.schemas.avro_writing import avro_encoder

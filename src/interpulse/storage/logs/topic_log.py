@@ -1,7 +1,7 @@
 """One log, over any journal; `topic_log_store` has all logs.
 
-A journal stores runs of entries per ledger (`SegmentJournal` on disk, `BookKeeperJournal` on bookies, `MemoryJournal`
-in memory). Everything else is here: the ledgers of a log, the time to roll, and the promises made.
+A journal stores runs of entries per ledger: `SegmentJournal` on disk, `BookKeeperJournal` on bookies. Everything else
+is here: the ledgers of a log, the time to roll, and the promises made.
 
 Invariants:
 

@@ -1,6 +1,8 @@
 """Rows that are only a value are written at once, with the bytes that they have one by one."""
 
 import asyncio
+import subprocess
+import sys
 
 import pyarrow as pa
 import pytest
@@ -185,3 +187,12 @@ def test_key_beside_a_schema_that_keeps_its_own_there_is_refused():
     batch = pa.record_batch({"key": ["k"], "value": pa.array([1], pa.int32()), "__key": ["other"]})
     with pytest.raises(InvalidRequest, match=r"column __key: the schema of .*/t keeps its column key there"):
         asyncio.run(writer.write(batch))
+
+
+def test_writer_when_it_is_imported_then_makes_no_arrow_values_which_would_import_pandas() -> None:
+    """The import of pandas takes seconds, and only its own users need it."""
+    program = (
+        "import sys, interpulse.spark.writing.message_writer;"
+        "print(sorted({'pandas', 'interpulse.spark.schemas.varints'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == "[]\n"

@@ -1,4 +1,4 @@
-"""The backlog quotas of one topic, enforced after `rules.backlog_quota`, and the ages of its backlogs.
+"""The backlog quotas of one topic, enforced after `rules.limits`, and the ages of its backlogs.
 
 An exceeded quota either holds producers, which are disconnected and refused, or evicts: subscriptions that are behind
 acknowledge the excess. Only durable subscriptions count. Entries for another cluster hold producers as well, but are

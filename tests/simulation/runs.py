@@ -19,7 +19,7 @@ from tests.simulation.faults import Fault
 from tests.simulation.judge import Finding
 from tests.simulation.scenarios.scenario import Scenario
 from tests.simulation.scenarios.single import SingleBroker
-from tests.simulation.world import Deadlock, World
+from tests.simulation.world import Deadlock, ErrorLog, World
 
 SCENARIOS: Final[dict[str, type[Scenario]]] = {"single": SingleBroker}
 _SHOWN_MAX: Final = 5
@@ -111,7 +111,7 @@ def play(order: Order) -> Result:
     with open(order.trace or os.devnull, "w") as trace:
         world = World(order.seed, trace if order.trace else None)
         patches.enter(world)
-        _log_to(order.log)
+        _log_to(world, order.log)
         scenario = SCENARIOS[order.scenario](world)
         result.faults = list(scenario.plan() if order.faults is None else order.faults)
         try:
@@ -126,11 +126,11 @@ def play(order: Order) -> Result:
     return result
 
 
-def _log_to(path: str | None) -> None:
+def _log_to(world: World, path: str | None) -> None:
     root = logging.getLogger()
-    root.handlers[:] = [logging.NullHandler()]
+    root.handlers[:] = [ErrorLog(world)]
     if path is not None:
         handler = logging.FileHandler(path, mode="w")
         handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
-        root.handlers[:] = [handler]
+        root.addHandler(handler)
         root.setLevel(logging.DEBUG)

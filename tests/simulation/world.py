@@ -10,12 +10,13 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import heapq
+import logging
 import random
 import threading
 from asyncio import events
 from collections.abc import Callable, Coroutine
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final, TextIO
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TextIO
 
 if TYPE_CHECKING:
     from tests.simulation.network import Network
@@ -129,6 +130,30 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         """Nothing sleeps that would have to be woken."""
 
 
+class LoggedError(NamedTuple):
+    """A record of level ERROR that a program logged."""
+
+    seconds: float
+    node: str
+    event: str
+    """The constant beginning of the message, which names the event."""
+    text: str
+
+
+class ErrorLog(logging.Handler):
+    """Keeps the errors that programs log, for the judge."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(logging.ERROR)
+        self._world = world
+
+    def emit(self, record: logging.LogRecord) -> None:
+        world = self._world
+        node = world.running.name if world.running is not None else ""
+        event = str(record.msg).partition("=")[0].rpartition(" ")[0]
+        world.errors.append(LoggedError(world.seconds, node, event, record.getMessage()))
+
+
 class World:
     """A clock, the nodes, and everything that is due. One world a process."""
 
@@ -141,6 +166,7 @@ class World:
         self.nodes: list[Node] = []
         self.running: Node | None = None
         self.turns = 0
+        self.errors: list[LoggedError] = []
         self._streams: dict[str, random.Random] = {}
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._order = count()

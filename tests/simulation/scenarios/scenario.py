@@ -20,6 +20,15 @@ _FLUSH_SECONDS: Final = 5.0
 """The time in which an acknowledgement reaches the metadata, slow disks included."""
 
 
+_DISK_FAULTS: Final = {"sync fails", "write fails", "disk full"}
+EXCUSED_ERRORS: Final = {
+    "log write failed": _DISK_FAULTS,
+    "topic fenced": _DISK_FAULTS,
+    "no room left, producers are refused until there is": {"disk full"},
+}
+"""Events that programs log as errors, each with the kinds of faults that excuse it."""
+
+
 class Scenario(Protocol):
     """A class with the nodes and programs of one kind of run, created in a new world."""
 
@@ -94,5 +103,13 @@ class Course:
         ]
 
     def unhandled(self) -> list[Finding]:
-        """Return the errors that no one handled, of all nodes."""
-        return [Finding("G1", f"{node.name}: {error}") for node in self.world.nodes for error in node.unhandled_errors]
+        """Return the errors that no one handled, and those in the logs that no fault excuses."""
+        kinds = {fault.kind for fault in self._faults}
+        return [
+            *(Finding("G1", f"{node.name}: {error}") for node in self.world.nodes for error in node.unhandled_errors),
+            *(
+                Finding("G1", f"{error.node} logged at {error.seconds:.3f}: {error.text}")
+                for error in self.world.errors
+                if not kinds & EXCUSED_ERRORS.get(error.event, set())
+            ),
+        ]

@@ -1,6 +1,6 @@
 """Judge of a history: properties that a log, its subscriptions and its clients must keep.
 
-See "Properties" in docs/simulation.md for the letters.
+docs/reference/what-is-proven.md lists the properties by letter.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Play seeds of the simulated world; see docs/simulation.md.
+"""Play seeds of the simulated world; see docs/decisions/0030-simulated-world.md.
 
 ``python -m tests.simulation.play SEED`` plays one seed, ``FIRST-LAST`` several, each in a process of its own. A finding
 makes the command fail, and its report says how to play it again.

@@ -189,15 +189,14 @@ class _Attempt:
     def _arrive(self, target: Node) -> None:
         if target.powerless or self.abandoned:
             return
-        server = self.network.servers.get((self.host, self.port))
+        server = self.network.servers.get((target.name, self.port))
         back = self.network.arrival(target, self.node)
         if server is None:
             self.network.world.at(back, lambda: self._answer(None))
             return
-        accepted = SimulatedTransport(self.network, server.node, (self.node.name, self.own_port), server.address)
-        own = self.transport = SimulatedTransport(
-            self.network, self.node, server.address, (self.node.name, self.own_port)
-        )
+        client, listening = (self.node.address, self.own_port), (target.address, self.port)
+        accepted = SimulatedTransport(self.network, server.node, client, listening)
+        own = self.transport = SimulatedTransport(self.network, self.node, listening, client)
         accepted.peer, own.peer = own, accepted
         accepted.call(lambda: accepted.start(server.factory()))
         self.network.world.at(back, lambda: self._answer((server, accepted)))

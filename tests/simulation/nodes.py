@@ -24,6 +24,7 @@ class Node:
     def __init__(self, world: World, name: str) -> None:
         self.world = world
         self.name = name
+        self.address = f"10.0.0.{len(world.nodes) + 1}"
         self.life = 0
         self.alive = self.powerless = False
         self.skew = 0.0
@@ -33,6 +34,8 @@ class Node:
         self.frozen_until = 0.0
         self.turn_seconds = 0.0
         """Time that each turn takes; above 0 on a slow machine."""
+        self.deaths: list[float] = []
+        """The seconds of the world at which lives ended."""
         self.unhandled_errors: list[str] = []
         self.program: random.Random
         self.loop: SimulatedLoop
@@ -92,6 +95,7 @@ class Node:
     def _end(self, how: str, *, power: bool) -> None:
         self.world.note(how, self.name, self.life)
         self.alive = False
+        self.deaths.append(self.world.seconds)
         self.world.network.end_of(self, power=power)
         for worker in self._workers:
             worker.die()

@@ -13,6 +13,8 @@ from interpulse.broker.app import BrokerApp
 from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.config.config_sources import load_config
 from interpulse.broker.stores import OpenStores, Stores, log_config
+from interpulse.proxy.app import ProxyApp
+from interpulse.proxy.proxy_config import load_config as load_proxy_config
 from interpulse.serving.listening import ServiceAddress
 from interpulse.storage.api import Change
 from interpulse.storage.segments.disk_space import DiskSpace
@@ -116,6 +118,23 @@ def broker_alone(tree: MemoryTree, settings: Mapping[str, object]) -> Program:
     async def program(node: Node) -> None:
         app = BrokerApp(broker_settings(node, settings), open_stores=stores_of(node, tree), bind=bind)
         await app.start()
+        await asyncio.get_running_loop().create_future()
+
+    return program
+
+
+def proxy(settings: Mapping[str, object]) -> Program:
+    """Return the program of a proxy, which runs until its node ends."""
+
+    async def program(node: Node) -> None:
+        own = {
+            "bindAddress": node.name,
+            "advertisedAddress": node.name,
+            "servicePort": BINARY_PORT,
+            "webServicePort": WEB_PORT,
+        }
+        config = load_proxy_config(settings=[f"{key}={value}" for key, value in {**own, **settings}.items()]).config
+        await ProxyApp(config, bind=bind).start()
         await asyncio.get_running_loop().create_future()
 
     return program

@@ -17,11 +17,12 @@ from tests.simulation import patches
 from tests.simulation.bugs.planted import PLANTS
 from tests.simulation.faults import Fault
 from tests.simulation.judge import Finding
+from tests.simulation.scenarios.proxied import ProxiedBroker
 from tests.simulation.scenarios.scenario import Scenario
 from tests.simulation.scenarios.single import SingleBroker
 from tests.simulation.world import Deadlock, ErrorLog, World
 
-SCENARIOS: Final[dict[str, type[Scenario]]] = {"single": SingleBroker}
+SCENARIOS: Final[dict[str, type[Scenario]]] = {"single": SingleBroker, "proxied": ProxiedBroker}
 _SHOWN_MAX: Final = 5
 _fork = multiprocessing.get_context("fork")
 

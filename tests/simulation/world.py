@@ -12,6 +12,7 @@ import hashlib
 import heapq
 import logging
 import random
+import socket
 import threading
 from asyncio import events
 from collections.abc import Callable, Coroutine
@@ -105,6 +106,12 @@ class SimulatedLoop(asyncio.BaseEventLoop):
     ) -> Any:
         name, number = (host, port) if sock is None else sock.getsockname()
         return self.node.world.network.listen(self.node, protocol_factory, name, number)
+
+    async def getaddrinfo(self, host: Any, port: Any, **_: Any) -> Any:
+        node = self.node.world.node(host)
+        if node is None:
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        return [(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (node.address, port))]
 
     def run_in_executor(  # type: ignore[override]
         self, executor: Any, func: Callable[..., Any], *args: Any
@@ -238,8 +245,8 @@ class World:
         return True
 
     def node(self, name: str) -> Node | None:
-        """Return the node with this name, which is its host name as well."""
-        return next((node for node in self.nodes if node.name == name), None)
+        """Return the node with this host name or address."""
+        return next((node for node in self.nodes if name in (node.name, node.address)), None)
 
     def in_turn_of(self, node: Node, action: Callable[[], None]) -> None:
         """Do something with the clock and the randomness of a node, outside its event loop."""

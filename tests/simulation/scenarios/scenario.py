@@ -9,7 +9,7 @@ from tests.simulation.faults import Fault, Injector, Targets, plan
 from tests.simulation.judge import Finding, Interval
 from tests.simulation.network import Network
 from tests.simulation.nodes import Node, Program
-from tests.simulation.workload import KEEP_ALIVE_MS
+from tests.simulation.workload import KEEP_ALIVE_MS, Workload
 from tests.simulation.world import World
 
 QUIET_SECONDS_MAX: Final = 120.0
@@ -20,6 +20,8 @@ _FLUSH_SECONDS: Final = 5.0
 """The time in which an acknowledgement reaches the metadata, slow disks included."""
 
 
+_STILL_SECONDS: Final = 20.0
+"""The time before and after the last restart, in which every acknowledgement becomes firm."""
 _DISK_FAULTS: Final = {"sync fails", "write fails", "disk full"}
 EXCUSED_ERRORS: Final = {
     "log write failed": _DISK_FAULTS,
@@ -113,3 +115,21 @@ class Course:
                 if not kinds & EXCUSED_ERRORS.get(error.event, set())
             ),
         ]
+
+
+def play_messages(
+    course: Course, workload: Workload, faults: Sequence[Fault], *, restarted: Sequence[Node]
+) -> list[Finding]:
+    """Run a topic through faults, a quiet time and a loss of power of the ``restarted`` nodes, and judge it."""
+    course.start()
+    course.faults(faults)
+    workload.sending = False
+    course.quiet(workload.all_delivered, "everything is sent and delivered after the faults")
+    course.world.run(lambda: False, _STILL_SECONDS)
+    course.restart(*restarted)
+    course.quiet(workload.all_delivered, "everything is delivered after the last restart")
+    course.world.run(lambda: False, _STILL_SECONDS)
+    reader = course.add("reader", workload.read)
+    reader.start(workload.read)
+    course.quiet(reader.main.done, "the topic is read from its beginning to its end", letter="L7")
+    return course.findings + workload.history.judge(course.excuses()) + course.unhandled()

@@ -8,7 +8,7 @@ from typing import Final
 from tests.simulation.faults import Fault, Targets
 from tests.simulation.judge import Finding
 from tests.simulation.programs import BINARY_PORT, broker_alone
-from tests.simulation.scenarios.scenario import Course
+from tests.simulation.scenarios.scenario import Course, play_messages
 from tests.simulation.workload import KEEP_ALIVE_MS, Workload
 from tests.simulation.world import World
 from tests.support.memory_storage import MemoryTree
@@ -21,9 +21,9 @@ SETTINGS: Final = {
     "managedLedgerMaxEntriesPerLedger": 50,
     "managedLedgerMinLedgerRolloverTimeMinutes": 0,
 }
+PRODUCERS: Final = {"batched": {"batching_enabled": True}, "single": {"batching_enabled": False}}
+SUBSCRIPTIONS: Final = {"exclusive": {"subscription_type": "exclusive"}, "shared": {"subscription_type": "shared"}}
 _FAULT_SECONDS: Final = 10.0
-_STILL_SECONDS: Final = 20.0
-"""The time before and after the last restart, in which every acknowledgement becomes firm."""
 
 
 class SingleBroker:
@@ -35,8 +35,8 @@ class SingleBroker:
             world,
             f"pulsar://broker:{BINARY_PORT}",
             "persistent://public/default/t",
-            producers={"batched": {"batching_enabled": True}, "single": {"batching_enabled": False}},
-            subscriptions={"exclusive": {"subscription_type": "exclusive"}, "shared": {"subscription_type": "shared"}},
+            producers=PRODUCERS,
+            subscriptions=SUBSCRIPTIONS,
         )
         self._broker = self._course.add("broker", broker_alone(MemoryTree(), SETTINGS))
         self._course.add("producers", self._workload.produce)
@@ -45,16 +45,4 @@ class SingleBroker:
         self.events_of = self._workload.history.events_of
 
     def run(self, faults: Sequence[Fault]) -> list[Finding]:
-        course, workload, world = self._course, self._workload, self._course.world
-        course.start()
-        course.faults(faults)
-        workload.sending = False
-        course.quiet(workload.all_delivered, "everything is sent and delivered after the faults")
-        world.run(lambda: False, _STILL_SECONDS)
-        course.restart(self._broker)
-        course.quiet(workload.all_delivered, "everything is delivered after the last restart")
-        world.run(lambda: False, _STILL_SECONDS)
-        reader = course.add("reader", workload.read)
-        reader.start(workload.read)
-        course.quiet(reader.main.done, "the topic is read from its beginning to its end", letter="L7")
-        return course.findings + workload.history.judge(course.excuses()) + course.unhandled()
+        return play_messages(self._course, self._workload, faults, restarted=[self._broker])

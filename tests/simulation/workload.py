@@ -50,15 +50,13 @@ class Workload:
         self._subscriptions = subscriptions
         self._chance = world.stream(f"workload/{topic}")
         self._open_producers = len(producers)
+        self._delivered: dict[str, set[bytes]] = {name: set() for name in subscriptions}
 
     def all_delivered(self) -> bool:
         """Return True once the producers have ended, and every confirmed message was delivered everywhere."""
         if self._open_producers:
             return False
-        delivered: dict[str, set[bytes]] = {name: set() for name in self._subscriptions}
-        for delivery in self.history.deliveries:
-            delivered[delivery.subscription].add(delivery.payload)
-        return all(payloads >= self.history.receipts.keys() for payloads in delivered.values())
+        return all(payloads >= self.history.receipts.keys() for payloads in self._delivered.values())
 
     async def produce(self, node: Node) -> None:
         """Send with all producers until `sending` ends."""
@@ -106,6 +104,7 @@ class Workload:
             message = await consumer.receive()
             payload = message.content or b""
             self.history.deliveries.append(Delivery(self._world.seconds, name, message.id, payload))
+            self._delivered[name].add(payload)
             consumer.acknowledge(message)
             self.history.acknowledged.append(Acknowledged(self._world.seconds, name, payload))
 

@@ -1,6 +1,6 @@
 # Every target first makes sure that the environment is complete; that takes no time when it is.
 .DEFAULT_GOAL := help
-.PHONY: help setup run cluster test test-all test-asyncio coverage fmt check bench fuzz audit sbom soak mutants docs release clean
+.PHONY: help setup run cluster test test-all test-asyncio coverage fmt check bench fuzz audit sbom soak sim sim-proof mutants docs release clean
 
 BIN := .venv/bin
 # Spark takes the Java that setup found, which need not be the one on PATH.
@@ -26,7 +26,9 @@ help:
 	@echo 'make release   sdist and wheels in dist/, each checked and installed; VERSION=x.y.z first sets the version'
 	@echo 'make audit     known vulnerabilities of what the lock file names'
 	@echo 'make sbom      dist/interpulse-VERSION.cdx.json: what a wheel with all extras installs'
-	@echo 'make soak      the fault suite and fuzzing, repeated for SOAK_MINUTES (default 30)'
+	@echo 'make sim       seeds of the simulated world, SEEDS=1-500 JOBS=2; ARGS="--scenario single --log file"'
+	@echo 'make sim-proof the seeds that each planted bug needs to be found in the simulated world'
+	@echo 'make soak      the fault suite, the simulated world and fuzzing, repeated for SOAK_MINUTES (default 30)'
 	@echo 'make mutants   changes of rules, log and lanes that their unit tests do not notice, MUTANTS=interpulse.rules.limits.*'
 
 setup:
@@ -109,6 +111,15 @@ audit: setup
 
 sbom: setup
 	@$(BIN)/python -m tools.sbom
+
+# Under one seed for the hashes of text, and one run in fifty a second time under another.
+SEEDS ?= 1-500
+JOBS ?= 2
+sim: setup
+	PYTHONHASHSEED=0 $(BIN)/python -m tests.simulation.play $(SEEDS) --jobs $(JOBS) --twice=50 $(ARGS)
+
+sim-proof: setup
+	PYTHONHASHSEED=0 $(BIN)/python -m tests.simulation.prove --jobs $(JOBS) $(ARGS)
 
 SOAK_MINUTES ?= 30
 soak: setup

@@ -1,7 +1,7 @@
-"""Play seeds of the simulated world; see docs/decisions/0030-simulated-world.md.
+"""Play runs of the simulated world; see docs/decisions/0030-simulated-world.md.
 
-``python -m tests.simulation.play SEED`` plays one seed, ``FIRST-LAST`` several, each in a process of its own. A finding
-makes the command fail, and its report says how to play it again.
+RUNS is the number of a seed, several as in ``1-20,50``, or the file of a case. Each run has a process of its own. A
+finding makes the command fail, and its report says how to play it again.
 """
 
 from __future__ import annotations
@@ -11,58 +11,104 @@ from tests.simulation import patches
 patches.install()
 
 import sys  # noqa: E402 - the patches come before anything that may hold the machine's clock
+from collections.abc import Iterator, Sequence  # noqa: E402
+from dataclasses import replace  # noqa: E402
+from pathlib import Path  # noqa: E402
 
 import click  # noqa: E402
 
 from tests.simulation.bugs.planted import PLANTS  # noqa: E402
-from tests.simulation.runs import SCENARIOS, Order, play_all  # noqa: E402
+from tests.simulation.cases import Case, read_case, render_case  # noqa: E402
+from tests.simulation.elsewhere import hash_line, hashes_elsewhere  # noqa: E402
+from tests.simulation.minimise import SECONDS_MAX, Trials, minimise  # noqa: E402
+from tests.simulation.runs import SCENARIOS, Order, Result, play, play_all  # noqa: E402
 
 
 @click.command(help=__doc__)
-@click.argument("seeds")
+@click.argument("runs")
 @click.option("--scenario", type=click.Choice([*SCENARIOS, "all"]), default="all", show_default=True)
 @click.option("--bug", type=click.IntRange(0, max(PLANTS)), default=0, help="Number of a planted bug; 0 = none.")
 @click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Processes at a time.")
-@click.option("--twice", is_flag=True, help="Play each seed twice, and compare the traces.")
+@click.option(
+    "--twice",
+    is_flag=False,
+    flag_value=1,
+    type=click.IntRange(1),
+    metavar="[=N]",
+    help="Play each run, or each Nth seed, again in a process with other hashes and addresses, and compare.",
+)
 @click.option("--until-found", is_flag=True, help="Stop at the first finding.")
-@click.option("--trace", type=click.Path(), help="File for the events of one seed.")
-@click.option("--log", type=click.Path(), help="File for the logs of the nodes, with the time of the world.")
+@click.option("--minimise", "minimising", type=click.Path(), help="File for the smallest case with the first finding.")
+@click.option("--trace", type=click.Path(), help="File for the events of one run.")
+@click.option("--log", type=click.Path(), help="File for the logs of the nodes of one run, with the world's time.")
+@click.option("--stop-at", type=float, help="Second of the world at which a debugger opens.")
 @click.option("--hashes", is_flag=True, help="Print the hash of each trace.")
 def main(
-    seeds: str,
+    runs: str,
     scenario: str,
     bug: int,
     jobs: int,
-    twice: bool,
+    twice: int | None,
     until_found: bool,
+    minimising: str | None,
     trace: str | None,
     log: str | None,
+    stop_at: float | None,
     hashes: bool,
 ) -> None:
-    first, _, last = seeds.partition("-")
-    names = list(SCENARIOS) if scenario == "all" else [scenario]
-    orders = [
-        Order(seed, names[seed % len(names)], bug, trace=trace, log=log)
-        for seed in range(int(first), int(last or first) + 1)
-        for _ in range(2 if twice else 1)
-    ]
-    seen: dict[tuple[int, str], str] = {}
+    orders = [replace(order, trace=trace, log=log, stop_at=stop_at) for order in _orders(runs, scenario, bug)]
+    # a debugger needs the terminal, which a process of its own does not have
+    results = (play(order) for order in orders[:1]) if stop_at is not None else play_all(orders, jobs)
     failed = played = 0
-    for result in play_all(orders, jobs):
+    hash_of: dict[Order, str] = {}
+    for result in results:
         played += 1
-        key = (result.order.seed, result.order.scenario)
+        hash_of[result.order] = result.trace_hash
         if hashes:
-            click.echo(f"{result.order.scenario} {result.order.seed} {result.trace_hash}")
-        if seen.setdefault(key, result.trace_hash) != result.trace_hash:
-            failed += 1
-            click.echo(f"{result.order.scenario} {result.order.seed}: played twice, the traces differ")
+            click.echo(hash_line(result.order, result.trace_hash))
         if result.findings:
             failed += 1
             click.echo(result.report())
-            if until_found:
+            if minimising is not None:
+                _minimise(result, jobs, Path(minimising))
+            if until_found or minimising is not None:
                 break
+    if twice is not None:
+        failed += _compare([each for each in hash_of.items() if each[0].seed % twice == 0], jobs)
     click.echo(f"{played} played, {failed} failed")
     sys.exit(1 if failed else 0)
+
+
+def _orders(runs: str, scenario: str, bug: int) -> Iterator[Order]:
+    if runs.endswith(".toml"):
+        yield read_case(Path(runs)).order
+        return
+    names = list(SCENARIOS) if scenario == "all" else [scenario]
+    for part in runs.split(","):
+        first, _, last = part.partition("-")
+        for seed in range(int(first), int(last or first) + 1):
+            yield Order(seed, names[seed % len(names)], bug)
+
+
+def _compare(hashes: Sequence[tuple[Order, str]], jobs: int) -> int:
+    """Report the runs whose traces differ elsewhere, and return their number."""
+    elsewhere = hashes_elsewhere([order for order, _ in hashes], jobs)
+    differing = [order for order, trace_hash in hashes if elsewhere[order.scenario, order.seed] != trace_hash]
+    for order in differing:
+        click.echo(f"{order.scenario} {order.seed}: played twice, the traces differ; again: {order.command} --twice")
+    return len(differing)
+
+
+def _minimise(result: Result, jobs: int, path: Path) -> None:
+    """Write the smallest case of a result into a file."""
+    began = patches.real_monotonic()
+    broken = result.properties[0]
+    trials = Trials(broken, jobs, until=began + SECONDS_MAX)
+    smallest = minimise(result.order, result.faults, trials.first_broken)
+    path.write_text(render_case(Case(smallest, broken)))
+    seconds = patches.real_monotonic() - began
+    click.echo(f"{broken} with {len(smallest.faults or ())} of {len(result.faults)} faults: {path}")
+    click.echo(f"{trials.count} runs in {seconds:.0f} s; again: python -m tests.simulation.play {path}")
 
 
 if __name__ == "__main__":

@@ -13,16 +13,17 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkProcess
 from typing import Final
 
-from tests.simulation import patches
+from tests.simulation import http, patches
 from tests.simulation.bugs.planted import PLANTS
 from tests.simulation.faults import Fault
 from tests.simulation.judge import Finding
+from tests.simulation.scenarios.lifecycle import Lifecycle
 from tests.simulation.scenarios.proxied import ProxiedBroker
 from tests.simulation.scenarios.scenario import Scenario
 from tests.simulation.scenarios.single import SingleBroker
-from tests.simulation.world import Deadlock, ErrorLog, World
+from tests.simulation.world import Deadlock, ErrorLog, Reductions, World
 
-SCENARIOS: Final[dict[str, type[Scenario]]] = {"single": SingleBroker, "proxied": ProxiedBroker}
+SCENARIOS: Final[dict[str, type[Scenario]]] = {"single": SingleBroker, "proxied": ProxiedBroker, "lifecycle": Lifecycle}
 _SHOWN_MAX: Final = 5
 _fork = multiprocessing.get_context("fork")
 
@@ -36,14 +37,20 @@ class Order:
     bug: int = 0
     faults: Sequence[Fault] | None = None
     """The faults in place of those that the seed draws."""
+    reductions: Reductions = field(default_factory=Reductions)
     trace: str | None = None
     log: str | None = None
+    stop_at: float | None = None
+    """The second of the world at which a debugger opens."""
+    file: str | None = None
+    """The file that holds this order."""
 
     @property
     def command(self) -> str:
         """The command that plays it again."""
         bug = f" --bug {self.bug}" if self.bug else ""
-        return f"python -m tests.simulation.play {self.seed} --scenario {self.scenario}{bug}"
+        what = self.file or f"{self.seed} --scenario {self.scenario}{bug}"
+        return f"python -m tests.simulation.play {what}"
 
 
 @dataclass(slots=True)
@@ -61,9 +68,17 @@ class Result:
     cpu_seconds: float = 0.0
     turns: int = 0
 
+    @property
+    def properties(self) -> list[str]:
+        """The broken properties, beginning with the one that tells most: of a message, if there is one."""
+        ordered = sorted(self.findings, key=lambda finding: not finding.payload)
+        return list(dict.fromkeys(finding.property for finding in ordered))
+
     def report(self) -> str:
         """Return the lines to print for a finding."""
-        lines = [f"{self.order.scenario} {self.order.seed}: {len(self.findings)} findings; again: {self.order.command}"]
+        lines = [
+            f"{self.order.scenario} {self.order.seed}: broken {' '.join(self.properties)}; again: {self.order.command}"
+        ]
         lines += [f"  {finding}" for finding in self.findings[:_SHOWN_MAX]]
         lines += [f"    {event}" for event in self.events[-10:]]
         lines += [f"  {fault}" for fault in self.faults]
@@ -110,9 +125,12 @@ def play(order: Order) -> Result:
     if order.bug:
         PLANTS[order.bug].plant()
     with open(order.trace or os.devnull, "w") as trace:
-        world = World(order.seed, trace if order.trace else None)
+        world = World(order.seed, trace if order.trace else None, order.reductions)
         patches.enter(world)
-        _log_to(world, order.log)
+        http.install()
+        _log_to(order.log, world)
+        if order.stop_at is not None:
+            world.at_second(order.stop_at, breakpoint)
         scenario = SCENARIOS[order.scenario](world)
         result.faults = list(scenario.plan() if order.faults is None else order.faults)
         try:
@@ -127,11 +145,18 @@ def play(order: Order) -> Result:
     return result
 
 
-def _log_to(world: World, path: str | None) -> None:
+def _log_to(path: str | None, world: World) -> None:
     root = logging.getLogger()
     root.handlers[:] = [ErrorLog(world)]
     if path is not None:
         handler = logging.FileHandler(path, mode="w")
-        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
+        handler.setFormatter(logging.Formatter("%(world)s %(levelname)s %(name)s %(message)s"))
+        handler.addFilter(lambda record: _place(record, world))
         root.addHandler(handler)
         root.setLevel(logging.DEBUG)
+
+
+def _place(record: logging.LogRecord, world: World) -> bool:
+    """Give a record the time of the world and the node that it comes from."""
+    record.world = f"{world.seconds:.6f} {world.running.name if world.running is not None else '-'}"
+    return True

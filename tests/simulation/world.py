@@ -16,6 +16,7 @@ import socket
 import threading
 from asyncio import events
 from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TextIO
 
@@ -161,14 +162,32 @@ class ErrorLog(logging.Handler):
         world.errors.append(LoggedError(world.seconds, node, event, record.getMessage()))
 
 
+@dataclass(frozen=True, slots=True)
+class Reductions:
+    """Differences from what the seed says that make a run shorter or plainer, to be read by a person."""
+
+    fault_seconds: float = Never
+    """The longest time of faults, in which programs send."""
+    plain: tuple[str, ...] = ()
+    """Names of the streams of which each draw is the middle of its range."""
+
+
+class PlainRandom(random.Random):
+    """Randomness of which each draw is the middle of its range."""
+
+    def random(self) -> float:
+        return 0.5
+
+
 class World:
     """A clock, the nodes, and everything that is due. One world a process."""
 
     network: Network
 
-    def __init__(self, seed: int, trace: TextIO | None = None) -> None:
+    def __init__(self, seed: int, trace: TextIO | None = None, reductions: Reductions = Reductions()) -> None:
         """Begin at the first moment. ``trace`` receives every event as a line."""
         self.seed = seed
+        self.reductions = reductions
         self.now = _FIRST_MOMENT
         self.nodes: list[Node] = []
         self.running: Node | None = None
@@ -201,10 +220,15 @@ class World:
     def stream(self, name: str) -> random.Random:
         """Return the stream of randomness with this name. Draws from one do not change another."""
         if name not in self._streams:
-            self._streams[name] = random.Random(f"{self.seed}/{name}")
+            kind = PlainRandom if name in self.reductions.plain else random.Random
+            self._streams[name] = kind(f"{self.seed}/{name}")
         return self._streams[name]
 
     # events
+
+    def at_second(self, seconds: float, event: Callable[[], None]) -> None:
+        """Call ``event`` so many seconds after the beginning."""
+        self.at(_FIRST_MOMENT + seconds, event)
 
     def at(self, moment: float, event: Callable[[], None]) -> None:
         """Call ``event`` at this moment of the clock."""

@@ -56,7 +56,7 @@ class Course:
         self.programs: dict[str, Program] = {}
         self.findings: list[Finding] = []
         self._targets = targets
-        self._seconds = seconds
+        self._seconds = min(seconds, world.reductions.fault_seconds)
         self._begin = 0.0
         self._faults: Sequence[Fault] = ()
 

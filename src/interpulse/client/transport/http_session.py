@@ -208,6 +208,10 @@ class HttpSession(AsyncCloses):
             return answer
         raise NotConnected("; ".join(failures))
 
+    def new_connector(self) -> aiohttp.BaseConnector:
+        """Return the way to open connections. Override it to use another network."""
+        return aiohttp.TCPConnector(socket_factory=self._new_socket)
+
     async def _follow(self, method: str, url: str, payload: bytes | None, content_type: str) -> HttpAnswer:
         """Follow a redirect to the broker that owns the topic, with the same body and credentials."""
         first = url
@@ -283,9 +287,8 @@ class HttpSession(AsyncCloses):
             timeout = aiohttp.ClientTimeout(
                 total=self._timeout_ms / 1000, sock_connect=min(self._timeout_ms, _CONNECT_TIMEOUT_MS) / 1000
             )
-            connector = aiohttp.TCPConnector(socket_factory=self._new_socket)
             self._session = aiohttp.ClientSession(
-                connector=connector, timeout=timeout, skip_auto_headers=("Content-Type",)
+                connector=self.new_connector(), timeout=timeout, skip_auto_headers=("Content-Type",)
             )
         return self._session
 

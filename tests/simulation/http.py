@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
@@ -13,12 +13,12 @@ from interpulse.client.transport.http_session import HttpSession
 class SimulatedConnector(aiohttp.BaseConnector):
     """The part of aiohttp that opens connections; they come from the running loop."""
 
-    async def _create_connection(self, req: Any, traces: Any, timeout: Any) -> ResponseHandler:
+    async def _create_connection(self, req: Any, traces: Any, timeout: Any) -> ResponseHandler:  # noqa: ASYNC109 - aiohttp passes it
         try:
             _, protocol = await self._loop.create_connection(self._factory, req.url.host, req.url.port)
         except OSError as error:
             raise aiohttp.ClientConnectorError(req.connection_key, error) from error
-        return cast("ResponseHandler", protocol)
+        return protocol
 
 
 def install() -> None:

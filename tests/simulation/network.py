@@ -223,7 +223,8 @@ class SimulatedTransport(asyncio.Transport):
         self._out = bytearray()
         self._out_ends: list[Exception | None] = []  # how the outgoing direction ends, behind the bytes
         self._delivery = False  # the next delivery is due
-        self._started = self._closing = self._lost = self._paused = self._peer_full = self._ended = False
+        self._error: Exception | None = None
+        self._settled = self._closing = self._lost = self._paused = self._peer_full = self._ended = False
         self._high, self._low = _HIGH_BYTES, _LOW_BYTES
         network.connections.append(self)
 
@@ -295,11 +296,10 @@ class SimulatedTransport(asyncio.Transport):
     # the side of the network
 
     def start(self, protocol: asyncio.BaseProtocol) -> None:
-        """Begin with a protocol, in a turn of the node."""
+        """Begin with a protocol, in a turn of the node. What arrives shows in a later turn, as with sockets."""
         self._protocol = protocol
-        self._started = True
         protocol.connection_made(self)
-        self.peer._deliver_later()
+        self._loop.call_soon(self._settle)
 
     def call(self, action: Callable[[], None]) -> None:
         """Run something in the next turn of the node, if it still lives this life."""
@@ -342,15 +342,21 @@ class SimulatedTransport(asyncio.Transport):
     def _lose_soon(self, error: Exception | None) -> None:
         if self._lost:
             return
-        self._lost = True
+        self._lost, self._error = True, error
+        if self._settled:
+            self.call(self._report_loss)
 
-        def lost() -> None:
-            self.network.forget(self)
-            self.gone = True
-            if self._started:
-                self._protocol.connection_lost(error)
+    def _settle(self) -> None:
+        self._settled = True
+        if self._lost:
+            self._loop.call_soon(self._report_loss)
+        else:
+            self.peer._deliver_later()
 
-        self.call(lost)
+    def _report_loss(self) -> None:
+        self.network.forget(self)
+        self.gone = True
+        self._protocol.connection_lost(self._error)
 
     def _check_high(self) -> None:
         if not self._peer_full and self.get_write_buffer_size() > self._high:
@@ -387,8 +393,8 @@ class SimulatedTransport(asyncio.Transport):
                 self.lose_later(_reset())
             return
         reset = bool(self._out_ends) and self._out_ends[0] is not None
-        if (peer._paused or not peer._started) and not reset:
-            return  # resume_reading and start go on
+        if (peer._paused or not peer._settled) and not reset:
+            return  # resume_reading and _settle go on
         if self._out:
             self._hand_over(peer)
         elif self._out_ends and not self._ended:

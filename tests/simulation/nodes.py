@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import traceback
 from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
@@ -90,7 +91,10 @@ class Node:
 
     def unhandled(self, context: dict[str, Any]) -> None:
         """Note an error that no one handled: property G1."""
-        self.unhandled_errors.append(f"{self.world.seconds:.3f} {context.get('message')}: {context.get('exception')!r}")
+        error = context.get("exception")
+        at = traceback.extract_tb(error.__traceback__)[-1:] if error is not None else ()
+        where = "".join(f" in {frame.filename}:{frame.lineno}" for frame in at)
+        self.unhandled_errors.append(f"{self.world.seconds:.3f} {context.get('message')}: {error!r}{where}")
 
     def _end(self, how: str, *, power: bool) -> None:
         self.world.note(how, self.name, self.life)

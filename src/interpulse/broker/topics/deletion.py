@@ -82,6 +82,7 @@ class Deletion:
         self._others = others
         self._events = events
         self._emptying: WeakValueDictionary[NamespaceName, asyncio.Lock] = WeakValueDictionary()
+        self._deleting: WeakValueDictionary[TopicName, asyncio.Lock] = WeakValueDictionary()
 
     def _collect(self, namespace: NamespaceName) -> AbstractAsyncContextManager[None]:
         return nullcontext() if self._others is None else self._others.collected(namespace)
@@ -93,6 +94,8 @@ class Deletion:
 
         The schemas are deleted with a topic, but not with one of its partitions, nor while the other domain has a topic
         of that name, which shares the schemas.
+
+        Requests for one topic wait for one another: the first deletes it, and the others do not find it.
         """
 
         async def attempt() -> None:
@@ -101,7 +104,8 @@ class Deletion:
                 await self._check_left_by_others(name)
             await self._delete_plain(name, force=force)
 
-        await retry_on_conflict(attempt)
+        async with self._deleting.setdefault(name, asyncio.Lock()):
+            await retry_on_conflict(attempt)
 
     async def inactive_topic(self, name: TopicName, check: DeleteCheck) -> None:
         """Delete one inactive topic or partition; ``check`` decides last (see `TopicRegistry.delete`)."""

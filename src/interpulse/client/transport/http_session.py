@@ -216,7 +216,7 @@ class HttpSession(AsyncCloses):
         """Follow a redirect to the broker that owns the topic, with the same body and credentials."""
         first = url
         for _ in range(_REDIRECTS_MAX):
-            answer = await self._send(method, url, payload, content_type)
+            answer = await self._send_safely(method, url, payload, content_type)
             if answer.status not in _REDIRECT_STATUSES:
                 return answer
             target = _redirect_target(url, answer.location)
@@ -227,6 +227,19 @@ class HttpSession(AsyncCloses):
                 )
             url = target
         raise UnknownError(f"{shown_address(first)} redirects more than {_REDIRECTS_MAX} times")
+
+    async def _send_safely(self, method: str, url: str, payload: bytes | None, content_type: str) -> HttpAnswer:
+        """Send a request, and send it again if it only reads and its connection broke.
+
+        A broker may close an idle connection at the moment of a request. A change is not sent again, because the broker
+        may have made it, and would refuse it the second time.
+        """
+        try:
+            return await self._send(method, url, payload, content_type)
+        except NotConnected:
+            if method != "GET":
+                raise
+        return await self._send(method, url, payload, content_type)
 
     async def _send(self, method: str, url: str, payload: bytes | None, content_type: str) -> HttpAnswer:
         headers = {"Accept": JSON}
@@ -290,6 +303,7 @@ class HttpSession(AsyncCloses):
             self._session = aiohttp.ClientSession(
                 connector=self.new_connector(), timeout=timeout, skip_auto_headers=("Content-Type",)
             )
+            self._session._retry_connection = False  # it would send PUT and DELETE again; see _send_safely
         return self._session
 
     def _new_socket(self, address_info: aiohttp.AddrInfoType) -> socket.socket:

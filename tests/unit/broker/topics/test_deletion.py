@@ -58,6 +58,17 @@ async def test_partitioned_topic_goes_in_one_commit_however_many_partitions_it_h
         await bench.deletion.partitioned_topic(X, force=False)
 
 
+async def test_topic_when_two_delete_it_at_once_then_the_second_does_not_find_it(
+    bench: LifecycleBench,
+) -> None:
+    await bench.lifecycle.create_plain(X)
+    await bench.registry.open(X)
+    first, second = (asyncio.create_task(bench.deletion.topic(X, force=True)) for _ in range(2))
+    await first
+    with pytest.raises(TopicNotFound):
+        await second
+
+
 async def test_namespace_goes_in_few_commits(bench: LifecycleBench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deletion, "_KEYS_AT_ONCE", 100)
     await bench.lifecycle.create_partitioned(X, 1000)

@@ -193,6 +193,18 @@ async def test_host_when_hanging_up_then_is_not_connected(web: StubWeb) -> None:
     assert len(web.asked) == 1
 
 
+@pytest.mark.parametrize(("method", "sent"), [("GET", 2), ("PUT", 1), ("POST", 1), ("DELETE", 1)])
+async def test_request_when_the_connection_breaks_then_only_a_question_is_sent_again(
+    web: StubWeb, method: str, sent: int
+) -> None:
+    web.disconnect(method, "/x")
+    async with HttpSession(web.url) as http:
+        await http.get("/first", kind="topic", read=ignored)
+        with pytest.raises(NotConnected):
+            await http.request(method, "/x", kind="topic", read=ignored)
+    assert [asked.method for asked in web.asked[1:]] == [method] * sent
+
+
 async def test_session_when_closed_then_refuses_requests(web: StubWeb) -> None:
     http = HttpSession(web.url)
     await http.close()

@@ -17,7 +17,7 @@ from pathlib import Path  # noqa: E402
 
 import click  # noqa: E402
 
-from tests.simulation.bugs.planted import PLANTS  # noqa: E402
+from tests.simulation.bugs.planted import ALL  # noqa: E402
 from tests.simulation.cases import Case, read_case, render_case  # noqa: E402
 from tests.simulation.elsewhere import hash_line, hashes_elsewhere  # noqa: E402
 from tests.simulation.minimise import SECONDS_MAX, Trials, minimise  # noqa: E402
@@ -27,7 +27,7 @@ from tests.simulation.runs import SCENARIOS, Order, Result, play, play_all  # no
 @click.command(help=__doc__)
 @click.argument("runs")
 @click.option("--scenario", type=click.Choice([*SCENARIOS, "all"]), default="all", show_default=True)
-@click.option("--bug", type=click.IntRange(0, max(PLANTS)), default=0, help="Number of a planted bug; 0 = none.")
+@click.option("--bug", type=click.IntRange(0, max(ALL)), default=0, help="Number of a planted bug; 0 = none.")
 @click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Processes at a time.")
 @click.option(
     "--twice",

@@ -21,7 +21,14 @@ settings.register_profile(
 )
 settings.load_profile("any machine")
 
-LONGEST_FIRST = ("tests/spark/", "tests/guides/", "tests/durability/", "tests/interop/", "tests/integration/")
+LONGEST_FIRST = (
+    "tests/spark/",
+    "tests/guides/",
+    "tests/durability/",
+    "tests/simulation/",
+    "tests/interop/",
+    "tests/integration/",
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from tests.simulation.network import SimulatedTransport
     from tests.simulation.nodes import Node, Program
     from tests.simulation.world import World
 
@@ -134,6 +135,10 @@ class Injector:
             node.disk.fails_next, node.disk.capacity = "", None
             self._start(node, node.life)
 
+    def connections_of(self, node: Node) -> list[SimulatedTransport]:
+        """Return the open connections of a node, in the order in which they were opened."""
+        return [each for each in self._world.network.connections if each.node is node and not each.gone]
+
     def _act(self, fault: Fault) -> None:
         node = self._world.node(fault.node)
         assert node is not None, fault
@@ -160,7 +165,7 @@ class Injector:
 
     def _cut(self, node: Node, fault: Fault) -> None:
         network = self._world.network
-        own = [each for each in network.connections if each.node is node and not each.gone]
+        own = self.connections_of(node)
         if own:
             chosen = own[int(self._world.stream("network").random() * len(own))]
             end = chosen if self._world.stream("network").random() < 0.5 else chosen.peer

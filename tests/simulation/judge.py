@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
 
-from interpulse.model.ids import MessageId
+from interpulse.model.ids import MessageId, Position
 
 
 class Finding(NamedTuple):
@@ -108,12 +108,15 @@ class History:
         return lines + [f"stored {id_}" for id_, stored in self.stored if stored == payload]
 
     def _lost(self) -> Iterator[Finding]:
-        stored = {payload: id_ for id_, payload in self.stored}
+        stored: dict[bytes, list[Position]] = defaultdict(list)
+        for id_, payload in self.stored:
+            stored[payload].append(id_.position)
         for payload, id_ in self.receipts.items():
-            if payload not in stored:
+            positions = stored.get(payload)
+            if positions is None:
                 yield Finding("L1", f"{payload!r} was confirmed as {id_} and is not stored", payload)
-            elif id_.ledger >= 0 and stored[payload].position != id_.position:  # below 0: a duplicate, not stored again
-                yield Finding("L1", f"{payload!r} was confirmed as {id_} and is stored as {stored[payload]}", payload)
+            elif id_.ledger >= 0 and id_.position not in positions:  # below 0: a duplicate, not stored again
+                yield Finding("L1", f"{payload!r} was confirmed as {id_} and is stored at {positions[0]}", payload)
 
     def _doubled(self) -> Iterator[Finding]:
         for payload, count in Counter(payload for _, payload in self.stored).items():

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 real_monotonic = time.monotonic
+real_time_ns = time.time_ns
 real_process_time = time.process_time
 
 

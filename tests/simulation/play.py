@@ -1,7 +1,7 @@
 """Play runs of the simulated world; see docs/decisions/0030-simulated-world.md.
 
-RUNS is the number of a seed, several as in ``1-20,50``, or the file of a case. Each run has a process of its own. A
-finding makes the command fail, and its report says how to play it again.
+Each of RUNS is the number of a seed, several as in ``1-20,50``, or the file of a case. Each run has a process of its
+own. A finding makes the command fail, and its report says how to play it again.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path  # noqa: E402
 
 import click  # noqa: E402
 
-from tests.simulation.bugs.planted import PLANTS  # noqa: E402
+from tests.simulation.bugs.planted import ALL  # noqa: E402
 from tests.simulation.cases import Case, read_case, render_case  # noqa: E402
 from tests.simulation.elsewhere import hash_line, hashes_elsewhere  # noqa: E402
 from tests.simulation.minimise import SECONDS_MAX, Trials, minimise  # noqa: E402
@@ -25,9 +25,9 @@ from tests.simulation.runs import SCENARIOS, Order, Result, play, play_all  # no
 
 
 @click.command(help=__doc__)
-@click.argument("runs")
+@click.argument("runs", nargs=-1, required=True)
 @click.option("--scenario", type=click.Choice([*SCENARIOS, "all"]), default="all", show_default=True)
-@click.option("--bug", type=click.IntRange(0, max(PLANTS)), default=0, help="Number of a planted bug; 0 = none.")
+@click.option("--bug", type=click.IntRange(0, max(ALL)), default=0, help="Number of a planted bug; 0 = none.")
 @click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Processes at a time.")
 @click.option(
     "--twice",
@@ -44,7 +44,7 @@ from tests.simulation.runs import SCENARIOS, Order, Result, play, play_all  # no
 @click.option("--stop-at", type=float, help="Second of the world at which a debugger opens.")
 @click.option("--hashes", is_flag=True, help="Print the hash of each trace.")
 def main(
-    runs: str,
+    runs: Sequence[str],
     scenario: str,
     bug: int,
     jobs: int,
@@ -79,15 +79,19 @@ def main(
     sys.exit(1 if failed else 0)
 
 
-def _orders(runs: str, scenario: str, bug: int) -> Iterator[Order]:
-    if runs.endswith(".toml"):
-        yield read_case(Path(runs)).order
-        return
+def _orders(runs: Sequence[str], scenario: str, bug: int) -> Iterator[Order]:
     names = list(SCENARIOS) if scenario == "all" else [scenario]
-    for part in runs.split(","):
+    for run in runs:
+        if run.endswith(".toml"):
+            yield read_case(Path(run)).order
+        else:
+            yield from (Order(seed, names[seed % len(names)], bug) for seed in _seeds(run))
+
+
+def _seeds(ranges: str) -> Iterator[int]:
+    for part in ranges.split(","):
         first, _, last = part.partition("-")
-        for seed in range(int(first), int(last or first) + 1):
-            yield Order(seed, names[seed % len(names)], bug)
+        yield from range(int(first), int(last or first) + 1)
 
 
 def _compare(hashes: Sequence[tuple[Order, str]], jobs: int) -> int:

@@ -14,7 +14,7 @@ from multiprocessing.context import ForkProcess
 from typing import Final
 
 from tests.simulation import http, patches
-from tests.simulation.bugs.planted import PLANTS
+from tests.simulation.bugs.planted import ALL
 from tests.simulation.faults import Fault
 from tests.simulation.judge import Finding
 from tests.simulation.scenarios.lifecycle import Lifecycle
@@ -123,7 +123,7 @@ def play(order: Order) -> Result:
     result = Result(order)
     began = patches.real_process_time()
     if order.bug:
-        PLANTS[order.bug].plant()
+        ALL[order.bug].plant()
     with open(order.trace or os.devnull, "w") as trace:
         world = World(order.seed, trace if order.trace else None, order.reductions)
         patches.enter(world)

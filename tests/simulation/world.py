@@ -259,6 +259,7 @@ class World:
             if min(due, event_at) > limit:
                 if min(due, event_at) == Never:
                     raise Deadlock(f"nothing is due after {self.seconds:.3f} s")
+                self.now = limit
                 return False
             if event_at <= due:
                 self.now = event_at

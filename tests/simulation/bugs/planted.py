@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tests.simulation.bugs import single_broker
+from tests.simulation.bugs import determinism, single_broker
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,3 +46,16 @@ PLANTS = {
     )
 }
 """By their number in the specification."""
+
+UNREPEATABLE = {
+    plant.number: plant
+    for plant in _numbered(
+        "single",
+        determinism.order_of_addresses,
+        determinism.clock_of_the_machine,
+        determinism.order_of_hashes,
+    )
+}
+"""Faults of the simulation itself: runs of one seed differ."""
+
+ALL = {**PLANTS, **UNREPEATABLE}

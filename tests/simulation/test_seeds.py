@@ -1,0 +1,71 @@
+"""Seeds of the simulated world, played in processes in which time and randomness are the world's."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.simulation.cases import FOUND
+from tests.simulation.runs import SCENARIOS
+
+ROOT = Path(__file__).parents[2]
+FIXED = "1-20"
+NEW_SEEDS = 150
+JOBS = 2
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_fixed_seeds_when_played_then_nothing_is_found(scenario: str) -> None:
+    played = _play(FIXED, "--scenario", scenario, "--twice=20")
+    assert played.returncode == 0, played.stdout
+    assert "20 played, 0 failed" in played.stdout
+
+
+@pytest.mark.skipif(not any(FOUND.glob("*.toml")), reason="nothing was found yet")
+def test_cases_when_played_after_their_fixes_then_nothing_is_found() -> None:
+    played = _play(*map(str, sorted(FOUND.glob("*.toml"))))
+    assert played.returncode == 0, played.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="the seeds come from the commit")
+def test_new_seeds_when_played_then_nothing_is_found() -> None:
+    commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    first = int(commit[:6], 16)
+    played = _play(f"{first}-{first + NEW_SEEDS - 1}", "--scenario", "all", "--twice=50")
+    assert played.returncode == 0, played.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bug", [7, 8])
+def test_failing_seed_when_minimised_then_less_than_six_faults_break_the_same_property(
+    bug: int, tmp_path: Path
+) -> None:
+    case = tmp_path / "case.toml"
+    _play("1-20", "--scenario", "single", "--bug", str(bug), "--minimise", str(case))
+    text = case.read_text()
+    assert text.count("[[faults]]") < 6
+    played = _play(str(case))
+    assert played.returncode == 1
+    assert "broken L1" in played.stdout
+    assert 'property = "L1"' in text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bug", [101, 102, 103], ids=["order of addresses", "clock of the machine", "order of hashes"])
+def test_seeds_when_the_world_is_not_deterministic_then_the_traces_differ(bug: int) -> None:
+    played = _play("1-10", "--scenario", "single", "--bug", str(bug), "--twice")
+    assert played.returncode == 1
+    assert "played twice, the traces differ" in played.stdout
+
+
+def _play(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "tests.simulation.play", *arguments, "--jobs", str(JOBS)]
+    environment = {**os.environ, "PYTHONHASHSEED": "0"}
+    return subprocess.run(
+        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )

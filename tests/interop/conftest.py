@@ -59,6 +59,12 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def checker(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The program of `go_history/`."""
+    return go_program.build(tmp_path_factory.mktemp("go-history"), go_program.HISTORY)
+
+
+@pytest.fixture(scope="session")
 def java_check() -> JavaCheck:
     """`java_check("Name.java", *arguments)` runs a program of `checks/` with the Java clients, returns its output."""
 

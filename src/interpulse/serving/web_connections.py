@@ -93,10 +93,10 @@ class WebConnections(web.Server):
         peer = transport.get_extra_info("peername")
         address = str(peer[0]) if peer else ""
         if self.closed:
-            transport.close()
+            self._loop.call_soon(transport.close)  # the task of the handler starts first; it needs its connection
         elif self._quota.admit(address) is not None:
             self._log_refusal(address)
-            transport.abort()
+            self._loop.call_soon(transport.abort)
         else:
             self._open[handler] = (transport, address)
             self._wait_for(handler, answering=False)

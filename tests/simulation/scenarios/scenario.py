@@ -94,14 +94,14 @@ class Course:
         for node in nodes:
             node.start(self.programs[node.name])
 
-    def excuses(self) -> list[Interval]:
-        """Return the times in which acknowledgements may be lost."""
+    def excuses(self, faults: Sequence[Fault] | None = None) -> list[Interval]:
+        """Return the times in which acknowledgements may be lost, and answers fail; by default of all faults."""
         return [
             Interval(
                 self._begin + fault.at - _FLUSH_SECONDS,
                 self._begin + fault.ends() + _NOTICED_SECONDS + _FLUSH_SECONDS,
             )
-            for fault in self._faults
+            for fault in (self._faults if faults is None else faults)
         ]
 
     def unhandled(self) -> list[Finding]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -120,3 +121,32 @@ async def test_stream_when_there_is_nothing_to_tell_then_stays(streams: Streams)
         for _ in range(3 * LOOKS):
             await streams.look()
         assert streams.open == 1
+
+
+@pytest.mark.parametrize("refused", ["quota", "closed"])
+async def test_connection_when_refused_then_is_closed_and_no_task_fails(refused: str) -> None:
+    async def answer(request: web.BaseRequest) -> web.StreamResponse:
+        raise AssertionError("no request is read")
+
+    loop, failures = asyncio.get_running_loop(), list[object]()
+    loop.set_exception_handler(lambda loop, context: failures.append(context))
+    quota = ConnectionQuota(connections_max=1)
+    quota.admit("127.0.0.1")
+    connections = WebConnections(answer, quota=quota, idle_seconds=IDLE_SECONDS, line_bytes_read=8192)
+    connections.closed = refused == "closed"
+    server = await loop.create_server(connections, "127.0.0.1", 0)
+    reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+    try:
+        assert await _read_until_closed(reader) == b""
+        gc.collect()  # a failed task reports its error when it is collected
+        assert failures == []
+    finally:
+        writer.close()
+        server.close()
+
+
+async def _read_until_closed(reader: asyncio.StreamReader) -> bytes:
+    try:
+        return await reader.read()
+    except ConnectionResetError:
+        return b""

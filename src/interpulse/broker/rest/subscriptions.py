@@ -126,6 +126,8 @@ async def expire_all_by_time(call: Call) -> None:
     await expire_everywhere(
         partial(expire_older, topic, name, seconds) for topic in topics for name in topic.backlog_names()
     )
+    for topic in topics:
+        await topic.flush()
 
 
 async def analyze_backlog(call: Call) -> Answer:
@@ -181,7 +183,7 @@ async def _move_each(call: Call, move: Callable[[Topic], Awaitable[None]]) -> No
 
 
 async def _when_settled(call: Call, topics: Iterable[Topic]) -> None:
-    """Answer once no skipped message is being replicated any more."""
+    """Answer once the cursors are durable, and no skipped message is being replicated any more."""
     for topic in topics:
         if (found := topic.subscriptions.get(call.subscription)) is not None:
             await found.settled()

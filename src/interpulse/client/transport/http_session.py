@@ -11,7 +11,8 @@ import json
 import os
 import socket
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, suppress
+from functools import partial
 from typing import Any, Final, TypeVar
 from urllib.parse import urlencode, urlsplit
 from weakref import WeakSet
@@ -216,7 +217,7 @@ class HttpSession(AsyncCloses):
         """Follow a redirect to the broker that owns the topic, with the same body and credentials."""
         first = url
         for _ in range(_REDIRECTS_MAX):
-            answer = await self._send_safely(method, url, payload, content_type)
+            answer = await self._send(method, url, payload, content_type)
             if answer.status not in _REDIRECT_STATUSES:
                 return answer
             target = _redirect_target(url, answer.location)
@@ -228,19 +229,6 @@ class HttpSession(AsyncCloses):
             url = target
         raise UnknownError(f"{shown_address(first)} redirects more than {_REDIRECTS_MAX} times")
 
-    async def _send_safely(self, method: str, url: str, payload: bytes | None, content_type: str) -> HttpAnswer:
-        """Send a request, and send it again if it only reads and its connection broke.
-
-        A broker may close an idle connection at the moment of a request. A change is not sent again, because the broker
-        may have made it, and would refuse it the second time.
-        """
-        try:
-            return await self._send(method, url, payload, content_type)
-        except NotConnected:
-            if method != "GET":
-                raise
-        return await self._send(method, url, payload, content_type)
-
     async def _send(self, method: str, url: str, payload: bytes | None, content_type: str) -> HttpAnswer:
         headers = {"Accept": JSON}
         if payload is not None or method in ("PUT", "POST"):
@@ -249,12 +237,17 @@ class HttpSession(AsyncCloses):
         if authorization is not None:
             headers["Authorization"] = authorization
         session, context = self._open(), self._kept_context.current() if url.startswith("https:") else True
+        request = partial(
+            session.request,
+            method,
+            URL(url, encoded=True),
+            data=payload,
+            headers=headers,
+            allow_redirects=False,
+            ssl=context,
+        )
         try:
-            request = session.request(
-                method, URL(url, encoded=True), data=payload, headers=headers, allow_redirects=False, ssl=context
-            )
-            async with request as response:
-                content = await response.read()
+            response, content = await _answered(request, repeatable=method == "GET")
         except aiohttp.ConnectionTimeoutError as error:
             raise _Unreachable(f"Cannot reach {_root(url)}: no connection within {_CONNECT_TIMEOUT_MS} ms") from error
         except TimeoutError as error:
@@ -303,7 +296,7 @@ class HttpSession(AsyncCloses):
             self._session = aiohttp.ClientSession(
                 connector=self.new_connector(), timeout=timeout, skip_auto_headers=("Content-Type",)
             )
-            self._session._retry_connection = False  # it would send PUT and DELETE again; see _send_safely
+            self._session._retry_connection = False  # it would send PUT and DELETE twice, see `_answered`
         return self._session
 
     def _new_socket(self, address_info: aiohttp.AddrInfoType) -> socket.socket:
@@ -322,6 +315,23 @@ class HttpSession(AsyncCloses):
         deadline = loop.time() + _DISCONNECT_S
         while any(socket_.fileno() >= 0 for socket_ in left) and loop.time() < deadline:  # noqa: ASYNC110  # transports announce no end
             await asyncio.sleep(0)
+
+
+async def _answered(
+    request: Callable[[], AbstractAsyncContextManager[aiohttp.ClientResponse]], *, repeatable: bool
+) -> tuple[aiohttp.ClientResponse, bytes]:
+    """Send a request and read its answer. If its connection is lost, send a ``repeatable`` one a second time.
+
+    Others may have been carried out already: the second answer would then be that of a request that comes too late.
+    """
+    try:
+        async with request() as response:
+            return response, await response.read()
+    except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
+        if not repeatable or isinstance(error, aiohttp.ClientConnectorError):
+            raise
+    async with request() as response:
+        return response, await response.read()
 
 
 def _query_string(query: Mapping[str, object] | None) -> str:

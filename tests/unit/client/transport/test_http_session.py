@@ -67,6 +67,28 @@ async def test_request_when_answered_then_decodes_json_and_sends_query_and_body(
     assert web.last.headers["Content-Type"] == "application/json"
 
 
+@pytest.mark.parametrize("method", ["PUT", "POST", "DELETE"])
+async def test_change_when_its_connection_is_lost_then_is_not_sent_again(web: StubWeb, method: str) -> None:
+    web.answer("GET", "/x", 1)
+    web.disconnect(method, "/x")
+    async with HttpSession(web.url) as http:
+        await http.get("/x", kind="topic", read=_unread)
+        with pytest.raises(NotConnected):
+            await http.request(method, "/x", kind="topic", read=ignored)
+    assert [asked.method for asked in web.asked] == ["GET", method]
+
+
+async def test_question_when_its_connection_is_lost_then_is_sent_again_once(web: StubWeb) -> None:
+    web.disconnect("GET", "/x")
+    web.answer("GET", "/x", 1)
+    web.disconnect("GET", "/y")
+    async with HttpSession(web.url) as http:
+        assert await http.get("/x", kind="topic", read=_unread) == 1
+        with pytest.raises(NotConnected):
+            await http.get("/y", kind="topic", read=_unread)
+    assert [asked.target for asked in web.asked] == ["/x", "/x", "/y", "/y"]
+
+
 @pytest.mark.parametrize(
     ("body", "value"), [(b"", None), (b"ok", "ok"), (b"0xc0_0xff", "0xc0_0xff"), (b"false", False)]
 )
@@ -191,18 +213,6 @@ async def test_host_when_hanging_up_then_is_not_connected(web: StubWeb) -> None:
         with pytest.raises(NotConnected, match=web.url):
             await http.request("POST", "/x", kind="topic", read=ignored, body=1)
     assert len(web.asked) == 1
-
-
-@pytest.mark.parametrize(("method", "sent"), [("GET", 2), ("PUT", 1), ("POST", 1), ("DELETE", 1)])
-async def test_request_when_the_connection_breaks_then_only_a_question_is_sent_again(
-    web: StubWeb, method: str, sent: int
-) -> None:
-    web.disconnect(method, "/x")
-    async with HttpSession(web.url) as http:
-        await http.get("/first", kind="topic", read=ignored)
-        with pytest.raises(NotConnected):
-            await http.request(method, "/x", kind="topic", read=ignored)
-    assert [asked.method for asked in web.asked[1:]] == [method] * sent
 
 
 async def test_session_when_closed_then_refuses_requests(web: StubWeb) -> None:

@@ -328,7 +328,8 @@ class Subscription:
         return count
 
     async def settled(self) -> None:
-        """Return when entries that the cursor passed before this call are no longer copied to another cluster."""
+        """Return when the cursor is durable, and entries that it has passed are no longer copied to another cluster."""
+        await self._owner.store_cursor(self)
         if self.promises is not None:
             await self.promises.settled()
 

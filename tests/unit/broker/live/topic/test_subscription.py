@@ -125,6 +125,17 @@ async def test_skip_when_a_consumer_is_connected_then_it_goes_on_behind(bench: A
     assert sink.numbers() == [3, 4]
 
 
+async def test_skip_when_settled_then_survives_a_crash(bench: Any) -> None:
+    topic = await bench.topic()
+    await topic.create_subscription("s")
+    await bench.publish(topic, *range(5))
+    backlog_operations.skip(topic, "s", 3)
+    await topic.subscription("s").settled()
+    await bench.crash()
+    _, sink = await bench.consumer(await bench.topic())
+    assert sink.numbers() == [3, 4]
+
+
 async def test_markers_are_never_delivered_and_leave_no_backlog(bench: Any) -> None:
     topic = await bench.topic()
     producer, _ = await bench.producer(topic)

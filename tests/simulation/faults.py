@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from tests.simulation.broker_states import states_of
+
 if TYPE_CHECKING:
     from tests.simulation.network import SimulatedTransport
     from tests.simulation.nodes import Node, Program
@@ -142,6 +144,7 @@ class Injector:
     def _act(self, fault: Fault) -> None:
         node = self._world.node(fault.node)
         assert node is not None, fault
+        self._world.met.update((fault.kind, state) for state in states_of(node))
         self._world.note("fault", fault.kind, fault.node, fault.other, fault.seconds, fault.amount)
         _ACTIONS[fault.kind](self, node, fault)
 

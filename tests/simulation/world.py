@@ -13,6 +13,7 @@ import heapq
 import random
 import threading
 from asyncio import events
+from collections import Counter
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from itertools import count
@@ -160,6 +161,8 @@ class World:
         self.nodes: list[Node] = []
         self.running: Node | None = None
         self.turns = 0
+        self.met: Counter[tuple[str, str]] = Counter()
+        """How often a kind of fault met a state of its node; see `broker_states`."""
         self._streams: dict[str, random.Random] = {}
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._order = count()

@@ -181,8 +181,8 @@ class World:
         return int(self.now * 1e9)
 
     def wall_ns(self) -> int:
-        skew = self.running.skew if self.running is not None else 0.0
-        return _EPOCH_NS + int((self.now + skew) * 1e9)
+        ahead = self.running.ahead() if self.running is not None else 0.0
+        return _EPOCH_NS + int((self.now + ahead) * 1e9)
 
     def randomness(self) -> random.Random:
         return self.stream("world") if self.running is None else self.running.program

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from tests.simulation.faults import Fault, Injector, Targets, plan
-from tests.simulation.judge import Finding, Interval
+from tests.simulation.judge import Finding, History, Interval
 from tests.simulation.network import Network
 from tests.simulation.nodes import Node, Program
 from tests.simulation.workload import KEEP_ALIVE_MS
@@ -18,6 +18,8 @@ _NOTICED_SECONDS: Final = 2.5 * KEEP_ALIVE_MS / 1000
 """The time in which a client notices that its connection is dead."""
 _FLUSH_SECONDS: Final = 5.0
 """The time in which an acknowledgement reaches the metadata, slow disks included."""
+
+_KEPT_BY_CHECKSUMS: Final = ("L2", "L3", "L4", "G1")
 
 
 class Scenario(Protocol):
@@ -88,10 +90,16 @@ class Course:
         return [
             Interval(
                 self._begin + fault.at - _FLUSH_SECONDS,
-                self._begin + fault.ends() + _NOTICED_SECONDS + _FLUSH_SECONDS,
+                self._begin + min(fault.ends(), self._seconds) + _NOTICED_SECONDS + _FLUSH_SECONDS,
             )
             for fault in self._faults
         ]
+
+    def verdict(self, history: History) -> list[Finding]:
+        """Return all findings. After a bit has flipped, messages may be lost, but no other may take their place."""
+        findings = self.findings + history.judge(self.excuses()) + self.unhandled()
+        flipped = any(fault.kind == "bit flips" for fault in self._faults)
+        return [each for each in findings if not flipped or each.property in _KEPT_BY_CHECKSUMS]
 
     def unhandled(self) -> list[Finding]:
         """Return the errors that no one handled, of all nodes."""

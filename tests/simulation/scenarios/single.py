@@ -57,4 +57,4 @@ class SingleBroker:
         reader = course.add("reader", workload.read)
         reader.start(workload.read)
         course.quiet(reader.main.done, "the topic is read from its beginning to its end", letter="L7")
-        return course.findings + workload.history.judge(course.excuses()) + course.unhandled()
+        return course.verdict(workload.history)

@@ -37,6 +37,7 @@ class SimulatedDisk:
     for_good: bool = False
     capacity: int | None = None
     open_error: OSError | None = None  # of every file opened for reading from now on
+    reads_failing: int = 0  # the number of reads from now on that fail
     fails_next: str = ""  # the kind of step whose next one fails
     steps_left: int | None = None  # until the power is lost in the middle of a step; see `die_after`
     torn: Callable[[int], int] = lambda size: size // 2  # the bytes that reach the file of a write that fails
@@ -88,6 +89,13 @@ class SimulatedDisk:
         """The same files, seen by the next process after this one was killed."""
         return SimulatedDisk(names_now=self.names_now, names_synced=self.names_synced)
 
+    def flip_bit(self, chance: random.Random) -> None:
+        """Change one bit of what was synced, if there is anything."""
+        content = [each for path, each in sorted(self.names_now.items()) if each.synced]
+        if content:
+            chosen = chance.choice(content)
+            chosen.written[chance.randrange(chosen.synced)] ^= 1 << chance.randrange(8)
+
     # Files
 
     def create(self, path: Path) -> AppendFile:
@@ -102,7 +110,7 @@ class SimulatedDisk:
             raise self.open_error
         if path not in self.names_now:
             raise FileNotFoundError(errno.ENOENT, "No such file", str(path))
-        return _Reading(self.names_now[path])
+        return _Reading(self, self.names_now[path])
 
     def names(self, directory: Path) -> list[str]:
         return sorted(path.name for path in self.names_now if path.parent == directory)
@@ -168,6 +176,7 @@ class _Appending:
 
 @dataclass
 class _Reading:
+    disk: SimulatedDisk
     content: _Content
 
     @property
@@ -175,6 +184,9 @@ class _Reading:
         return len(self.content.written)
 
     def read(self, length: int, offset: int) -> bytes:
+        if self.disk.reads_failing:
+            self.disk.reads_failing -= 1
+            raise OSError(errno.EIO, "simulated failure of a read")
         return bytes(self.content.written[offset : offset + length])
 
     def close(self) -> None:

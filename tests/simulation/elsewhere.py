@@ -15,20 +15,13 @@ _HASH_SEED = "20"
 
 
 def hashes_elsewhere(orders: Sequence[Order], jobs: int) -> dict[tuple[str, int], str]:
-    """Play the orders, of one scenario at a time, and return the hash of each trace by scenario and seed."""
+    """Play orders with the same bug, and return the hash of each trace by scenario and seed."""
     hashes: dict[tuple[str, int], str] = {}
     for scenario in dict.fromkeys(order.scenario for order in orders):
         chosen = [order for order in orders if order.scenario == scenario]
-        seeds = ",".join(str(order.seed) for order in chosen)
+        runs = [order.file or str(order.seed) for order in chosen]
         options = [f"--scenario={scenario}", f"--bug={chosen[0].bug}", f"--jobs={jobs}", "--hashes"]
-        command = [
-            *_fixed_addresses(),
-            sys.executable,
-            "-m",
-            "tests.simulation.play",
-            chosen[0].file or seeds,
-            *options,
-        ]
+        command = [*_fixed_addresses(), sys.executable, "-m", "tests.simulation.play", *runs, *options]
         environment = {**os.environ, "PYTHONHASHSEED": _HASH_SEED}
         played = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=False)
         hashes.update(_hashes(played.stdout))

@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from tests.simulation.broker_states import states_of
+
 if TYPE_CHECKING:
     from tests.simulation.network import SimulatedTransport
     from tests.simulation.nodes import Node, Program
@@ -39,15 +41,17 @@ class Targets:
     servers: Sequence[str]
     """Nodes with disks, that are killed and lose their power."""
     clients: Sequence[str] = ()
+    rotting: bool = False
+    """True = bits of their disks may flip. The judge of the scenario must expect that messages are lost then."""
 
 
 FAMILIES: Final = ("node", "connection", "network", "disk", "clock")
 _SINGLE: Final = {
     "node": ("kill", "power off", "freeze", "slow node"),
-    "connection": ("cut", "half open", "stall link", "storm"),
+    "connection": ("cut", "half open", "stall link", "storm", "refuse", "accept and close", "silence"),
     "network": ("partition", "slow network"),
-    "disk": ("stall disk", "sync fails", "write fails", "disk full"),
-    "clock": ("jump", "skew"),
+    "disk": ("stall disk", "sync fails", "write fails", "disk full", "reads fail", "directory sync fails", "bit flips"),
+    "clock": ("jump", "skew", "drift"),
 }
 PATTERNS: Final = (
     ("stall disk", "cut", "kill"),
@@ -57,6 +61,9 @@ PATTERNS: Final = (
     ("write fails", "kill"),
     ("power off", "power off"),
     ("stall disk", "power off"),
+    ("kill", "reads fail"),
+    ("directory sync fails", "power off"),
+    ("kill", "sync fails"),
 )
 """Faults that follow one another within a second: pairs find what single faults do not."""
 
@@ -71,25 +78,36 @@ def plan(chance: random.Random, targets: Targets, seconds: float, *, mean_pause:
             victim = chance.choice(targets.servers)
             for kind in chance.choice(PATTERNS):
                 faults.append(_draw(chance, kind, moment, targets, victim))
-                moment += chance.uniform(0.01, 0.7)
+                moment += chance.choice([chance.uniform(0.001, 0.05), chance.uniform(0.01, 0.7)])
+        elif len(targets.servers) > 1 and chance.random() < 0.05:
+            kind = chance.choice(["kill", "power off"])
+            victims = chance.sample(targets.servers, chance.choice([2, len(targets.servers)]))
+            faults += [_draw(chance, kind, moment, targets, victim) for victim in victims]
         else:
-            kind = chance.choice(_SINGLE[chance.choice(families)])
+            kinds = _SINGLE[chance.choice(families)]
+            kind = chance.choice([kind for kind in kinds if targets.rotting or kind != "bit flips"])
             faults.append(_draw(chance, kind, moment, targets, chance.choice(targets.servers)))
         moment += chance.expovariate(1 / mean_pause)
-    return faults
+    return [fault for fault in faults if fault.at < seconds]
 
 
 def _draw(chance: random.Random, kind: str, moment: float, targets: Targets, server: str) -> Fault:
     others = [name for name in (*targets.servers, *targets.clients) if name != server]
-    other = chance.choice(others) if others else server
-    if kind in ("freeze", "slow node", "skew", "jump") and targets.clients and chance.random() < 0.3:
+    other = chance.choice(others or [server])
+    if kind in ("freeze", "slow node", "skew", "jump", "drift") and targets.clients and chance.random() < 0.3:
         server = chance.choice(targets.clients)
     seconds, amount = _SIZES[kind](chance)
-    return Fault(round(moment, 6), kind, server, round(seconds, 6), other, round(amount, 6))
+    return Fault(round(moment, 6), kind, server, round(seconds, 6), other * (kind == "stall link"), round(amount, 6))
+
+
+_FOR_GOOD: Final = 60.0
+"""A downtime that only the end of the faults ends."""
 
 
 def _downtime(chance: random.Random) -> float:
-    return chance.choice([0.01, chance.uniform(0.05, 1), chance.uniform(1, 6)])
+    return chance.choice(
+        [0.01, 0.01, chance.uniform(0.05, 1), chance.uniform(0.05, 1), chance.uniform(1, 6), _FOR_GOOD]
+    )
 
 
 _SIZES: Final[dict[str, Callable[[random.Random], tuple[float, float]]]] = {
@@ -101,14 +119,21 @@ _SIZES: Final[dict[str, Callable[[random.Random], tuple[float, float]]]] = {
     "half open": lambda chance: (0, 0),
     "stall link": lambda chance: (chance.choice([chance.uniform(0, 2), chance.uniform(2, 15)]), 0),
     "storm": lambda chance: (1, 5),
-    "partition": lambda chance: (chance.choice([chance.uniform(0, 2), chance.uniform(2, 20)]), 0),
+    "refuse": lambda chance: (chance.uniform(0.1, 5), 0),
+    "accept and close": lambda chance: (chance.uniform(0.1, 5), 0),
+    "silence": lambda chance: (0, chance.choice([0, 1, 1, 2])),
+    "partition": lambda chance: (chance.choice([chance.uniform(0, 2), chance.uniform(2, 20)]), chance.choice([0, 1])),
     "slow network": lambda chance: (chance.uniform(0.5, 4), chance.choice([10, 100])),
     "stall disk": lambda chance: (chance.uniform(0.5, 5), 0),
     "sync fails": lambda chance: (0, 0),
     "write fails": lambda chance: (0, 0),
     "disk full": lambda chance: (chance.uniform(0.5, 4), 0),
+    "reads fail": lambda chance: (0, chance.randint(1, 3)),
+    "directory sync fails": lambda chance: (0, 0),
+    "bit flips": lambda chance: (0, 0),
     "jump": lambda chance: (0, chance.uniform(-3600, 3600)),
     "skew": lambda chance: (0, chance.uniform(-2, 2)),
+    "drift": lambda chance: (0, chance.uniform(-0.1, 0.1)),
 }
 
 
@@ -132,7 +157,7 @@ class Injector:
         world.network.slowness = 1.0
         for node in world.nodes:
             node.disk_stalled_until = node.frozen_until = node.turn_seconds = 0.0
-            node.disk.fails_next, node.disk.capacity = "", None
+            node.disk.fails_next, node.disk.capacity, node.disk.reads_failing = "", None, 0
             self._start(node, node.life)
 
     def connections_of(self, node: Node) -> list[SimulatedTransport]:
@@ -142,6 +167,7 @@ class Injector:
     def _act(self, fault: Fault) -> None:
         node = self._world.node(fault.node)
         assert node is not None, fault
+        self._world.met.update((fault.kind, state) for state in states_of(node))
         self._world.note("fault", fault.kind, fault.node, fault.other, fault.seconds, fault.amount)
         _ACTIONS[fault.kind](self, node, fault)
 
@@ -164,12 +190,17 @@ class Injector:
         self._world.after(fault.seconds, lambda: setattr(node, "turn_seconds", 0.0))
 
     def _cut(self, node: Node, fault: Fault) -> None:
-        network = self._world.network
-        own = self.connections_of(node)
-        if own:
-            chosen = own[int(self._world.stream("network").random() * len(own))]
-            end = chosen if self._world.stream("network").random() < 0.5 else chosen.peer
-            network.cut(end, one_side=fault.kind == "half open")
+        chosen = self._drawn_end(node)
+        if chosen is not None:
+            self._world.network.cut(chosen, one_side=fault.kind == "half open")
+
+    def _drawn_end(self, node: Node) -> SimulatedTransport | None:
+        """Draw an end of one of the connections of a node."""
+        own, chance = self.connections_of(node), self._world.stream("network")
+        if not own:
+            return None
+        chosen = own[int(chance.random() * len(own))]
+        return chosen if chance.random() < 0.5 else chosen.peer
 
     def _storm(self, node: Node, fault: Fault) -> None:
         for number in range(int(fault.amount)):
@@ -178,11 +209,22 @@ class Injector:
     def _stall_link(self, node: Node, fault: Fault) -> None:
         self._world.network.block(node.name, fault.other, fault.seconds)
 
+    def _turn_away(self, node: Node, fault: Fault) -> None:
+        network = self._world.network
+        network.unwilling[node.name] = (network.world.now + fault.seconds, fault.kind == "refuse")
+
+    def _silence(self, node: Node, fault: Fault) -> None:
+        chosen = self._drawn_end(node)
+        if chosen is not None:
+            chosen.chunks_left = int(fault.amount)
+
     def _partition(self, node: Node, fault: Fault) -> None:
-        for other in self._world.nodes:
-            if other is not node:
-                self._world.network.block(node.name, other.name, fault.seconds)
-                self._world.network.block(other.name, node.name, fault.seconds)
+        """Block all links of a node. They heal at the same time, or one after the other (amount 1)."""
+        others = [each for each in self._world.nodes if each is not node]
+        for number, other in enumerate(others, 1):
+            seconds = fault.seconds * (number / len(others) if fault.amount else 1)
+            self._world.network.block(node.name, other.name, seconds)
+            self._world.network.block(other.name, node.name, seconds)
 
     def _slow_network(self, node: Node, fault: Fault) -> None:
         self._world.network.slowness = fault.amount
@@ -192,7 +234,13 @@ class Injector:
         node.disk_stalled_until = max(node.disk_stalled_until, self._world.now + fault.seconds)
 
     def _fail_next(self, node: Node, fault: Fault) -> None:
-        node.disk.fails_next = "sync" if fault.kind == "sync fails" else "write"
+        node.disk.fails_next = _FAILING_STEPS[fault.kind]
+
+    def _fail_reads(self, node: Node, fault: Fault) -> None:
+        node.disk.reads_failing = int(fault.amount)
+
+    def _flip_bit(self, node: Node, fault: Fault) -> None:
+        node.disk.flip_bit(self._world.stream("disk"))
 
     def _fill_disk(self, node: Node, fault: Fault) -> None:
         disk = node.disk
@@ -200,9 +248,13 @@ class Injector:
         self._world.after(fault.seconds, lambda: setattr(disk, "capacity", None))
 
     def _set_clock(self, node: Node, fault: Fault) -> None:
-        node.skew = fault.amount
+        if fault.kind == "drift":
+            node.drift(fault.amount)
+        else:
+            node.skew = fault.amount
 
 
+_FAILING_STEPS: Final = {"sync fails": "sync", "write fails": "write", "directory sync fails": "sync_directory"}
 _ACTIONS: Final[dict[str, Callable[[Injector, Node, Fault], None]]] = {
     "kill": Injector._stop,
     "power off": Injector._stop,
@@ -211,13 +263,20 @@ _ACTIONS: Final[dict[str, Callable[[Injector, Node, Fault], None]]] = {
     "cut": Injector._cut,
     "half open": Injector._cut,
     "storm": Injector._storm,
+    "refuse": Injector._turn_away,
+    "accept and close": Injector._turn_away,
+    "silence": Injector._silence,
     "stall link": Injector._stall_link,
     "partition": Injector._partition,
     "slow network": Injector._slow_network,
     "stall disk": Injector._stall_disk,
     "sync fails": Injector._fail_next,
     "write fails": Injector._fail_next,
+    "directory sync fails": Injector._fail_next,
+    "reads fail": Injector._fail_reads,
+    "bit flips": Injector._flip_bit,
     "disk full": Injector._fill_disk,
     "jump": Injector._set_clock,
     "skew": Injector._set_clock,
+    "drift": Injector._set_clock,
 }

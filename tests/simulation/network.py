@@ -33,6 +33,8 @@ class Network:
         self.servers: dict[tuple[str, int], Server] = {}
         self.connections: list[SimulatedTransport] = []
         self.slowness = 1.0
+        self.unwilling: dict[str, tuple[float, bool]] = {}
+        """Nodes that accept no connection until a moment: they refuse it, or close it at once."""
         self._blocked: dict[tuple[str, str], float] = {}
         self._ports = 40_000
 
@@ -52,6 +54,7 @@ class Network:
     def heal(self) -> None:
         """End all blocks."""
         self._blocked.clear()
+        self.unwilling.clear()
 
     def arrival(self, source: Node, target: Node) -> float:
         """Return the moment at which something sent now arrives."""
@@ -191,14 +194,21 @@ class _Attempt:
             return
         server = self.network.servers.get((target.name, self.port))
         back = self.network.arrival(target, self.node)
-        if server is None:
+        until, refusing = self.network.unwilling.get(self.host, (0.0, False))
+        unwilling = until > self.network.world.now
+        if server is None or (unwilling and refusing):
             self.network.world.at(back, lambda: self._answer(None))
             return
         client, listening = (self.node.address, self.own_port), (target.address, self.port)
         accepted = SimulatedTransport(self.network, server.node, client, listening)
         own = self.transport = SimulatedTransport(self.network, self.node, listening, client)
         accepted.peer, own.peer = own, accepted
-        accepted.call(lambda: accepted.start(server.factory()))
+        if unwilling:
+            self.network.forget(accepted)
+            accepted.gone = True
+            accepted.closing_by_kernel(None)
+        else:
+            accepted.call(lambda: accepted.start(server.factory()))
         self.network.world.at(back, lambda: self._answer((server, accepted)))
 
     def _answer(self, accepted: tuple[Server, SimulatedTransport] | None) -> None:
@@ -218,6 +228,8 @@ class SimulatedTransport(asyncio.Transport):
         self.network, self.node = network, node
         self.gone = False
         """True once the system no longer knows the connection: what arrives is answered with a reset."""
+        self.chunks_left: int | None = None
+        """The chunks after which nothing of this end arrives any more; None = no limit."""
         self._loop = node.loop
         self._protocol: Any = None
         self._out = bytearray()
@@ -386,7 +398,7 @@ class SimulatedTransport(asyncio.Transport):
             self._delivery = True
             network.world.at(held + network.delay(), self._deliver)
             return
-        if peer.node.powerless:
+        if peer.node.powerless or self.chunks_left == 0:
             self._out.clear()
             return
         if peer.gone:
@@ -406,6 +418,8 @@ class SimulatedTransport(asyncio.Transport):
         self._deliver_later()
 
     def _hand_over(self, peer: SimulatedTransport) -> None:
+        if self.chunks_left is not None:
+            self.chunks_left -= 1
         chance, size = self.network.chance, len(self._out)
         taken = min(size, _WINDOW_BYTES) if chance.random() < 0.7 else chance.randint(1, min(size, _WINDOW_BYTES))
         content = bytes(self._out[:taken])

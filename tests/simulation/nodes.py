@@ -29,7 +29,8 @@ class Node:
         self.life = 0
         self.alive = self.powerless = False
         self.skew = 0.0
-        """Seconds by which the wall clock of this node is ahead."""
+        """Seconds by which the wall clock of this node is ahead, but for its drift."""
+        self._drift, self._drifts_since = 0.0, 0.0
         self.disk = SimulatedDisk()
         self.disk_stalled_until = 0.0
         self.frozen_until = 0.0
@@ -73,6 +74,15 @@ class Node:
         """Give the process no turn for so long, and then all that it has missed."""
         self.world.note("freeze", self.name, seconds)
         self.frozen_until = self.world.now + seconds
+
+    def drift(self, rate: float) -> None:
+        """Let the wall clock run faster by so many seconds a second from now on."""
+        self.skew = self.ahead()
+        self._drift, self._drifts_since = rate, self.world.now
+
+    def ahead(self) -> float:
+        """Return the seconds by which the wall clock is ahead now."""
+        return self.skew + self._drift * (self.world.now - self._drifts_since)
 
     def due(self) -> float:
         """Return the moment of the next turn."""

@@ -11,12 +11,14 @@ from tests.simulation import patches
 patches.install()
 
 import sys  # noqa: E402 - the patches come before anything that may hold the machine's clock
+from collections import Counter  # noqa: E402
 from collections.abc import Iterator, Sequence  # noqa: E402
 from dataclasses import replace  # noqa: E402
 from pathlib import Path  # noqa: E402
 
 import click  # noqa: E402
 
+from tests.simulation.broker_states import render  # noqa: E402
 from tests.simulation.bugs.planted import ALL  # noqa: E402
 from tests.simulation.cases import Case, read_case, render_case  # noqa: E402
 from tests.simulation.elsewhere import hash_line, hashes_elsewhere  # noqa: E402
@@ -43,6 +45,7 @@ from tests.simulation.runs import SCENARIOS, Order, Result, play, play_all  # no
 @click.option("--log", type=click.Path(), help="File for the logs of the nodes of one run, with the world's time.")
 @click.option("--stop-at", type=float, help="Second of the world at which a debugger opens.")
 @click.option("--hashes", is_flag=True, help="Print the hash of each trace.")
+@click.option("--coverage", is_flag=True, help="Print how often each kind of fault met each state of a broker.")
 def main(
     runs: Sequence[str],
     scenario: str,
@@ -55,15 +58,18 @@ def main(
     log: str | None,
     stop_at: float | None,
     hashes: bool,
+    coverage: bool,
 ) -> None:
     orders = [replace(order, trace=trace, log=log, stop_at=stop_at) for order in _orders(runs, scenario, bug)]
     # a debugger needs the terminal, which a process of its own does not have
     results = (play(order) for order in orders[:1]) if stop_at is not None else play_all(orders, jobs)
     failed = played = 0
     hash_of: dict[Order, str] = {}
+    met: Counter[tuple[str, str]] = Counter()
     for result in results:
         played += 1
         hash_of[result.order] = result.trace_hash
+        met.update(result.met)
         if hashes:
             click.echo(hash_line(result.order, result.trace_hash))
         if result.findings:
@@ -75,6 +81,8 @@ def main(
                 break
     if twice is not None:
         failed += _compare([each for each in hash_of.items() if each[0].seed % twice == 0], jobs)
+    if coverage:
+        click.echo(render(met))
     click.echo(f"{played} played, {failed} failed")
     sys.exit(1 if failed else 0)
 

@@ -16,7 +16,7 @@ from interpulse.broker.stores import OpenStores, Stores, log_config
 from interpulse.proxy.app import ProxyApp
 from interpulse.proxy.proxy_config import load_config as load_proxy_config
 from interpulse.serving.listening import ServiceAddress
-from interpulse.storage.api import Change
+from interpulse.storage.api import Change, DataDirectoryUnusable
 from interpulse.storage.segments.disk_space import DiskSpace
 from interpulse.storage.segments.journal import open_log_store
 from tests.simulation.network import BoundAddress
@@ -26,6 +26,8 @@ from tests.support.memory_storage import MemoryMetadataStore, MemoryTree
 BINARY_PORT, WEB_PORT = 6650, 8080
 _SEGMENT_BYTES = 64 * 1024
 """Small, so that a run has many segments."""
+_STARTED_AGAIN_SECONDS = 1.0
+"""The pause of a supervisor, when a broker could not start."""
 
 
 class CommittedMetadata(MemoryMetadataStore):
@@ -120,8 +122,13 @@ def broker_alone(tree: MemoryTree, settings: Mapping[str, object]) -> Program:
     """Return the program of a standalone broker with these metadata, which runs until its node ends."""
 
     async def program(node: Node) -> None:
-        app = BrokerApp(broker_settings(node, settings), open_stores=stores_of(node, tree), bind=bind)
-        await app.start()
+        while True:
+            app = BrokerApp(broker_settings(node, settings), open_stores=stores_of(node, tree), bind=bind)
+            try:
+                await app.start()
+                break
+            except DataDirectoryUnusable:
+                await asyncio.sleep(_STARTED_AGAIN_SECONDS)
         await asyncio.get_running_loop().create_future()
 
     return program

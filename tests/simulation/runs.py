@@ -7,6 +7,7 @@ import logging
 import multiprocessing
 import os
 import traceback
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
@@ -73,6 +74,8 @@ class Result:
     """Seconds of the world."""
     cpu_seconds: float = 0.0
     turns: int = 0
+    met: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """How often a kind of fault met a state of a broker."""
 
     @property
     def properties(self) -> list[str]:
@@ -146,6 +149,7 @@ def play(order: Order) -> Result:
             result.findings = [Finding("G1", str(deadlock))]
         except Exception:  # noqa: BLE001 - it is reported with the seed, like a finding
             result.findings = [Finding("G1", traceback.format_exc())]
+    result.met = world.met
     result.trace_hash, result.turns, result.seconds = world.trace_hash, world.turns, world.seconds
     result.cpu_seconds = patches.real_process_time() - began
     return result

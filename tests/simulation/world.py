@@ -15,6 +15,7 @@ import random
 import socket
 import threading
 from asyncio import events
+from collections import Counter
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from itertools import count
@@ -193,6 +194,8 @@ class World:
         self.running: Node | None = None
         self.turns = 0
         self.errors: list[LoggedError] = []
+        self.met: Counter[tuple[str, str]] = Counter()
+        """How often a kind of fault met a state of its node; see `broker_states`."""
         self._streams: dict[str, random.Random] = {}
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._order = count()
@@ -211,8 +214,8 @@ class World:
         return int(self.now * 1e9)
 
     def wall_ns(self) -> int:
-        skew = self.running.skew if self.running is not None else 0.0
-        return _EPOCH_NS + int((self.now + skew) * 1e9)
+        ahead = self.running.ahead() if self.running is not None else 0.0
+        return _EPOCH_NS + int((self.now + ahead) * 1e9)
 
     def randomness(self) -> random.Random:
         return self.stream("world") if self.running is None else self.running.program

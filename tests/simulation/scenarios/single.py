@@ -30,7 +30,9 @@ class SingleBroker:
     """See the module, and `Scenario`."""
 
     def __init__(self, world: World) -> None:
-        self._course = Course(world, Targets(servers=("broker",), clients=("producers", "consumers")), _FAULT_SECONDS)
+        self._course = Course(
+            world, Targets(servers=("broker",), clients=("producers", "consumers"), rotting=True), _FAULT_SECONDS
+        )
         self._workload = Workload(
             world,
             f"pulsar://broker:{BINARY_PORT}",

@@ -108,3 +108,18 @@ def test_kill_when_bytes_are_not_synced_then_they_are_there() -> None:
     after = disk.healthy()
     assert after.content(FILE) == b"content"
     after.unlink(FILE)  # its steps succeed
+
+
+def test_bit_when_it_flips_then_one_synced_byte_differs() -> None:
+    disk = _synced(bytes(100))
+    disk.flip_bit(random.Random(1))
+    assert sum(byte.bit_count() for byte in disk.content(FILE)) == 1
+
+
+def test_reads_when_they_fail_then_only_the_given_number_does() -> None:
+    disk = _synced()
+    disk.reads_failing = 1
+    file = disk.open(FILE)
+    with pytest.raises(OSError, match="simulated failure"):
+        file.read(6, 0)
+    assert file.read(6, 0) == b"synced"

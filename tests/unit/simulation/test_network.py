@@ -211,6 +211,38 @@ def test_power_off_when_a_connection_is_open_then_the_peer_learns_nothing_until_
     assert isinstance(pair.near.error, ConnectionResetError)
 
 
+def test_connect_when_the_node_refuses_for_a_while_then_it_is_refused_so_long(pair: Pair) -> None:
+    pair.world.network.unwilling["server"] = (pair.world.now + 5, True)
+    errors = _connect_errors(pair.world, "second")
+    let_pass(pair.world, 1)
+    assert [type(error) for error in errors] == [ConnectionRefusedError]
+    let_pass(pair.world, 5)
+    assert _connect_errors(pair.world, "third") == []
+    let_pass(pair.world, 1)
+    assert pair.far.events == ["made", "made"]
+
+
+def test_connect_when_the_node_accepts_and_closes_then_the_connection_ends(pair: Pair) -> None:
+    pair.world.network.unwilling["server"] = (pair.world.now + 5, False)
+    recorder = Recorder(pair.world)
+    pair.client.loop.create_task(pair.client.loop.create_connection(lambda: recorder, "server", PORT))
+    let_pass(pair.world, 1)
+    assert recorder.events == ["made", "eof", "lost"]
+    assert pair.far.events == ["made"]
+
+
+def test_silence_when_one_chunk_is_left_then_nothing_behind_it_arrives(pair: Pair) -> None:
+    pair.near.transport.chunks_left = 1
+    pair.write(b"last")
+    let_pass(pair.world, 1)
+    pair.write(b"lost")
+    pair.do(pair.near.transport.close)
+    let_pass(pair.world, 600)
+    assert b"last".startswith(pair.far.received)
+    assert len(pair.far.received) > 0
+    assert pair.far.events == ["made"]
+
+
 def test_slowness_when_set_then_delays_grow_by_it(world: World) -> None:
     usual = max(world.network.delay() for _ in range(1000))
     world.network.slowness = 100
@@ -221,7 +253,7 @@ async def _forever(node: Node) -> None:
     await node.loop.create_future()
 
 
-def _connect_errors(world: World) -> list[Exception]:
+def _connect_errors(world: World, name: str = "client") -> list[Exception]:
     """Start a client that connects, and return the list of its errors."""
     errors: list[Exception] = []
 
@@ -231,5 +263,5 @@ def _connect_errors(world: World) -> list[Exception]:
         except OSError as error:
             errors.append(error)
 
-    Node(world, "client").start(program)
+    Node(world, name).start(program)
     return errors

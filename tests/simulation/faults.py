@@ -62,6 +62,7 @@ PATTERNS: Final = (
     ("power off", "power off"),
     ("stall disk", "power off"),
     ("kill", "reads fail"),
+    ("reads fail", "sync fails", "sync fails"),
     ("directory sync fails", "power off"),
     ("kill", "sync fails"),
 )

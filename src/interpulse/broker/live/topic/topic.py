@@ -120,6 +120,8 @@ class Topic:
     # --- called by the log
 
     def on_durable(self, last: Position) -> None:
+        if self.failed:
+            return  # the publishes were refused: a snapshot up to here would lack their sequence ids
         positions = self.positions
         previous, positions.durable = positions.durable, last
         listening = [subscription for subscription in self.subscriptions.values() if subscription.consumers]

@@ -85,6 +85,21 @@ async def test_resume_counts_what_it_replayed_towards_the_next_snapshot(bench: A
     assert topic.sequences.needed_from == topic.positions.durable
 
 
+async def test_snapshot_when_the_topic_failed_before_an_entry_was_durable_then_the_next_load_replays_the_entry(
+    bench: Any, topic: Any
+) -> None:
+    await bench.publish(topic, 0)
+    producer, sink = await bench.producer(topic)
+    producer.publish([7], [bench.entry(7)])
+    topic.read_failed(PersistenceError("a sector is unreadable"))
+    assert [number for number, _ in sink.failures] == [7]
+    await bench.settle()  # the entry is durable, although its publish was refused
+    again = await bench.topic()
+    assert again is not topic
+    assert again.log.last_position == Position(1, 1)
+    assert again.publishing.deduplication.last_sequence_id("p") == 7
+
+
 async def test_damaged_snapshot_then_the_topic_cannot_be_loaded(bench: Any, topic: Any) -> None:
     await bench.registry.unload(topic.name)
     await bench.metadata.commit([Put(f"/managed-ledgers/{topic.name.log_name}/pulsar.dedup", b"[]")])

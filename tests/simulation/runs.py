@@ -19,9 +19,10 @@ from tests.simulation.faults import Fault
 from tests.simulation.judge import Finding
 from tests.simulation.scenarios.scenario import Scenario
 from tests.simulation.scenarios.single import SingleBroker
+from tests.simulation.scenarios.subscriptions import Subscriptions
 from tests.simulation.world import Deadlock, World
 
-SCENARIOS: Final[dict[str, type[Scenario]]] = {"single": SingleBroker}
+SCENARIOS: Final[dict[str, type[Scenario]]] = {"single": SingleBroker, "subscriptions": Subscriptions}
 _SHOWN_MAX: Final = 5
 _fork = multiprocessing.get_context("fork")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Final, Protocol
 
 from tests.simulation.faults import Fault, Injector, Targets, plan
@@ -83,14 +83,15 @@ class Course:
         for node in nodes:
             node.start(self.programs[node.name])
 
-    def excuses(self) -> list[Interval]:
-        """Return the times in which acknowledgements may be lost."""
+    def excuses(self, harmless: Collection[str] = ()) -> list[Interval]:
+        """Return the times in which acknowledgements may be lost. ``harmless`` are kinds of faults without effect."""
         return [
             Interval(
                 self._begin + fault.at - _FLUSH_SECONDS,
                 self._begin + fault.ends() + _NOTICED_SECONDS + _FLUSH_SECONDS,
             )
             for fault in self._faults
+            if fault.kind not in harmless
         ]
 
     def unhandled(self) -> list[Finding]:

@@ -160,21 +160,25 @@ class History:
             yield from falling("S4", f"delivered to {subscription}", first_times)
 
 
-_ACKNOWLEDGED_SECONDS = 15.0
-"""After this time an acknowledgement without a receipt counts as taken, without a fault that excuses it."""
-
-
 def came_again(
-    letter: str, acknowledged: Iterable[Acknowledged], deliveries: Iterable[Delivery], excuses: Sequence[Interval]
+    letter: str,
+    acknowledged: Iterable[Acknowledged],
+    deliveries: Iterable[Delivery],
+    excuses: Sequence[Interval],
+    *,
+    seconds: float = 15.0,
 ) -> Iterator[Finding]:
-    """Yield a finding for each message that came again although its acknowledgement cannot be lost."""
+    """Yield a finding for each message that came again although its acknowledgement cannot be lost.
+
+    After ``seconds`` an acknowledgement without a receipt counts as taken, without a fault that excuses it.
+    """
     firm: dict[tuple[str, bytes], float] = {}
     for each in acknowledged:
         if not any(excuse.begin <= each.at <= excuse.end for excuse in excuses):
             firm.setdefault((each.subscription, each.payload), each.at)
     for delivery in deliveries:
         at = firm.get((delivery.subscription, delivery.payload))
-        if at is not None and delivery.at > at + _ACKNOWLEDGED_SECONDS:
+        if at is not None and delivery.at > at + seconds:
             text = f"{delivery.payload!r}, acknowledged at {at:.3f}, came again to {delivery.subscription}"
             yield Finding(letter, f"{text} at {delivery.at:.3f}", delivery.payload)
 

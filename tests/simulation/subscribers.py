@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -24,7 +25,7 @@ _DELIVERIES_MAX: Final = 4
 """Deliveries of a message after which an application acknowledges it."""
 _LIFE_SECONDS: Final = 2.0
 """The mean time between the coming and the going of a consumer."""
-_LATE_SECONDS: Final = 25.0
+LATE_SECONDS: Final = 25.0
 """The time after which a client knows that its consumer was lost, pauses of its machine included."""
 
 
@@ -61,11 +62,22 @@ class Subscribers:
     """The consumers of one topic, on all nodes."""
 
     def __init__(
-        self, world: World, service_url: str, topic: str, habits: Mapping[str, Habits], consumption: Consumption
+        self,
+        world: World,
+        service_url: str,
+        topic: str,
+        habits: Mapping[str, Habits],
+        consumption: Consumption,
+        *,
+        holding: bool,
     ) -> None:
         """``habits`` are those of each subscription, by name."""
         self.coming_and_going = True
-        """False = all consumers stay, and finish what they hold."""
+        """False = all consumers stay."""
+        self.holding = holding
+        """False = consumers that stay finish what they hold. Those of keys always do, because others wait for them."""
+        self.held: Counter[tuple[str, bytes]] = Counter()
+        """Messages that applications hold, by subscription."""
         self.world = world
         self.topic = topic
         self.consumption = consumption
@@ -73,6 +85,7 @@ class Subscribers:
         self.chance = world.stream(f"subscribers/{topic}")
         self._service_url = service_url
         self._habits = habits
+        self._attendance: Counter[str] = Counter()
 
     async def consume(self, node: Node) -> None:
         """Consume all subscriptions, for ever."""
@@ -110,14 +123,22 @@ class Subscribers:
             seek.append(message.id)
             consumer.acknowledge(message)
 
+    def _attend(self, name: str, change: int) -> None:
+        before, now = self._attendance[name], self._attendance[name] + change
+        self._attendance[name] = now
+        if not before or not now:
+            self.consumption.absences[name].append(self.world.seconds)
+
     async def _come_and_go(self, node: Node, client: Client, name: str, habits: Habits) -> None:
         while True:
             consumer = await until_done(lambda: client.subscribe(self.topic, name, **habits.options()))
+            self._attend(name, 1)
             life = self.world.seconds + self.chance.expovariate(1 / _LIFE_SECONDS)
             await _Application(self, node, consumer, name, habits, node.life).work(life)
-            self.consumption.interruptions[name].append(self.world.seconds)
+            self._attend(name, -1)
+            self.consumption.closings[name].append(self.world.seconds)
             await consumer.close()
-            self.consumption.interruptions[name].append(self.world.seconds)
+            self.consumption.closings[name].append(self.world.seconds)
             await asyncio.sleep(self.chance.uniform(0, 0.5))
 
 
@@ -154,11 +175,20 @@ class _Application:
                 self._receive(message)
                 await asyncio.sleep(owner.chance.uniform(0, 0.004))
                 self._treat(message)
-            if not owner.coming_and_going:
-                for message in self.held:
+            if not self._may_hold:
+                for message in self._put_down():
                     self._acknowledge(message)
-                self.held.clear()
+        self._put_down()
         owner.holdings.forget(self)
+
+    @property
+    def _may_hold(self) -> bool:
+        return self.owner.coming_and_going or (self.owner.holding and self.habits.kind == "shared")
+
+    def _put_down(self) -> list[Message]:
+        held, self.held = self.held, []
+        self.owner.held.subtract((self.name, message.content or b"") for message in held)
+        return held
 
     def _receive(self, message: Message) -> None:
         consumption, at = self.owner.consumption, self.owner.world.seconds
@@ -184,7 +214,7 @@ class _Application:
                     text += f" while another consumer held messages of the key {key}"
                     owner.consumption.findings.append(Finding("S4", text, received.payload))
 
-            owner.world.after(_LATE_SECONDS, check)
+            owner.world.after(LATE_SECONDS, check)
 
     @property
     def registered(self) -> float | None:
@@ -199,8 +229,9 @@ class _Application:
                 consumption.finished[self.name].add(payload)
             self._return(message)
         elif chance < habits.held:
-            if self.owner.coming_and_going:
+            if self._may_hold:
                 self.held.append(message)
+                self.owner.held[self.name, payload] += 1
             else:
                 self._acknowledge(message)
         elif chance < habits.held + habits.nacked and consumption.counts[self.name, payload] < _DELIVERIES_MAX:

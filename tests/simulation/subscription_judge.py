@@ -18,6 +18,11 @@ from tests.simulation.judge import Acknowledged, Finding, History, Interval, cam
 
 KEYS_PER_PRODUCER: Final = 5
 _POISON_EVERY: Final = 11
+_INDEX_SECONDS: Final = 0.5
+"""The time after which no batch is on its way that was sent before its acknowledgement.
+
+Only a consumer that has returned a batch can be late: its client sends acknowledgements before it returns anything.
+"""
 
 
 def key_of(payload: bytes) -> str:
@@ -92,8 +97,10 @@ class Consumption:
     """The end of the cumulative acknowledgements of each subscription."""
     indexes: list[Acknowledged] = field(default_factory=list)
     """Acknowledged messages of batches, where consumers acknowledge batch indexes."""
-    interruptions: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
-    """The times at which a consumer of a subscription closed."""
+    closings: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    """The times at which a consumer of a subscription began or ended to close."""
+    absences: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    """The times at which a subscription lost its last consumer or got its first one."""
     seeks: list[list[MessageId]] = field(default_factory=list)
     """For each seek the message that it named, and those that came next."""
     findings: list[Finding] = field(default_factory=list)
@@ -120,7 +127,7 @@ class Consumption:
             *self._too_early(walls),
             *self._fallen_counts(excuses),
             *self._misled_seeks(),
-            *came_again("S6", self.indexes, self.history.deliveries, excuses),
+            *came_again("S6", self.indexes, self.history.deliveries, excuses, seconds=_INDEX_SECONDS),
             *self._letters(excuses, letters),
         ]
 
@@ -157,14 +164,9 @@ class Consumption:
         for (name, payload), run in runs.items():
             for before, after in pairwise(run):
                 fell = after.redelivery_count < before.redelivery_count
-                if fell and not self._disturbed(name, before.at, after.at, excuses):
+                if fell and not _disturbed(before.at, after.at, excuses, self.absences[name]):
                     text = f"{payload!r} came to {name} with count {after.redelivery_count} at {after.at:.3f}"
                     yield Finding("S5", f"{text} after {before.redelivery_count} at {before.at:.3f}", payload)
-
-    def _disturbed(self, name: str, begin: float, end: float, excuses: Sequence[Interval]) -> bool:
-        return any(begin <= excuse.end and excuse.begin <= end for excuse in excuses) or any(
-            begin <= moment <= end for moment in self.interruptions[name]
-        )
 
     def _misled_seeks(self) -> Iterator[Finding]:
         order = {id_: number for number, (id_, _) in enumerate(self.history.stored)}
@@ -192,13 +194,15 @@ class Consumption:
 
     def _too_often(self, name: str, payload: bytes, wanted: int, excuses: Sequence[Interval]) -> Iterator[Finding]:
         run = [each for each in self.received if each.subscription == name and each.payload == payload]
-        if (
-            len(run) > wanted
-            and not _may_be_batched(payload)
-            and not self._disturbed(name, run[0].at, run[-1].at, excuses)
-        ):
+        if len(run) > wanted and not _disturbed(run[0].at, run[-1].at, excuses, self.closings[name]):
             text = f"{payload!r} came {len(run)} times to {name} before it was a dead letter, not {wanted} times"
             yield Finding("S5", text, payload)
+
+
+def _disturbed(begin: float, end: float, excuses: Sequence[Interval], moments: Sequence[float]) -> bool:
+    return any(begin <= excuse.end and excuse.begin <= end for excuse in excuses) or any(
+        begin <= moment <= end for moment in moments
+    )
 
 
 class Holdings:

@@ -18,7 +18,7 @@ from tests.simulation.judge import Finding, Sent
 from tests.simulation.programs import BINARY_PORT, broker_alone
 from tests.simulation.scenarios import single
 from tests.simulation.scenarios.scenario import Course
-from tests.simulation.subscribers import Habits, Subscribers, read_all
+from tests.simulation.subscribers import LATE_SECONDS, Habits, Subscribers, read_all
 from tests.simulation.subscription_judge import Consumption, Letter, Wall, key_of
 from tests.simulation.workload import Workload
 from tests.simulation.world import World
@@ -27,7 +27,7 @@ from tests.support.memory_storage import MemoryTree
 _URL: Final = f"pulsar://broker:{BINARY_PORT}"
 _TOPIC: Final = "persistent://public/default/t"
 _FAULT_SECONDS: Final = 10.0
-_STILL_SECONDS: Final = 26.0
+_STILL_SECONDS: Final = LATE_SECONDS + 1
 """The time before and after the last restart, in which every acknowledgement becomes firm."""
 _HARMLESS: Final = ("jump", "skew")
 """Faults that cost no acknowledgement."""
@@ -117,7 +117,9 @@ class Subscriptions:
             {name: habits.redeliveries_max for name, habits in on.habits.items() if habits.redeliveries_max},
             trimmed=on.retention,
         )
-        self._subscribers = Subscribers(world, _URL, _TOPIC, on.habits, self._consumption)
+        self._subscribers = Subscribers(
+            world, _URL, _TOPIC, on.habits, self._consumption, holding=not (on.quota or on.unacknowledged_limits)
+        )
         self._course, self._workload = course, workload
         self._delays = world.stream("delays")
         self._broker = course.add("broker", broker_alone(MemoryTree(), on.settings()))
@@ -142,6 +144,8 @@ class Subscriptions:
         world.run(lambda: False, _STILL_SECONDS)
         course.restart(self._broker)
         world.run(lambda: False, _STILL_SECONDS)
+        self._subscribers.holding = False
+        course.quiet(self._sometimes(self._finished), "every message is finished after the last restart")
         self._read_stored()
         excuses = course.excuses(harmless=_HARMLESS)
         letters = [letter for name in self._consumption.redeliveries_max for letter in self._letters_of(name)]
@@ -158,7 +162,11 @@ class Subscriptions:
         return OutgoingMessage(sent.payload, key_of(sent.payload), deliver_after_ms=delay_ms)
 
     def _finished(self) -> bool:
-        return self._workload.all_sent and next(self._consumption.open_work(), None) is None
+        """Return True once everything is finished but what applications may hold."""
+        subscribers = self._subscribers
+        return self._workload.all_sent and all(
+            subscribers.holding and subscribers.held[work] > 0 for work in self._consumption.open_work()
+        )
 
     def _sometimes(self, condition: Callable[[], bool]) -> Callable[[], bool]:
         """Ask this not more often than twice in a second of the world: the answer is expensive."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -41,8 +41,8 @@ class Targets:
     servers: Sequence[str]
     """Nodes with disks, that are killed and lose their power."""
     clients: Sequence[str] = ()
-    rotting: bool = False
-    """True = bits of their disks may flip. The judge of the scenario must expect that messages are lost then."""
+    without: Collection[str] = ("bit flips",)
+    """Kinds of faults that the judge of the scenario does not know, such as flipped bits, which lose messages."""
 
 
 FAMILIES: Final = ("node", "connection", "network", "disk", "clock")
@@ -86,7 +86,7 @@ def plan(chance: random.Random, targets: Targets, seconds: float, *, mean_pause:
             faults += [_draw(chance, kind, moment, targets, victim) for victim in victims]
         else:
             kinds = _SINGLE[chance.choice(families)]
-            kind = chance.choice([kind for kind in kinds if targets.rotting or kind != "bit flips"])
+            kind = chance.choice([kind for kind in kinds if kind not in targets.without])
             faults.append(_draw(chance, kind, moment, targets, chance.choice(targets.servers)))
         moment += chance.expovariate(1 / mean_pause)
     return [fault for fault in faults if fault.at < seconds]

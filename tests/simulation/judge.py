@@ -31,6 +31,7 @@ class Sent(NamedTuple):
 
     producer: str
     number: int
+    at: float = 0.0
 
     @property
     def payload(self) -> bytes:
@@ -124,8 +125,8 @@ class History:
                 yield Finding("L2", f"{payload!r} is stored {count} times", payload)
 
     def _reordered(self) -> Iterator[Finding]:
-        yield from _falling("L3", "stored", (payload for _, payload in self.stored))
-        yield from _falling("L3", "confirmed", self.receipts)
+        yield from falling("L3", "stored", (payload for _, payload in self.stored))
+        yield from falling("L3", "confirmed", self.receipts)
 
     def _phantoms(self) -> Iterator[Finding]:
         sent = {message.payload for message in self.sent}
@@ -154,27 +155,39 @@ class History:
                     yield Finding("S1", f"{payload!r} was never delivered to {subscription}", payload)
 
     def _came_again(self, excuses: Sequence[Interval]) -> Iterator[Finding]:
-        firm: dict[tuple[str, bytes], float] = {}
-        for each in self.acknowledged:
-            if not any(excuse.begin <= each.at <= excuse.end for excuse in excuses):
-                firm.setdefault((each.subscription, each.payload), each.at)
-        for delivery in self.deliveries:
-            at = firm.get((delivery.subscription, delivery.payload))
-            if at is not None and delivery.at > at + _ACKNOWLEDGED_SECONDS:
-                text = f"{delivery.payload!r}, acknowledged at {at:.3f}, came again to {delivery.subscription}"
-                yield Finding("S2", f"{text} at {delivery.at:.3f}", delivery.payload)
+        return came_again("S2", self.acknowledged, self.deliveries, excuses)
 
     def _out_of_order(self) -> Iterator[Finding]:
         for subscription in sorted(self.ordered):
             first_times = dict.fromkeys(each.payload for each in self.deliveries if each.subscription == subscription)
-            yield from _falling("S4", f"delivered to {subscription}", first_times)
+            yield from falling("S4", f"delivered to {subscription}", first_times)
 
 
-_ACKNOWLEDGED_SECONDS = 15.0
-"""After this time an acknowledgement without a receipt counts as taken, without a fault that excuses it."""
+def came_again(
+    letter: str,
+    acknowledged: Iterable[Acknowledged],
+    deliveries: Iterable[Delivery],
+    excuses: Sequence[Interval],
+    *,
+    seconds: float = 15.0,
+) -> Iterator[Finding]:
+    """Yield a finding for each message that came again although its acknowledgement cannot be lost.
+
+    After ``seconds`` an acknowledgement without a receipt counts as taken, without a fault that excuses it.
+    """
+    firm: dict[tuple[str, bytes], float] = {}
+    for each in acknowledged:
+        if not any(excuse.begin <= each.at <= excuse.end for excuse in excuses):
+            firm.setdefault((each.subscription, each.payload), each.at)
+    for delivery in deliveries:
+        at = firm.get((delivery.subscription, delivery.payload))
+        if at is not None and delivery.at > at + seconds:
+            text = f"{delivery.payload!r}, acknowledged at {at:.3f}, came again to {delivery.subscription}"
+            yield Finding(letter, f"{text} at {delivery.at:.3f}", delivery.payload)
 
 
-def _falling(letter: str, what: str, payloads: Iterable[bytes]) -> Iterator[Finding]:
+def falling(letter: str, what: str, payloads: Iterable[bytes]) -> Iterator[Finding]:
+    """Yield a finding for each message that comes behind a later one of its producer."""
     numbers: dict[str, list[int]] = defaultdict(list)
     for payload in payloads:
         producer, _, number = payload.decode(errors="replace").partition("/")

@@ -23,6 +23,7 @@ from tests.simulation.scenarios.lifecycle import Lifecycle
 from tests.simulation.scenarios.proxied import ProxiedBroker
 from tests.simulation.scenarios.scenario import Scenario
 from tests.simulation.scenarios.single import SingleBroker
+from tests.simulation.scenarios.subscriptions import Subscriptions
 from tests.simulation.world import Deadlock, ErrorLog, Reductions, World
 
 SCENARIOS: Final[dict[str, type[Scenario]]] = {
@@ -30,6 +31,7 @@ SCENARIOS: Final[dict[str, type[Scenario]]] = {
     "proxied": ProxiedBroker,
     "lifecycle": Lifecycle,
     "admin": Administration,
+    "subscriptions": Subscriptions,
 }
 _SHOWN_MAX: Final = 5
 _fork = multiprocessing.get_context("fork")

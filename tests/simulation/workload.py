@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
 from interpulse.client.client import Client
+from interpulse.client.messages import OutgoingMessage
 from interpulse.model.errors import PulsarError
 from tests.simulation.judge import Acknowledged, Delivery, History, Sent
 from tests.simulation.nodes import Node
@@ -36,7 +37,10 @@ class Workload:
         topic: str,
         producers: Mapping[str, Mapping[str, Any]],
         subscriptions: Mapping[str, Mapping[str, Any]],
+        *,
+        outgoing: Callable[[Sent], OutgoingMessage] = lambda sent: OutgoingMessage(sent.payload),
     ) -> None:
+        """``outgoing`` makes the messages that the producers send."""
         self.history = History(
             subscriptions=tuple(subscriptions),
             ordered={name for name, options in subscriptions.items() if options["subscription_type"] != "shared"},
@@ -48,13 +52,19 @@ class Workload:
         self._topic = topic
         self._producers = producers
         self._subscriptions = subscriptions
+        self._outgoing = outgoing
         self._chance = world.stream(f"workload/{topic}")
         self._open_producers = len(producers)
         self._delivered: dict[str, set[bytes]] = {name: set() for name in subscriptions}
 
+    @property
+    def all_sent(self) -> bool:
+        """True once the producers have ended."""
+        return not self._open_producers
+
     def all_delivered(self) -> bool:
         """Return True once the producers have ended, and every confirmed message was delivered everywhere."""
-        if self._open_producers:
+        if not self.all_sent:
             return False
         return all(payloads >= self.history.receipts.keys() for payloads in self._delivered.values())
 
@@ -85,10 +95,10 @@ class Workload:
             await asyncio.sleep(self._chance.uniform(0.001, 0.06))
             for _ in range(self._chance.choice([1, 1, 1, 5])):
                 number += 1
-                payload = Sent(name, number).payload
-                self.history.sent.append(Sent(name, number))
-                receipt = await producer.enqueue(payload)
-                receipt.add_done_callback(lambda receipt, payload=payload: self._confirmed(payload, receipt))
+                sent = Sent(name, number, self._world.seconds)
+                self.history.sent.append(sent)
+                receipt = await producer.enqueue(self._outgoing(sent))
+                receipt.add_done_callback(lambda receipt, payload=sent.payload: self._confirmed(payload, receipt))
         await asyncio.gather(producer.close(), return_exceptions=True)
         self._open_producers -= 1
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tests.simulation.bugs import determinism, single_broker
+from tests.simulation.bugs import determinism, single_broker, subscriptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,23 +27,39 @@ def _numbered(scenario: str, *plants: Callable[[], None]) -> list[Plant]:
 
 PLANTS = {
     plant.number: plant
-    for plant in _numbered(
-        "single",
-        single_broker.receipt_before_the_sync,
-        single_broker.sync_left_out,
-        single_broker.failed_write_ignored,
-        single_broker.failed_group_taken_for_written,
-        single_broker.directory_not_synced,
-        single_broker.recovery_without_checksums,
-        single_broker.recovered_tail_not_written_again,
-        single_broker.in_flight_taken_for_duplicate,
-        single_broker.sequence_ids_not_replayed,
-        single_broker.sent_again_in_wrong_order,
-        single_broker.first_unconfirmed_entry_dropped,
-        single_broker.cursors_never_stored,
-        single_broker.restored_cursor_ahead,
-        single_broker.sequence_ids_of_all_names_mixed,
-    )
+    for plant in [
+        *_numbered(
+            "single",
+            single_broker.receipt_before_the_sync,
+            single_broker.sync_left_out,
+            single_broker.failed_write_ignored,
+            single_broker.failed_group_taken_for_written,
+            single_broker.directory_not_synced,
+            single_broker.recovery_without_checksums,
+            single_broker.recovered_tail_not_written_again,
+            single_broker.in_flight_taken_for_duplicate,
+            single_broker.sequence_ids_not_replayed,
+            single_broker.sent_again_in_wrong_order,
+            single_broker.first_unconfirmed_entry_dropped,
+            single_broker.cursors_never_stored,
+            single_broker.restored_cursor_ahead,
+            single_broker.sequence_ids_of_all_names_mixed,
+        ),
+        *_numbered(
+            "subscriptions",
+            subscriptions.key_handed_to_a_second_consumer,
+            subscriptions.returned_entries_forgotten,
+            subscriptions.cumulative_acknowledgement_too_far,
+            subscriptions.delays_end_early,
+            subscriptions.redelivery_count_lost,
+            subscriptions.dead_letter_one_delivery_early,
+            subscriptions.seek_behind_its_target,
+            subscriptions.batch_indexes_forgotten_at_redelivery,
+            subscriptions.batch_indexes_not_stored,
+            subscriptions.messages_overtake_a_full_redelivery,
+            subscriptions.key_moved_before_it_is_free,
+        ),
+    ]
 }
 """By their number in the specification."""
 

@@ -21,7 +21,7 @@ class ProxiedBroker:
     """See the module, and `Scenario`."""
 
     def __init__(self, world: World) -> None:
-        targets = Targets(servers=("broker", "proxy"), clients=("producers", "consumers"), rotting=True)
+        targets = Targets(servers=("broker", "proxy"), clients=("producers", "consumers"), without=())
         self._course = Course(world, targets, _FAULT_SECONDS)
         self._workload = Workload(
             world,

@@ -31,7 +31,7 @@ class SingleBroker:
 
     def __init__(self, world: World) -> None:
         self._course = Course(
-            world, Targets(servers=("broker",), clients=("producers", "consumers"), rotting=True), _FAULT_SECONDS
+            world, Targets(servers=("broker",), clients=("producers", "consumers"), without=()), _FAULT_SECONDS
         )
         self._workload = Workload(
             world,

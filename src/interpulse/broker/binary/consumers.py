@@ -232,7 +232,7 @@ def _live_request(
         properties={pair.key: pair.value for pair in request.subscription_properties},
         metadata={pair.key: pair.value for pair in request.metadata},
         key_sharing=_key_sharing(request.keySharedMeta) if request.HasField("keySharedMeta") else KeySharing(),
-        epoch=request.consumer_epoch,
+        epoch=request.consumer_epoch if request.HasField("consumer_epoch") else None,
         address=connection.address,
         client_version=connection.protocol.connect.client_version,
         auto_consume=auto_consume,

@@ -132,7 +132,8 @@ class SubscribeRequest:
     properties: Mapping[str, str] = field(default_factory=dict)
     metadata: Mapping[str, str] = field(default_factory=dict)
     key_sharing: KeySharing = field(default_factory=KeySharing)
-    epoch: int = 0
+    epoch: int | None = None
+    """The number of full redeliveries that the client asked for, where it counts them (PIP-84)."""
     address: str = ""
     client_version: str = ""
     auto_consume: bool = False

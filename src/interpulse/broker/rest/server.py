@@ -179,6 +179,8 @@ class RestServer:
                         raise web.HTTPRequestEntityTooLarge(max_size=self._body_bytes_max, actual_size=len(body))
         except TimeoutError as error:
             raise _BodyTooLate from error
+        except ConnectionError as error:
+            raise _BodyCutOff from error
         return bytes(body)
 
     async def _answer(self, request: web.BaseRequest) -> Answer:
@@ -217,6 +219,8 @@ class RestServer:
             return _refusal(413, f"The body is too large: {error.text}")
         except _BodyTooLate:
             return _refusal(408, f"The body did not arrive within {self._idle_seconds:g} s (httpServerIdleTimeout)")
+        except _BodyCutOff:
+            return _refusal(_BodyCutOff.http_status, "The connection was lost before the body was complete")
         except Exception as error:
             logger.exception("request failed method=%s path=%s", request.method, path)
             return _refusal(500, f"{type(error).__name__}: {error}")
@@ -226,6 +230,12 @@ class _BodyTooLate(Exception):
     """The client has not sent all of it."""
 
     http_status = 408
+
+
+class _BodyCutOff(Exception):
+    """The connection was lost before all of the body came. No one reads the answer; the audit log has its status."""
+
+    http_status = 400
 
 
 async def _sent(request: web.BaseRequest, answer: Answer) -> web.StreamResponse:

@@ -19,7 +19,7 @@ from interpulse.client.messages import Message
 from interpulse.client.session import Session
 from interpulse.client.transport.connection import Connection
 from interpulse.model.errors import AlreadyClosed, CryptoError, NotConnected, OperationTimeout, PulsarError
-from interpulse.model.ids import LATEST, MessageId, Position
+from interpulse.model.ids import EARLIEST, LATEST, MessageId, Position
 from interpulse.model.names import TopicName
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
@@ -157,6 +157,10 @@ class PartitionConsumer:
         self._failure: PulsarError | None = None
         self._seeking: asyncio.Future[None] | None = None
         self._taken = 0
+        self._epoch = 0
+        """The number of full redeliveries asked for. Messages with a lower one were sent before (PIP-84)."""
+        self._newest = EARLIEST
+        """The entry that came last."""
         self.acks = Acknowledgements(
             session,
             config,
@@ -209,6 +213,7 @@ class PartitionConsumer:
             metadata=commands.pairs(config.properties),
             subscription_properties=commands.pairs(config.subscription_properties),
             replicate_subscription_state=config.replicate_subscription_state or None,
+            consumer_epoch=self._epoch or None,
         )
 
     def on_failed(self, failure: PulsarError) -> None:
@@ -220,21 +225,37 @@ class PartitionConsumer:
     # ---- Called by the connection
 
     def on_messages(self, run: MessageRun) -> None:
+        if self._is_stale(run.positions[0], None):
+            self._release(sum(run.counts))
+            return
         for position, entry in zip(run.positions, run.entries, strict=True):
             self._take(position, memoryview(entry))
 
     def on_message(self, message: pb.CommandMessage, entry: memoryview) -> None:
         position = position_from_wire(message.message_id)
-        if self._failure is None and not verify_checksum(entry):
+        if self._is_stale(position, message.consumer_epoch if message.HasField("consumer_epoch") else None):
+            self._release(permits_for(entry, message.ack_set))
+        elif self._failure is None and not verify_checksum(entry):
             self._refuse(position, pb.CommandAck.ChecksumMismatch, 1)  # its metadata cannot be trusted
         else:
             self._take(position, entry, message.redelivery_count, message.ack_set)
+
+    def _is_stale(self, position: Position, epoch: int | None) -> bool:
+        """Return True for a message that was sent before the last full redelivery.
+
+        One without an epoch then continues what came before. If it goes back instead, it was redelivered by a broker
+        that repeats no epochs, such as Interpulse 0.2: with that one, stale messages cannot be recognised.
+        """
+        if epoch is None and position <= self._newest:
+            self._epoch = 0
+        return (epoch or 0) < self._epoch
 
     def _take(
         self, position: Position, entry: memoryview, redelivery_count: int = 0, ack_set: Sequence[int] = ()
     ) -> None:
         if self._failure is not None:
             return  # messages behind the failed one must not be delivered
+        self._newest = position
         start = self._start_at(position)
         try:
             messages, permits, problem = self._unpacker.unpack(position, entry, redelivery_count, ack_set, start)
@@ -335,13 +356,20 @@ class PartitionConsumer:
             self._telemetry.note_batch(messages, started_ms)
 
     def redeliver_unacknowledged(self) -> None:
-        """Request redelivery of everything that was received but not acknowledged."""
+        """Request redelivery of everything that was received but not acknowledged.
+
+        Unless messages are redelivered one by one, those on their way are redelivered too, in their order: they are
+        dropped when they arrive.
+        """
         self.acks.forget_deadlines()
         dropped = self._inbox.discard(self)
         if self._handler.connection is not None:
-            self._handler.connection.write(
-                commands.encode(pb.CommandRedeliverUnacknowledgedMessages(consumer_id=self._id))
+            if self.topic.is_persistent and not self._config.counts_redeliveries:
+                self._epoch += 1
+            command = pb.CommandRedeliverUnacknowledgedMessages(
+                consumer_id=self._id, consumer_epoch=self._epoch or None
             )
+            self._handler.connection.write(commands.encode(command))
             self._release(dropped)
 
     # ---- Positions

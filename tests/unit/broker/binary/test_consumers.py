@@ -153,6 +153,15 @@ async def test_delivery_when_client_gave_an_epoch_then_repeated(client: Any) -> 
     assert answer.command.message.consumer_epoch == 4
 
 
+async def test_delivery_when_client_gave_no_epoch_until_it_asked_for_a_redelivery_then_repeated(client: Any) -> None:
+    consumer = await client.subscribe()
+    assert consumer.epoch is None
+    consumer.epoch = 1  # `Consumer.redeliver` notes the one in the command
+    consumer.sink.deliver(1, [Delivery(Position(5, 6), ENTRY)])
+    (answer,) = await client.answers()
+    assert answer.command.message.consumer_epoch == 1
+
+
 async def test_flows_when_they_come_together_then_are_one(client: Any) -> None:
     consumer = await client.subscribe()
     client.send(commands.flow(1, 500), commands.flow(1, 500), commands.flow(9, 5), commands.flow(1, 6))

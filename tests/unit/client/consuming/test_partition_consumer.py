@@ -144,7 +144,15 @@ class Stage:
     def consumer_id(self) -> int:
         return self.broker.all_of(pb.BaseCommand.SUBSCRIBE)[-1].subscribe.consumer_id
 
-    def deliver(self, entry_id: int, entry: bytes, *, redelivery_count: int = 0, ack_set: Iterable[int] = ()) -> None:
+    def deliver(
+        self,
+        entry_id: int,
+        entry: bytes,
+        *,
+        redelivery_count: int = 0,
+        ack_set: Iterable[int] = (),
+        epoch: int | None = None,
+    ) -> None:
         self.broker.peers[-1].say(
             commands.message(
                 self.consumer_id,
@@ -152,6 +160,7 @@ class Stage:
                 entry,
                 redelivery_count=redelivery_count,
                 ack_set=list(ack_set),
+                consumer_epoch=epoch,
             )
         )
 
@@ -231,7 +240,7 @@ async def test_batch_when_taken_and_done_up_to_a_message_then_its_timeout_is_for
     a, _ = await stage.take(2)
     stage.consumer.acks.acknowledge_cumulative(a)
     await stage.broker.heard(pb.BaseCommand.REDELIVER_UNACKNOWLEDGED_MESSAGES)
-    stage.deliver(0, batch(b"a", b"b"))
+    stage.deliver(0, batch(b"a", b"b"))  # from a broker that repeats no epochs
     assert [message.content for message in await stage.take()] == [b"b"]
     await stage.consumer.close()
 
@@ -284,6 +293,27 @@ async def test_nack_on_an_exclusive_subscription_asks_for_everything_and_empties
     (command,) = stage.broker.all_of(pb.BaseCommand.REDELIVER_UNACKNOWLEDGED_MESSAGES)
     assert not command.redeliverUnacknowledgedMessages.message_ids
     assert len(stage.inbox) == 0
+    await stage.consumer.close()
+
+
+async def test_messages_when_sent_before_a_full_redelivery_then_do_not_overtake_it(stage: Stage) -> None:
+    await stage.open(nack_delay_ms=10, receiver_queue_size=4)
+    stage.deliver(0, single(b"a"))
+    (first,) = await stage.take()
+    stage.consumer.acks.negative_acknowledge(first)
+    await stage.broker.heard(pb.BaseCommand.REDELIVER_UNACKNOWLEDGED_MESSAGES)
+    stage.deliver(1, single(b"on its way"))
+    stage.deliver(2, single(b"on its way"), ack_set=[1])
+    stage.deliver(0, single(b"a"), epoch=0)
+    stage.deliver(0, single(b"again"), epoch=1)
+    assert [message.content for message in await stage.take()] == [b"again"]
+    await stage.broker.heard(pb.BaseCommand.FLOW, 3)
+    assert stage.permits() == [4, 2, 2]  # those of the dropped ones, too
+    stage.broker.peers[-1].drop()
+    await stage.broker.heard(pb.BaseCommand.SUBSCRIBE, 2)
+    (first_subscribe, second_subscribe) = stage.broker.all_of(pb.BaseCommand.SUBSCRIBE)
+    assert not first_subscribe.subscribe.HasField("consumer_epoch")
+    assert second_subscribe.subscribe.consumer_epoch == 1
     await stage.consumer.close()
 
 

@@ -111,7 +111,7 @@ class BinaryConsumerSink:
     client drops notices that directly follow the answer to SUBSCRIBE.
     """
 
-    __slots__ = ("_bare", "_connection", "_encode", "_epoch_wanted", "_waiting", "consumer", "ready")
+    __slots__ = ("_bare", "_connection", "_encode", "_waiting", "consumer", "ready")
 
     def __init__(
         self, connection: SinkConnection, request: pb.CommandSubscribe, partition: int, *, bare: bool = False
@@ -120,8 +120,6 @@ class BinaryConsumerSink:
         self._bare = bare
         self.consumer: Consumer | None = None
         self._connection = connection
-        # Only a client that sent a consumer epoch expects it in its messages.
-        self._epoch_wanted = request.HasField("consumer_epoch")
         self._encode = codec().message_encoder(request.consumer_id, partition)
         self.ready = False
         """True if the client certainly has the consumer."""
@@ -151,7 +149,7 @@ class BinaryConsumerSink:
     def deliver(self, consumer_id: int, batch: Sequence[Delivery]) -> None:
         if self._bare:
             batch = [delivery._replace(entry=without_broker_metadata(delivery.entry)) for delivery in batch]
-        epoch = self.consumer.epoch if self._epoch_wanted and self.consumer is not None else None
+        epoch = None if self.consumer is None else self.consumer.epoch
         pieces = self._encode(batch, epoch)
         self._connection.output.send_pieces(pieces, sum(map(len, pieces)))
 

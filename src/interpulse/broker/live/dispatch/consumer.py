@@ -51,7 +51,10 @@ class Consumer:
         self.subscription_name = owner.name
         self.priority_level = request.priority_level
         self.epoch = request.epoch
-        """The epoch in MESSAGE commands, by which the client drops messages sent before a full redelivery."""
+        """The epoch in MESSAGE commands, by which the client drops messages sent before a full redelivery.
+
+        None until the client sends one.
+        """
         self.permits = 0
         """The number of messages that it may get now."""
         self.blocked = False

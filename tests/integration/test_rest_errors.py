@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import socket
+from urllib.parse import urlsplit
 
 import pytest
 
 from interpulse.model.errors import MetadataError
 from tests.support.rest_broker import RestBroker
 from tests.support.rest_client import call
+from tests.support.waiting import eventually
 
 
 @pytest.mark.parametrize(
@@ -53,6 +57,19 @@ async def test_body_above_the_limit_is_refused(broker: RestBroker) -> None:
     reply = await call(broker.web_url, "PUT", "tenants/demo", b"x" * 2_000_000)
     assert reply.status == 413
     assert reply.reason
+
+
+async def test_body_when_the_client_resets_the_connection_then_no_failure_is_logged(
+    broker: RestBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "interpulse.audit")
+    address = urlsplit(broker.web_url)
+    _, writer = await asyncio.open_connection(address.hostname, address.port)
+    writer.write(b"PUT /admin/v2/tenants/demo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nhalf")
+    await writer.drain()
+    writer.transport.abort()
+    await eventually(lambda: "code=400" in caplog.text)
+    assert "request failed" not in caplog.text
 
 
 async def test_unforeseen_failure_is_answered_and_logged(

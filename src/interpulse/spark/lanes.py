@@ -7,7 +7,7 @@ has seen under that name.
 That alone is not enough. When one of several pipelined sends fails while later ones are stored, the broker takes a
 plain resend of the failed one for a repeat and drops it. The broker also forgets names after a while. So
 the rule of this module is: whenever the broker's last sequence id is not the one of the last committed batch, the
-target is read back and decides.
+target is read back and decides. Model: docs/models/lane_settlement.tla.
 """
 
 from __future__ import annotations

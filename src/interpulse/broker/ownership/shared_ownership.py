@@ -7,6 +7,8 @@ lookups), `lock_settlement` (lost sessions and changed locks). This module keeps
 * Requests for one bundle share one attempt to take it.
 * A bundle is released in order: its lock is marked first, so that no client is sent here, then its topics are closed,
   then the lock goes.
+
+Model: docs/models/bundle_takeover.tla.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """One lane within one task: sends in order under its producer name, and settles retries against the target.
 
-The producer name excludes a second writer meanwhile.
+The producer name excludes a second writer meanwhile. Model: docs/models/lane_settlement.tla.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from pathlib import Path
 from tests.house.sources import ROOT, tracked_files
 
 PAGE = re.compile(r"(docs/[\w/-]+\.md)#([\w-]+)")
+MODEL = re.compile(r"Model:\s+(docs/models/\w+\.tla)")
 PROPOSAL = re.compile(r"PIP-\d+")
 # What a reader of this repository cannot look up.
 SPECIFICATIONS = "cluster|wire|topic-lifecycle|spark-pipeline|clients|conventions"
@@ -23,6 +24,14 @@ def test_sources_when_followed_then_exist() -> None:
 
 def test_sources_when_written_then_name_pages_of_the_repository() -> None:
     assert not [f"{path}: {text}" for path, text in _texts() for text in ELSEWHERE.findall(text)]
+
+
+def test_models_when_named_by_the_code_then_exist_and_name_the_module() -> None:
+    named = {(path, model) for path, text in _texts() for model in MODEL.findall(text)}
+    assert named
+    for path, model in named:
+        module = path.relative_to(ROOT / "src/interpulse")
+        assert str(module) in (ROOT / model).read_text()
 
 
 def test_headings_when_made_anchors_then_follow_the_rule_of_git_hosts() -> None:

@@ -7,7 +7,7 @@ has seen under that name.
 That alone is not enough. When one of several pipelined sends fails while later ones are stored, the broker takes a
 plain resend of the failed one for a repeat and drops it. The broker also forgets names after a while. So
 the rule of this module is: whenever the broker's last sequence id is not the one of the last committed batch, the
-target is read back and decides.
+target is read back and decides. Model: docs/models/lane_settlement.tla.
 """
 
 from __future__ import annotations
@@ -147,18 +147,22 @@ class Opening(Enum):
     IN_USE = "numbers that are not ours"
 
 
-def decide_opening(state: LaneState, broker: int, first: int) -> Opening:
+def decide_opening(state: LaneState, broker: int, first: int, *, is_anchored: bool = False) -> Opening:
     """Decide from the lane's last commit, the broker's last id, and the first id to write.
+
+    ``is_anchored`` means that the state has the position of the target at which the lane began.
 
     ===========================  ================================================================
     broker == committed < first  normal: send all
     broker <= claimed < first    everything older is behind us: send all
     broker < committed           the broker lost its state: read back
+    broker == committed == none  a new lane, or its broker lost its state before the first commit: read back if anchored
     first <= broker or claimed   a retry, a range that begins before the last commit, or another writer: read back
     committed < broker < first   another writer uses this name
     ===========================  ================================================================
     """
-    if broker < state.sequence_id or first <= max(broker, state.claimed):
+    may_be_forgotten = is_anchored and broker == state.sequence_id == NO_SEQUENCE
+    if may_be_forgotten or broker < state.sequence_id or first <= max(broker, state.claimed):
         return Opening.READ_BACK
     return Opening.SEND_ALL if broker == state.sequence_id or broker <= state.claimed else Opening.IN_USE
 

@@ -2,6 +2,8 @@
 
 The sink's commit writes them on the driver, atomically (temporary name, then rename), and keeps the last hundred. Each
 file holds all lanes, so the newest one below a batch id is the state that the batch starts from.
+
+Model: docs/models/lane_settlement.tla.
 """
 
 from __future__ import annotations

@@ -68,6 +68,19 @@ def test_opening_a_lane_for_ids_from_ten(committed, claimed, broker, expected):
 @pytest.mark.parametrize(
     ("committed", "claimed", "broker", "expected"),
     [
+        (NO_SEQUENCE, NO_SEQUENCE, NO_SEQUENCE, Opening.READ_BACK),
+        (NO_SEQUENCE, 9, NO_SEQUENCE, Opening.READ_BACK),
+        (NO_SEQUENCE, 9, 9, Opening.SEND_ALL),
+        (9, NO_SEQUENCE, 9, Opening.SEND_ALL),
+    ],
+)
+def test_opening_an_anchored_lane_when_neither_side_has_an_id_reads_back(committed, claimed, broker, expected):
+    assert decide_opening(LaneState(committed, EARLIEST, claimed), broker, 10, is_anchored=True) is expected
+
+
+@pytest.mark.parametrize(
+    ("committed", "claimed", "broker", "expected"),
+    [
         (9, NO_SEQUENCE, 20, False),
         (9, NO_SEQUENCE, 21, True),
         (9, 500, 500, False),

@@ -7,6 +7,8 @@ Invariants that this module keeps:
   earlier session.
 * A commit about the topics of a bundle expects the lock at the version at which it was taken, and fails with LockLost
   while that version is in doubt (`HeldBundle.lock`).
+
+Model: docs/models/bundle_takeover.tla.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ Invariants that this module keeps:
   go on; the others are closed without writing.
 * Bundles that were taken again, and that isolation policies keep from this broker by then, are released in order.
 
-Source: docs/reference/cluster-protocol.md#lost-session.
+Source: docs/reference/cluster-protocol.md#lost-session. Model: docs/models/bundle_takeover.tla.
 """
 
 from __future__ import annotations

@@ -7,6 +7,8 @@ lookups), `lock_settlement` (lost sessions and changed locks). This module keeps
 * Requests for one bundle share one attempt to take it.
 * A bundle is released in order: its lock is marked first, so that no client is sent here, then its topics are closed,
   then the lock goes.
+
+Model: docs/models/bundle_takeover.tla.
 """
 
 from __future__ import annotations
@@ -68,6 +70,8 @@ class SharedOwnership:
         self._placement = BundlePlacement(store, self._locks, self._held, brokers, isolation, self.take)
         self._settlement = LockSettlement(store, self._locks, self._held, brokers, self.release_excluded)
         self._attempts: dict[str, asyncio.Task[BundleLock]] = {}
+        self._loading: dict[TopicName, int] = {}
+        """The sessions under which topics that are being loaded were acquired."""
 
     def start(
         self,
@@ -144,6 +148,7 @@ class SharedOwnership:
                 f"instance:{self._own_id}. Please redo the lookup."
             )
         self._held.bind(topic, held)
+        self._loading[topic] = held.session_id
 
     def check(self, topic: TopicName) -> None:
         """Raise ServiceNotReady unless the bundle of a loaded topic is this broker's."""
@@ -153,8 +158,14 @@ class SharedOwnership:
             )
 
     async def opened(self, topic: TopicName) -> None:
-        """Note that the topic is loaded. Raise ServiceNotReady if its bundle was lost since."""
+        """Note that the topic is loaded. Raise ServiceNotReady if its bundle was lost since.
+
+        This holds also if the bundle was taken again: another broker may have served the topic in between, so a load
+        that began before has read old records.
+        """
         await self.metadata.remember(topic.log_name)
+        if self._loading.pop(topic, None) != self._session.id:
+            self._held.forget(topic)
         self.check(topic)
 
     async def is_as_left(self, topic: TopicName) -> bool:
@@ -162,7 +173,8 @@ class SharedOwnership:
         return await self.metadata.is_as_left(topic.log_name)
 
     def forget(self, topic: TopicName) -> None:
-        """Note that a topic was closed."""
+        """Note that a topic was closed, or not loaded."""
+        self._loading.pop(topic, None)
         self._held.forget(topic)
 
     # --- lookups

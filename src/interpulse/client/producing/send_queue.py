@@ -1,7 +1,8 @@
 """Send queue of one producer: entries are sent in order, and receipts arrive in order.
 
 When the connection is lost or the broker moves the topic, the producer reconnects under the same name and sends every
-unconfirmed entry again, in the same order. A permanent refusal fails all unconfirmed entries.
+unconfirmed entry again, in the same order. A permanent refusal fails all unconfirmed entries. Model:
+docs/models/lane_settlement.tla.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The stream whose rows are reports. It is planned as any stream, and its tasks copy what they read."""
+"""The stream whose rows are reports. It is planned as any stream, and its tasks copy what they read.
+
+Model: docs/models/lane_settlement.tla.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """One lane within one task: sends in order under its producer name, and settles retries against the target.
 
-The producer name excludes a second writer meanwhile.
+The producer name excludes a second writer meanwhile. Model: docs/models/lane_settlement.tla.
 """
 
 from __future__ import annotations
@@ -53,9 +53,14 @@ class Lane:
         self._shown = shown
         self.stored: dict[int, Position] = {}
 
-    async def settle_past(self, first: int, note: Callable[[StoredEntry], None] = lambda entry: None) -> None:
-        """Read the entries of earlier attempts, and pass each to ``note``. Raises LaneInUse."""
-        opening = decide_opening(self.before, self.sender.last_sequence_id, first)
+    async def settle_past(
+        self, first: int, note: Callable[[StoredEntry], None] = lambda entry: None, *, is_anchored: bool = False
+    ) -> None:
+        """Read the entries of earlier attempts, and pass each to ``note``. Raises LaneInUse.
+
+        ``is_anchored``: see `decide_opening`.
+        """
+        opening = decide_opening(self.before, self.sender.last_sequence_id, first, is_anchored=is_anchored)
         if opening is Opening.IN_USE:
             raise self.in_use()
         if opening is Opening.READ_BACK:

@@ -220,7 +220,7 @@ class LaneWriter:
             del self._expected[topic]
         self._markers[topic] = EntryMarker(name, self._options.source_cluster)
         lane = self._lanes[topic] = Lane(self._target, sender, report)
-        await lane.settle_past(first)
+        await lane.settle_past(first, is_anchored=report.key in self._states)
         return lane
 
     def _name(self, topic: str) -> str:

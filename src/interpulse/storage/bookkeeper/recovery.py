@@ -10,7 +10,7 @@ ledger ends before the first entry that too many bookies lack.
 
 An acknowledged entry is always found: so many bookies have it that too few remain to miss it. Silence, faults and
 damaged entries never count as an answer: if too few bookies answer, recovery stops without a decision. Source:
-docs/reference/cluster-protocol.md#fencing.
+docs/reference/cluster-protocol.md#fencing. Model: docs/models/bundle_takeover.tla.
 """
 
 from __future__ import annotations

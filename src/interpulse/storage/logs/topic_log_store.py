@@ -1,4 +1,7 @@
-"""The store of all logs, over any journal: the open logs, and the ledgers with which a log is opened."""
+"""The store of all logs, over any journal: the open logs, and the ledgers with which a log is opened.
+
+Model: docs/models/bundle_takeover.tla.
+"""
 
 from __future__ import annotations
 

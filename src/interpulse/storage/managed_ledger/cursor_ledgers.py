@@ -8,7 +8,7 @@ Every record is written under the version that this owner of the topic has seen,
 that an earlier owner that does not know of its loss can no longer change it. Recovery of the cursor's ledger stops the
 earlier owner there too. If the record changes nevertheless while this broker certainly is the owner, the
 acknowledgements of both count from then on, until the cursor is reset. Source:
-docs/reference/cluster-protocol.md#claimed-cursors.
+docs/reference/cluster-protocol.md#claimed-cursors. Model: docs/models/bundle_takeover.tla.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A broker that lost a topic without noticing must not write its record or cursors, however late the write is sent. Each
 such commit therefore expects the version that the lock had when this broker took it. If the lock is gone or belongs to
 another broker, nothing is applied. All other commits pass unchanged. Source:
-docs/reference/cluster-protocol.md#fencing.
+docs/reference/cluster-protocol.md#fencing. Model: docs/models/bundle_takeover.tla.
 """
 
 from __future__ import annotations

@@ -229,6 +229,20 @@ async def test_acquired_when_the_lock_was_free_for_a_while_then_the_topic_is_rec
     assert broker.ownership.holds(TOPIC)
 
 
+async def test_opened_when_the_bundle_was_taken_again_during_the_load_then_is_refused(broker: Broker) -> None:
+    await broker.ownership.take(ITS_BUNDLE)
+    await broker.ownership.acquire(TOPIC)
+    broker.store.expire_session()
+    await eventually(broker.ownership.serving)
+    assert broker.ownership.holds(TOPIC)
+    with pytest.raises(ServiceNotReady, match="is not served by this instance"):
+        await broker.ownership.opened(TOPIC)
+    assert not broker.ownership.holds(TOPIC), "the registry closes it without writing"
+    await broker.ownership.acquire(TOPIC)
+    await broker.ownership.opened(TOPIC)
+    assert broker.ownership.holds(TOPIC)
+
+
 # --- lookups
 
 

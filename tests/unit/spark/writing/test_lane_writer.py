@@ -247,6 +247,16 @@ async def test_broker_that_forgot_the_name_does_not_get_entries_twice():
     assert report.replays == 2
 
 
+async def test_broker_that_forgot_the_name_before_the_first_commit_does_not_get_entries_twice():
+    target = FakeTarget()
+    anchor = LaneState(NO_SEQUENCE, EARLIEST)
+    await write(target, rows(0, 1), anchor)
+    target.known.clear()
+    report = await write(target, rows(0, 1, 2), anchor)
+    assert target.ids == ids(0, 1, 2)
+    assert (report.replays, report.entries) == (2, 1)
+
+
 async def test_hole_made_by_a_failed_send_is_reported_and_never_passed_over():
     target = FakeTarget()
     state = (await write(target, rows(0))).state

@@ -13,6 +13,7 @@ while [ "$SECONDS" -lt $((minutes * 60)) ]; do
   printf 'round %d, %d of %d minutes\n' "$round" $((SECONDS / 60)) "$minutes"
   INTERPULSE_SOAK=1 .venv/bin/pytest -q tests/durability tests/fuzz \
     tests/unit/storage/bookkeeper/test_histories.py tests/unit/broker/topics/test_known_answers.py \
-    tests/interop/test_rolling_replacement.py tests/interop/test_beside_real_broker.py
+    tests/interop/test_rolling_replacement.py tests/interop/test_beside_real_broker.py \
+    tests/interop/test_linearizability.py
   .venv/bin/python -m tests.fuzz --seconds $((minutes < 10 ? minutes : 60))
 done

@@ -14,7 +14,8 @@ while [ "$SECONDS" -lt $((minutes * 60)) ]; do
   printf 'round %d, %d of %d minutes\n' "$round" $((SECONDS / 60)) "$minutes"
   INTERPULSE_SOAK=1 .venv/bin/pytest -q tests/durability tests/fuzz \
     tests/unit/storage/bookkeeper/test_histories.py tests/unit/broker/topics/test_topic_reading.py \
-    tests/interop/test_rolling_replacement.py tests/interop/test_beside_real_broker.py
+    tests/interop/test_rolling_replacement.py tests/interop/test_beside_real_broker.py \
+    tests/interop/test_linearizability.py
   first=$((RANDOM * 1000))
   printf 'seeds %d to %d of the simulated world\n' "$first" $((first + 499))
   PYTHONHASHSEED=0 .venv/bin/python -m tests.simulation.play "$first-$((first + 499))" --jobs "$(nproc)" --twice=50

@@ -161,6 +161,7 @@ class Client:
         brokers = RegisteredBrokers(bounded, report, SystemClock())
         self._ownership = SharedOwnership(bounded, guarded, brokers, boundaries, isolation)
         self._ownership.start(ForgottenTopics(self._ownership))
+        await self.store.get_many([lock_key(bundle) for bundle in BUNDLES])  # as lookups do
         self.store.session.on_change(lambda state: self._claim())
         self.store.watch(keys.LOCKS, lambda key: self._claim())
         work = (*(self._use_registers() for _ in range(_REGISTER_TASKS)), self._use_bundles(), self._claim_often())

@@ -50,6 +50,7 @@ from tests.interop.real_pulsar.zookeeper import real_zookeeper
 from tests.interop.recorded_history import ABSENT, Operation, judge, now
 from tests.support.scripted_zookeeper import scripted_zookeeper
 from tests.support.soak import soak
+from tests.support.tcp_relay import TcpRelay
 from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
@@ -58,10 +59,11 @@ log = logging.getLogger(__name__)
 
 SEED = int(os.environ.get("HISTORY_SEED") or time.time_ns() % 1_000_000)
 CLIENTS = 5
-ROUNDS = soak(20, otherwise=4)
+ROUNDS = soak(20, otherwise=3)
 """How often each fault comes."""
 STALL_S_MAX = 0.5
 """Half of the session's time-out."""
+DEAD_S = 0.5
 APPLIED_S = 0.02
 COMMIT = MULTI.code.to_bytes(4, "big")
 """The operation of a request, behind its number."""
@@ -84,10 +86,11 @@ class Game:
         self._end_session = end_session
         self._observing = asyncio.create_task(self._observe())
 
-    async def start(self, name: str) -> None:
+    async def start(self, name: str) -> Client:
         client = Client(name, self._zookeeper, self.recorder)
         await client.start()
         self.clients.append(client)
+        return client
 
     async def play(self, faults: Sequence[Callable[[], Awaitable[None]]]) -> None:
         """Play each fault so many times as there are rounds, in any order, then end all clients."""
@@ -112,7 +115,7 @@ class Game:
     @property
     def faults(self) -> list[Callable[[], Awaitable[None]]]:
         """The faults of clients and their connections."""
-        return [self.cut, self.lose_answer, self.lose_request, self.stall, self.expire, self.die]
+        return [self.cut, self.lose_answer, self.lose_request, self.stall, self.expire, self.die, self.die_shortly]
 
     async def cut(self) -> None:
         """A connection breaks, with the requests and answers that are on their way."""
@@ -128,19 +131,23 @@ class Game:
 
     async def _lose(self, *, requests: bool) -> None:
         relay = self.chance.choice(self.clients).relay
+        await self._hold_commit(relay, requests=requests)
+        await asyncio.sleep(APPLIED_S)  # no sign shows that a server applied it
+        relay.cut()
+        relay.let_go()
+
+    async def _hold_commit(self, relay: TcpRelay, *, requests: bool) -> None:
+        """Hold the next commit, or else its answer, and everything behind it."""
         held: list[bytes] = []
 
-        def hold_commit(raw: bytes) -> None:
+        def hold(raw: bytes) -> None:
             if any(body[4:8] == COMMIT for body in Frames().cut(raw)):
                 relay.hold(requests=requests)
                 held.append(raw)
 
-        relay.on_requests = hold_commit
+        relay.on_requests = hold
         await eventually(lambda: held)
-        await asyncio.sleep(APPLIED_S)  # no sign shows that a server applied it
         relay.on_requests = lambda raw: None
-        relay.cut()
-        relay.let_go()
 
     async def stall(self) -> None:
         """Bytes arrive late."""
@@ -155,10 +162,7 @@ class Game:
         session, node = await self._marked_session(client)
         client.relay.hold()
         await eventually(lambda: not client.store.session.holds())
-        self._end_session(session)
-        while await self._observer.exists(node) is not None:
-            log.debug("session still lives session=%d", session)
-        await self._goes_on()  # others take its locks
+        await self._ended(session, node)
         if self.chance.random() < 0.5:
             client.relay.cut()
         client.relay.let_go()
@@ -178,6 +182,25 @@ class Game:
         client = self.clients.pop(self.chance.randrange(len(self.clients)))
         await client.die()
         await self.start(client.name)
+
+    async def die_shortly(self) -> None:
+        """A client dies, and the commits of its successor arrive after its session ended and others took its locks."""
+        client = self.chance.choice(self.clients)
+        session, node = await self._marked_session(client)
+        self.clients.remove(client)
+        await client.die()
+        await asyncio.sleep(DEAD_S)
+        successor = await self.start(client.name)
+        await self._hold_commit(successor.relay, requests=True)
+        await self._ended(session, node)
+        successor.relay.let_go()
+
+    async def _ended(self, session: int, node: str) -> None:
+        """Return when a silent session is over, and others had time to take its locks."""
+        self._end_session(session)
+        while await self._observer.exists(node) is not None:
+            log.debug("session still lives session=%d", session)
+        await self._goes_on()
 
     async def _goes_on(self) -> None:
         operations = self.recorder.history.operations

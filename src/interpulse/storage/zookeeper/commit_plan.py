@@ -69,6 +69,11 @@ def plan_commit(
     return [*checks, *deletions, *(step for _, steps in sorted((puts | absences).items()) for step in steps)]
 
 
+def plan_marks(marks: Sequence[str]) -> list[Planned]:
+    """Return steps that are refused if one of these marks is gone. The commit is then planned again."""
+    return [Planned(Step(zk.CHECK, zk.Check(mark, ANY_VERSION)), False) for mark in marks]
+
+
 def _above(key: str) -> Iterator[str]:
     """Yield every key above. If one of them is absent, this key is too."""
     while key := key.rpartition("/")[0]:

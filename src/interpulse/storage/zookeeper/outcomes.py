@@ -4,13 +4,16 @@ Every commit also writes its number into a small ephemeral node of this process,
 before the answer, the commit was applied if the mark holds its number. The written keys themselves prove nothing, since
 another broker may have written the same values, or later ones. A mark serves one commit
 at a time, so there are as many marks as there were commits in flight at once.
+
+The name of a mark begins with its session, and the servers remove all ephemeral nodes of a session together. So while
+a mark exists, every ephemeral node that was committed in its session is still the one of that session.
 """
 
 from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from typing import Final
 
@@ -27,9 +30,10 @@ _NO_NODE, _NODE_EXISTS = -101, -110
 class Mark:
     """The node for one commit at a time."""
 
-    def __init__(self, client: ZooKeeperClient, path: str) -> None:
+    def __init__(self, client: ZooKeeperClient, name: str) -> None:
         self._client = client
-        self._path = path
+        self._name = name
+        self._path = ""  # in the session of the last attempt
         self._number = 0
         self._made_in: Session | None = None
         self._sent_in: Session = client.session
@@ -38,6 +42,7 @@ class Mark:
         """Return the step to add to the next attempt of a commit."""
         self._number += 1
         self._sent_in = self._client.session
+        self._path = f"{_ABOVE}/{_hexadecimal(self._sent_in.id)}-{self._name}"
         value = b"%d" % self._number
         if self._made_in is self._sent_in:
             return Step(SET, Set(self._path, value))
@@ -79,10 +84,11 @@ class Marks:
     """All marks of one store."""
 
     def __init__(self, client: ZooKeeperClient) -> None:
+        self._client = client
         name = uuid.uuid4().hex
         self._free: asyncio.LifoQueue[Mark] = asyncio.LifoQueue()
         for number in reversed(range(_MARKS)):
-            self._free.put_nowait(Mark(client, f"{_ABOVE}/{name}-{number}"))
+            self._free.put_nowait(Mark(client, f"{name}-{number}"))
 
     @asynccontextmanager
     async def one(self) -> AsyncIterator[Mark]:
@@ -92,3 +98,16 @@ class Marks:
             yield mark
         finally:
             self._free.put_nowait(mark)
+
+    async def of_sessions(self, session_ids: Collection[int]) -> list[str]:
+        """Return the path of one mark of each session that has any, which proves that the session is not over."""
+        try:
+            names = (await self._client.children(_ABOVE)).names
+        except NoNode:
+            return []
+        marks = {name.partition("-")[0]: f"{_ABOVE}/{name}" for name in names}
+        return [marks[session] for session in sorted(map(_hexadecimal, session_ids)) if session in marks]
+
+
+def _hexadecimal(session_id: int) -> str:
+    return f"{session_id & 0xFFFFFFFFFFFFFFFF:x}"

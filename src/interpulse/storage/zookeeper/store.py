@@ -7,7 +7,8 @@ Differences from a store of our own (the suite over all stores tests each):
 * A key with keys below it is not deleted before them: that is a `CommitConflict`.
 * Versions are transaction ids, which never repeat. The servers compare only the number of writes since the creation: a
   key that was deleted, created again, and written as often *after* this session's last notification of it is taken for
-  the old one.
+  the old one. This does not happen to an ephemeral key of another store of ours that ends with its session: the commit
+  also expects a mark of that session.
 * A page of `scan` costs a list of all sibling names, unless they are cached.
 * A commit is at most 900 KiB.
 
@@ -26,7 +27,7 @@ from interpulse.storage.api import Change, CommitConflict, MetadataUnavailable, 
 from interpulse.storage.meters import MetadataMeter
 from interpulse.storage.sessions import Callbacks, SessionState, Watches
 from interpulse.storage.zookeeper.client import ZooKeeperClient
-from interpulse.storage.zookeeper.commit_plan import Planned, last_changes, plan_commit
+from interpulse.storage.zookeeper.commit_plan import Planned, last_changes, plan_commit, plan_marks
 from interpulse.storage.zookeeper.errors import NoNode, OutcomeUnknown, StepsRefused
 from interpulse.storage.zookeeper.node_cache import ABSENT, NOT_CACHED, CachedNode, NodeCache, cached_node
 from interpulse.storage.zookeeper.outcomes import Mark, Marks
@@ -135,12 +136,26 @@ class ZooKeeperMetadataStore:
     ) -> None:
         async with self._marks.one() as mark:
             for _ in range(_ATTEMPTS_MAX):
-                nodes = await self._nodes(keys)
-                if await self._try(plan_commit(wanted, expect, nodes, self.session.id), wanted, mark):
+                nodes, marks = await self._nodes_and_marks(keys, expect)
+                plan = plan_commit(wanted, expect, nodes, self.session.id)
+                if await self._try([*plan_marks(marks), *plan] if plan else [], wanted, mark):
                     return
                 for key in keys:
                     self._cache.forget(key)
         raise MetadataUnavailable(f"{keys[0]} keeps appearing and disappearing; gave up after {_ATTEMPTS_MAX} attempts")
+
+    async def _nodes_and_marks(
+        self, keys: Sequence[str], expect: Mapping[str, int | None]
+    ) -> tuple[dict[str, CachedNode], list[str]]:
+        """Return all keys, and marks of the other sessions that own an expected key."""
+        nodes = await self._nodes(keys)
+        owners = {nodes[key].owner for key in expect} - {0, self.session.id}
+        if not owners:
+            return nodes, []
+        marks = await self._marks.of_sessions(owners)
+        for key in expect:
+            self._cache.forget(key)  # a key whose owner has no mark may be gone
+        return await self._nodes(keys), marks
 
     async def create_sequential(self, prefix: str, value: bytes = b"") -> str:
         while True:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,7 @@ from interpulse.storage.sessions import SessionState
 from interpulse.storage.zookeeper.client import ZooKeeperClient
 from interpulse.storage.zookeeper.errors import SessionExpired, Unusable
 from interpulse.storage.zookeeper.link import LinkConfig
+from interpulse.storage.zookeeper.records import CREATE, EPHEMERAL, MULTI, Create
 from interpulse.storage.zookeeper.store import ZooKeeperMetadataStore
 from tests.support.scripted_zookeeper import ScriptedZooKeeper, scripted_zookeeper
 from tests.support.waiting import eventually
@@ -190,6 +192,44 @@ async def test_version_when_the_notification_of_a_new_key_is_still_under_way_the
     await other.create("/t/a", b"2")
     await store.commit([Put("/t/a", b"3")], {"/t/a": seen})
     assert (await other.get("/t/a")).value == b"3"
+
+
+@pytest.mark.parametrize("late", ["notification", "request"])
+async def test_version_when_the_owner_of_an_ephemeral_key_expired_and_another_broker_created_it_then_a_conflict(
+    scripted: ScriptedZooKeeper, store: ZooKeeperMetadataStore, other: ZooKeeperClient, late: str
+) -> None:
+    earlier = await ZooKeeperMetadataStore.open(await ZooKeeperClient.connect(await scripted.listen()))
+    await earlier.commit([Put("/t/lock", b"earlier", ephemeral=True)])
+    seen = await version(store, "/t/lock")
+    successor = Create("/t/lock", b"other's", flags=EPHEMERAL)
+    answer = scripted.answer
+
+    def change_owner() -> None:
+        scripted.expire(earlier.session.id)
+        answer(CREATE, successor, other.session.id)
+
+    def answer_late(operation: Any, request: Any, session_id: int) -> Any:
+        if operation is MULTI and scripted.nodes["/t/lock"].value == b"earlier":
+            change_owner()
+        return answer(operation, request, session_id)
+
+    if late == "notification":
+        store.client._on_watch_event = lambda event: None
+        change_owner()
+    else:
+        scripted.answer = answer_late  # type: ignore[method-assign]
+    with pytest.raises(CommitConflict, match="/t/lock"):
+        await store.commit([Delete("/t/lock")], {"/t/lock": seen})
+    assert (await other.get("/t/lock")).value == b"other's"
+    await earlier.close()
+
+
+async def test_ephemeral_when_another_session_is_expected_then_its_owner_may_be_any_software(
+    store: ZooKeeperMetadataStore, other: ZooKeeperClient
+) -> None:
+    await other.create("/t/lock", b"other's", ephemeral=True)
+    await store.commit([Delete("/t/lock")], {"/t/lock": await version(store, "/t/lock")})
+    assert await store.get("/t/lock") is None
 
 
 async def test_put_when_the_cache_is_outdated_then_tried_again(

@@ -1,4 +1,7 @@
-"""A bookie in the process, for tests that need faults at will. It keeps entries in memory and never forgets them.
+"""A bookie in the process, for tests that need faults at will.
+
+Its entries are in memory. Without a journal it never forgets them. With one it answers a change once the journal has
+it on disk, and begins with what the journal has. As in a real bookie, an entry is readable before that.
 
 What it answers was compared with a real bookie: the recorded exchanges are played to it, and the interop tests run the
 same client on real ones.
@@ -8,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,9 +22,12 @@ from interpulse.storage.bookkeeper.errors import Code
 from interpulse.storage.bookkeeper.protocol import Frames
 from interpulse.storage.bookkeeper.records import AVAILABLE, READ_ONLY
 from interpulse.storage.zookeeper.client import ZooKeeperClient
+from tests.support.bookie_journal import KEY_SIZE, BookieJournal, Kind, Record
 
 ADD, READ, BATCH_READ = 1, 2, 7
-KEY_SIZE = 20
+_FENCING, _RECOVERY_ADD = 1, 2
+
+OpenJournal = Callable[[], tuple[BookieJournal, list[Record]]]
 
 
 @dataclass
@@ -42,37 +48,60 @@ class Request:
     ledger_id: int
     entry_id: int
 
+    @property
+    def fences(self) -> bool:
+        return self.operation == READ and bool(self.flags & _FENCING)
+
+    @property
+    def changes(self) -> bool:
+        """True if it is answered once the journal is on disk."""
+        return self.operation == ADD or self.fences
+
 
 class ScriptedBookie:
     """One bookie. Faults are its attributes."""
 
-    def __init__(self, bookie_id: str) -> None:
+    def __init__(
+        self, bookie_id: str, *, host: str = "127.0.0.1", port: int = 0, open_journal: OpenJournal | None = None
+    ) -> None:
+        """Port 0: a free one. ``open_journal`` is called at each start; None: the bookie keeps what it has."""
         self.bookie_id = bookie_id
+        self.host = host
         self.ledgers: dict[int, KeptLedger] = {}
         self.requests: list[Request] = []
         self.refuse: Callable[[Request], int] = lambda request: Code.OK  # a code answers instead of the bookie
         self.silent = False  # it keeps and answers nothing until `go_on`
         self.mute = False  # it keeps, and answers nothing until `go_on`
+        self.slow_s = 0.0  # each answer comes so much later
         self.old = False  # it knows no batch reads
-        self.port = 0
-        self._server: asyncio.Server | None = None
+        self.port = port
+        self._open_journal = open_journal
+        self._journal: BookieJournal | None = None
+        self._server: asyncio.AbstractServer | None = None
         self._connections: set[_BookieEnd] = set()
         self.held: list[Callable[[], None]] = []  # what `silent` or `mute` holds back, in the order of coming
 
     async def start(self) -> None:
-        """Listen, at the port of the last time."""
+        """Read the journal back, and listen, at the port of the last time. Raise OSError."""
         self.silent = self.mute = False
-        loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(lambda: _BookieEnd(self), "127.0.0.1", self.port)
-        self.port = self._server.sockets[0].getsockname()[1]
+        if self._open_journal is not None:
+            self._journal, records = self._open_journal()
+            self._journal.on_failed = self._stop_for
+            self.ledgers = _replayed(records)
+        server = await asyncio.get_running_loop().create_server(lambda: _BookieEnd(self), self.host, self.port)
+        self._server = server
+        self.port = self.port or server.sockets[0].getsockname()[1]
 
     async def kill(self) -> None:
-        """Break every connection and take no new one; what it has stays."""
+        """Break every connection and take no new one; what it has on disk, or without a journal in memory, stays."""
         if self._server is not None:
             self._server.close()
             self.cut()
             await self._server.wait_closed()
             self._server = None
+        if self._journal is not None:
+            self._journal.close()
+            self._journal = None
         self.held.clear()
 
     def cut(self) -> None:
@@ -92,6 +121,21 @@ class ScriptedBookie:
         entries = self.ledgers[ledger_id].entries
         entries[entry_id] = entries[entry_id][:-1] + bytes([entries[entry_id][-1] ^ 1])
 
+    def lose(self, ledger_id: int, entry_id: int) -> None:
+        """Forget an entry, until the journal is read again."""
+        del self.ledgers[ledger_id].entries[entry_id]
+
+    def fence(self, ledger_id: int) -> None:
+        """Fence a ledger that it has, as another client would."""
+        self._fence(ledger_id, self.ledgers[ledger_id])
+
+    def when_synced(self, callback: Callable[[], None]) -> None:
+        """Call back when all changes so far are on disk, never if that fails."""
+        if self._journal is None:
+            callback()
+        else:
+            self._journal.when_synced(callback)
+
     def answer(self, request: Request, body: bytes) -> Iterator[bytes]:
         """The code and what follows the numbers, or nothing if the connection is to be closed."""
         code = self.refuse(request)
@@ -109,17 +153,18 @@ class ScriptedBookie:
         ledger = self.ledgers.setdefault(request.ledger_id, KeptLedger(key))
         if ledger.key != key:
             return Code.UNAUTHORIZED
-        if ledger.fenced and not request.flags & 2:
+        if ledger.fenced and not request.flags & _RECOVERY_ADD:
             return Code.FENCED
         ledger.entries[request.entry_id] = packet
+        self._note(Record(Kind.ADD, request.ledger_id, request.entry_id, key, packet))
         return Code.OK
 
     def _read(self, request: Request, key: bytes) -> bytes:
-        if request.flags & 1:
+        if request.fences:
             ledger = self.ledgers.setdefault(request.ledger_id, KeptLedger(key))
             if ledger.key != key:
                 return _reply(request, Code.UNAUTHORIZED)
-            ledger.fenced = True
+            self._fence(request.ledger_id, ledger)
         known = self.ledgers.get(request.ledger_id)
         if known is None:
             return _reply(request, Code.NO_LEDGER)
@@ -142,6 +187,21 @@ class ScriptedBookie:
         if code == Code.OK and not count:
             code = Code.NO_ENTRY
         return _reply(request, code, struct.pack(">q", request_id) + bytes(rest))
+
+    def _fence(self, ledger_id: int, ledger: KeptLedger) -> None:
+        if not ledger.fenced:
+            ledger.fenced = True
+            self._note(Record(Kind.FENCE, ledger_id, 0, ledger.key))
+
+    def _note(self, record: Record) -> None:
+        if self._journal is not None:
+            self._journal.append(record)
+
+    def _stop_for(self, error: OSError) -> None:
+        """Serve no more, as a bookie whose journal failed."""
+        if self._server is not None:
+            self._server.close()
+        self.cut()
 
     def join(self, connection: _BookieEnd) -> None:
         self._connections.add(connection)
@@ -177,32 +237,71 @@ class _BookieEnd(asyncio.Protocol):
         if self._transport.is_closing():
             return
         answers: list[bytes] = []  # written together, as bookies answer what they synced together
+        synced: list[bytes] = []
         for body in map(bytes, self._frames.cut(raw)):
-            answers += self._request(body)
-        self._write(b"".join(answers))
+            request = _request_of(body)
+            (synced if request.changes else answers).extend(self._answers(request, body))
+        self._respond(answers)
+        if synced:
+            self._bookie.when_synced(partial(self._respond, synced))
+
+    def _respond(self, answers: list[bytes]) -> None:
+        if self._bookie.mute:
+            self._bookie.held += [partial(self._write, answer) for answer in answers]
+        else:
+            self._write(b"".join(answers))
 
     def _write(self, answers: bytes) -> None:
+        if self._bookie.slow_s:
+            asyncio.get_running_loop().call_later(self._bookie.slow_s, self._send, answers)
+        else:
+            self._send(answers)
+
+    def _send(self, answers: bytes) -> None:
         if answers and not self._transport.is_closing():
             self._transport.write(answers)
 
-    def _request(self, body: bytes) -> list[bytes]:
-        (header,) = struct.unpack(">I", body[:4])
-        operation, flags = header >> 16 & 0xFF, header & 0xFFFF
-        at = 4 + KEY_SIZE if operation == ADD else 4
-        request = Request(operation, flags, *struct.unpack(">qq", body[at : at + 16]))
+    def _answers(self, request: Request, body: bytes) -> list[bytes]:
         self._bookie.requests.append(request)
         answers = list(self._bookie.answer(request, body))
         if not answers:
             self.break_off()
-        if not self._bookie.mute:
-            return answers
-        self._bookie.held += [partial(self._write, answer) for answer in answers]
-        return []
+        return answers
+
+
+def _request_of(body: bytes) -> Request:
+    (header,) = struct.unpack(">I", body[:4])
+    operation, flags = header >> 16 & 0xFF, header & 0xFFFF
+    at = 4 + KEY_SIZE if operation == ADD else 4
+    return Request(operation, flags, *struct.unpack(">qq", body[at : at + 16]))
+
+
+def _replayed(records: Iterable[Record]) -> dict[int, KeptLedger]:
+    ledgers: dict[int, KeptLedger] = {}
+    for record in records:
+        ledger = ledgers.setdefault(record.ledger_id, KeptLedger(record.key))
+        if record.kind is Kind.FENCE:
+            ledger.fenced = True
+        else:
+            ledger.entries[record.entry_id] = record.packet
+    return ledgers
 
 
 def _reply(request: Request, code: int, rest: bytes = b"") -> bytes:
     header = 2 << 24 | request.operation << 16
     return struct.pack(">IIiqq", 24 + len(rest), header, code, request.ledger_id, request.entry_id) + rest
+
+
+def registered_path(bookie: ScriptedBookie) -> str:
+    """The node by which clients find the bookie."""
+    return f"{AVAILABLE}/{bookie.bookie_id}"
+
+
+def registration(bookie: ScriptedBookie) -> bytes:
+    """The value of that node: the address."""
+    value = pb.BookieServiceInfoFormat()
+    value.endpoints.add(id="bookie", host=bookie.host, port=bookie.port, protocol="bookie-rpc")
+    return value.SerializeToString()
 
 
 class ScriptedBookies:
@@ -228,15 +327,12 @@ class ScriptedBookies:
 
     async def register(self, bookie: ScriptedBookie) -> None:
         """Let it be known as writable."""
-        value = pb.BookieServiceInfoFormat()
-        value.endpoints.add(id="bookie", host="127.0.0.1", port=bookie.port, protocol="bookie-rpc")
-        path = f"{AVAILABLE}/{bookie.bookie_id}"
         await self._nodes.create_parents(f"{READ_ONLY}/x")
-        await self._nodes.create(path, value.SerializeToString())
+        await self._nodes.create(registered_path(bookie), registration(bookie))
 
     async def unregister(self, bookie: ScriptedBookie) -> None:
         """Let it be away for ZooKeeper."""
-        await self._nodes.delete(f"{AVAILABLE}/{bookie.bookie_id}")
+        await self._nodes.delete(registered_path(bookie))
 
     def having(self, ledger_id: int, entry_id: int) -> set[str]:
         """The bookies that have an entry."""

@@ -67,6 +67,8 @@ from interpulse.storage.segments.disk_space import DiskSpace
 if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
 
+    from interpulse.broker.ownership.registered_brokers import ProcessUsage
+
 _DISK_SPACE_CHECK_SECONDS: Final = 1.0
 _CERTIFICATE_CHECK_SECONDS_MIN: Final = 1
 
@@ -102,11 +104,12 @@ class BrokerApp:
         bind: Bind = ServiceAddress.bind,
         job_arguments: tuple[str, ...] = (),
         meter_provider: MeterProvider | None = None,
+        process_usage: Callable[[], ProcessUsage] | None = None,
     ) -> None:
         """Use these parts in place of the usual ones.
 
         ``job_arguments`` configure the log of the replication job. ``meter_provider`` exports metrics by OpenTelemetry;
-        without it, none of its modules is loaded.
+        without it, none of its modules is loaded. ``process_usage`` is for the load reports of a cluster.
         """
         self.config = config
         self.data_dir = Path(config.data_dir)
@@ -121,6 +124,7 @@ class BrokerApp:
         self._open_stores = open_stores or in_data_directory()
         self._job_arguments = job_arguments
         self._meter_provider = meter_provider
+        self._process_usage = process_usage
         self._loop_lag = LoopLag()
         self._opened = AsyncExitStack()
         self._sockets = ConnectionQuota(sockets_max())
@@ -213,7 +217,7 @@ class BrokerApp:
         from interpulse.broker.cluster_member import ClusterMember  # loaded only in a cluster
 
         tenancy = await build_tenancy(base)
-        return tenancy, await ClusterMember.join(base, tenancy, guarded, self.must_stop.set)
+        return tenancy, await ClusterMember.join(base, tenancy, guarded, self.must_stop.set, self._process_usage)
 
     async def _serve(self, parts: Parts, services: Services, opened: AsyncExitStack) -> None:
         binary_server, context = parts.binary_server, parts.context

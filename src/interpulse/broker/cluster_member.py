@@ -14,7 +14,7 @@ from interpulse.broker.assembly import Foundation, Replication, Tenancy, Topics
 from interpulse.broker.config.broker_config import SHUTDOWN
 from interpulse.broker.live.registry.topic_registry import TopicRegistry
 from interpulse.broker.ownership.other_brokers import OtherBrokers
-from interpulse.broker.ownership.registered_brokers import LoadMeter, RegisteredBrokers
+from interpulse.broker.ownership.registered_brokers import LoadMeter, ProcessUsage, RegisteredBrokers
 from interpulse.broker.ownership.shared_ownership import SharedOwnership
 from interpulse.broker.ownership.sole_task import SoleTask
 from interpulse.broker.rest.brokers import VERSION
@@ -39,10 +39,16 @@ class ClusterMember:
     """The membership of a broker in a cluster; see `Membership`."""
 
     def __init__(
-        self, base: Foundation, tenancy: Tenancy, shared: SharedOwnership, on_lost: Callable[[], None]
+        self,
+        base: Foundation,
+        tenancy: Tenancy,
+        shared: SharedOwnership,
+        on_lost: Callable[[], None],
+        usage: Callable[[], ProcessUsage],
     ) -> None:
         """``on_lost`` is called when the session is lost."""
         self._base = base
+        self._usage = usage
         self._on_lost = on_lost
         self._tenancy = tenancy
         self._events: ChangeEvents | None = None
@@ -51,11 +57,17 @@ class ClusterMember:
 
     @classmethod
     async def join(
-        cls, base: Foundation, tenancy: Tenancy, guarded: GuardedMetadata, must_stop: Callable[[], None]
+        cls,
+        base: Foundation,
+        tenancy: Tenancy,
+        guarded: GuardedMetadata,
+        must_stop: Callable[[], None],
+        usage: Callable[[], ProcessUsage] | None = None,
     ) -> ClusterMember:
         """Register with the other brokers. Raise PreconditionFailed if they cannot work with this one.
 
-        ``must_stop`` is called when the broker may serve no more.
+        ``must_stop`` is called when the broker may serve no more. ``usage`` is for its load reports; None: as the
+        system reports it.
         """
         await check_cluster(base.stores.metadata, base.config.cluster_name)
         brokers = RegisteredBrokers(base.metadata, LoadReport(base.this_addresses, VERSION, _LOAD_MANAGER), base.clock)
@@ -73,7 +85,7 @@ class ClusterMember:
         shared = SharedOwnership(base.metadata, guarded, brokers, boundaries, isolation)
         warn_without_own_access(base.config, base.own_access)
         stops = base.config.zookeeper_session_expired_policy == SHUTDOWN
-        return cls(base, tenancy, shared, must_stop if stops else lambda: None)
+        return cls(base, tenancy, shared, must_stop if stops else lambda: None, usage or ProcessUsage.now)
 
     def change_events(self, loaded: Set[TopicName]) -> ChangeEvents:
         self._events = ChangeEvents(
@@ -123,7 +135,7 @@ class ClusterMember:
         registry.spawn(self.shared.release_missing())
 
     async def announce(self, registry: TopicRegistry) -> None:
-        await self.shared.brokers.register(LoadMeter(self.shared.topics, registry.get))
+        await self.shared.brokers.register(LoadMeter(self.shared.topics, registry.get, self._usage))
 
     def leave_with(self, opened: AsyncExitStack) -> None:
         opened.push_async_callback(self.others.close)

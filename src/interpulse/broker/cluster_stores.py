@@ -38,11 +38,15 @@ _ADDED_BYTES_MAX: Final = 128  # broker entry metadata, or the prefix of compact
 
 
 async def in_cluster(config: BrokerConfig, opened: AsyncExitStack) -> Stores:
-    """Open the stores that ``metadataStoreUrl`` names. See `interpulse.broker.stores.OpenStores`."""
+    """Lock ``dataDir``, and open the stores that ``metadataStoreUrl`` names. See `interpulse.broker.stores`."""
     check_settings(config)
-    directory = Path(config.data_dir)
-    lock = DirectoryLock.acquire(directory)
+    lock = DirectoryLock.acquire(Path(config.data_dir))
     opened.callback(lock.release)
+    return await open_cluster_stores(config, opened)
+
+
+async def open_cluster_stores(config: BrokerConfig, opened: AsyncExitStack) -> Stores:
+    """Open the stores without a data directory; nothing of them is on this machine's disk. Raise MetadataError."""
     link = LinkConfig(config.session_timeout_ms, float(config.metadata_store_operation_timeout_seconds))
     client = await ZooKeeperClient.connect(config.metadata_store_url, link)
     opened.push_async_callback(client.close)

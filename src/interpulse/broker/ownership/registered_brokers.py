@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol, Self
 
 from interpulse.broker import metadata_paths as keys
 from interpulse.broker.periodic import run_periodically
@@ -46,26 +46,45 @@ class _Topic(Protocol):
     def measure(self) -> _Measured: ...
 
 
+class ProcessUsage(NamedTuple):
+    """The share of the machine that this process uses."""
+
+    cpu_s: float
+    """Processor time since the start of the process."""
+    cores: int
+    memory_mib: float
+    memory_limit_mib: float
+
+    @classmethod
+    def now(cls) -> Self:
+        """Return the usage that the system reports."""
+        limit = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / _MIB
+        return cls(time.process_time(), os.cpu_count() or 1, _memory_mib(), limit)
+
+
 class LoadMeter:
     """Measures the load of this broker at each call; the CPU usage covers the time since the previous call."""
 
     def __init__(
-        self, topics: Callable[[], Mapping[str, Collection[TopicName]]], loaded: Callable[[TopicName], _Topic | None]
+        self,
+        topics: Callable[[], Mapping[str, Collection[TopicName]]],
+        loaded: Callable[[TopicName], _Topic | None],
+        usage: Callable[[], ProcessUsage] = ProcessUsage.now,
     ) -> None:
         """Create a meter; ``topics`` returns the topics of this broker by bundle."""
         self._topics = topics
         self._loaded = loaded
-        self._cpu_s, self._at_s = time.process_time(), time.monotonic()
+        self._usage = usage
+        self._cpu_s, self._at_s = usage().cpu_s, time.monotonic()
 
     async def __call__(self) -> BrokerLoad:
         """Return the load now. Yields to other work between topics, so the numbers are not of a single moment."""
         bundles = {bundle: await self._bundle(list(names)) for bundle, names in self._topics().items()}
-        cpu_s, at_s = time.process_time(), time.monotonic()
+        usage, at_s = self._usage(), time.monotonic()
         elapsed_s = at_s - self._at_s
-        percent = 100 * (cpu_s - self._cpu_s) / elapsed_s if elapsed_s else 0.0
-        self._cpu_s, self._at_s = cpu_s, at_s
-        limit = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / _MIB
-        return BrokerLoad(bundles, percent, os.cpu_count() or 1, _memory_mib(), limit)
+        percent = 100 * (usage.cpu_s - self._cpu_s) / elapsed_s if elapsed_s else 0.0
+        self._cpu_s, self._at_s = usage.cpu_s, at_s
+        return BrokerLoad(bundles, percent, usage.cores, usage.memory_mib, usage.memory_limit_mib)
 
     async def _bundle(self, names: list[TopicName]) -> BundleLoad:
         topics = producers = consumers = 0

@@ -6,7 +6,7 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any
 
-from interpulse.broker.ownership.registered_brokers import LoadMeter
+from interpulse.broker.ownership.registered_brokers import LoadMeter, ProcessUsage
 from interpulse.model.brokers import BundleLoad
 from interpulse.model.names import TopicName
 
@@ -47,3 +47,11 @@ async def test_load_when_measured_then_has_what_the_process_takes() -> None:
     assert measured.usage > 0
     assert measured.cores >= 1
     assert measured.all == BundleLoad()
+
+
+async def test_load_when_the_usage_is_given_then_has_its_figures() -> None:
+    usages = [ProcessUsage(10.0, 4, 100.0, 1000.0), ProcessUsage(1e9, 4, 200.0, 1000.0)]
+    load = LoadMeter(dict, {}.get, lambda: usages.pop(0))  # type: ignore[arg-type]
+    measured = await load()
+    assert measured.cpu_percent > 1e6, "a billion seconds in a moment"
+    assert (measured.cores, measured.memory_mib, measured.memory_limit_mib) == (4, 200.0, 1000.0)

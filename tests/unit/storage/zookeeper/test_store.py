@@ -202,22 +202,22 @@ async def test_version_when_the_owner_of_an_ephemeral_key_expired_and_another_br
     await earlier.commit([Put("/t/lock", b"earlier", ephemeral=True)])
     seen = await version(store, "/t/lock")
     successor = Create("/t/lock", b"other's", flags=EPHEMERAL)
-    answer = scripted.answer
+    write = scripted.write
 
     def change_owner() -> None:
         scripted.expire(earlier.session.id)
-        answer(CREATE, successor, other.session.id)
+        write(CREATE, successor, other.session.id)
 
-    def answer_late(operation: Any, request: Any, session_id: int) -> Any:
+    def write_late(operation: Any, request: Any, session_id: int) -> Any:
         if operation is MULTI and scripted.nodes["/t/lock"].value == b"earlier":
             change_owner()
-        return answer(operation, request, session_id)
+        return write(operation, request, session_id)
 
     if late == "notification":
         store.client._on_watch_event = lambda event: None
         change_owner()
     else:
-        scripted.answer = answer_late  # type: ignore[method-assign]
+        scripted.write = write_late  # type: ignore[method-assign]
     with pytest.raises(CommitConflict, match="/t/lock"):
         await store.commit([Delete("/t/lock")], {"/t/lock": seen})
     assert (await other.get("/t/lock")).value == b"other's"

@@ -11,13 +11,13 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from tests.simulation.disk import SimulatedDisk
 
 from interpulse.storage.bookkeeper.connection import BookieConnection, ConnectionConfig
 from interpulse.storage.bookkeeper.errors import Code
 from interpulse.storage.bookkeeper.packets import Digest, DigestType
 from interpulse.storage.bookkeeper.protocol import LAST_ENTRY, add_frame
 from interpulse.storage.bookkeeper.records import Address
+from tests.simulation.disk import SimulatedDisk
 from tests.support.bookie_journal import BookieJournal, Job
 from tests.support.scripted_bookie import ScriptedBookie
 from tests.support.waiting import eventually

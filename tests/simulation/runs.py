@@ -18,11 +18,18 @@ from tests.simulation.bugs.planted import PLANTS
 from tests.simulation.faults import Fault
 from tests.simulation.judge import Finding
 from tests.simulation.scenarios.admin import Administration
+from tests.simulation.scenarios.lookups import Lookups
+from tests.simulation.scenarios.orderly_stop import OrderlyStops
 from tests.simulation.scenarios.scenario import Scenario
 from tests.simulation.scenarios.single import SingleBroker
 from tests.simulation.world import Deadlock, World
 
-SCENARIOS: Final[dict[str, type[Scenario]]] = {"single": SingleBroker, "admin": Administration}
+SCENARIOS: Final[dict[str, type[Scenario]]] = {
+    "single": SingleBroker,
+    "admin": Administration,
+    "stops": OrderlyStops,
+    "lookups": Lookups,
+}
 _SHOWN_MAX: Final = 5
 _fork = multiprocessing.get_context("fork")
 

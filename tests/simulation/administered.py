@@ -46,7 +46,7 @@ def things_of(namespace: str, topic: str, ids: Sequence[MessageId]) -> list[Admi
         _retention(namespace),
         _property(namespace),
         _permission(namespace),
-        _other_namespace(f"{namespace}-other"),
+        existing_namespace(f"{namespace}-other"),
         _topic(f"persistent://{namespace}/plain"),
         partitioned_topic(f"persistent://{namespace}/partitioned"),
         _topic_policy(topic),
@@ -121,7 +121,9 @@ def _permission(namespace: str) -> Administered:
     return Administered(f"permissions of {namespace}", None, read, draw)
 
 
-def _other_namespace(namespace: str) -> Administered:
+def existing_namespace(namespace: str) -> Administered:
+    """Return a namespace that is created and deleted."""
+
     async def read(admin: AdminClient) -> Value:
         return True if namespace in await admin.namespaces.list(NamespaceName.parse(namespace).tenant) else None
 
@@ -130,7 +132,7 @@ def _other_namespace(namespace: str) -> Administered:
             return Request("create", lambda admin: admin.namespaces.create(namespace), _create(True))
         return Request("delete", lambda admin: admin.namespaces.delete(namespace), _delete)
 
-    return Administered(f"namespace {namespace}", None, read, draw)
+    return Administered(namespace, None, read, draw)
 
 
 def _topic(topic: str) -> Administered:

@@ -179,6 +179,16 @@ class Injector:
         life = node.life
         self._world.after(fault.seconds, lambda: self._start(node, life))
 
+    def _terminate(self, node: Node, fault: Fault) -> None:
+        """Let a process end in order, and start it again after its downtime."""
+        if not node.alive:
+            return
+        life, main = node.life, node.main
+        main.add_done_callback(lambda _: self._world.after(fault.seconds, lambda: self._start(node, life)))
+        node.terminate()
+        if not node.alive:
+            self._world.after(fault.seconds, lambda: self._start(node, life))
+
     def _start(self, node: Node, after_life: int) -> None:
         if not node.alive and node.life == after_life:
             node.start(self._programs[node.name])
@@ -259,6 +269,7 @@ _FAILING_STEPS: Final = {"sync fails": "sync", "write fails": "write", "director
 _ACTIONS: Final[dict[str, Callable[[Injector, Node, Fault], None]]] = {
     "kill": Injector._stop,
     "power off": Injector._stop,
+    "terminate": Injector._terminate,
     "freeze": Injector._freeze,
     "slow node": Injector._slow_node,
     "cut": Injector._cut,

@@ -39,6 +39,8 @@ class Node:
         self.deaths: list[float] = []
         """The seconds of the world at which lives ended."""
         self.unhandled_errors: list[str] = []
+        self.on_terminate: Callable[[], None] | None = None
+        """The handler of SIGTERM in this life. A program with one ends its process when it returns."""
         self.program: random.Random
         self.loop: SimulatedLoop
         self.main: asyncio.Task[None]
@@ -53,6 +55,7 @@ class Node:
         self.life += 1
         self.alive, self.powerless = True, False
         self._free_at = self.frozen_until = 0.0
+        self.on_terminate = None
         self.program = self.world.stream(f"program/{self.name}/{self.life}")
         self.loop = SimulatedLoop(self)
         self.world.note("start", self.name, self.life)
@@ -69,6 +72,14 @@ class Node:
         self._end("power off", power=True)
         self.powerless = True
         self.disk = self.disk.after_power_loss(self.world.stream("disk"))
+
+    def terminate(self) -> None:
+        """Ask the program to end, as SIGTERM does. Before it has a handler it is killed."""
+        self.world.note("terminate", self.name, self.life)
+        if self.on_terminate is None:
+            self.kill()
+        else:
+            self.loop.call_soon(self.on_terminate)
 
     def freeze(self, seconds: float) -> None:
         """Give the process no turn for so long, and then all that it has missed."""
@@ -119,6 +130,9 @@ class Node:
     def _ended(self, main: asyncio.Task[None]) -> None:
         if not main.cancelled() and main.exception() is not None and self.alive:
             self.unhandled({"message": "the program failed", "exception": main.exception()})
+        elif self.on_terminate is not None and self.alive:
+            self._end("exit", power=False)
+            self.disk = self.disk.healthy()
 
 
 class SimulatedWorker:

@@ -16,7 +16,7 @@ from tests.simulation.workload import until_done
 from tests.simulation.world import World
 
 _TIMEOUT_MS: Final = 5_000
-_CLOSED_SECONDS: Final = 1.0
+CLOSED_SECONDS: Final = 1.0
 """The time after which nothing of a closed client may be left."""
 _RETRY: Final = (408, 429)
 """Refusals that say nothing about the request."""
@@ -62,7 +62,7 @@ class Operator:
                         await self._look(admin, thing, possible)
                     else:
                         await self._change(admin, thing.draw(self._chance), possible)
-            await asyncio.sleep(_CLOSED_SECONDS)
+            await asyncio.sleep(CLOSED_SECONDS)
             self.findings += left_of_client(node)
 
     async def look_at_all(self, node: Node) -> None:

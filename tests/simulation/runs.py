@@ -20,6 +20,8 @@ from tests.simulation.faults import Fault
 from tests.simulation.judge import Finding
 from tests.simulation.scenarios.admin import Administration
 from tests.simulation.scenarios.lifecycle import Lifecycle
+from tests.simulation.scenarios.lookups import Lookups
+from tests.simulation.scenarios.orderly_stop import OrderlyStops
 from tests.simulation.scenarios.proxied import ProxiedBroker
 from tests.simulation.scenarios.scenario import Scenario
 from tests.simulation.scenarios.single import SingleBroker
@@ -32,6 +34,8 @@ SCENARIOS: Final[dict[str, type[Scenario]]] = {
     "lifecycle": Lifecycle,
     "admin": Administration,
     "subscriptions": Subscriptions,
+    "stops": OrderlyStops,
+    "lookups": Lookups,
 }
 _SHOWN_MAX: Final = 5
 _fork = multiprocessing.get_context("fork")

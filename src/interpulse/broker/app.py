@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Set
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -76,6 +76,8 @@ _logger = logging.getLogger(__name__)
 
 _STOP_SECONDS_MAX: Final = 4.5
 """Limit for the stop, so that SIGTERM ends within 5 s. The end of the process closes the rest."""
+_GIVE_UP_SECONDS: Final = 0.1
+"""The time for a callback to end after it was cancelled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,8 +356,16 @@ class BrokerAlone:
         return
 
     async def close(self, opened: AsyncExitStack) -> None:
+        """Close everything. Callbacks that still hang after `_STOP_SECONDS_MAX` are abandoned, one after the other."""
+        closing = asyncio.create_task(opened.aclose())
         try:
-            async with asyncio.timeout(_STOP_SECONDS_MAX):
-                await opened.aclose()
-        except TimeoutError:
-            _logger.error("stop timed out seconds=%s", _STOP_SECONDS_MAX)
+            await asyncio.wait([closing], timeout=_STOP_SECONDS_MAX)
+            if not closing.done():
+                _logger.error("stop timed out seconds=%s", _STOP_SECONDS_MAX)
+            while not closing.done():
+                closing.cancel()
+                await asyncio.wait([closing], timeout=_GIVE_UP_SECONDS)
+            with suppress(asyncio.CancelledError):
+                await closing
+        finally:
+            closing.cancel()

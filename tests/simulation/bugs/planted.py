@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tests.simulation.bugs import determinism, single_broker, subscriptions
+from tests.simulation.bugs import determinism, front_ends, single_broker, subscriptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,42 +25,57 @@ def _numbered(scenario: str, *plants: Callable[[], None]) -> list[Plant]:
     return [Plant(int((plant.__doc__ or "").partition(":")[0]), scenario, plant) for plant in plants]
 
 
-PLANTS = {
-    plant.number: plant
-    for plant in [
-        *_numbered(
-            "single",
-            single_broker.receipt_before_the_sync,
-            single_broker.sync_left_out,
-            single_broker.failed_write_ignored,
-            single_broker.failed_group_taken_for_written,
-            single_broker.directory_not_synced,
-            single_broker.recovery_without_checksums,
-            single_broker.recovered_tail_not_written_again,
-            single_broker.in_flight_taken_for_duplicate,
-            single_broker.sequence_ids_not_replayed,
-            single_broker.sent_again_in_wrong_order,
-            single_broker.first_unconfirmed_entry_dropped,
-            single_broker.cursors_never_stored,
-            single_broker.restored_cursor_ahead,
-            single_broker.sequence_ids_of_all_names_mixed,
-        ),
-        *_numbered(
-            "subscriptions",
-            subscriptions.key_handed_to_a_second_consumer,
-            subscriptions.returned_entries_forgotten,
-            subscriptions.cumulative_acknowledgement_too_far,
-            subscriptions.delays_end_early,
-            subscriptions.redelivery_count_lost,
-            subscriptions.dead_letter_one_delivery_early,
-            subscriptions.seek_behind_its_target,
-            subscriptions.batch_indexes_forgotten_at_redelivery,
-            subscriptions.batch_indexes_not_stored,
-            subscriptions.messages_overtake_a_full_redelivery,
-            subscriptions.key_moved_before_it_is_free,
-        ),
-    ]
-}
+_NUMBERED = [
+    *_numbered(
+        "single",
+        single_broker.receipt_before_the_sync,
+        single_broker.sync_left_out,
+        single_broker.failed_write_ignored,
+        single_broker.failed_group_taken_for_written,
+        single_broker.directory_not_synced,
+        single_broker.recovery_without_checksums,
+        single_broker.recovered_tail_not_written_again,
+        single_broker.in_flight_taken_for_duplicate,
+        single_broker.sequence_ids_not_replayed,
+        single_broker.sent_again_in_wrong_order,
+        single_broker.first_unconfirmed_entry_dropped,
+        single_broker.cursors_never_stored,
+        single_broker.restored_cursor_ahead,
+        single_broker.sequence_ids_of_all_names_mixed,
+    ),
+    *_numbered(
+        "subscriptions",
+        subscriptions.key_handed_to_a_second_consumer,
+        subscriptions.returned_entries_forgotten,
+        subscriptions.cumulative_acknowledgement_too_far,
+        subscriptions.delays_end_early,
+        subscriptions.redelivery_count_lost,
+        subscriptions.dead_letter_one_delivery_early,
+        subscriptions.seek_behind_its_target,
+        subscriptions.batch_indexes_forgotten_at_redelivery,
+        subscriptions.batch_indexes_not_stored,
+        subscriptions.messages_overtake_a_full_redelivery,
+        subscriptions.key_moved_before_it_is_free,
+    ),
+    *_numbered(
+        "lookups",
+        front_ends.answers_kept_after_a_change,
+        front_ends.permit_leaked_by_a_batch_lookup,
+    ),
+    *_numbered(
+        "stops",
+        front_ends.cursors_not_stored_at_the_stop,
+        front_ends.stop_without_a_limit,
+    ),
+    *_numbered(
+        "admin",
+        front_ends.change_answered_before_it_is_stored,
+        front_ends.connections_left_by_a_closed_client,
+        front_ends.skip_answered_before_it_is_stored,
+        front_ends.changes_sent_twice,
+    ),
+]
+PLANTS = {plant.number: plant for plant in _NUMBERED}
 """By their number in the specification."""
 
 UNREPEATABLE = {

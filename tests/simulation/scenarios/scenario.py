@@ -30,6 +30,7 @@ EXCUSED_ERRORS: Final = {
     "topic fenced": _DISK_FAULTS,
     "no room left, producers are refused until there is": {"disk full"},
     "read failed": {"reads fail", "bit flips"},
+    "stop timed out": {"stall disk"},
     "log is damaged": {"bit flips"},
     "log records of unknown ledgers are lost": {"bit flips"},
 }

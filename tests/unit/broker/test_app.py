@@ -85,6 +85,33 @@ async def test_policies_that_are_stored_over_rest_are_applied_once_to_loaded_top
         await app.stop()
 
 
+async def test_stop_when_stores_hang_then_each_is_given_up_in_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As with a disk that stalls: every store waits for it."""
+    hung: list[int] = []
+
+    async def hang(number: int) -> None:
+        hung.append(number)
+        await asyncio.Event().wait()
+
+    async def open_stores(config: BrokerConfig, opened: AsyncExitStack) -> Stores:
+        stores = await in_data_directory()(config, opened)
+        for number in range(3):
+            opened.push_async_callback(hang, number)
+        return stores
+
+    monkeypatch.setattr("interpulse.broker.app._STOP_SECONDS_MAX", 1.0)
+    app = BrokerApp(
+        BrokerConfig(data_dir=str(tmp_path), broker_service_port=0, web_service_port=0), open_stores=open_stores
+    )
+    await app.start()
+    async with asyncio.timeout(30):
+        await app.stop()
+    assert hung == [2, 1, 0]
+    assert "stop timed out seconds=1.0" in caplog.text
+
+
 async def test_stop_among_other_brokers_when_much_hangs_then_all_of_it_is_given_up_and_the_rest_closed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -147,7 +147,7 @@ async def take_until(consumer: Consumer, last: int) -> list[int]:
     while taken[-1] != last:
         message = await consumer.receive()
         consumer.acknowledge(message)
-        taken.append(int(message.content))
+        taken.append(int(message.content or b""))
     return taken[1:]
 
 

@@ -75,6 +75,7 @@ class ScriptedBookie:
         self.slow_s = 0.0  # each answer comes so much later
         self.old = False  # it knows no batch reads
         self.port = port
+        self.on_failed: Callable[[], None] = lambda: None  # called when its journal fails, after which it stops
         self._open_journal = open_journal
         self._journal: BookieJournal | None = None
         self._server: asyncio.AbstractServer | None = None
@@ -202,6 +203,7 @@ class ScriptedBookie:
         if self._server is not None:
             self._server.close()
         self.cut()
+        self.on_failed()
 
     def join(self, connection: _BookieEnd) -> None:
         self._connections.add(connection)

@@ -19,8 +19,8 @@ import pytest
 from interpulse.broker.app import BrokerApp
 from interpulse.client import Client, Consumer, Producer
 from interpulse.model.names import TopicName
-from tests.durability.simulated_disk import SimulatedDisk
 from tests.simulation import cluster
+from tests.simulation.disk import SimulatedDisk
 from tests.support.scripted_zookeeper import ScriptedZooKeeper
 
 T = TypeVar("T")

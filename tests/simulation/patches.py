@@ -58,6 +58,8 @@ def install() -> None:
         (time, "perf_counter_ns", lambda source: source.monotonic_ns()),
     ):
         _replace(module, name, of_world)
+    real_clock = time.clock_gettime
+    time.clock_gettime = lambda clock: real_clock(clock) if _source is None else _source.monotonic_ns() / 1e9
     for name in _DRAWN:
         _replace_drawn(random, name, name)
     _replace_drawn(os, "urandom", "randbytes")

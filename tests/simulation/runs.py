@@ -24,6 +24,7 @@ from tests.simulation.scenarios.lookups import Lookups
 from tests.simulation.scenarios.orderly_stop import OrderlyStops
 from tests.simulation.scenarios.proxied import ProxiedBroker
 from tests.simulation.scenarios.scenario import Scenario
+from tests.simulation.scenarios.shared import SharedCluster
 from tests.simulation.scenarios.single import SingleBroker
 from tests.simulation.scenarios.subscriptions import Subscriptions
 from tests.simulation.world import Deadlock, ErrorLog, Reductions, World
@@ -36,6 +37,7 @@ SCENARIOS: Final[dict[str, type[Scenario]]] = {
     "subscriptions": Subscriptions,
     "stops": OrderlyStops,
     "lookups": Lookups,
+    "shared": SharedCluster,
 }
 _SHOWN_MAX: Final = 5
 _fork = multiprocessing.get_context("fork")

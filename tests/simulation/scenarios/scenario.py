@@ -25,7 +25,12 @@ _KEPT_BY_CHECKSUMS: Final = ("L2", "L3", "L4", "G1")
 _STILL_SECONDS: Final = 20.0
 """The time before and after the last restart, in which every acknowledgement becomes firm."""
 _DISK_FAULTS: Final = {"sync fails", "write fails", "disk full", "directory sync fails"}
+_UNREACHABLE: Final = {
+    *("kill", "power off", "freeze", "slow node", "cut", "half open", "stall link", "storm", "refuse"),
+    *("accept and close", "silence", "partition", "slow network"),
+}
 EXCUSED_ERRORS: Final = {
+    "replicated topics not read, will retry": _UNREACHABLE,
     "log write failed": _DISK_FAULTS,
     "topic fenced": _DISK_FAULTS,
     "no room left, producers are refused until there is": {"disk full"},

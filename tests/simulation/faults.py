@@ -41,6 +41,8 @@ class Targets:
     servers: Sequence[str]
     """Nodes with disks, that are killed and lose their power."""
     clients: Sequence[str] = ()
+    metadata: Sequence[str] = ()
+    """Nodes with the metadata of a cluster, from which servers may be cut off; see "cut off"."""
     without: Collection[str] = ("bit flips",)
     """Kinds of faults that the judge of the scenario does not know, such as flipped bits, which lose messages."""
 
@@ -49,7 +51,7 @@ FAMILIES: Final = ("node", "connection", "network", "disk", "clock")
 _SINGLE: Final = {
     "node": ("kill", "power off", "freeze", "slow node"),
     "connection": ("cut", "half open", "stall link", "storm", "refuse", "accept and close", "silence"),
-    "network": ("partition", "slow network"),
+    "network": ("partition", "slow network", "cut off"),
     "disk": ("stall disk", "sync fails", "write fails", "disk full", "reads fail", "directory sync fails", "bit flips"),
     "clock": ("jump", "skew", "drift"),
 }
@@ -65,6 +67,8 @@ PATTERNS: Final = (
     ("reads fail", "sync fails", "sync fails"),
     ("directory sync fails", "power off"),
     ("kill", "sync fails"),
+    ("cut off", "freeze"),
+    ("cut off", "cut"),
 )
 """Faults that follow one another within a second: pairs find what single faults do not."""
 
@@ -72,12 +76,14 @@ PATTERNS: Final = (
 def plan(chance: random.Random, targets: Targets, seconds: float, *, mean_pause: float = 1.5) -> list[Fault]:
     """Draw the faults of one run. Most families are off in each run, so that those that are on meet more often."""
     families = [family for family in FAMILIES if chance.random() < 0.4] or [chance.choice(FAMILIES)]
+    without = {*targets.without, *(() if targets.metadata else ("cut off",))}
+    patterns = [pattern for pattern in PATTERNS if not set(pattern) & without]
     faults: list[Fault] = []
     moment = chance.expovariate(1 / mean_pause)
     while moment < seconds:
         if chance.random() < 0.3:
             victim = chance.choice(targets.servers)
-            for kind in chance.choice(PATTERNS):
+            for kind in chance.choice(patterns):
                 faults.append(_draw(chance, kind, moment, targets, victim))
                 moment += chance.choice([chance.uniform(0.001, 0.05), chance.uniform(0.01, 0.7)])
         elif len(targets.servers) > 1 and chance.random() < 0.05:
@@ -86,7 +92,7 @@ def plan(chance: random.Random, targets: Targets, seconds: float, *, mean_pause:
             faults += [_draw(chance, kind, moment, targets, victim) for victim in victims]
         else:
             kinds = _SINGLE[chance.choice(families)]
-            kind = chance.choice([kind for kind in kinds if kind not in targets.without])
+            kind = chance.choice([kind for kind in kinds if kind not in without])
             faults.append(_draw(chance, kind, moment, targets, chance.choice(targets.servers)))
         moment += chance.expovariate(1 / mean_pause)
     return [fault for fault in faults if fault.at < seconds]
@@ -98,7 +104,8 @@ def _draw(chance: random.Random, kind: str, moment: float, targets: Targets, ser
     if kind in ("freeze", "slow node", "skew", "jump", "drift") and targets.clients and chance.random() < 0.3:
         server = chance.choice(targets.clients)
     seconds, amount = _SIZES[kind](chance)
-    return Fault(round(moment, 6), kind, server, round(seconds, 6), other * (kind == "stall link"), round(amount, 6))
+    named = {"stall link": other, "cut off": ",".join(targets.metadata)}
+    return Fault(round(moment, 6), kind, server, round(seconds, 6), named.get(kind, ""), round(amount, 6))
 
 
 _FOR_GOOD: Final = 60.0
@@ -124,6 +131,7 @@ _SIZES: Final[dict[str, Callable[[random.Random], tuple[float, float]]]] = {
     "accept and close": lambda chance: (chance.uniform(0.1, 5), 0),
     "silence": lambda chance: (0, chance.choice([0, 1, 1, 2])),
     "partition": lambda chance: (chance.choice([chance.uniform(0, 2), chance.uniform(2, 20)]), chance.choice([0, 1])),
+    "cut off": lambda chance: (chance.uniform(1, 15), 0),
     "slow network": lambda chance: (chance.uniform(0.5, 4), chance.choice([10, 100])),
     "stall disk": lambda chance: (chance.uniform(0.5, 5), 0),
     "sync fails": lambda chance: (0, 0),
@@ -237,6 +245,11 @@ class Injector:
             self._world.network.block(node.name, other.name, seconds)
             self._world.network.block(other.name, node.name, seconds)
 
+    def _cut_off(self, node: Node, fault: Fault) -> None:
+        for other in fault.other.split(","):
+            self._world.network.block(node.name, other, fault.seconds)
+            self._world.network.block(other, node.name, fault.seconds)
+
     def _slow_network(self, node: Node, fault: Fault) -> None:
         self._world.network.slowness = fault.amount
         self._world.after(fault.seconds, lambda: setattr(self._world.network, "slowness", 1.0))
@@ -280,6 +293,7 @@ _ACTIONS: Final[dict[str, Callable[[Injector, Node, Fault], None]]] = {
     "silence": Injector._silence,
     "stall link": Injector._stall_link,
     "partition": Injector._partition,
+    "cut off": Injector._cut_off,
     "slow network": Injector._slow_network,
     "stall disk": Injector._stall_disk,
     "sync fails": Injector._fail_next,

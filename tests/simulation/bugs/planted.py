@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tests.simulation.bugs import determinism, front_ends, single_broker, subscriptions
+from tests.simulation.bugs import determinism, front_ends, shared_cluster, single_broker, subscriptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +56,13 @@ _NUMBERED = [
         subscriptions.batch_indexes_not_stored,
         subscriptions.messages_overtake_a_full_redelivery,
         subscriptions.key_moved_before_it_is_free,
+    ),
+    *_numbered(
+        "shared",
+        shared_cluster.receipt_below_ack_quorum,
+        shared_cluster.ledger_opened_without_fencing,
+        shared_cluster.bundle_given_away_with_open_topics,
+        shared_cluster.entry_answered_before_the_sync,
     ),
     *_numbered(
         "lookups",

@@ -25,12 +25,12 @@ _KEPT_BY_CHECKSUMS: Final = ("L2", "L3", "L4", "G1")
 _STILL_SECONDS: Final = 20.0
 """The time before and after the last restart, in which every acknowledgement becomes firm."""
 _DISK_FAULTS: Final = {"sync fails", "write fails", "disk full", "directory sync fails"}
-_UNREACHABLE: Final = {
+UNREACHABLE: Final = {
     *("kill", "power off", "freeze", "slow node", "cut", "half open", "stall link", "storm", "refuse"),
-    *("accept and close", "silence", "partition", "slow network"),
+    *("accept and close", "silence", "partition", "slow network", "cut off"),
 }
+"""Faults by which a node cannot reach another for a while."""
 EXCUSED_ERRORS: Final = {
-    "replicated topics not read, will retry": _UNREACHABLE,
     "log write failed": _DISK_FAULTS,
     "topic fenced": _DISK_FAULTS,
     "no room left, producers are refused until there is": {"disk full"},
@@ -66,6 +66,8 @@ class Course:
         self.world = world
         self.programs: dict[str, Program] = {}
         self.findings: list[Finding] = []
+        self.excused = dict(EXCUSED_ERRORS)
+        """Events that programs may log as errors; a scenario may add its own."""
         self._targets = targets
         self._seconds = min(seconds, world.reductions.fault_seconds)
         self._begin = 0.0
@@ -81,8 +83,8 @@ class Course:
         return plan(self.world.stream("faults"), self._targets, self._seconds)
 
     def start(self) -> None:
-        """Start all nodes, in the order in which they were added."""
-        for node in self.world.nodes:
+        """Start all nodes that do not run yet, in the order in which they were added."""
+        for node in (node for node in self.world.nodes if not node.alive):
             node.start(self.programs[node.name])
 
     def faults(self, faults: Sequence[Fault]) -> None:
@@ -129,7 +131,7 @@ class Course:
             *(
                 Finding("G1", f"{error.node} logged at {error.seconds:.3f}: {error.text}")
                 for error in self.world.errors
-                if not kinds & EXCUSED_ERRORS.get(error.event, set())
+                if not kinds & self.excused.get(error.event, set())
             ),
         ]
 

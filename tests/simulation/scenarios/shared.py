@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 from interpulse.broker.assembly import CannotServe
+from interpulse.client.admin.admin_client import AdminClient
+from interpulse.client.client import Client
 from interpulse.model.errors import PulsarError
 from interpulse.storage.zookeeper.errors import ZooKeeperError
 from tests.simulation import cluster
@@ -14,9 +17,9 @@ from tests.simulation.faults import Fault, Targets
 from tests.simulation.judge import Finding
 from tests.simulation.nodes import Node, Program
 from tests.simulation.programs import BINARY_PORT, WEB_PORT, bind
-from tests.simulation.scenarios.scenario import Course, play_messages
+from tests.simulation.scenarios.scenario import UNREACHABLE, Course, play_messages
 from tests.simulation.scenarios.single import PRODUCERS, SUBSCRIPTIONS
-from tests.simulation.workload import KEEP_ALIVE_MS, Workload
+from tests.simulation.workload import CLIENT_OPTIONS, KEEP_ALIVE_MS, Workload
 from tests.simulation.world import World
 from tests.support.scripted_zookeeper import ScriptedZooKeeper, ZooKeeperServer
 
@@ -26,6 +29,9 @@ _BOOKIES: Final = ("bookie1", "bookie2", "bookie3")
 _BROKERS: Final = ("broker1", "broker2", "broker3")
 _SERVERS: Final = ",".join(f"{name}:2181" for name in _ZOOKEEPERS)
 _SESSION_MS: Final = 4_000
+_TOPIC: Final = "persistent://public/default/t"
+_UNLOAD_PAUSE_SECONDS: Final = 4.0
+_VISIT_PAUSE_SECONDS: Final = 1.0
 _AGAIN_SECONDS: Final = 1.0
 """The time after which a supervisor starts a program again that has ended."""
 _SETTINGS: Final[dict[str, Any]] = {
@@ -47,8 +53,22 @@ class SharedCluster:
     """See the module, and `Scenario`."""
 
     def __init__(self, world: World) -> None:
-        targets = Targets((*_BROKERS, *_BROKERS, *_BOOKIES), ("producers", "consumers"), without=_FAILING_DISKS)
+        targets = Targets(
+            (*_BROKERS, *_BROKERS, *_BOOKIES, *_ZOOKEEPERS),
+            ("producers", "consumers"),
+            metadata=_ZOOKEEPERS,
+            without=_FAILING_DISKS,
+        )
         self._course = Course(world, targets, _FAULT_SECONDS)
+        self._course.excused |= dict.fromkeys(
+            (
+                "periodic task failed, the next run follows",
+                "replicated topics not read, will retry",
+                "topic not closed cleanly",
+                "topic fenced",
+            ),
+            UNREACHABLE,
+        )
         self._zookeeper = ScriptedZooKeeper(ends_sessions=True)
         self._zookeeper.session_timeout_ms = _SESSION_MS
         self._listening: dict[str, ZooKeeperServer] = {}
@@ -56,7 +76,7 @@ class SharedCluster:
         self._workload = Workload(
             world,
             f"pulsar://{hosts}",
-            "persistent://public/default/t",
+            _TOPIC,
             producers=PRODUCERS,
             subscriptions=SUBSCRIPTIONS,
         )
@@ -66,12 +86,18 @@ class SharedCluster:
             **dict.fromkeys(_BROKERS, _serve_topics),
             "producers": self._workload.produce,
             "consumers": self._workload.consume,
+            "operator": self._move_bundles,
+            "visitor": self._look_in,
+            "installer": _set_up,
         }
         self._nodes = {name: self._course.add(name, program) for name, program in programs.items()}
         self.plan = self._course.plan
         self.events_of = self._workload.history.events_of
 
     def run(self, faults: Sequence[Fault]) -> list[Finding]:
+        for name in (*_ZOOKEEPERS, "installer"):
+            self._nodes[name].start(self._course.programs[name])
+        self._course.quiet(self._nodes["installer"].main.done, "the cluster is set up")
         return play_messages(
             self._course,
             self._workload,
@@ -79,14 +105,37 @@ class SharedCluster:
             restarted=[self._nodes[name] for name in (*_BOOKIES, *_BROKERS)],
         )
 
+    async def _move_bundles(self, node: Node) -> None:
+        """Unload the bundles of the namespace now and then; another broker may take them."""
+        chance = self._course.world.stream("operator")
+        while self._workload.sending:
+            await asyncio.sleep(chance.expovariate(1 / _UNLOAD_PAUSE_SECONDS))
+            async with AdminClient(f"http://{chance.choice(_BROKERS)}:{WEB_PORT}", timeout_ms=5_000) as admin:
+                with suppress(PulsarError):  # a broker that is down, or loses the bundle meanwhile
+                    await admin.namespaces.unload("public/default")
+        await asyncio.get_running_loop().create_future()
+
+    async def _look_in(self, node: Node) -> None:
+        """Read the topic now and then through any broker, which makes one take a bundle without an owner."""
+        chance = self._course.world.stream("visitor")
+        while self._workload.sending:
+            await asyncio.sleep(chance.expovariate(1 / _VISIT_PAUSE_SECONDS))
+            async with Client(f"pulsar://{chance.choice(_BROKERS)}:{BINARY_PORT}", **CLIENT_OPTIONS) as client:
+                with suppress(PulsarError):  # a broker that is down, or that is losing the bundle
+                    reader = await client.create_reader(_TOPIC)
+                    await reader.has_message_available()
+        await asyncio.get_running_loop().create_future()
+
     async def _serve_nodes(self, node: Node) -> None:
         earlier = self._listening.pop(node.name, None)
         if earlier is not None:
             self._zookeeper.forget(earlier)
         self._listening[node.name] = await cluster.start_zookeeper(self._zookeeper, f"{node.name}:2181")
-        if node.name == _ZOOKEEPERS[0] and node.life == 1:
-            await cluster.set_up(_SERVERS, f"http://broker1:{WEB_PORT}", f"pulsar://broker1:{BINARY_PORT}")
         await asyncio.get_running_loop().create_future()
+
+
+async def _set_up(node: Node) -> None:
+    await cluster.set_up(_SERVERS, f"http://broker1:{WEB_PORT}", f"pulsar://broker1:{BINARY_PORT}")
 
 
 async def _store_entries(node: Node) -> None:

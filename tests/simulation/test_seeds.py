@@ -14,11 +14,14 @@ from tests.simulation.runs import SCENARIOS
 
 ROOT = Path(__file__).parents[2]
 FIXED = "1-20"
+FAST = ("single", "lifecycle", "shared")
 NEW_SEEDS = 150
 JOBS = 2
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS)
+@pytest.mark.parametrize(
+    "scenario", [pytest.param(name, marks=[] if name in FAST else [pytest.mark.slow]) for name in SCENARIOS]
+)
 def test_fixed_seeds_when_played_then_nothing_is_found(scenario: str) -> None:
     played = _play(FIXED, "--scenario", scenario, "--twice=20")
     assert played.returncode == 0, played.stdout
@@ -56,7 +59,7 @@ def test_failing_seed_when_minimised_then_less_than_six_faults_break_the_same_pr
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("bug", [101, 102, 103], ids=["order of addresses", "clock of the machine", "order of hashes"])
+@pytest.mark.parametrize("bug", [901, 902, 903], ids=["order of addresses", "clock of the machine", "order of hashes"])
 def test_seeds_when_the_world_is_not_deterministic_then_the_traces_differ(bug: int) -> None:
     played = _play("1-10", "--scenario", "single", "--bug", str(bug), "--twice")
     assert played.returncode == 1

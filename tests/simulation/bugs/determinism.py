@@ -10,7 +10,7 @@ from tests.simulation.world import World
 
 
 def order_of_addresses() -> None:
-    """101: the connections of a node come from a set, in the order of their addresses in memory."""
+    """901: the connections of a node come from a set, in the order of their addresses in memory."""
     connections_of = Injector.connections_of
 
     def unordered(self: Injector, node: Node) -> list[SimulatedTransport]:
@@ -20,12 +20,12 @@ def order_of_addresses() -> None:
 
 
 def clock_of_the_machine() -> None:
-    """102: the clock was imported by name before it was replaced, and tells the time of the machine."""
+    """902: the clock was imported by name before it was replaced, and tells the time of the machine."""
     World.wall_ns = lambda self: patches.real_time_ns()  # type: ignore[method-assign]
 
 
 def order_of_hashes() -> None:
-    """103: the connections of a node come from a set of their names, in the order of their hashes."""
+    """903: the connections of a node come from a set of their names, in the order of their hashes."""
     connections_of = Injector.connections_of
 
     def unordered(self: Injector, node: Node) -> list[SimulatedTransport]:

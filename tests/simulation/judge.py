@@ -1,6 +1,6 @@
 """Judge of a history: properties that a log, its subscriptions and its clients must keep.
 
-docs/reference/what-is-proven.md lists the properties by letter.
+L: log, S: subscriptions.
 """
 
 from __future__ import annotations

@@ -61,7 +61,6 @@ _NUMBERED = [
         "shared",
         shared_cluster.receipt_below_ack_quorum,
         shared_cluster.ledger_opened_without_fencing,
-        shared_cluster.bundle_given_away_with_open_topics,
         shared_cluster.entry_answered_before_the_sync,
     ),
     *_numbered(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from interpulse.broker.ownership.bundle_locks import HeldBundle
-from interpulse.broker.ownership.shared_ownership import SharedOwnership
 from interpulse.storage.bookkeeper.connection import BookieConnection
 from interpulse.storage.bookkeeper.pending import PendingEntries
 from tests.support.bookie_journal import BookieJournal
@@ -19,17 +17,6 @@ def ledger_opened_without_fencing() -> None:
     """16: recovery reads a ledger whose writer may go on."""
     read = BookieConnection.read
     BookieConnection.read = lambda self, *arguments, **_: read(self, *arguments)  # type: ignore[method-assign]
-
-
-def bundle_given_away_with_open_topics() -> None:
-    """20: a broker removes the lock of a bundle first, and closes its topics afterwards."""
-    release = SharedOwnership._release
-
-    async def early(self: SharedOwnership, held: HeldBundle) -> None:
-        await self._locks.remove(held.key, held.version)
-        await release(self, held)
-
-    SharedOwnership._release = early  # type: ignore[method-assign]
 
 
 def entry_answered_before_the_sync() -> None:

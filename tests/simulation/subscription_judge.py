@@ -1,7 +1,7 @@
 """Judge of subscriptions: order, holders of keys, redelivery counts, delays, seeks, batch indexes and dead letters.
 
 `Consumption` is the history of everything that consumers received and did. It knows `History` for what was sent and
-stored; S: subscriptions.
+stored. The letters are those of subscriptions.
 """
 
 from __future__ import annotations

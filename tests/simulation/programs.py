@@ -26,8 +26,8 @@ from tests.support.memory_storage import MemoryMetadataStore, MemoryTree
 BINARY_PORT, WEB_PORT = 6650, 8080
 _SEGMENT_BYTES = 64 * 1024
 """Small, so that a run has many segments."""
-_STARTED_AGAIN_SECONDS = 1.0
-"""The pause of a supervisor, when a broker could not start."""
+STARTED_AGAIN_SECONDS = 1.0
+"""The pause of a supervisor, when a program could not start."""
 
 
 class CommittedMetadata(MemoryMetadataStore):
@@ -118,17 +118,23 @@ def broker_settings(node: Node, settings: Mapping[str, object]) -> BrokerConfig:
     return load_config(settings=[f"{key}={value}" for key, value in {**own, **settings}.items()]).config
 
 
+async def started_broker(node: Node, tree: MemoryTree, settings: Mapping[str, object]) -> BrokerApp:
+    """Start a standalone broker with these metadata, again and again while its data directory cannot be used."""
+    while True:
+        app = BrokerApp(broker_settings(node, settings), open_stores=stores_of(node, tree), bind=bind)
+        try:
+            await app.start()
+        except DataDirectoryUnusable:
+            await asyncio.sleep(STARTED_AGAIN_SECONDS)
+        else:
+            return app
+
+
 def broker_alone(tree: MemoryTree, settings: Mapping[str, object]) -> Program:
     """Return the program of a standalone broker with these metadata, which runs until its node ends."""
 
     async def program(node: Node) -> None:
-        while True:
-            app = BrokerApp(broker_settings(node, settings), open_stores=stores_of(node, tree), bind=bind)
-            try:
-                await app.start()
-                break
-            except DataDirectoryUnusable:
-                await asyncio.sleep(_STARTED_AGAIN_SECONDS)
+        await started_broker(node, tree, settings)
         await asyncio.get_running_loop().create_future()
 
     return program

@@ -8,17 +8,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from interpulse.broker.app import BrokerApp
-from interpulse.storage.api import DataDirectoryUnusable
 from tests.simulation.nodes import Node
-from tests.simulation.programs import bind, broker_settings, stores_of
+from tests.simulation.programs import started_broker
 from tests.support.memory_storage import MemoryTree
 
 STOP_SECONDS_MAX: Final = 5.0
 """The time within which an orderly stop ends, in seconds of the world."""
 _TIMED_OUT_SECONDS: Final = 4.4
 """A stop that takes longer has given something up."""
-_STARTED_AGAIN_SECONDS: Final = 1.0
-"""The pause of a supervisor, when a broker could not start."""
 
 
 @dataclass(slots=True)
@@ -50,21 +47,9 @@ class StoppableBroker:
         self.app = None
         asked = asyncio.Event()
         node.on_terminate = asked.set
-        app = await self._started(node)
-        self.app = app
+        app = self.app = await started_broker(node, self._tree, self._settings)
         await asked.wait()
         stop = Stop(node.world.seconds)
         self.stops.append(stop)
         await app.stop()
         stop.end = node.world.seconds
-
-    async def _started(self, node: Node) -> BrokerApp:
-        while True:
-            opened = stores_of(node, self._tree)
-            app = BrokerApp(broker_settings(node, self._settings), open_stores=opened, bind=bind)
-            try:
-                await app.start()
-            except DataDirectoryUnusable:
-                await asyncio.sleep(_STARTED_AGAIN_SECONDS)
-            else:
-                return app

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Set
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -38,6 +38,7 @@ from interpulse.broker.assembly import (
 from interpulse.broker.binary.handlers import HANDLERS
 from interpulse.broker.binary.server import BinaryServer
 from interpulse.broker.binary.transport.context import Handlers
+from interpulse.broker.closing import close_in_time
 from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.console_host import console_of_broker
 from interpulse.broker.instruments import LoopLag
@@ -76,8 +77,6 @@ _logger = logging.getLogger(__name__)
 
 _STOP_SECONDS_MAX: Final = 4.5
 """Limit for the stop, so that SIGTERM ends within 5 s. The end of the process closes the rest."""
-_GIVE_UP_SECONDS: Final = 0.1
-"""The time for a callback to end after it was cancelled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,16 +355,4 @@ class BrokerAlone:
         return
 
     async def close(self, opened: AsyncExitStack) -> None:
-        """Close everything. Callbacks that still hang after `_STOP_SECONDS_MAX` are abandoned, one after the other."""
-        closing = asyncio.create_task(opened.aclose())
-        try:
-            await asyncio.wait([closing], timeout=_STOP_SECONDS_MAX)
-            if not closing.done():
-                _logger.error("stop timed out seconds=%s", _STOP_SECONDS_MAX)
-            while not closing.done():
-                closing.cancel()
-                await asyncio.wait([closing], timeout=_GIVE_UP_SECONDS)
-            with suppress(asyncio.CancelledError):
-                await closing
-        finally:
-            closing.cancel()
+        await close_in_time(opened, _STOP_SECONDS_MAX)

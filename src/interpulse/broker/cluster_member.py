@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable, Set
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 from typing import Final
 
 from interpulse.broker import metadata_paths as keys
 from interpulse.broker.access.setup import warn_without_own_access
 from interpulse.broker.assembly import Foundation, Replication, Tenancy, Topics
+from interpulse.broker.closing import close_in_time
 from interpulse.broker.config.broker_config import SHUTDOWN
 from interpulse.broker.live.registry.topic_registry import TopicRegistry
 from interpulse.broker.ownership.other_brokers import OtherBrokers
@@ -30,7 +30,6 @@ _logger = logging.getLogger(__name__)
 
 _STOP_SECONDS_MAX: Final = 60.0  # brokerShutdownTimeoutMs of Apache Pulsar
 _LATE_SECONDS_MAX: Final = 4.5
-_GIVE_UP_SECONDS: Final = 0.1
 _LOAD_MANAGER: Final = "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl"
 """The load manager whose rules this broker follows. Brokers of Apache Pulsar in the same cluster check its name."""
 
@@ -145,25 +144,4 @@ class ClusterMember:
             opened.push_async_callback(self._events.close)
 
     async def close(self, opened: AsyncExitStack) -> None:
-        await close_in_time(opened)
-
-
-async def close_in_time(opened: AsyncExitStack) -> None:
-    """Close everything within `_STOP_SECONDS_MAX`, and what hangs then within `_LATE_SECONDS_MAX`.
-
-    Without ZooKeeper each callback may wait for it. Callbacks that still hang are abandoned, one after the other.
-    """
-    closing = asyncio.create_task(opened.aclose())
-    try:
-        await asyncio.wait([closing], timeout=_STOP_SECONDS_MAX)
-        if not closing.done():
-            _logger.error("stop timed out seconds=%s", _STOP_SECONDS_MAX)
-        seconds = _LATE_SECONDS_MAX
-        while not closing.done():
-            closing.cancel()
-            await asyncio.wait([closing], timeout=seconds)
-            seconds = _GIVE_UP_SECONDS
-        with suppress(asyncio.CancelledError):
-            await closing
-    finally:
-        closing.cancel()
+        await close_in_time(opened, _STOP_SECONDS_MAX, _LATE_SECONDS_MAX)

@@ -9,15 +9,12 @@ from typing import Final
 from tests.simulation.faults import Fault, Targets
 from tests.simulation.judge import Finding, Interval
 from tests.simulation.programs import BINARY_PORT
-from tests.simulation.scenarios.scenario import Course
-from tests.simulation.scenarios.single import SETTINGS
+from tests.simulation.scenarios.scenario import Course, play_messages
+from tests.simulation.scenarios.single import SETTINGS, topic_workload
 from tests.simulation.stopping import STOP_SECONDS_MAX, Stop, StoppableBroker
-from tests.simulation.workload import Workload
 from tests.simulation.world import World
 
 _FAULT_SECONDS: Final = 20.0
-_STILL_SECONDS: Final = 20.0
-"""The time before and after the last restart, in which every acknowledgement becomes firm."""
 _SENT_SECONDS: Final = 0.3
 """The time in which an acknowledgement reaches a broker that runs."""
 _BACK_SECONDS: Final = 5.0
@@ -31,13 +28,7 @@ class OrderlyStops:
 
     def __init__(self, world: World) -> None:
         self._course = Course(world, Targets(servers=("broker",), clients=("producers", "consumers")), _FAULT_SECONDS)
-        self._workload = Workload(
-            world,
-            f"pulsar://broker:{BINARY_PORT}",
-            "persistent://public/default/t",
-            producers={"batched": {"batching_enabled": True}, "single": {"batching_enabled": False}},
-            subscriptions={"exclusive": {"subscription_type": "exclusive"}, "shared": {"subscription_type": "shared"}},
-        )
+        self._workload = topic_workload(world, f"broker:{BINARY_PORT}")
         self._stopping = StoppableBroker(SETTINGS)
         self._broker = self._course.add("broker", self._stopping.run)
         self._course.add("producers", self._workload.produce)
@@ -51,26 +42,9 @@ class OrderlyStops:
         return sorted([*_stops(chance), *others], key=lambda fault: fault.at)
 
     def run(self, faults: Sequence[Fault]) -> list[Finding]:
-        course, workload, world = self._course, self._workload, self._course.world
-        course.start()
-        course.faults(faults)
-        workload.sending = False
-        course.quiet(workload.all_delivered, "everything is sent and delivered after the faults")
-        world.run(lambda: False, _STILL_SECONDS)
-        course.restart(self._broker)
-        course.quiet(workload.all_delivered, "everything is delivered after the last restart")
-        world.run(lambda: False, _STILL_SECONDS)
-        reader = course.add("reader", workload.read)
-        reader.start(workload.read)
-        course.quiet(reader.main.done, "the topic is read from its beginning to its end", letter="L7")
-        others = course.excuses([fault for fault in faults if fault.kind != "terminate"])
-        return [
-            *course.findings,
-            *workload.history.judge(course.excuses()),
-            *self._late_stops(faults),
-            *self._came_again(others),
-            *course.unhandled(),
-        ]
+        findings = play_messages(self._course, self._workload, faults, restarted=[self._broker])
+        others = self._course.excuses([fault for fault in faults if fault.kind != "terminate"])
+        return [*findings, *self._late_stops(faults), *self._came_again(others)]
 
     def _late_stops(self, faults: Sequence[Fault]) -> Iterator[Finding]:
         pauses = self._course.excuses([fault for fault in faults if fault.kind in _PAUSING])

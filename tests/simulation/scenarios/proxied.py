@@ -9,8 +9,8 @@ from tests.simulation.faults import Fault, Targets
 from tests.simulation.judge import Finding
 from tests.simulation.programs import BINARY_PORT, WEB_PORT, broker_alone, proxy
 from tests.simulation.scenarios.scenario import Course, play_messages
-from tests.simulation.scenarios.single import PRODUCERS, SETTINGS, SUBSCRIPTIONS
-from tests.simulation.workload import KEEP_ALIVE_MS, Workload
+from tests.simulation.scenarios.single import SETTINGS, topic_workload
+from tests.simulation.workload import KEEP_ALIVE_MS
 from tests.simulation.world import World
 from tests.support.memory_storage import MemoryTree
 
@@ -23,13 +23,7 @@ class ProxiedBroker:
     def __init__(self, world: World) -> None:
         targets = Targets(servers=("broker", "proxy"), clients=("producers", "consumers"), without=())
         self._course = Course(world, targets, _FAULT_SECONDS)
-        self._workload = Workload(
-            world,
-            f"pulsar://proxy:{BINARY_PORT}",
-            "persistent://public/default/t",
-            producers=PRODUCERS,
-            subscriptions=SUBSCRIPTIONS,
-        )
+        self._workload = topic_workload(world, f"proxy:{BINARY_PORT}")
         self._broker = self._course.add("broker", broker_alone(MemoryTree(), SETTINGS))
         addresses = {
             "brokerServiceURL": f"pulsar://broker:{BINARY_PORT}",

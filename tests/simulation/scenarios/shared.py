@@ -16,10 +16,10 @@ from tests.simulation import cluster
 from tests.simulation.faults import Fault, Targets
 from tests.simulation.judge import Finding
 from tests.simulation.nodes import Node, Program
-from tests.simulation.programs import BINARY_PORT, WEB_PORT, bind
+from tests.simulation.programs import BINARY_PORT, STARTED_AGAIN_SECONDS, WEB_PORT, bind
 from tests.simulation.scenarios.scenario import UNREACHABLE, Course, play_messages
-from tests.simulation.scenarios.single import PRODUCERS, SUBSCRIPTIONS
-from tests.simulation.workload import CLIENT_OPTIONS, KEEP_ALIVE_MS, Workload
+from tests.simulation.scenarios.single import TOPIC, topic_workload
+from tests.simulation.workload import CLIENT_OPTIONS, KEEP_ALIVE_MS
 from tests.simulation.world import World
 from tests.support.scripted_zookeeper import ScriptedZooKeeper, ZooKeeperServer
 
@@ -29,11 +29,8 @@ _BOOKIES: Final = ("bookie1", "bookie2", "bookie3")
 _BROKERS: Final = ("broker1", "broker2", "broker3")
 _SERVERS: Final = ",".join(f"{name}:2181" for name in _ZOOKEEPERS)
 _SESSION_MS: Final = 4_000
-_TOPIC: Final = "persistent://public/default/t"
 _UNLOAD_PAUSE_SECONDS: Final = 4.0
 _VISIT_PAUSE_SECONDS: Final = 1.0
-_AGAIN_SECONDS: Final = 1.0
-"""The time after which a supervisor starts a program again that has ended."""
 _SETTINGS: Final[dict[str, Any]] = {
     "broker_deduplication_enabled": True,
     "default_retention_time_in_minutes": -1,
@@ -73,13 +70,7 @@ class SharedCluster:
         self._zookeeper.session_timeout_ms = _SESSION_MS
         self._listening: dict[str, ZooKeeperServer] = {}
         hosts = ",".join(f"{name}:{BINARY_PORT}" for name in _BROKERS)
-        self._workload = Workload(
-            world,
-            f"pulsar://{hosts}",
-            _TOPIC,
-            producers=PRODUCERS,
-            subscriptions=SUBSCRIPTIONS,
-        )
+        self._workload = topic_workload(world, hosts)
         programs: dict[str, Program] = {
             **dict.fromkeys(_ZOOKEEPERS, self._serve_nodes),
             **dict.fromkeys(_BOOKIES, _store_entries),
@@ -122,7 +113,7 @@ class SharedCluster:
             await asyncio.sleep(chance.expovariate(1 / _VISIT_PAUSE_SECONDS))
             async with Client(f"pulsar://{chance.choice(_BROKERS)}:{BINARY_PORT}", **CLIENT_OPTIONS) as client:
                 with suppress(PulsarError):  # a broker that is down, or that is losing the bundle
-                    reader = await client.create_reader(_TOPIC)
+                    reader = await client.create_reader(TOPIC)
                     await reader.has_message_available()
         await asyncio.get_running_loop().create_future()
 
@@ -143,7 +134,7 @@ async def _store_entries(node: Node) -> None:
         try:
             await cluster.Bookie.start(node.name, f"{node.name}:3181", _SERVERS, node.disk, node.worker("journal").put)
         except (ZooKeeperError, OSError):
-            await asyncio.sleep(_AGAIN_SECONDS)
+            await asyncio.sleep(STARTED_AGAIN_SECONDS)
         else:
             await asyncio.get_running_loop().create_future()
 
@@ -158,4 +149,4 @@ async def _serve_topics(node: Node) -> None:
             await app.must_stop.wait()
             await app.stop()
         except (CannotServe, PulsarError):
-            await asyncio.sleep(_AGAIN_SECONDS)
+            await asyncio.sleep(STARTED_AGAIN_SECONDS)

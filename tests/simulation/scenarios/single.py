@@ -21,9 +21,19 @@ SETTINGS: Final = {
     "managedLedgerMaxEntriesPerLedger": 50,
     "managedLedgerMinLedgerRolloverTimeMinutes": 0,
 }
-PRODUCERS: Final = {"batched": {"batching_enabled": True}, "single": {"batching_enabled": False}}
-SUBSCRIPTIONS: Final = {"exclusive": {"subscription_type": "exclusive"}, "shared": {"subscription_type": "shared"}}
+TOPIC: Final = "persistent://public/default/t"
 _FAULT_SECONDS: Final = 10.0
+
+
+def topic_workload(world: World, hosts: str) -> Workload:
+    """Return two producers, with and without batches, and two subscriptions of one topic; ``hosts`` as in a URL."""
+    return Workload(
+        world,
+        f"pulsar://{hosts}",
+        TOPIC,
+        producers={"batched": {"batching_enabled": True}, "single": {"batching_enabled": False}},
+        subscriptions={"exclusive": {"subscription_type": "exclusive"}, "shared": {"subscription_type": "shared"}},
+    )
 
 
 class SingleBroker:
@@ -33,13 +43,7 @@ class SingleBroker:
         self._course = Course(
             world, Targets(servers=("broker",), clients=("producers", "consumers"), without=()), _FAULT_SECONDS
         )
-        self._workload = Workload(
-            world,
-            f"pulsar://broker:{BINARY_PORT}",
-            "persistent://public/default/t",
-            producers=PRODUCERS,
-            subscriptions=SUBSCRIPTIONS,
-        )
+        self._workload = topic_workload(world, f"broker:{BINARY_PORT}")
         self._broker = self._course.add("broker", broker_alone(MemoryTree(), SETTINGS))
         self._course.add("producers", self._workload.produce)
         self._course.add("consumers", self._workload.consume)

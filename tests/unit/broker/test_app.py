@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,10 @@ import pytest
 
 from interpulse.broker.app import BrokerApp
 from interpulse.broker.assembly import CannotServe
-from interpulse.broker.cluster_member import close_in_time
+from interpulse.broker.closing import close_in_time
 from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.live.topic.topic import Topic
-from interpulse.broker.stores import Stores, in_data_directory
+from interpulse.broker.stores import OpenStores, Stores, in_data_directory
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.model.names import PUBLIC_DEFAULT, TopicName
 
@@ -85,11 +86,8 @@ async def test_policies_that_are_stored_over_rest_are_applied_once_to_loaded_top
         await app.stop()
 
 
-async def test_stop_when_stores_hang_then_each_is_given_up_in_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """As with a disk that stalls: every store waits for it."""
-    hung: list[int] = []
+def stores_that_hang(count: int, hung: list[int]) -> OpenStores:
+    """Stores with callbacks that never end, and note their numbers in ``hung``."""
 
     async def hang(number: int) -> None:
         hung.append(number)
@@ -97,14 +95,21 @@ async def test_stop_when_stores_hang_then_each_is_given_up_in_time(
 
     async def open_stores(config: BrokerConfig, opened: AsyncExitStack) -> Stores:
         stores = await in_data_directory()(config, opened)
-        for number in range(3):
+        for number in range(count):
             opened.push_async_callback(hang, number)
         return stores
 
+    return open_stores
+
+
+async def test_stop_when_stores_hang_then_each_is_given_up_in_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As with a disk that stalls: every store waits for it."""
+    hung: list[int] = []
     monkeypatch.setattr("interpulse.broker.app._STOP_SECONDS_MAX", 1.0)
-    app = BrokerApp(
-        BrokerConfig(data_dir=str(tmp_path), broker_service_port=0, web_service_port=0), open_stores=open_stores
-    )
+    config = BrokerConfig(data_dir=str(tmp_path), broker_service_port=0, web_service_port=0)
+    app = BrokerApp(config, open_stores=stores_that_hang(3, hung))
     await app.start()
     async with asyncio.timeout(30):
         await app.stop()
@@ -117,27 +122,11 @@ async def test_stop_among_other_brokers_when_much_hangs_then_all_of_it_is_given_
 ) -> None:
     """As without ZooKeeper; the stores here are those of a broker alone."""
     hung: list[int] = []
-
-    async def hang(number: int) -> None:
-        hung.append(number)
-        await asyncio.Event().wait()
-
-    async def open_stores(config: BrokerConfig, opened: AsyncExitStack) -> Stores:
-        stores = await in_data_directory()(config, opened)
-        for number in range(5):
-            opened.push_async_callback(hang, number)
-        return stores
-
-    monkeypatch.setattr("interpulse.broker.cluster_member._STOP_SECONDS_MAX", 1.0)
-    monkeypatch.setattr("interpulse.broker.cluster_member._LATE_SECONDS_MAX", 0.5)
     config = BrokerConfig(data_dir=str(tmp_path), broker_service_port=0, web_service_port=0)
-    app = BrokerApp(config, open_stores=open_stores)
+    app = BrokerApp(config, open_stores=stores_that_hang(5, hung))
     await app.start()
-    monkeypatch.setattr(app.parts.member, "close", close_in_time)
+    monkeypatch.setattr(app.parts.member, "close", partial(close_in_time, seconds=1.0, late_seconds=0.5))
     async with asyncio.timeout(30):
         await app.stop()
     assert hung == [4, 3, 2, 1, 0]
     assert "stop timed out seconds=1.0" in caplog.text
-    again = BrokerApp(config)
-    await again.start()  # the directory is locked no more
-    await again.stop()

@@ -178,9 +178,10 @@ class RestServer:
                     if len(body) > self._body_bytes_max:
                         raise web.HTTPRequestEntityTooLarge(max_size=self._body_bytes_max, actual_size=len(body))
         except TimeoutError as error:
-            raise _BodyTooLate from error
+            reason = f"The body did not arrive within {self._idle_seconds:g} s (httpServerIdleTimeout)"
+            raise _BodyIncomplete(408, reason) from error
         except ConnectionError as error:
-            raise _BodyCutOff from error
+            raise _BodyIncomplete(400, "The connection was lost before the body was complete") from error
         return bytes(body)
 
     async def _answer(self, request: web.BaseRequest) -> Answer:
@@ -217,25 +218,19 @@ class RestServer:
             return _refusal(405, str(error), {"Allow": ", ".join(error.allowed)})
         except web.HTTPRequestEntityTooLarge as error:
             return _refusal(413, f"The body is too large: {error.text}")
-        except _BodyTooLate:
-            return _refusal(408, f"The body did not arrive within {self._idle_seconds:g} s (httpServerIdleTimeout)")
-        except _BodyCutOff:
-            return _refusal(_BodyCutOff.http_status, "The connection was lost before the body was complete")
+        except _BodyIncomplete as error:
+            return _refusal(error.http_status, str(error))
         except Exception as error:
             logger.exception("request failed method=%s path=%s", request.method, path)
             return _refusal(500, f"{type(error).__name__}: {error}")
 
 
-class _BodyTooLate(Exception):
-    """The client has not sent all of it."""
+class _BodyIncomplete(Exception):
+    """The client has not sent all of the body. The audit log has the status too."""
 
-    http_status = 408
-
-
-class _BodyCutOff(Exception):
-    """The connection was lost before all of the body came. No one reads the answer; the audit log has its status."""
-
-    http_status = 400
+    def __init__(self, http_status: int, reason: str) -> None:
+        super().__init__(reason)
+        self.http_status = http_status
 
 
 async def _sent(request: web.BaseRequest, answer: Answer) -> web.StreamResponse:

@@ -284,12 +284,9 @@ class Topic:
     # --- settings, cursors, rates
 
     async def flush(self, *, last: bool = False) -> None:
-        """Store every cursor that changed, and sequence ids that are due, together. ``last``: the topic closes.
-
-        A failed topic stores no sequence ids: its entries in flight may become durable, and are no longer counted.
-        """
+        """Store every cursor that changed, and sequence ids that are due, together. ``last``: the topic closes."""
         position = self.positions.durable
-        due = self.sequences.snapshot_due and not self.failed
+        due = self.sequences.snapshot_due
         snapshot = {DEDUPLICATION_CURSOR: self.sequences.snapshot(position)} if due else {}
         try:
             await self.subscription_set.flush(snapshot, last=last)

@@ -113,17 +113,3 @@ async def test_snapshot_is_forgotten_when_deduplication_was_off_at_load(bench: A
     bench.settings = TopicSettings()
     assert (await bench.topic()).publishing.deduplication is None
     assert "pulsar.dedup" not in await bench.metadata.children(f"/managed-ledgers/{topic.name.log_name}")
-
-
-async def test_entries_in_flight_when_reading_fails_then_their_repeats_are_duplicates_after_the_next_load(
-    bench: Any, topic: Any
-) -> None:
-    """They become durable while the failed topic closes, and are not counted any more."""
-    await bench.publish(topic, 0)
-    producer, _ = await bench.producer(topic)
-    producer.publish([7], [bench.entry(7, producer="p")])
-    topic.read_failed(PersistenceError("a sector cannot be read"))
-    await bench.settle()
-    loaded = await bench.topic()
-    assert loaded is not topic
-    assert loaded.publishing.deduplication.last_sequence_id("p") == 7

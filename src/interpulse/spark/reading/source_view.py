@@ -1,5 +1,7 @@
 """The source cluster over the binary protocol, for the driver's planner. It never creates a topic.
 
+The planner's questions block, while their coroutines (``.._in_loop``) run in the portal's event loop.
+
 One consumer per topic-partition stays open (``source_cursor.py``). With few topics, all are asked at every poll. With
 many, idle ones are asked less and less (``PollPace``), until the broker reports new messages by itself.
 """
@@ -9,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import os
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -35,7 +36,8 @@ from interpulse.spark.reading.source_searches import (
     selected_topics,
 )
 from interpulse.spark.reading.throttle import Rate
-from interpulse.spark.state_files import HELD_FILE, LAST_COMMIT_FILE, HeldRange, load_held, load_summaries
+from interpulse.spark.state_disk import LOCAL_DISK, StateDisk
+from interpulse.spark.state_files import HELD_FILE, LAST_COMMIT_FILE, load_held, load_summaries
 
 log = logging.getLogger(__name__)
 
@@ -60,14 +62,17 @@ class _Listed(NamedTuple):
 _NOTHING_LISTED: Final = _Listed((), frozenset(), {})
 
 
-def _listed(path: Path) -> _Listed:
-    body = json.loads(path.read_text(encoding="utf-8"))
+def _listed(path: Path, disk: StateDisk) -> _Listed:
+    text = disk.read(path)
+    if text is None:
+        return _NOTHING_LISTED
+    body = json.loads(text)
     rates = {topic: Rate(*rate) for topic, rate in body.get("rates", {}).items()}
     return _Listed(body["topics"], frozenset(body["held"]), rates)
 
 
-def _written(path: Path) -> WrittenBatch | None:
-    newest = load_summaries(path)
+def _written(path: Path, disk: StateDisk) -> WrittenBatch | None:
+    newest = load_summaries(path, disk)
     topics = {name: (entries, size) for name, (entries, _, size) in newest.get("topics", {}).items()}
     return WrittenBatch(int(newest["batchId"]), topics) if newest else None
 
@@ -75,26 +80,26 @@ def _written(path: Path) -> WrittenBatch | None:
 class _WatchedFile(Generic[Content]):
     """A file that is read again when it changes."""
 
-    def __init__(self, path: Path, read: Callable[[Path], Content], absent: Content) -> None:
+    def __init__(self, path: Path, load: Callable[[Path, StateDisk], Content], disk: StateDisk) -> None:
+        """Watch a file. ``load`` returns its content, or what counts as that if there is no file."""
         self._path = path
-        self._read = read
-        self._absent = self._value = absent
-        self._version: tuple[int, int] | None = None
+        self._load = load
+        self._disk = disk
+        self._version = disk.version(path)  # before the content, so that a change in between shows
+        self._value = load(path, disk)
 
     def value(self) -> Content:
-        try:
-            status = os.stat(self._path)
-        except FileNotFoundError:
-            return self._absent
-        if self._version != (status.st_mtime_ns, status.st_ino):
-            self._value, self._version = self._read(self._path), (status.st_mtime_ns, status.st_ino)
+        version = self._disk.version(self._path)
+        if version != self._version:
+            self._value, self._version = self._load(self._path, self._disk), version
         return self._value
 
 
 class BrokerSourceView:
     """Source cluster as brokers show it. See :class:`interpulse.spark.reading.planner.SourceView`."""
 
-    def __init__(self, options: ReadOptions) -> None:
+    def __init__(self, options: ReadOptions, disk: StateDisk = LOCAL_DISK) -> None:
+        """``disk`` holds the files of the replication job."""
         self._options = options
         self._cursors: dict[str, SourceCursor] = {}
         self._first_ends_asked = False
@@ -110,9 +115,9 @@ class BrokerSourceView:
         self._listed = _NOTHING_LISTED
         if options.topics_file is not None:
             path = Path(options.topics_file)
-            self._listed_file = _WatchedFile(path, _listed, _NOTHING_LISTED)
-            self._held_file = _WatchedFile[dict[str, HeldRange]](path.with_name(HELD_FILE), load_held, {})
-            self._written_file = _WatchedFile(path.with_name(LAST_COMMIT_FILE), _written, None)
+            self._listed_file = _WatchedFile(path, _listed, disk)
+            self._held_file = _WatchedFile(path.with_name(HELD_FILE), load_held, disk)
+            self._written_file = _WatchedFile(path.with_name(LAST_COMMIT_FILE), _written, disk)
 
     # ---- Which topics
 
@@ -123,8 +128,8 @@ class BrokerSourceView:
         self._listed = self._listed_file.value()
         return (*self._listed.topics, *self._listed.held)
 
-    @in_portal
-    async def _discovered(self) -> tuple[str, ...]:
+    async def discover_in_loop(self) -> tuple[str, ...]:
+        """Return the topics that the options select, where no file lists them."""
         session = await self._session()
         bases = await selected_topics(session, self._options)
         slots = asyncio.Semaphore(CONCURRENT_MAX)
@@ -148,10 +153,11 @@ class BrokerSourceView:
         self._awaited = awaited
         return tuple(sorted({name for group in answers for name in group}))
 
+    _discovered = in_portal(discover_in_loop)
+
     # ---- Where they end
 
-    @in_portal
-    async def ends(self, topics: Iterable[str]) -> Mapping[str, TopicEnd]:
+    async def ends_in_loop(self, topics: Iterable[str]) -> Mapping[str, TopicEnd]:
         names = [name for name in topics if name not in self._listed.held]
         session = await self._session()
         selected = set(names)
@@ -178,6 +184,8 @@ class BrokerSourceView:
             rested = {name: end for name, end in self._known.items() if name in selected and name not in asked}
             self._known, self._known_of = rested | ends, names
         return self._known
+
+    ends = in_portal(ends_in_loop)
 
     async def _forget(self, name: str) -> None:
         await self._cursors.pop(name).close()
@@ -267,16 +275,17 @@ class BrokerSourceView:
         async with admin_client(url, options.access, options.admin_access, options.operation_timeout_ms) as admin:
             return await ledger_tables(admin, topics)
 
-    @in_portal
-    async def before(self, times: Mapping[str, int]) -> Mapping[str, Position]:
+    async def before_in_loop(self, times: Mapping[str, int]) -> Mapping[str, Position]:
         return await positions_before(await self._session(), self._options, times)
 
-    @in_portal
-    async def following(self, topic: str, after: Position, upto: Position) -> Following | None:
+    before = in_portal(before_in_loop)
+
+    async def following_in_loop(self, topic: str, after: Position, upto: Position) -> Following | None:
         return (await entry_after(await self._session(), self._options, topic, after, upto))[0]
 
-    @in_portal
-    async def beginnings(self, pending: Mapping[str, tuple[Position, Position]]) -> Mapping[str, Beginning]:
+    following = in_portal(following_in_loop)
+
+    async def beginnings_in_loop(self, pending: Mapping[str, tuple[Position, Position]]) -> Mapping[str, Beginning]:
         session = await self._session()
 
         async def ask(topic: str, after: Position, upto: Position) -> Beginning | None:
@@ -293,8 +302,9 @@ class BrokerSourceView:
         answers = await asyncio.gather(*(ask(topic, after, upto) for topic, (after, upto) in pending.items()))
         return {topic: item for topic, item in zip(pending, answers, strict=True) if item is not None}
 
-    @in_portal
-    async def ledgers_there(self, ledgers: Mapping[str, int]) -> Collection[str]:
+    beginnings = in_portal(beginnings_in_loop)
+
+    async def ledgers_there_in_loop(self, ledgers: Mapping[str, int]) -> Collection[str]:
         session = await self._session()
 
         async def ask(topic: str, ledger: int) -> bool:
@@ -306,6 +316,8 @@ class BrokerSourceView:
 
         answers = await asyncio.gather(*(ask(topic, ledger) for topic, ledger in ledgers.items()))
         return {topic for topic, is_there in zip(ledgers, answers, strict=True) if is_there}
+
+    ledgers_there = in_portal(ledgers_there_in_loop)
 
     # ---- Files of the job beside the list of topics
 
@@ -326,21 +338,23 @@ class BrokerSourceView:
 
     # ---- The durable subscription
 
-    @in_portal
-    async def acknowledge(self, positions: Mapping[str, Position]) -> None:
+    async def acknowledge_in_loop(self, positions: Mapping[str, Position]) -> None:
         for name, position in positions.items():
             cursor = self._cursors.get(name)
             if cursor is not None:
                 cursor.acknowledge(position)
 
-    @in_portal
-    async def close(self) -> None:
+    acknowledge = in_portal(acknowledge_in_loop)
+
+    async def close_in_loop(self) -> None:
         cursors, self._cursors = self._cursors, {}
         for started in (self._asking, self._settling):
             for task in started.values():
                 task.cancel()
         self._asking, self._settling, self._paces = {}, {}, {}
         await asyncio.gather(*(cursor.close() for cursor in cursors.values()))
+
+    close = in_portal(close_in_loop)
 
     async def _session(self) -> Session:
         return await session_for(self._options.service_url, self._options.operation_timeout_ms, self._options.access)

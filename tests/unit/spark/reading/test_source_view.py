@@ -52,8 +52,7 @@ class Answers:
 
     async def ends(self, **by_topic):
         self.by_topic = {f"persistent://t/ns/{name}": answer for name, answer in by_topic.items()}
-        ends: Any = source_view.BrokerSourceView.ends
-        return await ends.__wrapped__(self.view, list(self.by_topic))
+        return await self.view.ends_in_loop(list(self.by_topic))
 
 
 @pytest.fixture

@@ -162,10 +162,10 @@ class PlannedStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return the end of the next batch. Entries are Spark's rows here; the entry limit carries a byte limit.
 
         Spark asks about a hundred times a second while there is nothing to do. With many topics an answer takes long,
-        so the planner is asked only when there can be news.
+        and the replication job is to cost nothing meanwhile, so the answer waits while there can be no news.
         """
         if start == self._idle_at:
-            time.sleep(self.planner.idle_pause(time.monotonic()))
+            self.planner.await_news(time.monotonic())
             if self.planner.is_idle(time.monotonic()):
                 return start
         entries_max = limit.max_rows if isinstance(limit, ReadMaxRows) and limit.max_rows < _NO_LIMIT else None

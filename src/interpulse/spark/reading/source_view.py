@@ -2,8 +2,8 @@
 
 The planner's questions block, while their coroutines (``.._in_loop``) run in the portal's event loop.
 
-One consumer per topic-partition stays open (``source_cursor.py``). With few topics, all are asked at every poll. With
-many, idle ones are asked less and less (``PollPace``), until the broker reports new messages by itself.
+One consumer per topic-partition stays open (``source_cursor.py``). With few topics, streams of users ask all of them at
+every poll. With many, and in the replication job, idle ones rest (``PollPace``), and the broker reports new messages.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import json
 import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Final, Generic, NamedTuple, TypeVar
 
@@ -26,7 +28,7 @@ from interpulse.spark.options.connection_options import admin_client
 from interpulse.spark.processes.process_client import in_portal, session_for
 from interpulse.spark.reading.planner import Beginning, Following, HeldBack, Ledger, TopicEnd, WrittenBatch
 from interpulse.spark.reading.read_options import SUBSCRIPTION, ReadOptions
-from interpulse.spark.reading.source_cursor import PollPace, SourceCursor
+from interpulse.spark.reading.source_cursor import STRETCH_MAX, PollPace, SourceCursor
 from interpulse.spark.reading.source_searches import (
     CONCURRENT_MAX,
     entry_after,
@@ -106,6 +108,7 @@ class BrokerSourceView:
         self._asking: dict[str, asyncio.Task[TopicEnd]] = {}
         self._settling: dict[str, asyncio.Task[None]] = {}
         self._paces: dict[str, PollPace] = {}
+        self._news = asyncio.Event()
         self._slots = asyncio.Semaphore(CONCURRENT_MAX)
         self._settling_slots = asyncio.Semaphore(_SETTLING_MAX)
         self._known: dict[str, TopicEnd] = {}
@@ -172,7 +175,7 @@ class BrokerSourceView:
                 self._cursors[name] = SourceCursor(session, TopicName.parse(name), self._options, earliest=earliest)
                 self._paces[name] = PollPace(options.offset_poll_interval_ms / 1000)
         now = time.monotonic()
-        due = [name for name in names if self._paces[name].is_due(now)] if len(names) >= _MANY else names
+        due = [name for name in names if self._paces[name].due_at <= now] if self._may_rest(names) else names
         if due or names != self._known_of:
             ends, failures = await self._asked(due)
             # Where to begin must be known of every topic, unless its subscription will say so whenever it can be asked.
@@ -186,6 +189,26 @@ class BrokerSourceView:
         return self._known
 
     ends = in_portal(ends_in_loop)
+
+    def _may_rest(self, topics: Collection[str]) -> bool:
+        """Return True if idle topics may rest, at the cost of a second consumer each."""
+        return len(topics) >= _MANY or self._options.topics_file is not None
+
+    async def await_news_in_loop(self, shortest: float, longest: float) -> bool:
+        now = time.monotonic()
+        due_at = min((pace.due_at for pace in self._paces.values()), default=now)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(max(shortest, min(longest, due_at - now))):
+                await self._news.wait()
+        has_news = self._news.is_set()
+        self._news.clear()
+        return has_news
+
+    await_news = in_portal(await_news_in_loop)
+
+    def _ring(self, pace: PollPace) -> None:
+        pace.ring()
+        self._news.set()
 
     async def _forget(self, name: str) -> None:
         await self._cursors.pop(name).close()
@@ -227,7 +250,9 @@ class BrokerSourceView:
             raise OperationTimeout("the source gives no answer")
         end = self._asking.pop(name).result()
         pace = self._paces[name]
-        if pace.note(end, time.monotonic()) and len(self._cursors) >= _MANY:
+        stretch_max = STRETCH_MAX if len(self._cursors) >= _MANY else 1
+        calm = pace.note(end, time.monotonic(), stretch_max=stretch_max)
+        if calm and self._may_rest(self._cursors):
             pace.settle()
             self._settling[name] = asyncio.create_task(self._settle(name, pace, end))
         return end
@@ -237,7 +262,7 @@ class BrokerSourceView:
         try:
             async with self._settling_slots:
                 cursor = self._cursors[name]
-                rests = await cursor.rest(pace.ring) and await cursor.end() == end
+                rests = await cursor.rest(partial(self._ring, pace)) and await cursor.end() == end
         except PulsarError:
             rests = False
         finally:
@@ -245,7 +270,7 @@ class BrokerSourceView:
         if rests:
             pace.rest(time.monotonic())
         else:
-            pace.ring()
+            self._ring(pace)
 
     def _log_failures(self, failures: Mapping[str, PulsarError]) -> None:
         """Log errors once, not at every poll; of many only their number."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -24,10 +24,12 @@ from tests.simulation.world import World
 from tests.support.scripted_zookeeper import ScriptedZooKeeper, ZooKeeperServer
 
 _FAULT_SECONDS: Final = 15.0
-_ZOOKEEPERS: Final = ("zookeeper1", "zookeeper2")
+ZOOKEEPERS: Final = ("zookeeper1", "zookeeper2")
 _BOOKIES: Final = ("bookie1", "bookie2", "bookie3")
 _BROKERS: Final = ("broker1", "broker2", "broker3")
-_SERVERS: Final = ",".join(f"{name}:2181" for name in _ZOOKEEPERS)
+NODES: Final = (*ZOOKEEPERS, *_BOOKIES, *_BROKERS)
+"""The nodes of the cluster."""
+SERVERS: Final = ",".join(f"{name}:2181" for name in ZOOKEEPERS)
 _SESSION_MS: Final = 4_000
 _UNLOAD_PAUSE_SECONDS: Final = 4.0
 _VISIT_PAUSE_SECONDS: Final = 1.0
@@ -49,11 +51,12 @@ _FAILING_DISKS: Final = ("bit flips", "disk full", "reads fail", "write fails", 
 class SharedCluster:
     """See the module, and `Scenario`."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, entrances: Mapping[str, Program] = {}) -> None:
+        """``entrances`` are nodes that clients connect to in place of brokers, with their programs."""
         targets = Targets(
-            (*_BROKERS, *_BROKERS, *_BOOKIES, *_ZOOKEEPERS),
+            (*_BROKERS, *_BROKERS, *_BOOKIES, *ZOOKEEPERS, *entrances),
             ("producers", "consumers"),
-            metadata=_ZOOKEEPERS,
+            metadata=ZOOKEEPERS,
             without=_FAILING_DISKS,
         )
         self._course = Course(world, targets, _FAULT_SECONDS)
@@ -69,12 +72,14 @@ class SharedCluster:
         self._zookeeper = ScriptedZooKeeper(ends_sessions=True)
         self._zookeeper.session_timeout_ms = _SESSION_MS
         self._listening: dict[str, ZooKeeperServer] = {}
-        hosts = ",".join(f"{name}:{BINARY_PORT}" for name in _BROKERS)
+        self._entrances = tuple(entrances) or _BROKERS
+        hosts = ",".join(f"{name}:{BINARY_PORT}" for name in self._entrances)
         self._workload = topic_workload(world, hosts)
         programs: dict[str, Program] = {
-            **dict.fromkeys(_ZOOKEEPERS, self._serve_nodes),
+            **dict.fromkeys(ZOOKEEPERS, self._serve_nodes),
             **dict.fromkeys(_BOOKIES, _store_entries),
             **dict.fromkeys(_BROKERS, _serve_topics),
+            **entrances,
             "producers": self._workload.produce,
             "consumers": self._workload.consume,
             "operator": self._move_bundles,
@@ -86,7 +91,7 @@ class SharedCluster:
         self.events_of = self._workload.history.events_of
 
     def run(self, faults: Sequence[Fault]) -> list[Finding]:
-        for name in (*_ZOOKEEPERS, "installer"):
+        for name in (*ZOOKEEPERS, "installer"):
             self._nodes[name].start(self._course.programs[name])
         self._course.quiet(self._nodes["installer"].main.done, "the cluster is set up")
         return play_messages(
@@ -101,17 +106,17 @@ class SharedCluster:
         chance = self._course.world.stream("operator")
         while self._workload.sending:
             await asyncio.sleep(chance.expovariate(1 / _UNLOAD_PAUSE_SECONDS))
-            async with AdminClient(f"http://{chance.choice(_BROKERS)}:{WEB_PORT}", timeout_ms=5_000) as admin:
+            async with AdminClient(f"http://{chance.choice(self._entrances)}:{WEB_PORT}", timeout_ms=5_000) as admin:
                 with suppress(PulsarError):  # a broker that is down, or loses the bundle meanwhile
                     await admin.namespaces.unload("public/default")
         await asyncio.get_running_loop().create_future()
 
     async def _look_in(self, node: Node) -> None:
-        """Read the topic now and then through any broker, which makes one take a bundle without an owner."""
+        """Read the topic now and then, which makes a broker take a bundle without an owner."""
         chance = self._course.world.stream("visitor")
         while self._workload.sending:
             await asyncio.sleep(chance.expovariate(1 / _VISIT_PAUSE_SECONDS))
-            async with Client(f"pulsar://{chance.choice(_BROKERS)}:{BINARY_PORT}", **CLIENT_OPTIONS) as client:
+            async with Client(f"pulsar://{chance.choice(self._entrances)}:{BINARY_PORT}", **CLIENT_OPTIONS) as client:
                 with suppress(PulsarError):  # a broker that is down, or that is losing the bundle
                     reader = await client.create_reader(TOPIC)
                     await reader.has_message_available()
@@ -126,13 +131,13 @@ class SharedCluster:
 
 
 async def _set_up(node: Node) -> None:
-    await cluster.set_up(_SERVERS, f"http://broker1:{WEB_PORT}", f"pulsar://broker1:{BINARY_PORT}")
+    await cluster.set_up(SERVERS, f"http://broker1:{WEB_PORT}", f"pulsar://broker1:{BINARY_PORT}")
 
 
 async def _store_entries(node: Node) -> None:
     while True:
         try:
-            await cluster.Bookie.start(node.name, f"{node.name}:3181", _SERVERS, node.disk, node.worker("journal").put)
+            await cluster.Bookie.start(node.name, f"{node.name}:3181", SERVERS, node.disk, node.worker("journal").put)
         except (ZooKeeperError, OSError):
             await asyncio.sleep(STARTED_AGAIN_SECONDS)
         else:
@@ -142,7 +147,7 @@ async def _store_entries(node: Node) -> None:
 async def _serve_topics(node: Node) -> None:
     while True:
         app = cluster.broker(
-            f"{node.name}:{BINARY_PORT}", f"{node.name}:{WEB_PORT}", _SERVERS, settings=_SETTINGS, bind=bind
+            f"{node.name}:{BINARY_PORT}", f"{node.name}:{WEB_PORT}", SERVERS, settings=_SETTINGS, bind=bind
         )
         try:
             await app.start()

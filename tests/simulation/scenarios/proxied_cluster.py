@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from tests.simulation.cluster_nodes import BOOKIES, BROKERS, SERVERS, SESSION_MS, ZOOKEEPERS
 from tests.simulation.faults import Fault
 from tests.simulation.judge import Finding
 from tests.simulation.programs import ServingProxy
-from tests.simulation.scenarios.shared import NODES, SERVERS, ZOOKEEPERS, SharedCluster
+from tests.simulation.scenarios.shared import SharedCluster
 from tests.simulation.workload import KEEP_ALIVE_MS
 from tests.simulation.world import World
 
 _IDLE_MS: Final = 3 * KEEP_ALIVE_MS
 _SETTINGS: Final = {
     "metadataStoreUrl": f"zk:{SERVERS}",
-    "metadataStoreSessionTimeoutMillis": 4_000,
+    "metadataStoreSessionTimeoutMillis": SESSION_MS,
     "brokerProxyConnectTimeoutMs": 3_000,
     "brokerProxyReadTimeoutMs": _IDLE_MS,
     "keepAliveIntervalSeconds": KEEP_ALIVE_MS // 1000,
@@ -38,7 +39,7 @@ class ProxiedCluster:
     def run(self, faults: Sequence[Fault]) -> list[Finding]:
         findings = self._cluster.run(faults)
         for node in self._world.nodes:
-            if node.name not in (*NODES, *self._proxies):
+            if node.name not in (*ZOOKEEPERS, *BOOKIES, *BROKERS, *self._proxies):
                 node.kill()
         self._world.run(lambda: False, _LEFT_SECONDS)
         return [*findings, *self._left()]

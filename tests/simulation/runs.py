@@ -23,6 +23,7 @@ from tests.simulation.scenarios.lifecycle import Lifecycle
 from tests.simulation.scenarios.lookups import Lookups
 from tests.simulation.scenarios.orderly_stop import OrderlyStops
 from tests.simulation.scenarios.proxied import ProxiedBroker
+from tests.simulation.scenarios.proxied_cluster import ProxiedCluster
 from tests.simulation.scenarios.scenario import Scenario
 from tests.simulation.scenarios.shared import SharedCluster
 from tests.simulation.scenarios.single import SingleBroker
@@ -38,6 +39,7 @@ SCENARIOS: Final[dict[str, type[Scenario]]] = {
     "stops": OrderlyStops,
     "lookups": Lookups,
     "shared": SharedCluster,
+    "proxied_cluster": ProxiedCluster,
 }
 _SHOWN_MAX: Final = 5
 _fork = multiprocessing.get_context("fork")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tests.simulation.bugs import determinism, front_ends, shared_cluster, single_broker, subscriptions
+from tests.simulation.bugs import determinism, front_ends, proxies, shared_cluster, single_broker, subscriptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +62,11 @@ _NUMBERED = [
         shared_cluster.receipt_below_ack_quorum,
         shared_cluster.ledger_opened_without_fencing,
         shared_cluster.entry_answered_before_the_sync,
+    ),
+    *_numbered(
+        "proxied_cluster",
+        proxies.owner_kept_past_a_move,
+        proxies.permit_kept_by_a_client_that_is_gone,
     ),
     *_numbered(
         "lookups",

@@ -32,11 +32,11 @@ def main(bugs: Sequence[str], seeds_max: int, jobs: int, figures: Path | None) -
     for number in map(int, bugs or PLANTS):
         proven.append(PlantFigures.of(PLANTS[number], _played(PLANTS[number], seeds_max, jobs)))
         click.echo(_line(proven[-1]))
+        if figures is not None:
+            update_plants(figures, proven)
     needed = [each.seed for each in proven if each.seed is not None]
     if needed:
         click.echo(f"median of the seeds needed: {statistics.median(needed):g}")
-    if figures is not None:
-        update_plants(figures, proven)
     sys.exit(0 if len(needed) == len(proven) else 1)
 
 

@@ -11,7 +11,7 @@ from tests.simulation import patches
 patches.install()
 
 import sys  # noqa: E402 - the patches come before anything that may hold the machine's clock
-from collections import Counter  # noqa: E402
+from collections import Counter, defaultdict  # noqa: E402
 from collections.abc import Iterator, Sequence  # noqa: E402
 from dataclasses import replace  # noqa: E402
 from pathlib import Path  # noqa: E402
@@ -22,6 +22,7 @@ from tests.simulation.broker_states import render  # noqa: E402
 from tests.simulation.bugs.planted import ALL  # noqa: E402
 from tests.simulation.cases import Case, read_case, render_case  # noqa: E402
 from tests.simulation.elsewhere import hash_line, hashes_elsewhere  # noqa: E402
+from tests.simulation.figures import SeedFigures, update_seeds  # noqa: E402
 from tests.simulation.minimise import SECONDS_MAX, Trials, minimise  # noqa: E402
 from tests.simulation.runs import SCENARIOS, Order, Result, play, play_all  # noqa: E402
 
@@ -46,6 +47,9 @@ from tests.simulation.runs import SCENARIOS, Order, Result, play, play_all  # no
 @click.option("--stop-at", type=float, help="Second of the world at which a debugger opens.")
 @click.option("--hashes", is_flag=True, help="Print the hash of each trace.")
 @click.option("--coverage", is_flag=True, help="Print how often each kind of fault met each state of a broker.")
+@click.option(
+    "--figures", type=click.Path(path_type=Path), help="File in which to update the figures of the scenarios."
+)
 def main(
     runs: Sequence[str],
     scenario: str,
@@ -59,15 +63,17 @@ def main(
     stop_at: float | None,
     hashes: bool,
     coverage: bool,
+    figures: Path | None,
 ) -> None:
     orders = [replace(order, trace=trace, log=log, stop_at=stop_at) for order in _orders(runs, scenario, bug)]
     # a debugger needs the terminal, which a process of its own does not have
     results = (play(order) for order in orders[:1]) if stop_at is not None else play_all(orders, jobs)
-    failed = played = 0
+    failed = 0
+    played: dict[str, list[Result]] = defaultdict(list)
     hash_of: dict[Order, str] = {}
     met: Counter[tuple[str, str]] = Counter()
     for result in results:
-        played += 1
+        played[result.order.scenario].append(result)
         hash_of[result.order] = result.trace_hash
         met.update(result.met)
         if hashes:
@@ -83,7 +89,9 @@ def main(
         failed += _compare([each for each in hash_of.items() if each[0].seed % twice == 0], jobs)
     if coverage:
         click.echo(render(met))
-    click.echo(f"{played} played, {failed} failed")
+    if figures is not None:
+        update_seeds(figures, [SeedFigures.of(name, results) for name, results in played.items()])
+    click.echo(f"{sum(map(len, played.values()))} played, {failed} failed")
     sys.exit(1 if failed else 0)
 
 

@@ -20,6 +20,11 @@ class Plant:
     def name(self) -> str:
         return self.plant.__name__.replace("_", " ")
 
+    @property
+    def text(self) -> str:
+        """The bug in one clause."""
+        return (self.plant.__doc__ or "").partition("\n")[0].partition(": ")[2].rstrip(".")
+
 
 def _numbered(scenario: str, *plants: Callable[[], None]) -> list[Plant]:
     return [Plant(int((plant.__doc__ or "").partition(":")[0]), scenario, plant) for plant in plants]

@@ -1,4 +1,4 @@
-"""A broker behind a lookup proxy: the clients of S1 know the address of the proxy alone."""
+"""A broker behind a lookup proxy: the clients of `single` know the address of the proxy alone."""
 
 from __future__ import annotations
 

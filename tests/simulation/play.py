@@ -12,7 +12,7 @@ patches.install()
 
 import sys  # noqa: E402 - the patches come before anything that may hold the machine's clock
 from collections import Counter  # noqa: E402
-from collections.abc import Iterator, Sequence  # noqa: E402
+from collections.abc import Iterable, Iterator, Mapping, Sequence  # noqa: E402
 from dataclasses import replace  # noqa: E402
 from pathlib import Path  # noqa: E402
 
@@ -37,7 +37,7 @@ from tests.simulation.runs import SCENARIOS, Order, Result, play, play_all  # no
     flag_value=1,
     type=click.IntRange(1),
     metavar="[=N]",
-    help="Play each run, or each Nth seed, again in a process with other hashes and addresses, and compare.",
+    help="Play each run, or each Nth of a scenario, again in a process with other hashes and addresses, and compare.",
 )
 @click.option("--until-found", is_flag=True, help="Stop at the first finding.")
 @click.option("--minimise", "minimising", type=click.Path(), help="File for the smallest case with the first finding.")
@@ -65,10 +65,12 @@ def main(
     results = (play(order) for order in orders[:1]) if stop_at is not None else play_all(orders, jobs)
     failed = played = 0
     hash_of: dict[Order, str] = {}
+    codecs: Counter[str] = Counter()
     met: Counter[tuple[str, str]] = Counter()
     for result in results:
         played += 1
         hash_of[result.order] = result.trace_hash
+        codecs[result.codec] += 1
         met.update(result.met)
         if hashes:
             click.echo(hash_line(result.order, result.trace_hash))
@@ -80,9 +82,10 @@ def main(
             if until_found or minimising is not None:
                 break
     if twice is not None:
-        failed += _compare([each for each in hash_of.items() if each[0].seed % twice == 0], jobs)
+        failed += _compare({order: hash_of[order] for order in _every_nth(hash_of, twice)}, jobs)
     if coverage:
         click.echo(render(met))
+    click.echo("codecs: " + ", ".join(f"{name} {number}" for name, number in sorted(codecs.items())))
     click.echo(f"{played} played, {failed} failed")
     sys.exit(1 if failed else 0)
 
@@ -102,10 +105,19 @@ def _seeds(ranges: str) -> Iterator[int]:
         yield from range(int(first), int(last or first) + 1)
 
 
-def _compare(hashes: Sequence[tuple[Order, str]], jobs: int) -> int:
+def _every_nth(orders: Iterable[Order], n: int) -> Iterator[Order]:
+    """Yield each Nth order of each scenario, by their seeds."""
+    numbers: Counter[str] = Counter()
+    for order in sorted(orders, key=lambda order: order.seed):
+        numbers[order.scenario] += 1
+        if numbers[order.scenario] % n == 0:
+            yield order
+
+
+def _compare(hash_of: Mapping[Order, str], jobs: int) -> int:
     """Report the runs whose traces differ elsewhere, and return their number."""
-    elsewhere = hashes_elsewhere([order for order, _ in hashes], jobs)
-    differing = [order for order, trace_hash in hashes if elsewhere[order.scenario, order.seed] != trace_hash]
+    elsewhere = hashes_elsewhere(list(hash_of), jobs)
+    differing = [order for order in hash_of if elsewhere[order.scenario, order.seed] != hash_of[order]]
     for order in differing:
         click.echo(f"{order.scenario} {order.seed}: played twice, the traces differ; again: {order.command} --twice")
     return len(differing)

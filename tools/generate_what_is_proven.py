@@ -23,7 +23,7 @@ from tests.simulation.cases import FOUND
 from tests.simulation.figures import PlantFigures, SeedFigures, read_plants, read_seeds
 from tests.simulation.properties import PROPERTIES, SUBJECTS, Property
 from tests.simulation.runs import SCENARIOS
-from tests.simulation.test_seeds import FIXED, NEW_SEEDS, NOT_REPEATABLE
+from tests.simulation.test_seeds import FIXED, NEW_SEEDS
 
 _ROOT: Final = Path(__file__).parents[1]
 PAGE: Final = _ROOT / "docs" / "reference" / "what-is-proven.md"
@@ -124,8 +124,7 @@ def _trials() -> Iterator[str]:
         "| fuzzing | hostile bytes for every parser, guided by coverage "
         "| every push: seconds for each; `make soak`: a minute for each |\n",
     )
-    exceptions = f"; not yet for {' and '.join(f'`{name}`' for name in NOT_REPEATABLE)}" if NOT_REPEATABLE else ""
-    yield f"\nThe same seed gives the same run to the byte, which a second process checks{exceptions}.\n"
+    yield "\nThe same seed gives the same run to the byte, which a second process checks.\n"
 
 
 def _properties() -> Iterator[str]:

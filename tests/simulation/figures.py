@@ -10,7 +10,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from interpulse.wire.codec import codec
 from tests.simulation.bugs.planted import Plant
 from tests.simulation.runs import Result
 
@@ -49,11 +48,11 @@ class SeedFigures(NamedTuple):
     cpu_seconds: float
 
     @classmethod
-    def of(cls, scenario: str, results: Sequence[Result]) -> SeedFigures:
-        """Return the figures of runs of this scenario."""
+    def of(cls, scenario: str, codec: str, results: Sequence[Result]) -> SeedFigures:
+        """Return the figures of runs of this scenario with this codec."""
         return cls(
             scenario,
-            codec().name,
+            codec,
             seeds=len(results),
             failed=sum(bool(result.findings) for result in results),
             faults=sum(len(result.faults) for result in results),

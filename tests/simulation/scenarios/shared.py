@@ -11,14 +11,18 @@ from interpulse.broker.assembly import CannotServe
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.client.client import Client
 from interpulse.model.errors import PulsarError
+from interpulse.model.names import TopicName
 from interpulse.storage.zookeeper.errors import ZooKeeperError
 from tests.simulation import cluster
+from tests.simulation.cluster_judge import ClusterJudge
+from tests.simulation.cluster_view import ClusterView
 from tests.simulation.faults import Fault, Targets
 from tests.simulation.judge import Finding
 from tests.simulation.nodes import Node, Program
 from tests.simulation.programs import BINARY_PORT, STARTED_AGAIN_SECONDS, WEB_PORT, bind
 from tests.simulation.scenarios.scenario import UNREACHABLE, Course, play_messages
 from tests.simulation.scenarios.single import TOPIC, topic_workload
+from tests.simulation.wiretap import Wiretap
 from tests.simulation.workload import CLIENT_OPTIONS, KEEP_ALIVE_MS
 from tests.simulation.world import World
 from tests.support.scripted_zookeeper import ScriptedZooKeeper, ZooKeeperServer
@@ -29,6 +33,8 @@ _BOOKIES: Final = ("bookie1", "bookie2", "bookie3")
 _BROKERS: Final = ("broker1", "broker2", "broker3")
 _SERVERS: Final = ",".join(f"{name}:2181" for name in _ZOOKEEPERS)
 _SESSION_MS: Final = 4_000
+_ACK_QUORUM: Final = 2
+_TOPIC: Final = TopicName.parse(TOPIC)
 _UNLOAD_PAUSE_SECONDS: Final = 4.0
 _VISIT_PAUSE_SECONDS: Final = 1.0
 _SETTINGS: Final[dict[str, Any]] = {
@@ -40,7 +46,7 @@ _SETTINGS: Final[dict[str, Any]] = {
     "managed_ledger_min_ledger_rollover_time_minutes": 0,
     "managed_ledger_default_ensemble_size": 3,
     "managed_ledger_default_write_quorum": 3,
-    "managed_ledger_default_ack_quorum": 2,
+    "managed_ledger_default_ack_quorum": _ACK_QUORUM,
     "metadata_store_session_timeout_millis": _SESSION_MS,
 }
 _FAILING_DISKS: Final = ("bit flips", "disk full", "reads fail", "write fails", "sync fails", "directory sync fails")
@@ -82,6 +88,10 @@ class SharedCluster:
             "installer": _set_up,
         }
         self._nodes = {name: self._course.add(name, program) for name, program in programs.items()}
+        view = ClusterView(world, self._zookeeper, _TOPIC, [self._nodes[name] for name in _BOOKIES])
+        self._judge = ClusterJudge(view, _TOPIC, _ACK_QUORUM)
+        self._zookeeper.on_write = self._judge.on_write
+        Wiretap(world.network, [self._nodes[name] for name in _BROKERS], BINARY_PORT, self._judge.on_command)
         self.plan = self._course.plan
         self.events_of = self._workload.history.events_of
 
@@ -89,12 +99,13 @@ class SharedCluster:
         for name in (*_ZOOKEEPERS, "installer"):
             self._nodes[name].start(self._course.programs[name])
         self._course.quiet(self._nodes["installer"].main.done, "the cluster is set up")
-        return play_messages(
+        findings = play_messages(
             self._course,
             self._workload,
             faults,
             restarted=[self._nodes[name] for name in (*_BOOKIES, *_BROKERS)],
         )
+        return self._judge.findings + findings
 
     async def _move_bundles(self, node: Node) -> None:
         """Unload the bundles of the namespace now and then; another broker may take them."""

@@ -12,7 +12,7 @@ L6: no receipt is given behind an entry that could not be written, and ledger id
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Final, Protocol
 
@@ -28,6 +28,7 @@ from tests.support.zookeeper_tree import CHANGED, CREATED, Event
 
 _NOT_STORED: Final = 1 << 63
 """Ledger ids from here on are negative: the receipt of a duplicate."""
+_FAILED: Final = pb.CommandLookupTopicResponse.Failed
 _SHOWN_MAX: Final = 20
 
 
@@ -97,9 +98,8 @@ class ClusterJudge:
             self._on_receipt(broker, command.send_receipt.message_id)
         elif command.type == pb.BaseCommand.MESSAGE:
             self._on_entry(broker, command.message.message_id)
-        elif command.type == pb.BaseCommand.LOOKUP_RESPONSE:
-            if command.lookupTopicResponse.response != pb.CommandLookupTopicResponse.Failed:
-                self._check_session(broker, "answers a lookup")
+        elif command.type == pb.BaseCommand.LOOKUP_RESPONSE and command.lookupTopicResponse.response != _FAILED:
+            self._check_session(broker, "answers a lookup")
 
     def _on_entry(self, broker: Node, id_: pb.MessageIdData) -> None:
         self._check_session(broker, f"sends {id_.ledgerId}:{id_.entryId}")
@@ -112,10 +112,10 @@ class ClusterJudge:
             self._find("O2", f"{broker.name} {what}, its session may be over")
 
     def _on_receipt(self, broker: Node, id_: pb.MessageIdData) -> None:
+        self.receipts.append(self._view.seconds)
         if id_.ledgerId >= _NOT_STORED:
             return
         position = Position(id_.ledgerId, id_.entryId)
-        self.receipts.append(self._view.seconds)
         life = broker.name, broker.life
         writer = self._writers.setdefault(position.ledger, life)
         if writer != life:
@@ -135,6 +135,20 @@ class ClusterJudge:
                 letter = "K1" if entry == position.entry else "L6"
                 self._find(letter, f"{position} has a receipt, entry {entry} is synced on {copies} bookies")
         self._confirmed[position.ledger] = max(first - 1, position.entry)
+
+    def late_receipts(self, faults: Sequence[Interval], seconds_max: float) -> Iterator[Finding]:
+        """Yield a finding for each longer wait for a receipt in which no fault began or ended, and at most one lasted.
+
+        Call this at the end. Programs send until they have all receipts.
+        """
+        changes = sorted(moment for fault in faults for moment in fault)
+        for before, after in pairwise(self.receipts):
+            if after - before <= seconds_max:
+                continue
+            for begin, end in pairwise([before, *(each for each in changes if before < each < after), after]):
+                lasting = sum(fault.begin < end and fault.end > begin for fault in faults)
+                if end - begin > seconds_max and lasting <= 1:
+                    yield Finding("O3", f"{begin:.3f} no receipt for {end - begin:.3f} s, until {after:.3f}")
 
     def _find(self, letter: str, text: str) -> None:
         if len(self.findings) < _SHOWN_MAX:

@@ -60,9 +60,7 @@ class ClusterView:
     def has_session(self, broker: Node) -> bool:
         """Return True if a session of the broker lives, and the servers may not end it yet."""
         sessions = self._zookeeper.sessions.values()
-        return any(
-            session.deadline >= self._world.now for session in sessions if session.client_host == broker.address
-        )
+        return any(session.deadline >= self._world.now for session in sessions if session.client_host == broker.address)
 
     def copies(self, position: Position) -> int:
         """Return the number of bookies on whose disks the entry is, synced."""

@@ -23,7 +23,7 @@ from tests.simulation.programs import BINARY_PORT, STARTED_AGAIN_SECONDS, WEB_PO
 from tests.simulation.scenarios.scenario import UNREACHABLE, Course, play_messages
 from tests.simulation.scenarios.single import TOPIC, topic_workload
 from tests.simulation.wiretap import Wiretap
-from tests.simulation.workload import CLIENT_OPTIONS, KEEP_ALIVE_MS
+from tests.simulation.workload import CLIENT_OPTIONS, KEEP_ALIVE_MS, until_done
 from tests.simulation.world import World
 from tests.support.scripted_zookeeper import ScriptedZooKeeper, ZooKeeperServer
 
@@ -31,10 +31,14 @@ _FAULT_SECONDS: Final = 15.0
 _ZOOKEEPERS: Final = ("zookeeper1", "zookeeper2")
 _BOOKIES: Final = ("bookie1", "bookie2", "bookie3")
 _BROKERS: Final = ("broker1", "broker2", "broker3")
+_OWNER: Final = "owner"
+"""The role of the broker that owns the bundle of the topic."""
 _SERVERS: Final = ",".join(f"{name}:2181" for name in _ZOOKEEPERS)
 _SESSION_MS: Final = 4_000
 _ACK_QUORUM: Final = 2
 _TOPIC: Final = TopicName.parse(TOPIC)
+_RECEIPT_SECONDS_MAX: Final = _SESSION_MS / 1000 + 10.0
+"""The longest wait for a receipt after one fault."""
 _UNLOAD_PAUSE_SECONDS: Final = 4.0
 _VISIT_PAUSE_SECONDS: Final = 1.0
 _SETTINGS: Final[dict[str, Any]] = {
@@ -42,7 +46,7 @@ _SETTINGS: Final[dict[str, Any]] = {
     "default_retention_time_in_minutes": -1,
     "default_retention_size_in_mb": -1,
     "keep_alive_interval_seconds": KEEP_ALIVE_MS // 1000,
-    "managed_ledger_max_entries_per_ledger": 50,
+    "managed_ledger_max_entries_per_ledger": 20,
     "managed_ledger_min_ledger_rollover_time_minutes": 0,
     "managed_ledger_default_ensemble_size": 3,
     "managed_ledger_default_write_quorum": 3,
@@ -57,10 +61,12 @@ class SharedCluster:
 
     def __init__(self, world: World) -> None:
         targets = Targets(
-            (*_BROKERS, *_BROKERS, *_BOOKIES, *_ZOOKEEPERS),
+            (*_BROKERS, *[_OWNER] * 3, *_BOOKIES, *_ZOOKEEPERS),
             ("producers", "consumers"),
             metadata=_ZOOKEEPERS,
             without=_FAILING_DISKS,
+            brokers=_BROKERS,
+            owner=_OWNER,
         )
         self._course = Course(world, targets, _FAULT_SECONDS)
         self._course.excused |= dict.fromkeys(
@@ -88,9 +94,15 @@ class SharedCluster:
             "installer": _set_up,
         }
         self._nodes = {name: self._course.add(name, program) for name, program in programs.items()}
-        view = ClusterView(world, self._zookeeper, _TOPIC, [self._nodes[name] for name in _BOOKIES])
+        view = self._view = ClusterView(world, self._zookeeper, _TOPIC, [self._nodes[name] for name in _BOOKIES])
         self._judge = ClusterJudge(view, _TOPIC, _ACK_QUORUM)
         self._zookeeper.on_write = self._judge.on_write
+        self._course.roles[_OWNER] = lambda: owner.broker if (owner := view.owner()) is not None else _BROKERS[0]
+        self._course.own_faults = {
+            "answer lost": lambda fault: self._zookeeper.losing.update(commit=int(fault.amount)),
+            "request lost": lambda fault: self._zookeeper.dropping.update(commit=int(fault.amount)),
+            "report lost": lambda fault: setattr(self._zookeeper, "losing_events", int(fault.amount)),
+        }
         Wiretap(world.network, [self._nodes[name] for name in _BROKERS], BINARY_PORT, self._judge.on_command)
         self.plan = self._course.plan
         self.events_of = self._workload.history.events_of
@@ -104,8 +116,25 @@ class SharedCluster:
             self._workload,
             faults,
             restarted=[self._nodes[name] for name in (*_BOOKIES, *_BROKERS)],
+            in_quiet=self._look_around,
         )
-        return self._judge.findings + findings
+        late = self._judge.late_receipts(self._course.times(), _RECEIPT_SECONDS_MAX)
+        return [*self._judge.findings, *late, *findings]
+
+    def _look_around(self) -> None:
+        """Ask every broker for the owner, and then lose a bookie for good: the others have all entries."""
+        asking = self._course.add("asking", self._ask_brokers)
+        asking.start(self._ask_brokers)
+        self._course.quiet(asking.main.done, "every broker names the owner", letter="O3")
+        self._nodes[self._course.world.stream("bookies").choice(_BOOKIES)].power_off()
+
+    async def _ask_brokers(self, node: Node) -> None:
+        for broker in _BROKERS:
+            async with Client(f"pulsar://{broker}:{BINARY_PORT}", **CLIENT_OPTIONS) as client:
+                named = await until_done(lambda: client.session.lookup.broker(_TOPIC))
+            owner = self._view.owner()
+            if owner is None or named.host != owner.broker:
+                self._course.findings.append(Finding("O3", f"{broker} names {named}, the owner is {owner}"))
 
     async def _move_bundles(self, node: Node) -> None:
         """Unload the bundles of the namespace now and then; another broker may take them."""

@@ -14,11 +14,13 @@ from interpulse.model.errors import PulsarError
 from interpulse.model.names import TopicName
 from interpulse.storage.zookeeper.errors import ZooKeeperError
 from tests.simulation import cluster
+from tests.simulation.administered import existing_namespace
 from tests.simulation.cluster_judge import ClusterJudge
 from tests.simulation.cluster_view import ClusterView
 from tests.simulation.faults import Fault, Targets
 from tests.simulation.judge import Finding
 from tests.simulation.nodes import Node, Program
+from tests.simulation.operator import Operator
 from tests.simulation.programs import BINARY_PORT, STARTED_AGAIN_SECONDS, WEB_PORT, bind
 from tests.simulation.scenarios.scenario import UNREACHABLE, Course, play_messages
 from tests.simulation.scenarios.single import TOPIC, topic_workload
@@ -39,6 +41,7 @@ _ACK_QUORUM: Final = 2
 _TOPIC: Final = TopicName.parse(TOPIC)
 _RECEIPT_SECONDS_MAX: Final = _SESSION_MS / 1000 + 10.0
 """The longest wait for a receipt after one fault."""
+_CHANGING_NAMESPACES: Final = ("public/one", "public/two")
 _UNLOAD_PAUSE_SECONDS: Final = 4.0
 _VISIT_PAUSE_SECONDS: Final = 1.0
 _SETTINGS: Final[dict[str, Any]] = {
@@ -89,11 +92,16 @@ class SharedCluster:
             **dict.fromkeys(_BROKERS, _serve_topics),
             "producers": self._workload.produce,
             "consumers": self._workload.consume,
-            "operator": self._move_bundles,
+            "mover": self._move_bundles,
             "visitor": self._look_in,
             "installer": _set_up,
         }
         self._nodes = {name: self._course.add(name, program) for name, program in programs.items()}
+        self._operator = Operator(
+            world, "operator", f"http://broker1:{WEB_PORT}", self._nodes["broker1"], pause_seconds_max=0.5
+        )
+        self._operator.take([existing_namespace(name) for name in _CHANGING_NAMESPACES])
+        self._nodes["operator"] = self._course.add("operator", self._operator.work)
         view = self._view = ClusterView(world, self._zookeeper, _TOPIC, [self._nodes[name] for name in _BOOKIES])
         self._judge = ClusterJudge(view, _TOPIC, _ACK_QUORUM)
         self._zookeeper.on_write = self._judge.on_write
@@ -119,10 +127,18 @@ class SharedCluster:
             in_quiet=self._look_around,
         )
         late = self._judge.late_receipts(self._course.times(), _RECEIPT_SECONDS_MAX)
-        return [*self._judge.findings, *late, *findings]
+        return [*self._judge.findings, *late, *self._operator.judge(self._course.excuses()), *findings]
 
     def _look_around(self) -> None:
-        """Ask every broker for the owner, and then lose a bookie for good: the others have all entries."""
+        """Read what the operator changed, ask every broker for the owner, and lose a bookie for good.
+
+        The other bookies have all entries.
+        """
+        self._operator.working = False
+        self._course.quiet(self._nodes["operator"].main.done, "the operator ends", letter="C1")
+        looking = self._course.add("looking", self._operator.look_at_all)
+        looking.start(self._operator.look_at_all)
+        self._course.quiet(looking.main.done, "everything that the operator changed is read", letter="T2")
         asking = self._course.add("asking", self._ask_brokers)
         asking.start(self._ask_brokers)
         self._course.quiet(asking.main.done, "every broker names the owner", letter="O3")

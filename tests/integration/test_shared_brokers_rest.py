@@ -247,6 +247,19 @@ async def test_delete_when_its_broker_died_before_the_end_then_another_finishes_
     assert not [key for key in brokers.tree.values if "/p-partition-" in key]
 
 
+async def test_resume_when_another_call_deletes_the_namespace_meanwhile_then_it_is_no_error(
+    brokers: SharedBrokers, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    deletion = brokers[0].app.context.deletion
+
+    async def unfinished() -> dict[NamespaceName, bool]:
+        return {NamespaceName("public", "gone"): False}
+
+    monkeypatch.setattr(deletion._namespaces, "unfinished_deletions", unfinished)
+    await deletion.resume()
+    assert "unfinished deletion failed" not in caplog.text
+
+
 # --- topics that keep nothing
 
 

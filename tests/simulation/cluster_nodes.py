@@ -19,10 +19,11 @@ BOOKIES: Final = ("bookie1", "bookie2", "bookie3")
 BROKERS: Final = ("broker1", "broker2", "broker3")
 SERVERS: Final = ",".join(f"{name}:2181" for name in ZOOKEEPERS)
 SESSION_MS: Final = 4_000
+ACK_QUORUM: Final = 2
 PLACEMENT: Final[Mapping[str, Any]] = {
     "managed_ledger_default_ensemble_size": 3,
     "managed_ledger_default_write_quorum": 3,
-    "managed_ledger_default_ack_quorum": 2,
+    "managed_ledger_default_ack_quorum": ACK_QUORUM,
     "metadata_store_session_timeout_millis": SESSION_MS,
 }
 """Settings of everything that stores entries in the cluster."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from tests.simulation.broker_states import states_of
@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from tests.simulation.network import SimulatedTransport
     from tests.simulation.nodes import Node, Program
     from tests.simulation.world import World
+
+AIM_SECONDS_MAX: Final = 7.0
+"""The longest wait of a fault for a state: a session ends within it, and another broker takes over."""
+_LOOK_SECONDS: Final = 0.003
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,15 +27,21 @@ class Fault:
     """Seconds after the beginning of the faults."""
     kind: str
     node: str
+    """The name of a node, or a role such as owner: the node that plays it at that moment."""
     seconds: float = 0.0
     """Its duration: of a downtime, stall, freeze or block."""
     other: str = ""
     """The second node of a fault of a link."""
     amount: float = 0.0
+    state: str = ""
+    """A state of brokers. The fault waits for it, and hits the first broker that is in it; see `broker_states`.
+
+    If none is within some seconds, it hits its node.
+    """
 
     def ends(self) -> float:
         """Return the moment at which nothing of it is left but its consequences."""
-        return self.at + self.seconds
+        return self.at + self.seconds + (AIM_SECONDS_MAX if self.state else 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,16 +55,31 @@ class Targets:
     """Nodes with the metadata of a cluster, from which servers may be cut off; see "cut off"."""
     without: Collection[str] = ("bit flips",)
     """Kinds of faults that the judge of the scenario does not know, such as flipped bits, which lose messages."""
+    brokers: Sequence[str] = ()
+    """Brokers that share a cluster, for faults that wait for a state of one of them."""
+    owner: str = ""
+    """The role of the broker that has the topic, with `brokers`."""
 
 
 FAMILIES: Final = ("node", "connection", "network", "disk", "clock")
+_FAMILIES_OF_CLUSTERS: Final = (*FAMILIES, "metadata")
 _SINGLE: Final = {
     "node": ("kill", "power off", "freeze", "slow node"),
     "connection": ("cut", "half open", "stall link", "storm", "refuse", "accept and close", "silence"),
     "network": ("partition", "slow network", "cut off"),
     "disk": ("stall disk", "sync fails", "write fails", "disk full", "reads fail", "directory sync fails", "bit flips"),
     "clock": ("jump", "skew", "drift"),
+    "metadata": ("answer lost", "request lost", "report lost"),
 }
+_OF_CLUSTERS: Final = ("cut off", *_SINGLE["metadata"])
+_LEADS_TO: Final = {
+    "loading": ("kill", "power off"),
+    "recovering": ("kill", "power off"),
+    "taking over": ("kill", "power off"),
+    "fenced": ("cut off",),
+}
+"""Faults of the owner of a topic after which a broker enters a state."""
+_AIMED_AT: Final = (*_LEADS_TO, "rolling", "fenced")
 PATTERNS: Final = (
     ("stall disk", "cut", "kill"),
     ("kill", "power off"),
@@ -69,14 +94,18 @@ PATTERNS: Final = (
     ("kill", "sync fails"),
     ("cut off", "freeze"),
     ("cut off", "cut"),
+    ("answer lost", "cut off"),
+    ("request lost", "answer lost"),
+    ("answer lost", "kill"),
 )
 """Faults that follow one another within a second: pairs find what single faults do not."""
 
 
 def plan(chance: random.Random, targets: Targets, seconds: float, *, mean_pause: float = 1.5) -> list[Fault]:
     """Draw the faults of one run. Most families are off in each run, so that those that are on meet more often."""
-    families = [family for family in FAMILIES if chance.random() < 0.4] or [chance.choice(FAMILIES)]
-    without = {*targets.without, *(() if targets.metadata else ("cut off",))}
+    all_families = _FAMILIES_OF_CLUSTERS if targets.metadata else FAMILIES
+    families = [family for family in all_families if chance.random() < 0.4] or [chance.choice(all_families)]
+    without = {*targets.without, *(() if targets.metadata else _OF_CLUSTERS)}
     patterns = [pattern for pattern in PATTERNS if not set(pattern) & without]
     faults: list[Fault] = []
     moment = chance.expovariate(1 / mean_pause)
@@ -86,6 +115,8 @@ def plan(chance: random.Random, targets: Targets, seconds: float, *, mean_pause:
             for kind in chance.choice(patterns):
                 faults.append(_draw(chance, kind, moment, targets, victim))
                 moment += chance.choice([chance.uniform(0.001, 0.05), chance.uniform(0.01, 0.7)])
+        elif targets.brokers and chance.random() < 0.3:
+            faults += _aimed(chance, moment, targets, without)
         elif len(targets.servers) > 1 and chance.random() < 0.05:
             kind = chance.choice(["kill", "power off"])
             victims = chance.sample(targets.servers, chance.choice([2, len(targets.servers)]))
@@ -96,6 +127,15 @@ def plan(chance: random.Random, targets: Targets, seconds: float, *, mean_pause:
             faults.append(_draw(chance, kind, moment, targets, chance.choice(targets.servers)))
         moment += chance.expovariate(1 / mean_pause)
     return [fault for fault in faults if fault.at < seconds]
+
+
+def _aimed(chance: random.Random, moment: float, targets: Targets, without: Collection[str]) -> Iterator[Fault]:
+    """Draw a fault of any kind that waits for a state, and mostly one before it that leads to this state."""
+    state = chance.choice(_AIMED_AT)
+    if state in _LEADS_TO and chance.random() < 0.7:
+        yield _draw(chance, chance.choice(_LEADS_TO[state]), moment, targets, targets.owner)
+    kind = chance.choice([kind for kinds in _SINGLE.values() for kind in kinds if kind not in without])
+    yield replace(_draw(chance, kind, moment + 0.001, targets, chance.choice(targets.brokers)), state=state)
 
 
 def _draw(chance: random.Random, kind: str, moment: float, targets: Targets, server: str) -> Fault:
@@ -143,16 +183,34 @@ _SIZES: Final[dict[str, Callable[[random.Random], tuple[float, float]]]] = {
     "jump": lambda chance: (0, chance.uniform(-3600, 3600)),
     "skew": lambda chance: (0, chance.uniform(-2, 2)),
     "drift": lambda chance: (0, chance.uniform(-0.1, 0.1)),
+    "answer lost": lambda chance: (0, chance.randint(1, 3)),
+    "request lost": lambda chance: (0, chance.randint(1, 3)),
+    "report lost": lambda chance: (0, chance.randint(1, 3)),
 }
 
 
 class Injector:
     """Brings the faults of a list about in a world, each at its moment."""
 
-    def __init__(self, world: World, programs: dict[str, Program]) -> None:
-        """``programs`` start nodes again after they were killed or lost their power."""
+    def __init__(
+        self,
+        world: World,
+        programs: dict[str, Program],
+        brokers: Collection[str] = (),
+        roles: Mapping[str, Callable[[], str]] = {},
+        own: Mapping[str, Callable[[Fault], None]] = {},
+    ) -> None:
+        """``programs`` start nodes again after they were killed or lost their power.
+
+        ``brokers`` are the nodes whose states count, ``roles`` return the node that plays a role, and ``own`` has the
+        faults that only one scenario knows.
+        """
         self._world = world
         self._programs = programs
+        self._brokers = brokers
+        self._roles = roles
+        self._own = own
+        self._ended = False
 
     def schedule(self, faults: Sequence[Fault]) -> None:
         """Begin the time of faults now."""
@@ -161,6 +219,7 @@ class Injector:
 
     def end_all(self) -> None:
         """Bring everything back: links, disks, clocks, nodes."""
+        self._ended = True
         world = self._world
         world.network.heal()
         world.network.slowness = 1.0
@@ -173,12 +232,39 @@ class Injector:
         """Return the open connections of a node, in the order in which they were opened."""
         return [each for each in self._world.network.connections if each.node is node and not each.gone]
 
-    def _act(self, fault: Fault) -> None:
-        node = self._world.node(fault.node)
-        assert node is not None, fault
-        self._world.met.update((fault.kind, state) for state in states_of(node))
-        self._world.note("fault", fault.kind, fault.node, fault.other, fault.seconds, fault.amount)
-        _ACTIONS[fault.kind](self, node, fault)
+    def _act(self, fault: Fault, waited: float = 0.0) -> None:
+        if self._ended:
+            return
+        node = self._in_state(fault.state) or self._node(fault.node)
+        states = self._states_met(node)
+        if fault.state and fault.state not in states and waited < AIM_SECONDS_MAX:
+            self._world.after(_LOOK_SECONDS, lambda: self._act(fault, waited + _LOOK_SECONDS))
+            return
+        self._world.met.update((fault.kind, state) for state in states)
+        self._world.note("fault", fault.kind, node.name, fault.other, fault.seconds, fault.amount)
+        if fault.kind in self._own:
+            self._own[fault.kind](fault)
+        else:
+            _ACTIONS[fault.kind](self, node, fault)
+
+    def _node(self, name: str) -> Node:
+        node = self._world.node(self._roles[name]() if name in self._roles else name)
+        assert node is not None, name
+        return node
+
+    def _in_state(self, state: str) -> Node | None:
+        """Return the first broker that is in this state."""
+        if not state:
+            return None
+        brokers = map(self._node, self._brokers)
+        return next((broker for broker in brokers if state in states_of(broker)), None)
+
+    def _states_met(self, node: Node) -> set[str]:
+        """Return the states of the node, or of the brokers that it serves."""
+        if not self._brokers or node.name in self._brokers:
+            return states_of(node)
+        states = {state for name in self._brokers for state in states_of(self._node(name))}
+        return states - {"idle", "down"} or {"idle"}
 
     def _stop(self, node: Node, fault: Fault) -> None:
         if not node.alive:
@@ -226,7 +312,7 @@ class Injector:
             self._world.after(fault.seconds * number / fault.amount, lambda: self._cut(node, fault))
 
     def _stall_link(self, node: Node, fault: Fault) -> None:
-        self._world.network.block(node.name, fault.other, fault.seconds)
+        self._world.network.block(node.name, self._node(fault.other).name, fault.seconds)
 
     def _turn_away(self, node: Node, fault: Fault) -> None:
         network = self._world.network

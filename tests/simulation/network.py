@@ -33,6 +33,8 @@ class Network:
         self.servers: dict[tuple[str, int], Server] = {}
         self.connections: list[SimulatedTransport] = []
         self.slowness = 1.0
+        self.on_write: Callable[[SimulatedTransport, bytes], None] = lambda transport, content: None
+        """Called with everything that a program writes to an open connection."""
         self.unwilling: dict[str, tuple[float, bool]] = {}
         """Nodes that accept no connection until a moment: they refuse it, or close it at once."""
         self._blocked: dict[tuple[str, str], float] = {}
@@ -245,6 +247,7 @@ class SimulatedTransport(asyncio.Transport):
     def write(self, data: Any) -> None:
         if self._closing or not data:
             return
+        self.network.on_write(self, data)
         self._out += data
         self._deliver_later()
         self._check_high()

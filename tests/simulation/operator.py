@@ -31,7 +31,8 @@ def status_of(error: PulsarError) -> int:
 class Operator:
     """Changes these things of a broker, which no other program changes."""
 
-    def __init__(self, world: World, name: str, web_url: str, broker: Node) -> None:
+    def __init__(self, world: World, name: str, web_url: str, broker: Node, *, pause_seconds_max: float = 0.1) -> None:
+        """``pause_seconds_max`` is the longest pause between requests."""
         self.findings: list[Finding] = []
         self.working = True
         """False = no more requests."""
@@ -39,6 +40,7 @@ class Operator:
         self._chance = world.stream(f"operator/{name}")
         self._web_url = web_url
         self._broker = broker
+        self._pause_seconds_max = pause_seconds_max
         self._things: list[tuple[Administered, Possible]] = []
         self._failures: list[tuple[float, str]] = []
 
@@ -55,7 +57,7 @@ class Operator:
         while self.working:
             async with AdminClient(self._web_url, timeout_ms=_TIMEOUT_MS) as admin:
                 for _ in range(self._chance.randint(1, 8)):
-                    await asyncio.sleep(self._chance.uniform(0, 0.1))
+                    await asyncio.sleep(self._chance.uniform(0, self._pause_seconds_max))
                     thing, possible = self._chance.choice(self._things)
                     possible.forget_lost(self._broker.life)
                     if self._chance.random() < 0.3:

@@ -128,13 +128,13 @@ def _read_back(files: Files, path: Path) -> Iterator[Record]:
     finally:
         file.close()
     intact = 0
-    for record, end in _records(raw):
+    for record, end in records_in(raw):
         yield record
         intact = end
     files.rewrite(path, 0, raw[:intact])
 
 
-def _records(raw: bytes) -> Iterator[tuple[Record, int]]:
+def records_in(raw: bytes) -> Iterator[tuple[Record, int]]:
     """Yield the records and their ends, up to the first that is cut or damaged."""
     at = 0
     while len(raw) - at >= _FRONT.size:

@@ -65,6 +65,11 @@ class ServerSession:
     deadline: float  # by the clock of the loops
     connection: _ServerEnd  # the newest one; older ones are refused
 
+    @property
+    def client_host(self) -> str:
+        """The address of the client."""
+        return self.connection.client_host
+
 
 class ScriptedZooKeeper:
     """The tree, the sessions and the servers. Faults are its attributes, and those of its servers."""
@@ -84,6 +89,8 @@ class ScriptedZooKeeper:
         self.shut = False  # connections are closed as they come
         self.session_timeout_ms: int | None = None  # granted instead of what is asked for
         self.ends_sessions = ends_sessions
+        self.on_write: Callable[[list[Event], int], None] = lambda events, session_id: None
+        """Called with the changes of each applied write, and its session."""
         self.zxid = 0
         self._sessions_begun = 0
 
@@ -157,6 +164,7 @@ class ScriptedZooKeeper:
             return None
         transaction = Transaction(self.nodes, self.zxid, session_id)
         answer = transaction.multi(request) if operation is MULTI else transaction.step(operation, request)
+        self.on_write(transaction.events, session_id)
         self._announce(transaction)
         return answer
 
@@ -307,6 +315,12 @@ class _ServerEnd(asyncio.Protocol):
         self._frames = Frames()
         self._watched: list[str] = []
         self._transport: asyncio.Transport
+
+    @property
+    def client_host(self) -> str:
+        """The address of the client."""
+        host: str = self._transport.get_extra_info("peername")[0]
+        return host
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)

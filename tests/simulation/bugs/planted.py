@@ -66,6 +66,10 @@ _NUMBERED = [
         "shared",
         shared_cluster.receipt_below_ack_quorum,
         shared_cluster.ledger_opened_without_fencing,
+        shared_cluster.records_written_without_the_lock,
+        shared_cluster.zombie_goes_on_serving,
+        shared_cluster.lost_answer_taken_for_failure,
+        shared_cluster.bundle_given_away_with_open_topics,
         shared_cluster.entry_answered_before_the_sync,
     ),
     *_numbered(

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from interpulse.broker.ownership.bundle_locks import HeldBundle, HeldBundles
+from interpulse.broker.ownership.shared_ownership import SharedOwnership
 from interpulse.storage.bookkeeper.connection import BookieConnection
 from interpulse.storage.bookkeeper.pending import PendingEntries
+from interpulse.storage.zookeeper.outcomes import Mark
 from tests.support.bookie_journal import BookieJournal
 
 
@@ -17,6 +20,36 @@ def ledger_opened_without_fencing() -> None:
     """16: recovery reads a ledger whose writer may go on."""
     read = BookieConnection.read
     BookieConnection.read = lambda self, *arguments, **_: read(self, *arguments)  # type: ignore[method-assign]
+
+
+def records_written_without_the_lock() -> None:
+    """17: the records of a topic are written after its bundle was lost."""
+    HeldBundle.lock = lambda self: {}  # type: ignore[method-assign]
+
+
+def zombie_goes_on_serving() -> None:
+    """18: a broker sends entries and answers lookups after its session."""
+    HeldBundles.serving = lambda self: True  # type: ignore[method-assign]
+
+
+def lost_answer_taken_for_failure() -> None:
+    """19: a commit whose answer was lost is done again."""
+
+    async def applied(self: Mark, what: str) -> bool:
+        return False
+
+    Mark.applied = applied  # type: ignore[method-assign]
+
+
+def bundle_given_away_with_open_topics() -> None:
+    """20: a broker removes the lock of a bundle first, and closes its topics afterwards."""
+    release = SharedOwnership._release
+
+    async def early(self: SharedOwnership, held: HeldBundle) -> None:
+        await self._locks.remove(held.key, held.version)
+        await release(self, held)
+
+    SharedOwnership._release = early  # type: ignore[method-assign]
 
 
 def entry_answered_before_the_sync() -> None:

@@ -68,6 +68,10 @@ class Course:
         self.findings: list[Finding] = []
         self.excused = dict(EXCUSED_ERRORS)
         """Events that programs may log as errors; a scenario may add its own."""
+        self.roles: dict[str, Callable[[], str]] = {}
+        """Roles that faults may hit, with the nodes that play them now."""
+        self.own_faults: dict[str, Callable[[Fault], None]] = {}
+        """Kinds of faults that only this scenario knows."""
         self._targets = targets
         self._seconds = min(seconds, world.reductions.fault_seconds)
         self._begin = 0.0
@@ -89,7 +93,7 @@ class Course:
 
     def faults(self, faults: Sequence[Fault]) -> None:
         """Let the faults happen, and end them."""
-        injector = Injector(self.world, self.programs)
+        injector = Injector(self.world, self.programs, self._targets.brokers, self.roles, self.own_faults)
         self._begin, self._faults = self.world.seconds, faults
         injector.schedule(faults)
         self.world.run(lambda: False, self._seconds)
@@ -106,6 +110,12 @@ class Course:
             node.power_off()
         for node in nodes:
             node.start(self.programs[node.name])
+
+    def times(self) -> list[Interval]:
+        """Return the time of each fault."""
+        return [
+            Interval(self._begin + fault.at, self._begin + min(fault.ends(), self._seconds)) for fault in self._faults
+        ]
 
     def excuses(self, faults: Sequence[Fault] | None = None) -> list[Interval]:
         """Return the times in which acknowledgements may be lost, and answers fail; by default of all faults."""
@@ -137,9 +147,17 @@ class Course:
 
 
 def play_messages(
-    course: Course, workload: Workload, faults: Sequence[Fault], *, restarted: Sequence[Node]
+    course: Course,
+    workload: Workload,
+    faults: Sequence[Fault],
+    *,
+    restarted: Sequence[Node],
+    in_quiet: Callable[[], None] = lambda: None,
 ) -> list[Finding]:
-    """Run a topic through faults, a quiet time and a loss of power of the ``restarted`` nodes, and judge it."""
+    """Run a topic through faults, a quiet time and a loss of power of the ``restarted`` nodes, and judge it.
+
+    ``in_quiet`` is called before the topic is read at the end.
+    """
     course.start()
     course.faults(faults)
     workload.sending = False
@@ -148,6 +166,7 @@ def play_messages(
     course.restart(*restarted)
     course.quiet(workload.all_delivered, "everything is delivered after the last restart")
     course.world.run(lambda: False, _STILL_SECONDS)
+    in_quiet()
     reader = course.add("reader", workload.read)
     reader.start(workload.read)
     course.quiet(reader.main.done, "the topic is read from its beginning to its end", letter="L7")

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 
 import pytest
 
-from tests.simulation import faults
+from tests.simulation import broker_states, faults
 from tests.simulation.faults import Fault, Injector, Targets, plan
 from tests.simulation.nodes import Node
 from tests.simulation.world import World
 from tests.support.simulated import let_pass
 
 TARGETS = Targets(("one", "two", "three"), ("client",), metadata=("one",), without=())
+CLUSTER = Targets(("one", "two", "owner"), ("client",), metadata=("three",), brokers=("one", "two"), owner="owner")
 SECONDS = 30.0
 
 
@@ -26,8 +28,7 @@ def test_plan_when_drawn_from_the_same_seed_then_it_is_the_same() -> None:
 
 def test_plans_when_drawn_from_many_seeds_then_every_kind_occurs_within_the_time() -> None:
     drawn = [fault for each in _plans() for fault in each]
-    by_scenarios = {"terminate"}
-    assert {fault.kind for fault in drawn} == set(faults._ACTIONS) - by_scenarios
+    assert {fault.kind for fault in drawn} == set(faults._SIZES)
     assert all(0 < fault.at < SECONDS for fault in drawn)
     assert {fault.node for fault in drawn} == {"one", "two", "three", "client"}
 
@@ -35,6 +36,13 @@ def test_plans_when_drawn_from_many_seeds_then_every_kind_occurs_within_the_time
 def test_plans_when_there_are_several_servers_then_some_end_together() -> None:
     ends = [[(fault.at, fault.kind) for fault in each if fault.kind in ("kill", "power off")] for each in _plans()]
     assert any(moments.count(moment) == 3 for moments in ends for moment in moments)
+
+
+def test_plans_when_brokers_share_a_cluster_then_every_kind_waits_for_every_state() -> None:
+    drawn = [fault for seed in range(2000) for fault in plan(random.Random(seed), CLUSTER, SECONDS) if fault.state]
+    states = {"loading", "rolling", "recovering", "fenced", "taking over"}
+    kinds = set(faults._SIZES) - {"bit flips"}
+    assert {(fault.kind, fault.state) for fault in drawn} == {(kind, state) for kind in kinds for state in states}
 
 
 def test_clients_when_faults_are_planned_then_they_keep_their_processes() -> None:
@@ -81,3 +89,58 @@ def test_injector_when_a_clock_drifts_then_only_its_wall_time_does(world: World)
 
 async def _forever(node: Node) -> None:
     await node.loop.create_future()
+
+
+def test_injector_when_a_fault_names_a_role_then_the_node_that_plays_it_is_hit(world: World) -> None:
+    nodes = [Node(world, name) for name in ("one", "two")]
+    for node in nodes:
+        node.start(_forever)
+    playing = iter(("two", "one"))
+    injector = Injector(world, {}, roles={"owner": lambda: next(playing)})
+    injector.schedule([Fault(moment, "skew", "owner", amount=moment) for moment in (1.0, 2.0)])
+    let_pass(world, 3)
+    assert [node.skew for node in nodes] == [2.0, 1.0]
+
+
+async def _rolling() -> None:
+    await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize(("begins", "hit"), [(2.0, "two"), (60.0, "one")], ids=["in time", "too late"])
+def test_injector_when_a_fault_waits_for_a_state_then_the_broker_in_it_is_hit(
+    world: World, monkeypatch: pytest.MonkeyPatch, begins: float, hit: str
+) -> None:
+    monkeypatch.setattr(broker_states, "STATES", {_rolling.__code__: "rolling"})
+    nodes = {name: Node(world, name) for name in ("one", "two")}
+
+    async def roll(node: Node) -> None:
+        await asyncio.sleep(begins)
+        await _rolling()
+
+    nodes["one"].start(_forever)
+    nodes["two"].start(roll)
+    Injector(world, {}, tuple(nodes)).schedule([Fault(1.0, "skew", "one", amount=5.0, state="rolling")])
+    let_pass(world, begins - 0.5 if begins < 60 else 1.0 + faults.AIM_SECONDS_MAX - 0.5)
+    assert {node.skew for node in nodes.values()} == {0.0}
+    let_pass(world, 1)
+    assert [name for name, node in nodes.items() if node.skew] == [hit]
+
+
+def test_injector_when_the_faults_have_ended_then_one_that_still_waits_does_not_happen(world: World) -> None:
+    node = Node(world, "one")
+    node.start(_forever)
+    injector = Injector(world, {}, ("one",))
+    injector.schedule([Fault(1.0, "skew", "one", amount=5.0, state="rolling")])
+    let_pass(world, 2)
+    injector.end_all()
+    let_pass(world, 20)
+    assert node.skew == 0
+
+
+def test_injector_when_a_scenario_knows_a_fault_then_it_brings_it_about(world: World) -> None:
+    Node(world, "one").start(_forever)
+    lost: list[Fault] = []
+    fault = Fault(1.0, "answer lost", "one", amount=2.0)
+    Injector(world, {}, own={"answer lost": lost.append}).schedule([fault])
+    let_pass(world, 2)
+    assert lost == [fault]

@@ -4,6 +4,8 @@ Invariants that this module keeps:
 
 * A lock that changed or went is in doubt until it is read again (`HeldBundle.sure`). Nothing is written under it.
 * If the lock is or was another broker's, the topics of the bundle are closed without writing.
+* A bundle that was being released or divided when the session changed is not taken again. Its topics are closed without
+  writing before the broker serves again.
 * If the bundle was free all the time, the lock is taken again. Topics whose records no other broker touched meanwhile
   go on; the others are closed without writing.
 * Bundles that were taken again, and that isolation policies keep from this broker by then, are released in order.
@@ -149,6 +151,10 @@ class LockSettlement:
 
     async def settle_held(self, held: Sequence[HeldBundle], session_id: int) -> None:
         """Read the doubtful locks of these bundles again, and keep or close their topics. Raise MetadataError."""
+        assert self._topics is not None, "started"
+        for bundle in held:
+            if bundle.leaving and bundle.session_id != session_id:
+                self._topics.forsake(list(bundle.topics))
         unsure = [
             bundle for bundle in held if not bundle.leaving and not (bundle.sure and bundle.session_id == session_id)
         ]

@@ -203,6 +203,8 @@ class Deletion:
                 log.info("unfinished deletion finished namespace=%s", namespace)
             except NotEmpty:
                 log.info("unfinished deletion cancelled, it holds topics namespace=%s", namespace)
+            except NotFound:
+                continue  # another call has deleted it meanwhile
             except PulsarError as error:
                 log.error("unfinished deletion failed namespace=%s error=%s", namespace, error)
         for name in await self._lifecycle.unfinished_deletions():

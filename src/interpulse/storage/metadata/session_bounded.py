@@ -76,6 +76,7 @@ async def _until_lost(session: Session, work: Coroutine[Any, Any, None]) -> None
     finally:
         cancel()
         if not task.done():
+            await asyncio.sleep(0)  # a task that is cancelled before it runs does not end what it waits for
             task.cancel()
             await asyncio.wait([task])
 

@@ -400,6 +400,21 @@ async def test_release_when_the_store_is_silent_past_the_session_then_the_lock_g
     assert lock_in(tree, LOWER) is None
 
 
+async def test_release_when_the_session_is_replaced_meanwhile_then_the_topics_end_before_others_are_served(
+    broker: Broker,
+) -> None:
+    await broker.ownership.take(ITS_BUNDLE)
+    await broker.ownership.acquire(TOPIC)
+    broker.topics.hang = True
+    releasing = asyncio.create_task(broker.ownership.release(ITS_BUNDLE))
+    await eventually(lambda: broker.topics.unloaded == [TOPIC])
+    broker.store.expire_session()
+    assert not broker.ownership.serving()
+    await eventually(broker.ownership.serving)
+    assert broker.topics.forsaken == [TOPIC]
+    releasing.cancel()
+
+
 async def test_release_when_the_lock_is_anothers_already_then_that_one_stays(broker: Broker, other: Broker) -> None:
     await broker.ownership.take(LOWER)
     with broker.store.out_of_sight():

@@ -101,6 +101,18 @@ async def test_read_when_the_session_is_lost_already_then_is_refused_at_once(
         await READS[name](bounded)
 
 
+async def test_read_when_refused_at_once_then_it_waits_no_longer(store: Silent) -> None:
+    answer = asyncio.get_running_loop().create_future()
+
+    async def read() -> None:
+        await answer
+
+    store.session.lose()
+    with pytest.raises(SessionLost):
+        await until_session_lost(store.session, read())
+    assert answer.cancelled()
+
+
 async def test_read_when_cached_then_answered_after_the_session_is_lost(
     store: Silent, bounded: SessionBoundedMetadata
 ) -> None:

@@ -55,7 +55,6 @@ class SentCall:
     """The one that the caller showed."""
 
     tls: bool = False
-    content_type: str = ""
     read_body: Callable[[], Awaitable[bytes]] = no_body
     """Asked only after the call was let through."""
 
@@ -121,7 +120,6 @@ class AdminCalls:
             route,
             params,
             dict(parse_qsl(query, keep_blank_values=True)) if query else {},
-            content_type=sent.content_type,
             request_headers=sent.headers,
             path=path,
             tls=sent.tls,

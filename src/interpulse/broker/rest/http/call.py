@@ -110,7 +110,6 @@ class Call:
     params: Mapping[str, str]
     query: Mapping[str, str]
     body: bytes = b""
-    content_type: str = ""
     request_headers: Mapping[str, str] = field(default_factory=dict)
     """Lookups ignore the case of names."""
 

@@ -101,7 +101,7 @@ PLANTS = {plant.number: plant for plant in _NUMBERED}
 UNREPEATABLE = {
     plant.number: plant
     for plant in _numbered(
-        "single",
+        "shared",
         determinism.order_of_addresses,
         determinism.clock_of_the_machine,
         determinism.order_of_hashes,

@@ -70,6 +70,7 @@ class SharedCluster:
             without=_FAILING_DISKS,
             brokers=_BROKERS,
             owner=_OWNER,
+            states=("loading", "rolling", "recovering", "fenced", "fenced", "taking over"),
         )
         self._course = Course(world, targets, _FAULT_SECONDS)
         self._course.excused |= dict.fromkeys(

@@ -27,7 +27,7 @@ help:
 	@echo 'make audit     known vulnerabilities of what the lock file names'
 	@echo 'make sbom      dist/interpulse-VERSION.cdx.json: what a wheel with all extras installs'
 	@echo 'make sim       seeds of the simulated world, SEEDS=1-500 JOBS=2; ARGS="--scenario single --log file"'
-	@echo 'make sim-proof the seeds that each planted bug needs to be found in the simulated world'
+	@echo 'make sim-proof the seeds that each planted bug needs to be found in the simulated world; ARGS="--bug 7"'
 	@echo 'make soak      the fault suite, the simulated world and fuzzing, repeated for SOAK_MINUTES (default 30)'
 	@echo 'make mutants   changes of rules, log and lanes that their unit tests do not notice, MUTANTS=interpulse.rules.limits.*'
 
@@ -118,8 +118,10 @@ JOBS ?= 2
 sim: setup
 	PYTHONHASHSEED=0 $(BIN)/python -m tests.simulation.play $(SEEDS) --jobs $(JOBS) --twice=50 $(ARGS)
 
+# Renews the figures and the page of what is proven.
 sim-proof: setup
-	PYTHONHASHSEED=0 $(BIN)/python -m tests.simulation.prove --jobs $(JOBS) $(ARGS)
+	PYTHONHASHSEED=0 $(BIN)/python -m tests.simulation.prove --jobs $(JOBS) --figures tests/simulation/figures/plants.json $(ARGS)
+	$(BIN)/python -m tools.generate_what_is_proven
 
 SOAK_MINUTES ?= 30
 soak: setup

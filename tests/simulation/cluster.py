@@ -35,7 +35,9 @@ _USAGE: Final = ProcessUsage(cpu_s=0.0, cores=1, memory_mib=100.0, memory_limit_
 
 
 async def start_zookeeper(zookeeper: ScriptedZooKeeper, address: str) -> ZooKeeperServer:
-    """Start one of the servers of an ensemble."""
+    """Start one of the servers of an ensemble, whose earlier process at this address was killed."""
+    for earlier in [each for each in zookeeper.servers if each.address == address]:
+        zookeeper.forget(earlier)
     return await zookeeper.start_server(*_parsed(address))
 
 

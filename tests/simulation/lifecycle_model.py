@@ -258,18 +258,38 @@ def _moments(operations: Sequence[Operation]) -> Iterator[tuple[Operation, bool]
 
 def _after(operation: Operation, possible: set[Possible], auto_creation: AutoCreation) -> set[Possible]:
     """Return everything that is possible once an operation has happened, after any others that are under way."""
-    reached, seen, left = set[Possible](), set[Possible](), list(possible)
-    while left:
-        current = left.pop()
-        if operation not in current.pending:
-            reached.add(current)
-        elif current not in seen:
-            seen.add(current)
-            left += [
-                Possible(after, current.pending - {each})
-                for each in current.pending
-                for after in each.effects(current.state, auto_creation)
-                # A lost operation without effect may as well stay pending, up to its end.
-                if after != current.state or each.answer is not Answer.LOST or each is operation
-            ]
+    reached = set[Possible]()
+    covered: dict[tuple[State, frozenset[Operation]], list[frozenset[Operation]]] = defaultdict(list)
+    by_size: dict[int, list[Possible]] = defaultdict(list)
+    for current in possible:
+        by_size[len(current.pending)].append(current)
+    for size in range(max(by_size), -1, -1):
+        for current in by_size[size]:
+            # Lost operations need not happen: what has more of them pending covers what has less.
+            lost = frozenset(each for each in current.pending if each.answer is Answer.LOST and each is not operation)
+            covering = covered[current.state, current.pending - lost]
+            if any(lost <= other for other in covering):
+                continue
+            covering.append(lost)
+            if operation in current.pending:
+                by_size[size - 1] += _steps(operation, current, auto_creation)
+            else:
+                reached.add(current)
     return reached
+
+
+def _steps(operation: Operation, current: Possible, auto_creation: AutoCreation) -> Iterator[Possible]:
+    """Yield everything that one pending operation makes possible.
+
+    A lost one without effect may stay pending, and so may all but the first to end of those with the same call.
+    """
+    lost = set[Call]()
+    for each in sorted(current.pending, key=lambda each: each.end):
+        optional = each.answer is Answer.LOST and each is not operation
+        if optional and each.call in lost:
+            continue
+        if optional:
+            lost.add(each.call)
+        for after in each.effects(current.state, auto_creation):
+            if after != current.state or not optional:
+                yield Possible(after, current.pending - {each})

@@ -33,6 +33,8 @@ class Node:
         self._drift, self._drifts_since = 0.0, 0.0
         self.disk = SimulatedDisk()
         self.disk_stalled_until = 0.0
+        self.job_seconds_max = 3e-3
+        """The longest time of most jobs of the disk, commits of metadata among them."""
         self.frozen_until = 0.0
         self.turn_seconds = 0.0
         """Time that each turn takes; above 0 on a slow machine."""
@@ -144,7 +146,6 @@ class SimulatedWorker:
 
     def __init__(self, node: Node) -> None:
         self._node = node
-        self._loop = node.loop
         self._chance = node.world.stream("disk")
         self._jobs: deque[Callable[[], None]] = deque()
         self._busy = self._dead = False
@@ -172,7 +173,8 @@ class SimulatedWorker:
     def _begin(self) -> None:
         self._busy = True
         chance, world = self._chance, self._node.world
-        seconds = chance.uniform(0.01, 0.4) if chance.random() < 0.03 else chance.uniform(0.1e-3, 3e-3)
+        slow = chance.random() < 0.03
+        seconds = chance.uniform(0.01, 0.4) if slow else chance.uniform(0.1e-3, self._node.job_seconds_max)
         world.at(max(world.now + seconds, self._node.disk_stalled_until), self._finish)
 
     def _finish(self) -> None:

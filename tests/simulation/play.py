@@ -11,8 +11,8 @@ from tests.simulation import patches
 patches.install()
 
 import sys  # noqa: E402 - the patches come before anything that may hold the machine's clock
-from collections import Counter  # noqa: E402
-from collections.abc import Iterator, Sequence  # noqa: E402
+from collections import Counter, defaultdict  # noqa: E402
+from collections.abc import Iterable, Iterator, Mapping, Sequence  # noqa: E402
 from dataclasses import replace  # noqa: E402
 from pathlib import Path  # noqa: E402
 
@@ -22,6 +22,7 @@ from tests.simulation.broker_states import render  # noqa: E402
 from tests.simulation.bugs.planted import ALL  # noqa: E402
 from tests.simulation.cases import Case, read_case, render_case  # noqa: E402
 from tests.simulation.elsewhere import hash_line, hashes_elsewhere  # noqa: E402
+from tests.simulation.figures import SeedFigures, update_seeds  # noqa: E402
 from tests.simulation.minimise import SECONDS_MAX, Trials, minimise  # noqa: E402
 from tests.simulation.runs import SCENARIOS, Order, Result, play, play_all  # noqa: E402
 
@@ -37,7 +38,7 @@ from tests.simulation.runs import SCENARIOS, Order, Result, play, play_all  # no
     flag_value=1,
     type=click.IntRange(1),
     metavar="[=N]",
-    help="Play each run, or each Nth seed, again in a process with other hashes and addresses, and compare.",
+    help="Play each run, or each Nth of a scenario, again in a process with other hashes and addresses, and compare.",
 )
 @click.option("--until-found", is_flag=True, help="Stop at the first finding.")
 @click.option("--minimise", "minimising", type=click.Path(), help="File for the smallest case with the first finding.")
@@ -46,6 +47,9 @@ from tests.simulation.runs import SCENARIOS, Order, Result, play, play_all  # no
 @click.option("--stop-at", type=float, help="Second of the world at which a debugger opens.")
 @click.option("--hashes", is_flag=True, help="Print the hash of each trace.")
 @click.option("--coverage", is_flag=True, help="Print how often each kind of fault met each state of a broker.")
+@click.option(
+    "--figures", type=click.Path(path_type=Path), help="File in which to update the figures of the scenarios."
+)
 def main(
     runs: Sequence[str],
     scenario: str,
@@ -59,15 +63,18 @@ def main(
     stop_at: float | None,
     hashes: bool,
     coverage: bool,
+    figures: Path | None,
 ) -> None:
     orders = [replace(order, trace=trace, log=log, stop_at=stop_at) for order in _orders(runs, scenario, bug)]
     # a debugger needs the terminal, which a process of its own does not have
     results = (play(order) for order in orders[:1]) if stop_at is not None else play_all(orders, jobs)
-    failed = played = 0
+    failed = 0
+    played: dict[tuple[str, str], list[Result]] = defaultdict(list)
+    """Results by scenario and codec."""
     hash_of: dict[Order, str] = {}
     met: Counter[tuple[str, str]] = Counter()
     for result in results:
-        played += 1
+        played[result.order.scenario, result.codec].append(result)
         hash_of[result.order] = result.trace_hash
         met.update(result.met)
         if hashes:
@@ -80,10 +87,14 @@ def main(
             if until_found or minimising is not None:
                 break
     if twice is not None:
-        failed += _compare([each for each in hash_of.items() if each[0].seed % twice == 0], jobs)
+        failed += _compare({order: hash_of[order] for order in _every_nth(hash_of, twice)}, jobs)
     if coverage:
         click.echo(render(met))
-    click.echo(f"{played} played, {failed} failed")
+    if figures is not None:
+        update_seeds(figures, [SeedFigures.of(*which, results) for which, results in played.items()])
+    codecs = Counter(result.codec for results in played.values() for result in results)
+    click.echo("codecs: " + ", ".join(f"{name} {number}" for name, number in sorted(codecs.items())))
+    click.echo(f"{codecs.total()} played, {failed} failed")
     sys.exit(1 if failed else 0)
 
 
@@ -102,10 +113,19 @@ def _seeds(ranges: str) -> Iterator[int]:
         yield from range(int(first), int(last or first) + 1)
 
 
-def _compare(hashes: Sequence[tuple[Order, str]], jobs: int) -> int:
+def _every_nth(orders: Iterable[Order], n: int) -> Iterator[Order]:
+    """Yield each Nth order of each scenario, by their seeds."""
+    numbers: Counter[str] = Counter()
+    for order in sorted(orders, key=lambda order: order.seed):
+        numbers[order.scenario] += 1
+        if numbers[order.scenario] % n == 0:
+            yield order
+
+
+def _compare(hash_of: Mapping[Order, str], jobs: int) -> int:
     """Report the runs whose traces differ elsewhere, and return their number."""
-    elsewhere = hashes_elsewhere([order for order, _ in hashes], jobs)
-    differing = [order for order, trace_hash in hashes if elsewhere[order.scenario, order.seed] != trace_hash]
+    elsewhere = hashes_elsewhere(list(hash_of), jobs)
+    differing = [order for order in hash_of if elsewhere[order.scenario, order.seed] != hash_of[order]]
     for order in differing:
         click.echo(f"{order.scenario} {order.seed}: played twice, the traces differ; again: {order.command} --twice")
     return len(differing)

@@ -13,7 +13,7 @@ from interpulse.broker.app import BrokerApp
 from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.config.config_sources import load_config
 from interpulse.broker.stores import OpenStores, Stores, log_config
-from interpulse.proxy.app import ProxyApp
+from interpulse.proxy.app import CannotStartProxy, ProxyApp
 from interpulse.proxy.proxy_config import load_config as load_proxy_config
 from interpulse.serving.listening import ServiceAddress
 from interpulse.storage.api import Change, DataDirectoryUnusable
@@ -140,18 +140,33 @@ def broker_alone(tree: MemoryTree, settings: Mapping[str, object]) -> Program:
     return program
 
 
-def proxy(settings: Mapping[str, object]) -> Program:
-    """Return the program of a proxy, which runs until its node ends."""
+class ServingProxy:
+    """A proxy with these settings, which runs until its node ends."""
 
-    async def program(node: Node) -> None:
+    def __init__(self, settings: Mapping[str, object]) -> None:
+        self.app: ProxyApp | None = None
+        """The proxy of the present life, once it serves."""
+        self._settings = settings
+
+    async def run(self, node: Node) -> None:
+        """Serve: the program of the node."""
+        self.app = None
         own = {
             "bindAddress": node.name,
             "advertisedAddress": node.name,
             "servicePort": BINARY_PORT,
             "webServicePort": WEB_PORT,
         }
-        config = load_proxy_config(settings=[f"{key}={value}" for key, value in {**own, **settings}.items()]).config
-        await ProxyApp(config, bind=bind).start()
-        await asyncio.get_running_loop().create_future()
-
-    return program
+        config = load_proxy_config(
+            settings=[f"{key}={value}" for key, value in {**own, **self._settings}.items()]
+        ).config
+        while True:
+            app = ProxyApp(config, bind=bind)
+            try:
+                await app.start()
+            except CannotStartProxy:
+                await app.stop()
+                await asyncio.sleep(STARTED_AGAIN_SECONDS)
+            else:
+                self.app = app
+                await asyncio.get_running_loop().create_future()

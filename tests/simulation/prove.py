@@ -8,44 +8,52 @@ patches.install()
 
 import statistics  # noqa: E402 - the patches come before anything that may hold the machine's clock
 import sys  # noqa: E402
+from collections.abc import Sequence  # noqa: E402
+from pathlib import Path  # noqa: E402
 
 import click  # noqa: E402
 
 from tests.simulation.bugs.planted import PLANTS, Plant  # noqa: E402
+from tests.simulation.figures import PlantFigures, update_plants  # noqa: E402
 from tests.simulation.runs import Order, Result, play_all  # noqa: E402
 
 
 @click.command(help=__doc__)
 @click.option(
+    "--bug", "bugs", type=click.Choice([*map(str, PLANTS)]), multiple=True, help="Number of a bug; default: all."
+)
+@click.option(
     "--seeds", "seeds_max", type=click.IntRange(1), default=200, show_default=True, help="Seeds for each bug."
 )
 @click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Processes at a time.")
-def main(seeds_max: int, jobs: int) -> None:
-    needed: list[int] = []
-    missed = 0
-    for plant in PLANTS.values():
-        found = _first_found(plant, seeds_max, jobs)
-        if found is None:
-            missed += 1
-            click.echo(f"{plant.number:3} {plant.name:45} {plant.scenario:10} not found")
-        else:
-            needed.append(found.order.seed)
-            line = f"{plant.number:3} {plant.name:45} {plant.scenario:10} seed {found.order.seed:3}"
-            click.echo(f"{line}  {' '.join(found.properties)}")
+@click.option("--figures", type=click.Path(path_type=Path), help="File in which to update the figures of these bugs.")
+def main(bugs: Sequence[str], seeds_max: int, jobs: int, figures: Path | None) -> None:
+    proven: list[PlantFigures] = []
+    for number in map(int, bugs or PLANTS):
+        proven.append(PlantFigures.of(PLANTS[number], _played(PLANTS[number], seeds_max, jobs)))
+        click.echo(_line(proven[-1]))
+        if figures is not None:
+            update_plants(figures, proven)
+    needed = [each.seed for each in proven if each.seed is not None]
     if needed:
         click.echo(f"median of the seeds needed: {statistics.median(needed):g}")
-    sys.exit(1 if missed else 0)
+    sys.exit(0 if len(needed) == len(proven) else 1)
 
 
-def _first_found(plant: Plant, seeds_max: int, jobs: int) -> Result | None:
-    """Return the result of the first seed that finds the bug."""
+def _line(figures: PlantFigures) -> str:
+    outcome = "not found" if figures.seed is None else f"seed {figures.seed:3}  {' '.join(figures.properties)}"
+    return f"{figures.number:3} {PLANTS[figures.number].name:45} {figures.scenario:13} {outcome}"
+
+
+def _played(plant: Plant, seeds_max: int, jobs: int) -> list[Result]:
+    """Return the results of the seeds up to the first one that finds the bug."""
+    played: list[Result] = []
     for first in range(1, seeds_max + 1, jobs):
         seeds = range(first, min(first + jobs, seeds_max + 1))
-        results = list(play_all([Order(seed, plant.scenario, plant.number) for seed in seeds], jobs))
-        found = [result for result in results if result.findings]
-        if found:
-            return min(found, key=lambda result: result.order.seed)
-    return None
+        played += play_all([Order(seed, plant.scenario, plant.number) for seed in seeds], jobs)
+        if any(result.findings for result in played[-jobs:]):
+            break
+    return played
 
 
 if __name__ == "__main__":

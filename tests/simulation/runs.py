@@ -14,6 +14,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkProcess
 from typing import Final
 
+from interpulse.wire.codec import codec
 from tests.simulation import patches, web
 from tests.simulation.bugs.planted import ALL
 from tests.simulation.faults import Fault
@@ -23,6 +24,7 @@ from tests.simulation.scenarios.lifecycle import Lifecycle
 from tests.simulation.scenarios.lookups import Lookups
 from tests.simulation.scenarios.orderly_stop import OrderlyStops
 from tests.simulation.scenarios.proxied import ProxiedBroker
+from tests.simulation.scenarios.proxied_cluster import ProxiedCluster
 from tests.simulation.scenarios.scenario import Scenario
 from tests.simulation.scenarios.shared import SharedCluster
 from tests.simulation.scenarios.single import SingleBroker
@@ -38,6 +40,7 @@ SCENARIOS: Final[dict[str, type[Scenario]]] = {
     "stops": OrderlyStops,
     "lookups": Lookups,
     "shared": SharedCluster,
+    "proxied_cluster": ProxiedCluster,
 }
 _SHOWN_MAX: Final = 5
 _fork = multiprocessing.get_context("fork")
@@ -73,6 +76,8 @@ class Result:
     """What came of it."""
 
     order: Order
+    codec: str = ""
+    """The name of the frame codec of its programs."""
     trace_hash: str = ""
     findings: list[Finding] = field(default_factory=list)
     events: list[str] = field(default_factory=list)
@@ -93,9 +98,8 @@ class Result:
 
     def report(self) -> str:
         """Return the lines to print for a finding."""
-        lines = [
-            f"{self.order.scenario} {self.order.seed}: broken {' '.join(self.properties)}; again: {self.order.command}"
-        ]
+        run = f"{self.order.scenario} {self.order.seed}, {self.codec} codec"
+        lines = [f"{run}: broken {' '.join(self.properties)}; again: {self.order.command}"]
         lines += [f"  {finding}" for finding in self.findings[:_SHOWN_MAX]]
         lines += [f"    {event}" for event in self.events[-10:]]
         lines += [f"  {fault}" for fault in self.faults]
@@ -143,6 +147,8 @@ def play(order: Order) -> Result:
         ALL[order.bug].plant()
     with open(order.trace or os.devnull, "w") as trace:
         world = World(order.seed, trace if order.trace else None, order.reductions)
+        os.environ.setdefault("INTERPULSE_CODEC", world.stream("codec").choice(("", "python")))
+        result.codec = codec().name
         patches.enter(world)
         web.use_simulated_network()
         _log_to(order.log, world)

@@ -9,6 +9,7 @@ import aiohttp
 from aiohttp.client_proto import ResponseHandler
 
 from interpulse.client.transport.http_session import HttpSession
+from interpulse.proxy.web_server import WebServer
 
 
 class SimulatedConnector(aiohttp.BaseConnector):
@@ -31,5 +32,6 @@ class SimulatedConnector(aiohttp.BaseConnector):
 
 
 def use_simulated_network() -> None:
-    """Let every HTTP session of this process use it."""
+    """Let every HTTP session of this process use it, and every proxy."""
     HttpSession.new_connector = lambda self: SimulatedConnector()  # type: ignore[method-assign]
+    WebServer.new_connector = lambda self: SimulatedConnector()  # type: ignore[method-assign]

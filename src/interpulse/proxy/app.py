@@ -39,6 +39,7 @@ class ProxyApp:
         self._bind = bind
         self.meter = ProxyMeter()
         self.brokers = Brokers(config.broker_urls, config.web_urls)
+        self.permits = LookupPermits(lambda: config.max_concurrent_lookup_requests)
         self.service_url = self.web_url = ""
         self.service_url_tls = self.web_url_tls = ""
         self._opened = AsyncExitStack()
@@ -146,14 +147,13 @@ class ProxyApp:
 
     def _binary_server(self) -> BinaryServer:
         config = self.config
-        permits = LookupPermits(lambda: config.max_concurrent_lookup_requests)
         dialer = Dialer(
             self.brokers,
             self._rules,
             timeout_seconds=config.broker_proxy_connect_timeout_ms / 1000,
             tls=config.broker_tls if config.tls_enabled_with_broker else None,
         )
-        answers = Answers(permits, self.meter)
+        answers = Answers(self.permits, self.meter)
         return BinaryServer(
             GreetingContext(self.brokers, self._rules, dialer, answers, self.meter, config, self._access)
         )

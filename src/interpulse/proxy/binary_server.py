@@ -303,7 +303,8 @@ class BinaryServer:
     def __init__(self, context: GreetingContext) -> None:
         self._context = context
         self._meter = context.meter
-        self._connections: set[Greeting] = set()
+        self._connections: dict[Greeting, None] = {}
+        """In the order in which they came, which is also the order in which they are closed."""
         self._by_ip: Counter[str] = Counter()
         self._releasing: set[asyncio.Task[None]] = set()
         self.sockets = ListeningSockets(lambda: Greeting(context, self._admit, self._on_lost))
@@ -328,7 +329,7 @@ class BinaryServer:
         per_ip_max = config.max_concurrent_inbound_connections_per_ip
         full = self._meter.active_connections >= config.max_concurrent_inbound_connections
         full |= bool(per_ip_max) and self._by_ip[connection.ip] >= per_ip_max
-        self._connections.add(connection)
+        self._connections[connection] = None
         self._meter.active_connections += 1
         self._by_ip[connection.ip] += 1
         if not full:
@@ -345,7 +346,7 @@ class BinaryServer:
         return False
 
     def _on_lost(self, connection: Greeting) -> None:
-        self._connections.discard(connection)
+        self._connections.pop(connection, None)
         self._meter.active_connections -= 1
         self._by_ip[connection.ip] -= 1
         if not self._by_ip[connection.ip]:

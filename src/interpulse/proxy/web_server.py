@@ -12,6 +12,7 @@ import json
 import logging
 import re
 from collections.abc import Callable, Iterable
+from functools import partial
 from io import BytesIO
 from typing import Final
 from urllib.parse import unquote
@@ -45,6 +46,7 @@ _LINE_BYTES_MAX: Final = 64 * 1024
 _CHUNK_BYTES: Final = 64 * 1024
 _CONNECTIONS_MAX: Final = 512
 """The most connections to brokers; further calls wait for one."""
+_READING: Final = ("GET", "HEAD")
 _NOT_REACHED: Final = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
 """Failures before anything was sent."""
 
@@ -123,16 +125,20 @@ class WebServer:
         timeout = aiohttp.ClientTimeout(
             total=self._timeout_seconds, sock_connect=self._config.broker_proxy_connect_timeout_ms / 1000
         )
-        context = self._config.broker_tls.context() if self._config.tls_enabled_with_broker else None
-        connector = aiohttp.TCPConnector(limit=_CONNECTIONS_MAX, ssl=True if context is None else context)
         self._session = aiohttp.ClientSession(
-            connector=connector,
+            connector=self.new_connector(),
             timeout=timeout,
             auto_decompress=False,
             cookie_jar=aiohttp.DummyCookieJar(),
             skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding", "Content-Type"),
         )
+        self._session._retry_connection = False  # it would send PUT and DELETE twice, see `_send`
         await self._runner.setup()
+
+    def new_connector(self) -> aiohttp.BaseConnector:
+        """Return the way to open connections to brokers. Override it to use another network."""
+        context = self._config.broker_tls.context() if self._config.tls_enabled_with_broker else None
+        return aiohttp.TCPConnector(limit=_CONNECTIONS_MAX, ssl=True if context is None else context)
 
     async def stop(self) -> None:
         """Accept no new calls, and end those in progress."""
@@ -145,7 +151,7 @@ class WebServer:
 
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
         path, _, _ = request.raw_path.partition("?")
-        if request.method in ("GET", "HEAD"):
+        if request.method in _READING:
             own = await self._own_page(request, path)
             if own is not None:
                 return own
@@ -262,11 +268,8 @@ class WebServer:
     async def _call(
         self, request: web.BaseRequest, headers: CIMultiDict[str], url: URL, body: bytes
     ) -> aiohttp.ClientResponse:
-        assert self._session is not None, "started before it listens"
         for _ in range(_REDIRECTS_MAX + 1):
-            answer = await self._session.request(
-                request.method, url, headers=headers, data=BytesIO(body) if body else None, allow_redirects=False
-            )
+            answer = await self._send(request.method, headers, url, body)
             location = answer.headers.get("Location")
             if answer.status not in _REDIRECTS or location is None:
                 return answer
@@ -274,6 +277,20 @@ class WebServer:
             called, url = url, url.join(URL(location, encoded=True))
             self._check_redirect(called, url)
         raise aiohttp.ClientError(f"the brokers send the call on more than {_REDIRECTS_MAX} times, last to {url}")
+
+    async def _send(self, method: str, headers: CIMultiDict[str], url: URL, body: bytes) -> aiohttp.ClientResponse:
+        """Send a call. If its connection is lost, send it a second time if it only reads.
+
+        A broker may have carried out others already: the second answer would be that of a call that comes too late.
+        """
+        assert self._session is not None, "started before it listens"
+        send = partial(self._session.request, method, url, headers=headers, allow_redirects=False)
+        try:
+            return await send(data=BytesIO(body) if body else None)
+        except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
+            if method not in _READING or isinstance(error, aiohttp.ClientConnectorError):
+                raise
+        return await send(data=BytesIO(body) if body else None)
 
     def _check_redirect(self, called: URL, url: URL) -> None:
         if url.scheme != called.scheme:  # credentials that were encrypted stay encrypted

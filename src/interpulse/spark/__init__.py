@@ -3,8 +3,8 @@
 `data_source` is the entry point of source (`reading/`) and sink (`writing/`), and `job/` the replication job over both.
 `offsets` is the format of a stream's offsets in Spark's checkpoint, `rows/` the columns of rows, `schemas/` those that
 a topic's schema makes. `lanes` has the rules of writing exactly once and the format of lane files, `state_files` the
-files of a sink. `options/` declares options; `table_function` is `read_pulsar` of SQL; `process_client` holds the
-clients of a Python worker.
+files of a sink, `state_disk` the disk that holds them. `options/` declares options; `table_function` is `read_pulsar`
+of SQL; `process_client` holds the clients of a Python worker.
 """
 
 from __future__ import annotations

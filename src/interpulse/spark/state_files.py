@@ -1,7 +1,7 @@
 """The lane files of a sink: ``<statePath>/lanes/<batch>.json``, one per committed batch, and ``anchors.json``.
 
-The sink's commit writes them on the driver, atomically (temporary name, then rename), and keeps the last hundred. Each
-file holds all lanes, so the newest one below a batch id is the state that the batch starts from.
+The sink's commit writes them on the driver, atomically and durably, and keeps the last hundred. Each file holds all
+lanes, so the newest one below a batch id is the state that the batch starts from.
 
 Model: docs/models/lane_settlement.tla.
 """
@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 from collections.abc import Collection, Mapping, Set
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from interpulse.model.ids import Position
 from interpulse.spark.lanes import LaneState, dump_lanes, load_lanes, topic_of_key
+from interpulse.spark.state_disk import LOCAL_DISK, StateDisk, write_atomically
 
 _log = logging.getLogger(__name__)
 
@@ -39,44 +39,35 @@ class HeldRange(NamedTuple):
     retry_at_ms: int
 
 
-def load_held(path: Path) -> dict[str, HeldRange]:
+def load_held(path: Path, disk: StateDisk = LOCAL_DISK) -> dict[str, HeldRange]:
     """Return the held ranges by topic-partition."""
-    body = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    text = disk.read(path)
+    body = {} if text is None else json.loads(text)
     return {topic: HeldRange(Position.parse(item.pop("after")), **item) for topic, item in body.items()}
 
 
-def load_summaries(path: Path) -> dict[str, Any]:
+def load_summaries(path: Path, disk: StateDisk = LOCAL_DISK) -> dict[str, Any]:
     """Return the summary of the newest batch, and "earlier" ones.
 
     Return nothing if a crash of the machine left the file empty or truncated: it is not synced, because no position
     depends on it.
     """
     try:
-        body: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        text = disk.read(path)
+        body: dict[str, Any] = {} if text is None else json.loads(text)
     except ValueError as error:
         _log.warning("summary of batches cannot be read, the next batch writes it again file=%s error=%s", path, error)
         return {}
     return body
 
 
-def write_atomically(path: Path, text: str, *, durable: bool = True) -> None:
-    """Replace a file so that a reader sees the old or the new content. With ``durable``, it also survives a crash."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with temporary.open("w", encoding="utf-8") as file:
-        file.write(text)
-        if durable:
-            file.flush()
-            os.fsync(file.fileno())
-    temporary.replace(path)
-
-
 class LaneFiles:
     """The state of all lanes of one sink, below a directory on the driver."""
 
-    def __init__(self, state_path: str) -> None:
+    def __init__(self, state_path: str, disk: StateDisk = LOCAL_DISK) -> None:
         self._root = Path(state_path)
         self._lanes = self._root / "lanes"
+        self._disk = disk
 
     def newest(self, below: int | None = None) -> tuple[int, dict[str, LaneState]]:
         """Return the newest batch id (below a bound) and its lanes; ``(-1, {})`` when there is none."""
@@ -84,26 +75,25 @@ class LaneFiles:
         if not batches:
             return -1, {}
         batch = max(batches)
-        return batch, load_lanes((self._lanes / f"{batch}.json").read_text(encoding="utf-8"))
+        return batch, self._load(self._lanes / f"{batch}.json")
 
     def anchors(self) -> dict[str, LaneState]:
         """Return the states of lanes before their first batch, as recorded by the replication job."""
-        path = self._root / "anchors.json"
-        return load_lanes(path.read_text(encoding="utf-8")) if path.exists() else {}
+        return self._load(self._root / "anchors.json")
 
     def write_anchors(self, anchors: Mapping[str, LaneState]) -> None:
-        write_atomically(self._root / "anchors.json", dump_lanes(anchors))
+        self._replace(self._root / "anchors.json", dump_lanes(anchors))
 
     def commit(self, batch: int, changed: Mapping[str, LaneState]) -> None:
         """Record the lanes after a batch: the changed ones, and the others as they were."""
         _, before = self.newest(below=batch)
-        write_atomically(self._lanes / f"{batch}.json", dump_lanes({**before, **changed}))
+        self._replace(self._lanes / f"{batch}.json", dump_lanes({**before, **changed}))
         for old in sorted(self._batches())[:-_KEPT]:
-            (self._lanes / f"{old}.json").unlink(missing_ok=True)
+            self._disk.unlink(self._lanes / f"{old}.json")
 
     def held(self) -> dict[str, HeldRange]:
         """Return the ranges that could not be written and are to be retried."""
-        return load_held(self._root / HELD_FILE)
+        return load_held(self._root / HELD_FILE, self._disk)
 
     def hold(self, refused: Mapping[str, tuple[Position, str]], *, released: Collection[str], now_ms: int) -> None:
         """Record the positions and reasons of what a batch was refused, and drop the holds that it released."""
@@ -117,7 +107,7 @@ class LaneFiles:
             held[topic] = HeldRange(after, reason, since, attempts, now_ms + pause)
         if held != before:
             body = {topic: {**item._asdict(), "after": str(item.after)} for topic, item in held.items()}
-            write_atomically(self._root / HELD_FILE, json.dumps(body))
+            self._replace(self._root / HELD_FILE, json.dumps(body))
 
     def forget(self) -> None:
         """Delete all lane states.
@@ -125,9 +115,9 @@ class LaneFiles:
         Without their checkpoint they are worse than none; the target is read back instead.
         """
         for batch in self._batches():
-            (self._lanes / f"{batch}.json").unlink()
-        (self._root / "anchors.json").unlink(missing_ok=True)
-        (self._root / HELD_FILE).unlink(missing_ok=True)
+            self._disk.unlink(self._lanes / f"{batch}.json")
+        self._disk.unlink(self._root / "anchors.json")
+        self._disk.unlink(self._root / HELD_FILE)
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
         """Write the summary of the last batch, for progress reports and the plan of the next batch.
@@ -135,25 +125,31 @@ class LaneFiles:
         It includes a few earlier batches, because the next batch may be over when Spark reports one. With many topics
         their details are left out.
         """
-        before = load_summaries(self._root / LAST_COMMIT_FILE)
+        before = load_summaries(self._root / LAST_COMMIT_FILE, self._disk)
         earlier: dict[str, Any] = before.pop("earlier", {})
         if before:
             topics = before.get("topics", {})
             earlier[str(before["batchId"])] = {**before, "topics": topics if len(topics) <= _TOPICS_KEPT else {}}
         earlier.pop(str(summary["batchId"]), None)
         newest = dict(list(earlier.items())[-_SUMMARIES_KEPT:])
-        write_atomically(self._root / LAST_COMMIT_FILE, json.dumps({**summary, "earlier": newest}), durable=False)
+        self._replace(self._root / LAST_COMMIT_FILE, json.dumps({**summary, "earlier": newest}), durable=False)
 
     def summary_of(self, batch: int) -> dict[str, Any] | None:
         """Return the summary of a batch, if it is among the newest."""
-        newest = load_summaries(self._root / LAST_COMMIT_FILE)
+        newest = load_summaries(self._root / LAST_COMMIT_FILE, self._disk)
         earlier: dict[str, dict[str, Any]] = newest.pop("earlier", {})
         return newest if newest.get("batchId") == batch else earlier.get(str(batch))
 
     def _batches(self) -> list[int]:
-        if not self._lanes.is_dir():
-            return []
-        return [int(path.stem) for path in self._lanes.glob("*.json") if path.stem.isdigit()]
+        paths = map(Path, self._disk.names(self._lanes))
+        return [int(path.stem) for path in paths if path.suffix == ".json" and path.stem.isdigit()]
+
+    def _load(self, path: Path) -> dict[str, LaneState]:
+        text = self._disk.read(path)
+        return {} if text is None else load_lanes(text)
+
+    def _replace(self, path: Path, text: str, *, durable: bool = True) -> None:
+        write_atomically(path, text, durable=durable, disk=self._disk)
 
 
 class LaneStates(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tests.simulation.bugs import determinism, front_ends, shared_cluster, single_broker, subscriptions
+from tests.simulation.bugs import determinism, front_ends, proxies, shared_cluster, single_broker, subscriptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +19,11 @@ class Plant:
     @property
     def name(self) -> str:
         return self.plant.__name__.replace("_", " ")
+
+    @property
+    def text(self) -> str:
+        """The bug in one clause."""
+        return (self.plant.__doc__ or "").partition("\n")[0].partition(": ")[2].rstrip(".")
 
 
 def _numbered(scenario: str, *plants: Callable[[], None]) -> list[Plant]:
@@ -66,6 +71,11 @@ _NUMBERED = [
         shared_cluster.lost_answer_taken_for_failure,
         shared_cluster.bundle_given_away_with_open_topics,
         shared_cluster.entry_answered_before_the_sync,
+    ),
+    *_numbered(
+        "proxied_cluster",
+        proxies.owner_kept_past_a_move,
+        proxies.permit_kept_by_a_client_that_is_gone,
     ),
     *_numbered(
         "lookups",

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Final
 
+from interpulse.broker import metadata_paths as keys
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.client.client import Client
 from interpulse.client.producing.send_queue import ProducerRequest, SendQueue
 from interpulse.model.errors import PulsarError
 from interpulse.model.names import TopicName
+from interpulse.storage.api import Put
+from interpulse.storage.logs.topic_records import JSON_RECORDS
 from tests.simulation import lifecycle_model as model
 from tests.simulation.faults import Fault, Targets
 from tests.simulation.judge import Finding
-from tests.simulation.lifecycle_model import Answer, AutoCreation, Call, Operation
+from tests.simulation.lifecycle_model import Answer, AutoCreation, Call, Operation, State
 from tests.simulation.nodes import Node, Program
 from tests.simulation.programs import BINARY_PORT, WEB_PORT, broker_alone
 from tests.simulation.scenarios.scenario import Course
@@ -27,6 +30,8 @@ _FAULT_SECONDS: Final = 10.0
 _CLIENTS: Final = ("first", "second", "third")
 _NAMES: Final = ("a", "b", "c")
 _PARTITIONS_MAX: Final = 3
+_COMMIT_SECONDS_MAX: Final = (0.003, 0.05, 0.3)
+"""Longest times of most commits, of which a seed draws one: slow commits leave others time between read and write."""
 _ANSWER_SECONDS_MAX: Final = 120.0
 """The time after which no broker acts on a request any more: longer than any link or disk stalls."""
 _RULES: Final[Sequence[tuple[model.Rule, int]]] = (
@@ -48,9 +53,11 @@ class Lifecycle:
         chance = world.stream("workload")
         self._world = world
         self._auto_creation = AutoCreation(chance.random() < 0.6, chance.choice([0, 0, 2]))
+        self._names = _NAMES[: chance.choice((1, 3))]
+        self._begun_as = dict(_orphans(chance, self._names)) if chance.random() < 0.5 else {}
         self._history: list[Operation] = []
         self._asking = True
-        self._running = len(_CLIENTS)
+        self._running = len(_CLIENTS) + 1
         self._course = Course(world, Targets(servers=("broker",), clients=_CLIENTS), _FAULT_SECONDS)
         kind = "partitioned" if self._auto_creation.partitions else "non-partitioned"
         settings = {
@@ -59,9 +66,11 @@ class Lifecycle:
             "defaultNumPartitions": self._auto_creation.partitions or 1,
             "keepAliveIntervalSeconds": KEEP_ALIVE_MS // 1000,
         }
-        self._broker = self._course.add("broker", broker_alone(MemoryTree(), settings))
+        self._broker = self._course.add("broker", broker_alone(_tree_with(self._begun_as), settings))
+        self._broker.job_seconds_max = chance.choice(_COMMIT_SECONDS_MAX)
         for name in _CLIENTS:
             self._course.add(name, self._client(name))
+        self._course.add("watcher", self._watch)
         self.plan = self._course.plan
 
     def run(self, faults: Sequence[Fault]) -> list[Finding]:
@@ -74,12 +83,12 @@ class Lifecycle:
         auditor = course.add("auditor", self._audit)
         auditor.start(self._audit)
         course.quiet(auditor.main.done, "all topics are asked for after the last restart", letter="T1")
-        verdicts = model.judge(self._history, self._auto_creation)
+        verdicts = model.judge(self._history, self._auto_creation, self._begun_as)
         return course.findings + [Finding("T1", verdict) for verdict in verdicts] + course.unhandled()
 
     def events_of(self, findings: Sequence[Finding]) -> list[str]:
         """Return the operations on the topic that the first finding names, those with an answer."""
-        named = next((name for name in _NAMES for each in findings if f"/{name}" in each.text), None)
+        named = next((name for name in self._names for each in findings if f"/{name}" in each.text), None)
         return [str(each) for each in self._history if named and each.call.name.base.local_name == named]
 
     # programs
@@ -90,16 +99,27 @@ class Lifecycle:
             async with _Asking(self._world, self._history, name, self._broker) as asking:
                 while self._asking:
                     await asyncio.sleep(chance.expovariate(1 / 0.15))
-                    await asking.ask(_drawn_call(chance))
+                    await asking.ask(_drawn_call(chance, self._names))
             self._running -= 1
             await asyncio.get_running_loop().create_future()
 
         return program
 
+    async def _watch(self, node: Node) -> None:
+        """Ask for one topic or partition after the other, without creating it: the answers date the changes."""
+        chance = self._world.stream("workload/watcher")
+        async with _Asking(self._world, self._history, "watcher", self._broker) as asking:
+            while self._asking:
+                await asyncio.sleep(chance.expovariate(1 / 0.05))
+                index = chance.randrange(-1, _PARTITIONS_MAX)
+                await asking.ask(Call(model.ask_partitions, _topic(chance.choice(self._names), index), create=False))
+        self._running -= 1
+        await asyncio.get_running_loop().create_future()
+
     async def _audit(self, node: Node) -> None:
         """Ask for every topic and partition without creating it."""
         async with _Asking(self._world, self._history, "auditor", self._broker) as asking:
-            for name in _NAMES:
+            for name in self._names:
                 for index in range(-1, _PARTITIONS_MAX + 1):
                     call = Call(model.ask_partitions, _topic(name, index), create=False)
                     while await asking.ask(call) is Answer.LOST:  # the last restart is not over
@@ -181,13 +201,30 @@ async def _done(request: Awaitable[None]) -> Answer:
     return Answer.DONE
 
 
-def _drawn_call(chance: random.Random) -> Call:
+def _orphans(chance: random.Random, names: Sequence[str]) -> Iterator[tuple[TopicName, State]]:
+    """Yield topics of which only partitions are left, as after a loss of the partition metadata."""
+    for name in names:
+        partitions = [index for index in range(_PARTITIONS_MAX) if chance.random() < 0.5]
+        yield _topic(name, -1), State(stored=frozenset(partitions))
+
+
+def _tree_with(topics: Mapping[TopicName, State]) -> MemoryTree:
+    """Return metadata with the records of these stored topics."""
+    tree = MemoryTree()
+    records = [
+        keys.topic_record(name.partition(index)) for name, state in topics.items() for index in sorted(state.stored)
+    ]
+    tree.commit([Put(key, JSON_RECORDS.amended(None)) for key in records], {}, tree.new_session())
+    return tree
+
+
+def _drawn_call(chance: random.Random, names: Sequence[str]) -> Call:
     rule = chance.choices([rule for rule, _ in _RULES], [weight for _, weight in _RULES])[0]
     whole = rule in (model.create_partitioned, model.expand, model.delete_partitioned)
     index = -1 if whole or chance.random() < 0.5 else chance.randrange(_PARTITIONS_MAX + 1)
     return Call(
         rule,
-        _topic(chance.choice(_NAMES), index),
+        _topic(chance.choice(names), index),
         count=chance.randint(1, _PARTITIONS_MAX) if whole else 0,
         create=chance.random() < 0.5 or rule is not model.ask_partitions,
         force=chance.random() < 0.3,

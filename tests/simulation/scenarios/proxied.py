@@ -1,4 +1,4 @@
-"""A broker behind a lookup proxy: the clients of S1 know the address of the proxy alone."""
+"""A broker behind a lookup proxy: the clients of `single` know the address of the proxy alone."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 from tests.simulation.faults import Fault, Targets
 from tests.simulation.judge import Finding
-from tests.simulation.programs import BINARY_PORT, WEB_PORT, broker_alone, proxy
+from tests.simulation.programs import BINARY_PORT, WEB_PORT, ServingProxy, broker_alone
 from tests.simulation.scenarios.scenario import Course, play_messages
 from tests.simulation.scenarios.single import SETTINGS, topic_workload
 from tests.simulation.workload import KEEP_ALIVE_MS
@@ -30,7 +30,7 @@ class ProxiedBroker:
             "brokerWebServiceURL": f"http://broker:{WEB_PORT}",
             "keepAliveIntervalSeconds": KEEP_ALIVE_MS // 1000,
         }
-        self._course.add("proxy", proxy(addresses))
+        self._course.add("proxy", ServingProxy(addresses).run)
         self._course.add("producers", self._workload.produce)
         self._course.add("consumers", self._workload.consume)
         self.plan = self._course.plan

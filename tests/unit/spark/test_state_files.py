@@ -1,9 +1,12 @@
 """Lane files on disk."""
 
+from pathlib import Path
+
 import pytest
 
 from interpulse.model.ids import Position
 from interpulse.spark.lanes import LaneState
+from interpulse.spark.state_disk import LocalDisk, write_atomically
 from interpulse.spark.state_files import LAST_COMMIT_FILE, LaneFiles, load_summaries
 
 
@@ -99,3 +102,29 @@ def test_summaries_when_a_crash_left_a_part_of_the_file_then_the_next_batch_writ
     files.write_summary({"batchId": 2})
     files.write_summary({"batchId": 3})
     assert (files.summary_of(2), files.summary_of(3)) == ({"batchId": 2, "topics": {}}, {"batchId": 3})
+
+
+class CountingDisk(LocalDisk):
+    def __init__(self) -> None:
+        self.synced: list[Path] = []
+
+    def sync_directory(self, directory: Path) -> None:
+        super().sync_directory(directory)
+        self.synced.append(directory)
+
+
+def test_lane_file_when_a_batch_is_committed_then_its_name_is_synced(tmp_path: Path) -> None:
+    disk = CountingDisk()
+    files = LaneFiles(str(tmp_path / "state"), disk)
+    files.commit(0, {"a": state(1)})
+    assert disk.synced == [tmp_path, tmp_path / "state", tmp_path / "state" / "lanes"]
+    files.commit(1, {"a": state(2)})
+    assert disk.synced[3:] == [tmp_path / "state" / "lanes"]
+    files.write_summary({"batchId": 1})
+    assert len(disk.synced) == 4
+
+
+def test_file_when_written_atomically_then_leaves_no_temporary_one(tmp_path: Path) -> None:
+    for text in ("first", "second"):
+        write_atomically(tmp_path / "file", text)
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["second"]

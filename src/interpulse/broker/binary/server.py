@@ -51,7 +51,8 @@ class BinaryServer:
         self._limits = limits
         self._handlers = handlers
         self._quota = quota or ConnectionQuota()
-        self._connections: set[ClientConnection] = set()
+        self._connections: dict[ClientConnection, None] = {}
+        """In the order in which they came, which is also the order in which they are closed."""
         self._turned_away: set[ClientConnection] = set()
         self._all_closed = asyncio.Event()
         self._all_closed.set()
@@ -106,7 +107,7 @@ class BinaryServer:
         )
 
     def _on_made(self, connection: ClientConnection) -> None:
-        self._connections.add(connection)
+        self._connections[connection] = None
         self._all_closed.clear()
         full = self._quota.admit(connection.ip)
         if full is not None:
@@ -125,7 +126,7 @@ class BinaryServer:
         connection.turn_away(NotAllowed(_FULL[full].format(connection.address)))
 
     def _on_lost(self, connection: ClientConnection) -> None:
-        self._connections.discard(connection)
+        self._connections.pop(connection, None)
         if connection in self._turned_away:
             self._turned_away.discard(connection)
         else:

@@ -31,7 +31,7 @@ class AckTracker:
 
         self._chunks: dict[Position, Sequence[Position]] = {}
         self._done: list[Position] = []
-        self._cumulative: Position | None = None
+        self._cumulative: MessageId | None = None
 
     @property
     def pending_count(self) -> int:
@@ -77,12 +77,12 @@ class AckTracker:
             self._partly_done[position] = None
 
     def acknowledge_cumulative(self, message: Message) -> None:
-        """Acknowledge everything up to this message."""
-        position = message.id.position
-        if self._cumulative is not None and position < self._cumulative:
+        """Acknowledge everything up to this message, unless this is pending for a later one."""
+        if self._cumulative is not None and message.id < self._cumulative:
             return
+        position = message.id.position
         waiting = self._waiting_of(message) & -(2 << message.id.batch_index) if _has_neighbours(message) else 0
-        self._cumulative = position
+        self._cumulative = message.id
         self._waiting = {open_: rest for open_, rest in self._waiting.items() if open_ > position}
         if waiting:
             self._waiting[position] = waiting
@@ -104,7 +104,7 @@ class AckTracker:
         """Return the commands for everything acknowledged since the last call."""
         frames = []
         if self._cumulative is not None:
-            frames.append(commands.ack(consumer_id, [self._up_to(self._cumulative)], cumulative=True))
+            frames.append(commands.ack(consumer_id, [self._up_to(self._cumulative.position)], cumulative=True))
             self._cumulative = None
         if len(self._done) == 1 and not self._partly_done:
             frames.append(commands.ack_one(consumer_id, *self._done[0]))

@@ -26,7 +26,7 @@ from interpulse.spark.audit.comparing import (
 )
 from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, SparkSettings
 from interpulse.spark.session import file_url, session_of_program, task_progress
-from interpulse.spark.state_files import write_atomically
+from interpulse.spark.state_disk import write_atomically
 from interpulse.spark.topic_map import TopicMap
 
 if TYPE_CHECKING:

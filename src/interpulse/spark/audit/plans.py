@@ -17,7 +17,7 @@ from interpulse.rules.comparison import namespace_differences, topic_differences
 from interpulse.spark.arrow_frames import arrow_schema
 from interpulse.spark.audit.comparing import DIFFERENCE_COLUMNS, difference_row
 from interpulse.spark.job.pipeline_config import PipelineConfig
-from interpulse.spark.state_files import write_atomically
+from interpulse.spark.state_disk import write_atomically
 
 _IN_JSON: Final = ("source_value", "target_value", "request")
 Row = dict[str, Any]

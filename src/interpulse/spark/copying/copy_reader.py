@@ -18,7 +18,8 @@ from interpulse.spark.lanes import LaneReport
 from interpulse.spark.offsets import TopicRange
 from interpulse.spark.processes.workers import strip_traceback, strip_traceback_while_reading
 from interpulse.spark.reading.read_options import ReadOptions
-from interpulse.spark.reading.reader import PlannedStream, RangesPartition
+from interpulse.spark.reading.reader import OpenView, PlannedStream, RangesPartition, broker_view
+from interpulse.spark.state_disk import LOCAL_DISK, StateDisk
 from interpulse.spark.state_files import LaneFiles, LaneStates, read_lane_states
 from interpulse.spark.writing.write_options import WriteOptions
 from interpulse.spark.writing.writer import WrittenMessage, commit_batch, stream_task, with_healed
@@ -41,14 +42,23 @@ class CopyPartition(RangesPartition):
 class CopyReader(PlannedStream):
     """Copies as a stream. A row is a pickled LaneReport."""
 
-    def __init__(self, options: ReadOptions, target: WriteOptions) -> None:
-        super().__init__(options)
+    def __init__(
+        self,
+        options: ReadOptions,
+        target: WriteOptions,
+        *,
+        disk: StateDisk = LOCAL_DISK,
+        open_view: OpenView = broker_view,
+    ) -> None:
+        """``disk`` holds the lane files; ``open_view`` opens the source for the planner."""
+        super().__init__(options, open_view)
+        assert target.state_path
         self._target = target
+        self._files = LaneFiles(target.state_path, disk)
 
     @strip_traceback
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[CopyPartition]:
-        assert self._target.state_path
-        lanes, now = read_lane_states(LaneFiles(self._target.state_path)), time.monotonic()
+        lanes, now = read_lane_states(self._files), time.monotonic()
         copies = []
         for task in super().partitions(start, end):
             begins = {item.topic: item.after for item in task.ranges}
@@ -83,8 +93,8 @@ class ReportCommit:
     A replayed batch may be committed a second time, with the lanes of the first.
     """
 
-    def __init__(self, state_path: str) -> None:
-        self._state_path = state_path
+    def __init__(self, state_path: str, disk: StateDisk = LOCAL_DISK) -> None:
+        self._files = LaneFiles(state_path, disk)
 
     def __call__(self, reports: DataFrame, batch: int) -> None:
         """Copy the batch by collecting its reports, and commit it. Raises the error that ended a task for good."""
@@ -92,4 +102,4 @@ class ReportCommit:
 
     def take(self, rows: Sequence[bytes], batch: int) -> None:
         """Commit the reports of a batch's tasks. Rows must come from our own tasks: they are unpickled."""
-        commit_batch(batch, [WrittenMessage([pickle.loads(row) for row in rows])], self._state_path)
+        commit_batch(batch, [WrittenMessage([pickle.loads(row) for row in rows])], self._files)

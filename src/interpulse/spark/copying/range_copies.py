@@ -19,8 +19,7 @@ from interpulse.spark.writing.write_options import WriteOptions
 from interpulse.wire.cursor_promise import REPLICATION_CURSORS, VALID_S
 
 
-@in_portal
-async def copy_ranges(
+async def copy_in_loop(
     source: ReadOptions,
     target: WriteOptions,
     ranges: Sequence[TopicRange],
@@ -31,6 +30,7 @@ async def copy_ranges(
     """Copy the ranges; return a report of each topic-partition once all receipts are there. Raises the first failure.
 
     ``passed`` has the positions of the source cursor beyond the beginnings of ranges, as the driver received them.
+    Everything happens in the running event loop; `copy_ranges` does the same in the portal's and blocks.
     """
     marks = await _source_marks(source, passed)
     writer = await open_lanes(target, lanes, task, permit=marks.permit)
@@ -53,6 +53,9 @@ async def copy_ranges(
         return await writer.finish()
     finally:
         await writer.close()
+
+
+copy_ranges = in_portal(copy_in_loop)
 
 
 async def _source_marks(options: ReadOptions, passed: Mapping[str, Position]) -> SourceMarks:

@@ -46,11 +46,21 @@ _REQUEST_MIN_MS: Final = 1_000
 """Shortest timeout of a request. A cluster that runs may need this long, even if outages are given up earlier."""
 
 
+class _SessionKey(NamedTuple):
+    """A session belongs to the event loop in which it was opened."""
+
+    loop: asyncio.AbstractEventLoop
+    service_url: str
+    operation_timeout_ms: int
+    access: Access
+    patience: Patience
+
+
 @dataclass(frozen=True, slots=True)
 class _ProcessClient:
     process_id: int = field(default_factory=os.getpid)
     portal: Portal = field(default_factory=lambda: Portal("interpulse-client", new_loop=_new_loop))
-    sessions: dict[tuple[str, int, Access, Patience], Session] = field(default_factory=dict)
+    sessions: dict[_SessionKey, Session] = field(default_factory=dict)
 
 
 _client: _ProcessClient | None = None
@@ -94,8 +104,8 @@ def in_portal(function: Callable[Arguments, Coroutine[Any, Any, Result]]) -> Cal
 async def session_for(
     service_url: str, operation_timeout_ms: int, access: Access, patience: Patience = _ENDLESS
 ) -> Session:
-    """Return the session of this process with a cluster. Call it in the portal's loop."""
-    key = (service_url, operation_timeout_ms, access, patience)
+    """Return the session of the running event loop, usually the portal's, with a cluster."""
+    key = _SessionKey(asyncio.get_running_loop(), service_url, operation_timeout_ms, access, patience)
     sessions = _process_client().sessions
     session = sessions.get(key)
     if session is None or session.is_closed:
@@ -121,6 +131,13 @@ async def session_for(
         )
         session = sessions[key] = Session(config, outages, remembers_brokers=True)  # tasks open and close it
     return session
+
+
+async def close_sessions() -> None:
+    """Close the sessions of the running event loop."""
+    sessions, loop = _process_client().sessions, asyncio.get_running_loop()
+    for key in [key for key in sessions if key.loop is loop]:
+        await sessions.pop(key).close()
 
 
 def healed_here() -> list[ResolvedOutage]:

@@ -33,6 +33,8 @@ log = logging.getLogger(__name__)
 
 _REMEDY = "start the cluster, or see to its address and the network; the stream goes on by itself"
 _MANY_TOPICS = 200
+_NEWS_WAIT_S = 0.5
+"""Longest wait of an idle replication job, which sees changes of its topics and holds then, and can be stopped."""
 
 
 class TopicEnd(NamedTuple):
@@ -102,6 +104,12 @@ class SourceView(Protocol):
         """Return their last entries, without topics that are gone.
 
         The identical mapping means that there is no news.
+        """
+
+    def await_news(self, shortest: float, longest: float) -> bool:
+        """Wait until a topic-partition that rests has news, or until another one is to be asked. Return True for news.
+
+        Without news the wait takes between ``shortest`` and ``longest`` seconds.
         """
 
     def before(self, times: Mapping[str, int]) -> Mapping[str, Position]:
@@ -275,11 +283,20 @@ class StreamPlanner:
         self._advance_cursor(self._done, now)
         return self._ends is self._idle_ends
 
-    def idle_pause(self, now: float) -> float:
-        """Return for how many seconds there can be no news. It is 0 with few topics, where asking costs nothing."""
-        if self._idle_ends is None or len(self._ends) < _MANY_TOPICS:
-            return 0.0
-        return max(0.0, self._polled_at + self._options.offset_poll_interval_ms / 1000 - now)
+    def await_news(self, now: float) -> None:
+        """Block while there can be no news, after :meth:`latest_offset` found nothing to do.
+
+        Asking few topics costs nothing, so streams of users do not wait for them: other sources of their query would.
+        """
+        if self._idle_ends is None:
+            return
+        is_job = self._options.topics_file is not None
+        if not is_job and len(self._ends) < _MANY_TOPICS:
+            return
+        next_poll = max(0.0, self._polled_at + self._options.offset_poll_interval_ms / 1000 - now)
+        longest = _NEWS_WAIT_S if is_job and not self._view.rates() else next_poll
+        if self._view.await_news(next_poll, longest):
+            self._polled_at = float("-inf")
 
     def _waits_for_more(self, after: Mapping[str, Position], last: Mapping[str, Position], now: float) -> bool:
         """Return True if a minimum is not reached, and the oldest unread entry is younger than ``maxTriggerDelay``."""

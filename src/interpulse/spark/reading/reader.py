@@ -7,7 +7,7 @@ lazily, in the process that runs them.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, Filter, InputPartition
@@ -33,6 +33,8 @@ from interpulse.spark.reading.source_searches import schemas_of_topics
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
+
+OpenView = Callable[[ReadOptions], SourceView]
 
 _WARMED_MAX = 4
 _NO_LIMIT = LONG_MAX
@@ -69,7 +71,8 @@ def stream_reader(mapping: Mapping[str, str], schema: StructType) -> PulsarStrea
     return PulsarStreamReader(options, columns_of_query(options, schema, schemas_of_topics(options)))
 
 
-def _open_view(options: ReadOptions) -> SourceView:
+def broker_view(options: ReadOptions) -> SourceView:
+    """Return the view of a source over the binary protocol."""
     from interpulse.spark.reading.source_view import BrokerSourceView
 
     return BrokerSourceView(options)
@@ -94,7 +97,7 @@ class PulsarBatchReader(DataSourceReader):
     @strip_traceback
     def partitions(self) -> Sequence[InputPartition]:
         """Resolve start and end once and pack the ranges into tasks."""
-        view = _open_view(self._options)
+        view = broker_view(self._options)
         try:
             tasks = [RangesPartition(task) for task in plan_batch(self._options, view, self._narrowing)]
         finally:
@@ -123,8 +126,10 @@ class NarrowingBatchReader(PulsarBatchReader):
 class PlannedStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Driver side of a stream. Its planner lives in the driver's source process for as long as the query."""
 
-    def __init__(self, options: ReadOptions) -> None:
+    def __init__(self, options: ReadOptions, open_view: OpenView = broker_view) -> None:
+        """``open_view`` opens the source for the planner."""
         self._options = options
+        self._open_view = open_view
         self._planner: StreamPlanner | None = None
         self._view: SourceView | None = None
         self._idle_at: dict[str, Any] | None = None
@@ -135,7 +140,7 @@ class PlannedStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     @property
     def planner(self) -> StreamPlanner:
         if self._planner is None:
-            self._view = _open_view(self._options)
+            self._view = self._open_view(self._options)
             self._planner = StreamPlanner(self._options, self._view)
         return self._planner
 
@@ -157,10 +162,10 @@ class PlannedStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return the end of the next batch. Entries are Spark's rows here; the entry limit carries a byte limit.
 
         Spark asks about a hundred times a second while there is nothing to do. With many topics an answer takes long,
-        so the planner is asked only when there can be news.
+        and the replication job is to cost nothing meanwhile, so the answer waits while there can be no news.
         """
         if start == self._idle_at:
-            time.sleep(self.planner.idle_pause(time.monotonic()))
+            self.planner.await_news(time.monotonic())
             if self.planner.is_idle(time.monotonic()):
                 return start
         entries_max = limit.max_rows if isinstance(limit, ReadMaxRows) and limit.max_rows < _NO_LIMIT else None

@@ -173,7 +173,9 @@ class SourceCursor:
     def on_end_of_topic(self) -> None: ...
 
 
-_STRETCH_MAX: Final = 8
+STRETCH_MAX: Final = 8
+_CALM_INTERVALS: Final = 15
+"""Poll intervals without a change after which a topic-partition may rest."""
 _REST_SECONDS_MAX: Final = 300.0
 """Longest rest, after which the topic-partition is asked anyway. Rests are spread over the second half of it."""
 
@@ -183,34 +185,39 @@ class PollPace:
 
     def __init__(self, interval: float) -> None:
         """Start with the poll ``interval`` of a growing topic-partition."""
+        self.due_at = 0.0
+        """Time of the next question, on the clock of the callers."""
         self._interval = interval
         self._stretch = 1
         self._end: object = None
-        self._due_at = 0.0
+        """The end at the last question, None before the first one and after a ring."""
+        self._changed_at = 0.0
         self._rung = False
 
-    def is_due(self, now: float) -> bool:
-        return now >= self._due_at
+    def note(self, end: object, now: float, *, stretch_max: int = 1) -> bool:
+        """Record the end. Return True if it has not moved for a while, so that the topic-partition may rest.
 
-    def note(self, end: object, now: float) -> bool:
-        """Record the end. Return True if it has not moved for a while, so that the topic-partition may rest."""
-        calm = end == self._end and self._stretch >= _STRETCH_MAX
-        self._stretch = min(self._stretch * 2, _STRETCH_MAX) if end == self._end else 1
+        Until then each question without news lengthens the interval to the next one, up to ``stretch_max`` times.
+        """
+        if end == self._end:
+            self._stretch = min(self._stretch * 2, stretch_max)
+        else:
+            self._stretch, self._changed_at = 1, now
         self._end = end
-        self._due_at = now + self._interval * self._stretch
-        return calm
+        self.due_at = now + self._interval * self._stretch
+        return now - self._changed_at >= self._interval * _CALM_INTERVALS
 
     def settle(self) -> None:
         """Suspend questions until the topic-partition rests, or until :meth:`ring`."""
         self._rung = False
-        self._due_at = float("inf")
+        self.due_at = float("inf")
 
     def rest(self, now: float) -> None:
         if not self._rung:
-            self._due_at = now + random.uniform(_REST_SECONDS_MAX / 2, _REST_SECONDS_MAX)
+            self.due_at = now + random.uniform(_REST_SECONDS_MAX / 2, _REST_SECONDS_MAX)
 
     def ring(self) -> None:
         """Resume questions: something arrived, or the broker can no longer send notices."""
         self._rung = True
-        self._stretch = 1
-        self._due_at = 0.0
+        self._end = None
+        self.due_at = 0.0

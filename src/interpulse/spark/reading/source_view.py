@@ -1,7 +1,9 @@
 """The source cluster over the binary protocol, for the driver's planner. It never creates a topic.
 
-One consumer per topic-partition stays open (``source_cursor.py``). With few topics, all are asked at every poll. With
-many, idle ones are asked less and less (``PollPace``), until the broker reports new messages by itself.
+The planner's questions block, while their coroutines (``.._in_loop``) run in the portal's event loop.
+
+One consumer per topic-partition stays open (``source_cursor.py``). With few topics, streams of users ask all of them at
+every poll. With many, and in the replication job, idle ones rest (``PollPace``), and the broker reports new messages.
 """
 
 from __future__ import annotations
@@ -9,9 +11,10 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import os
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Final, Generic, NamedTuple, TypeVar
 
@@ -25,7 +28,7 @@ from interpulse.spark.options.connection_options import admin_client
 from interpulse.spark.processes.process_client import in_portal, session_for
 from interpulse.spark.reading.planner import Beginning, Following, HeldBack, Ledger, TopicEnd, WrittenBatch
 from interpulse.spark.reading.read_options import SUBSCRIPTION, ReadOptions
-from interpulse.spark.reading.source_cursor import PollPace, SourceCursor
+from interpulse.spark.reading.source_cursor import STRETCH_MAX, PollPace, SourceCursor
 from interpulse.spark.reading.source_searches import (
     CONCURRENT_MAX,
     entry_after,
@@ -35,7 +38,8 @@ from interpulse.spark.reading.source_searches import (
     selected_topics,
 )
 from interpulse.spark.reading.throttle import Rate
-from interpulse.spark.state_files import HELD_FILE, LAST_COMMIT_FILE, HeldRange, load_held, load_summaries
+from interpulse.spark.state_disk import LOCAL_DISK, StateDisk
+from interpulse.spark.state_files import HELD_FILE, LAST_COMMIT_FILE, load_held, load_summaries
 
 log = logging.getLogger(__name__)
 
@@ -60,14 +64,17 @@ class _Listed(NamedTuple):
 _NOTHING_LISTED: Final = _Listed((), frozenset(), {})
 
 
-def _listed(path: Path) -> _Listed:
-    body = json.loads(path.read_text(encoding="utf-8"))
+def _listed(path: Path, disk: StateDisk) -> _Listed:
+    text = disk.read(path)
+    if text is None:
+        return _NOTHING_LISTED
+    body = json.loads(text)
     rates = {topic: Rate(*rate) for topic, rate in body.get("rates", {}).items()}
     return _Listed(body["topics"], frozenset(body["held"]), rates)
 
 
-def _written(path: Path) -> WrittenBatch | None:
-    newest = load_summaries(path)
+def _written(path: Path, disk: StateDisk) -> WrittenBatch | None:
+    newest = load_summaries(path, disk)
     topics = {name: (entries, size) for name, (entries, _, size) in newest.get("topics", {}).items()}
     return WrittenBatch(int(newest["batchId"]), topics) if newest else None
 
@@ -75,32 +82,33 @@ def _written(path: Path) -> WrittenBatch | None:
 class _WatchedFile(Generic[Content]):
     """A file that is read again when it changes."""
 
-    def __init__(self, path: Path, read: Callable[[Path], Content], absent: Content) -> None:
+    def __init__(self, path: Path, load: Callable[[Path, StateDisk], Content], disk: StateDisk) -> None:
+        """Watch a file. ``load`` returns its content, or what counts as that if there is no file."""
         self._path = path
-        self._read = read
-        self._absent = self._value = absent
-        self._version: tuple[int, int] | None = None
+        self._load = load
+        self._disk = disk
+        self._version = disk.version(path)  # before the content, so that a change in between shows
+        self._value = load(path, disk)
 
     def value(self) -> Content:
-        try:
-            status = os.stat(self._path)
-        except FileNotFoundError:
-            return self._absent
-        if self._version != (status.st_mtime_ns, status.st_ino):
-            self._value, self._version = self._read(self._path), (status.st_mtime_ns, status.st_ino)
+        version = self._disk.version(self._path)
+        if version != self._version:
+            self._value, self._version = self._load(self._path, self._disk), version
         return self._value
 
 
 class BrokerSourceView:
     """Source cluster as brokers show it. See :class:`interpulse.spark.reading.planner.SourceView`."""
 
-    def __init__(self, options: ReadOptions) -> None:
+    def __init__(self, options: ReadOptions, disk: StateDisk = LOCAL_DISK) -> None:
+        """``disk`` holds the files of the replication job."""
         self._options = options
         self._cursors: dict[str, SourceCursor] = {}
         self._first_ends_asked = False
         self._asking: dict[str, asyncio.Task[TopicEnd]] = {}
         self._settling: dict[str, asyncio.Task[None]] = {}
         self._paces: dict[str, PollPace] = {}
+        self._news = asyncio.Event()
         self._slots = asyncio.Semaphore(CONCURRENT_MAX)
         self._settling_slots = asyncio.Semaphore(_SETTLING_MAX)
         self._known: dict[str, TopicEnd] = {}
@@ -110,9 +118,9 @@ class BrokerSourceView:
         self._listed = _NOTHING_LISTED
         if options.topics_file is not None:
             path = Path(options.topics_file)
-            self._listed_file = _WatchedFile(path, _listed, _NOTHING_LISTED)
-            self._held_file = _WatchedFile[dict[str, HeldRange]](path.with_name(HELD_FILE), load_held, {})
-            self._written_file = _WatchedFile(path.with_name(LAST_COMMIT_FILE), _written, None)
+            self._listed_file = _WatchedFile(path, _listed, disk)
+            self._held_file = _WatchedFile(path.with_name(HELD_FILE), load_held, disk)
+            self._written_file = _WatchedFile(path.with_name(LAST_COMMIT_FILE), _written, disk)
 
     # ---- Which topics
 
@@ -123,8 +131,8 @@ class BrokerSourceView:
         self._listed = self._listed_file.value()
         return (*self._listed.topics, *self._listed.held)
 
-    @in_portal
-    async def _discovered(self) -> tuple[str, ...]:
+    async def discover_in_loop(self) -> tuple[str, ...]:
+        """Return the topics that the options select, where no file lists them."""
         session = await self._session()
         bases = await selected_topics(session, self._options)
         slots = asyncio.Semaphore(CONCURRENT_MAX)
@@ -148,10 +156,11 @@ class BrokerSourceView:
         self._awaited = awaited
         return tuple(sorted({name for group in answers for name in group}))
 
+    _discovered = in_portal(discover_in_loop)
+
     # ---- Where they end
 
-    @in_portal
-    async def ends(self, topics: Iterable[str]) -> Mapping[str, TopicEnd]:
+    async def ends_in_loop(self, topics: Iterable[str]) -> Mapping[str, TopicEnd]:
         names = [name for name in topics if name not in self._listed.held]
         session = await self._session()
         selected = set(names)
@@ -166,7 +175,7 @@ class BrokerSourceView:
                 self._cursors[name] = SourceCursor(session, TopicName.parse(name), self._options, earliest=earliest)
                 self._paces[name] = PollPace(options.offset_poll_interval_ms / 1000)
         now = time.monotonic()
-        due = [name for name in names if self._paces[name].is_due(now)] if len(names) >= _MANY else names
+        due = [name for name in names if self._paces[name].due_at <= now] if self._may_rest(names) else names
         if due or names != self._known_of:
             ends, failures = await self._asked(due)
             # Where to begin must be known of every topic, unless its subscription will say so whenever it can be asked.
@@ -178,6 +187,28 @@ class BrokerSourceView:
             rested = {name: end for name, end in self._known.items() if name in selected and name not in asked}
             self._known, self._known_of = rested | ends, names
         return self._known
+
+    ends = in_portal(ends_in_loop)
+
+    def _may_rest(self, topics: Collection[str]) -> bool:
+        """Return True if idle topics may rest, at the cost of a second consumer each."""
+        return len(topics) >= _MANY or self._options.topics_file is not None
+
+    async def await_news_in_loop(self, shortest: float, longest: float) -> bool:
+        now = time.monotonic()
+        due_at = min((pace.due_at for pace in self._paces.values()), default=now)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(max(shortest, min(longest, due_at - now))):
+                await self._news.wait()
+        has_news = self._news.is_set()
+        self._news.clear()
+        return has_news
+
+    await_news = in_portal(await_news_in_loop)
+
+    def _ring(self, pace: PollPace) -> None:
+        pace.ring()
+        self._news.set()
 
     async def _forget(self, name: str) -> None:
         await self._cursors.pop(name).close()
@@ -219,7 +250,9 @@ class BrokerSourceView:
             raise OperationTimeout("the source gives no answer")
         end = self._asking.pop(name).result()
         pace = self._paces[name]
-        if pace.note(end, time.monotonic()) and len(self._cursors) >= _MANY:
+        stretch_max = STRETCH_MAX if len(self._cursors) >= _MANY else 1
+        calm = pace.note(end, time.monotonic(), stretch_max=stretch_max)
+        if calm and self._may_rest(self._cursors):
             pace.settle()
             self._settling[name] = asyncio.create_task(self._settle(name, pace, end))
         return end
@@ -229,7 +262,7 @@ class BrokerSourceView:
         try:
             async with self._settling_slots:
                 cursor = self._cursors[name]
-                rests = await cursor.rest(pace.ring) and await cursor.end() == end
+                rests = await cursor.rest(partial(self._ring, pace)) and await cursor.end() == end
         except PulsarError:
             rests = False
         finally:
@@ -237,7 +270,7 @@ class BrokerSourceView:
         if rests:
             pace.rest(time.monotonic())
         else:
-            pace.ring()
+            self._ring(pace)
 
     def _log_failures(self, failures: Mapping[str, PulsarError]) -> None:
         """Log errors once, not at every poll; of many only their number."""
@@ -267,16 +300,17 @@ class BrokerSourceView:
         async with admin_client(url, options.access, options.admin_access, options.operation_timeout_ms) as admin:
             return await ledger_tables(admin, topics)
 
-    @in_portal
-    async def before(self, times: Mapping[str, int]) -> Mapping[str, Position]:
+    async def before_in_loop(self, times: Mapping[str, int]) -> Mapping[str, Position]:
         return await positions_before(await self._session(), self._options, times)
 
-    @in_portal
-    async def following(self, topic: str, after: Position, upto: Position) -> Following | None:
+    before = in_portal(before_in_loop)
+
+    async def following_in_loop(self, topic: str, after: Position, upto: Position) -> Following | None:
         return (await entry_after(await self._session(), self._options, topic, after, upto))[0]
 
-    @in_portal
-    async def beginnings(self, pending: Mapping[str, tuple[Position, Position]]) -> Mapping[str, Beginning]:
+    following = in_portal(following_in_loop)
+
+    async def beginnings_in_loop(self, pending: Mapping[str, tuple[Position, Position]]) -> Mapping[str, Beginning]:
         session = await self._session()
 
         async def ask(topic: str, after: Position, upto: Position) -> Beginning | None:
@@ -293,8 +327,9 @@ class BrokerSourceView:
         answers = await asyncio.gather(*(ask(topic, after, upto) for topic, (after, upto) in pending.items()))
         return {topic: item for topic, item in zip(pending, answers, strict=True) if item is not None}
 
-    @in_portal
-    async def ledgers_there(self, ledgers: Mapping[str, int]) -> Collection[str]:
+    beginnings = in_portal(beginnings_in_loop)
+
+    async def ledgers_there_in_loop(self, ledgers: Mapping[str, int]) -> Collection[str]:
         session = await self._session()
 
         async def ask(topic: str, ledger: int) -> bool:
@@ -306,6 +341,8 @@ class BrokerSourceView:
 
         answers = await asyncio.gather(*(ask(topic, ledger) for topic, ledger in ledgers.items()))
         return {topic for topic, is_there in zip(ledgers, answers, strict=True) if is_there}
+
+    ledgers_there = in_portal(ledgers_there_in_loop)
 
     # ---- Files of the job beside the list of topics
 
@@ -326,21 +363,23 @@ class BrokerSourceView:
 
     # ---- The durable subscription
 
-    @in_portal
-    async def acknowledge(self, positions: Mapping[str, Position]) -> None:
+    async def acknowledge_in_loop(self, positions: Mapping[str, Position]) -> None:
         for name, position in positions.items():
             cursor = self._cursors.get(name)
             if cursor is not None:
                 cursor.acknowledge(position)
 
-    @in_portal
-    async def close(self) -> None:
+    acknowledge = in_portal(acknowledge_in_loop)
+
+    async def close_in_loop(self) -> None:
         cursors, self._cursors = self._cursors, {}
         for started in (self._asking, self._settling):
             for task in started.values():
                 task.cancel()
         self._asking, self._settling, self._paces = {}, {}, {}
         await asyncio.gather(*(cursor.close() for cursor in cursors.values()))
+
+    close = in_portal(close_in_loop)
 
     async def _session(self) -> Session:
         return await session_for(self._options.service_url, self._options.operation_timeout_ms, self._options.access)

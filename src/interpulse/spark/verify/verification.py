@@ -23,7 +23,7 @@ from interpulse.spark.arrow_frames import map_in_arrow
 from interpulse.spark.job.pipeline_config import SparkSettings
 from interpulse.spark.rows.columns import ENTRY_WRITE_COLUMNS
 from interpulse.spark.session import OnProgress, file_url, session_of_program, task_progress
-from interpulse.spark.state_files import write_atomically
+from interpulse.spark.state_disk import write_atomically
 from interpulse.spark.verify.comparisons import CONTENT, Comparison, TopicPair, VerifyError
 from interpulse.spark.verify.digests import DIGEST_COLUMNS, FINDING_COLUMNS, ContentDigests, Findings, PositionDigests
 from interpulse.spark.verify.judging import JUDGED_COLUMNS, SOURCE, TARGET, Problem, judge

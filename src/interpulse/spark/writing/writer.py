@@ -117,8 +117,9 @@ class PulsarStreamWriter(DataSourceStreamArrowWriter):
     def __init__(self, options: WriteOptions, schema: StructType, *, checkpoint: str | None) -> None:
         self._options = options
         self._record = _checked_record(options, schema)
-        self._state_path = _state_path(options, checkpoint)
-        self._lanes = LaneStates({}, {}) if self._state_path is None else read_lane_states(LaneFiles(self._state_path))
+        state_path = _state_path(options, checkpoint)
+        self._files = None if state_path is None else LaneFiles(state_path)
+        self._lanes = LaneStates({}, {}) if self._files is None else read_lane_states(self._files)
 
     @strip_traceback
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
@@ -130,17 +131,16 @@ class PulsarStreamWriter(DataSourceStreamArrowWriter):
         return WrittenMessage(with_healed(write_rows(self._options, iterator, states, self._record, task)))
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        commit_batch(batchId, messages, self._state_path)
+        commit_batch(batchId, messages, self._files)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         log_abort(messages)
 
 
-def commit_batch(batch: int, messages: Sequence[WriterCommitMessage | None], state_path: str | None) -> None:
+def commit_batch(batch: int, messages: Sequence[WriterCommitMessage | None], files: LaneFiles | None) -> None:
     """Record the reports of a batch's tasks; with lanes, in their files."""
     reports, healed = reports_of(messages), _healed_of(messages)
-    if state_path is not None:
-        files = LaneFiles(state_path)
+    if files is not None:
         files.commit(batch, _states_of(reports))
         held = {report.topic: (report.after, report.held) for report in reports if report.held is not None}
         released = [report.topic for report in reports if report.held is None]

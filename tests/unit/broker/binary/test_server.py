@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 from typing import Any
 
@@ -86,6 +87,23 @@ async def test_server_when_closed_then_clients_that_do_not_read_are_gone(
         await asyncio.get_running_loop().sock_sendall(client, greeting + commands.PING * 20_000)
         await server.close()
         assert server.connections.active == 0
+
+
+async def test_server_when_closed_then_clients_are_disconnected_in_the_order_in_which_they_came(
+    context: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    bound = bound_socket()
+    address = bound.getsockname()
+    server = BinaryServer(context, ConnectionLimits())
+    await server.start(bound)
+    clients = [await _greeted(address) for _ in range(10)]
+    with caplog.at_level(logging.DEBUG, "interpulse.broker.binary.transport.connection"):
+        await server.close()
+    ports = [writer.get_extra_info("sockname")[1] for _, writer in clients]
+    closed = [message for message in caplog.messages if message.startswith("connection closed")]
+    assert closed == [f"connection closed address=/127.0.0.1:{port} cause=None" for port in ports]
+    for _, writer in clients:
+        writer.close()
 
 
 async def test_server_when_closed_then_who_came_in_that_moment_goes_too(context: Any) -> None:

@@ -76,6 +76,8 @@ def written(tracker: AckTracker) -> list[str]:
         pytest.param("u2", ["C 5"], ["C 5"], id="up-to-the-last"),
         pytest.param("u0 u1", ["C 4"], ["C 5:100"], id="up-to-again"),
         pytest.param("u1 u0", ["C 4"], ["C 5:100"], id="up-to-a-lower-one"),
+        pytest.param("u2 u0", ["C 5"], ["C 5"], id="up-to-the-last-and-to-a-lower-one"),
+        pytest.param("u9 u1", ["C 9"], ["C 9"], id="up-to-an-entry-before"),
         pytest.param("2 u0", ["C 4"], ["C 5:10"], id="one-and-up-to"),
         pytest.param("u0 . 2", ["C 4", ""], ["C 5:110", "I 5:10"], id="up-to-then-one"),
         pytest.param("u0 . 2 1", ["C 4", "I 5"], ["C 5:110", "I 5"], id="up-to-then-the-rest"),

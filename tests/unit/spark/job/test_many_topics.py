@@ -94,6 +94,8 @@ async def test_lag_of_very_many_topics_is_asked_of_some_in_each_turn_and_of_all_
         assert len(asked) == 200 * turn
     assert sorted(asked) == NAMES
     assert all(lag.of(name) == (0, 0, None) for name in NAMES)
+    await lag.refresh(NAMES)
+    assert len(asked) == len(NAMES), "nothing is to be copied, so the source is left alone for a while"
 
 
 async def test_selection_for_several_remotes_asks_each_topic_once(monkeypatch):

@@ -15,6 +15,7 @@ from interpulse.spark.options.connection_options import Access
 from interpulse.spark.processes import process_client
 from interpulse.spark.processes.process_client import (
     Patience,
+    close_sessions,
     patiently,
     process_portal,
     relaxed_collector,
@@ -56,6 +57,16 @@ def test_session_when_cluster_and_access_are_the_same_then_is_shared_until_it_is
     assert call(lambda: session_for(SERVICE_URL, 2_000, Access())) is not first
     call(first.close)
     assert call(lambda: session_for(SERVICE_URL, 1_000, Access())) is not first
+
+
+async def test_sessions_when_another_loop_runs_then_are_its_own_and_closed_there() -> None:
+    here = await session_for(SERVICE_URL, 1_000, Access())
+    in_portal = process_portal().call(lambda: session_for(SERVICE_URL, 1_000, Access()))
+    assert in_portal is not here
+    await close_sessions()
+    assert (here.is_closed, in_portal.is_closed) == (True, False)
+    assert await session_for(SERVICE_URL, 1_000, Access()) is not here
+    await close_sessions()
 
 
 def test_collector_when_relaxed_then_has_its_usual_thresholds_afterwards() -> None:

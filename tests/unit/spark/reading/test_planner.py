@@ -25,6 +25,8 @@ class Source:
         self.limits = {}
         self.newest = None
         self.first_at = {}
+        self.waits = []
+        self.news = False
 
     def discover(self):
         return tuple(self.topics)
@@ -53,6 +55,10 @@ class Source:
 
     def ledgers_there(self, ledgers):
         return {topic for topic, ledger in ledgers.items() if self.topics[topic].get(ledger)}
+
+    def await_news(self, shortest, longest):
+        self.waits.append((round(shortest, 3), longest))
+        return self.news
 
     def before(self, times):
         return {topic: self.first_at[topic] for topic in times if topic in self.first_at}
@@ -713,3 +719,41 @@ def test_source_that_goes_away_while_a_batch_is_planned_is_waited_for():
     stream.fix_target(2)
     with pytest.raises(NotConnected):  # to an end without data Trigger.AvailableNow would be done
         stream.latest_offset(start, 3, bytes_max=100)
+
+
+def idle_at(stream, now=10.0):
+    at = stream.latest_offset(stream.initial_offset(0.0), 0.0)
+    assert stream.latest_offset(at, now) is at
+
+
+def test_replication_job_waits_for_news_and_asks_at_once_when_there_are_some():
+    source = Source(a={1: 5})
+    stream = planner(source, topicsFile="/x/topics.json", startingOffsets="latest", topics="")
+    idle_at(stream)
+    stream.await_news(10.05)
+    assert source.waits == [(0.15, 0.5)]
+    asked = source.asked
+    assert stream.is_idle(10.1)
+    assert source.asked == asked
+    source.news = True
+    stream.await_news(10.1)
+    assert not stream.is_idle(10.1)
+    assert source.asked == asked + 1
+
+
+def test_replication_job_with_rates_does_not_outwait_their_permits():
+    source = Source(a={1: 5})
+    source.limits = {"persistent://t/ns/a": Rate(10, -1)}
+    stream = planner(source, topicsFile="/x/topics.json", startingOffsets="latest", topics="")
+    idle_at(stream)
+    stream.await_news(10.15)
+    assert source.waits == [(0.05, pytest.approx(0.05))]
+
+
+def test_streams_of_users_wait_only_with_many_topics():
+    few, many = Source(a={1: 5}), Source(**{f"t{number}": {1: 5} for number in range(200)})
+    for source in (few, many):
+        stream = planner(source, startingOffsets="latest")
+        idle_at(stream)
+        stream.await_news(10.15)
+    assert (few.waits, many.waits) == ([], [(0.05, pytest.approx(0.05))])

@@ -12,6 +12,7 @@ from interpulse.spark.options.option import Purpose
 from interpulse.spark.reading import source_view
 from interpulse.spark.reading.planner import TopicEnd, WrittenBatch
 from interpulse.spark.reading.read_options import parse_read_options
+from interpulse.spark.reading.source_cursor import PollPace
 from interpulse.spark.reading.throttle import Rate
 from interpulse.spark.state_files import LAST_COMMIT_FILE, LaneFiles
 
@@ -24,6 +25,7 @@ class Answers:
 
     def __init__(self, monkeypatch):
         self.by_topic: dict[Any, Any] = {}
+        self.rings: list[Any] = []
         answers = self
 
         class Cursor:
@@ -37,6 +39,10 @@ class Answers:
                 if isinstance(answer, Exception):
                     raise answer
                 return answer
+
+            async def rest(self, ring):
+                answers.rings.append(ring)
+                return True
 
             async def close(self):
                 pass
@@ -52,8 +58,7 @@ class Answers:
 
     async def ends(self, **by_topic):
         self.by_topic = {f"persistent://t/ns/{name}": answer for name, answer in by_topic.items()}
-        ends: Any = source_view.BrokerSourceView.ends
-        return await ends.__wrapped__(self.view, list(self.by_topic))
+        return await self.view.ends_in_loop(list(self.by_topic))
 
 
 @pytest.fixture
@@ -103,3 +108,16 @@ def test_rates_and_what_was_written_are_read_from_the_files_of_the_job(tmp_path)
     for batch in (4, 5):
         LaneFiles(str(tmp_path)).write_summary({"batchId": batch, "topics": {A: (batch, 20, 300)}})
         assert view.written() == WrittenBatch(batch, {A: (batch, 300)})
+
+
+async def test_idle_job_is_woken_by_a_topic_that_rests(answers, monkeypatch, tmp_path):
+    monkeypatch.setattr(PollPace, "note", lambda pace, end, now, stretch_max: True)
+    given = {"service.url": "pulsar://x:1", "topicsFile": str(tmp_path / "topics.json")}
+    answers.view = source_view.BrokerSourceView(parse_read_options(given, Purpose.STREAM_READ))
+    asked = await answers.ends(a=END)
+    await asyncio.wait(answers.view._settling.values())
+    assert not await answers.view.await_news_in_loop(0.0, 0.01)
+    assert await answers.ends(a=TopicEnd(Position(9, 9))) is asked  # not asked while it rests
+    asyncio.get_running_loop().call_soon(answers.rings[0])
+    assert await answers.view.await_news_in_loop(0.0, 60.0)
+    assert await answers.ends(a=TopicEnd(Position(9, 9))) == {A: TopicEnd(Position(9, 9))}

@@ -45,8 +45,8 @@ class PublishBuffer:
         """Limit the bytes; 0: no limit."""
         self.bytes = 0
         self._bytes_max = bytes_max
-        self.waiting: set[Callable[[], None]] = set()
-        """Callbacks to call once when there is room again."""
+        self.waiting: dict[Callable[[], None], None] = {}
+        """Callbacks to call once when there is room again, in this order."""
 
     @property
     def full(self) -> bool:
@@ -60,7 +60,7 @@ class PublishBuffer:
         """Subtract bytes that are no longer pending."""
         self.bytes -= size
         if self.waiting and self.has_room:
-            waiting, self.waiting = self.waiting, set()
+            waiting, self.waiting = self.waiting, {}
             for go_on in waiting:
                 go_on()
 
@@ -88,7 +88,7 @@ class PendingPublishes:
             return True
         if not self.count or not self._buffer.full:
             return False
-        self._buffer.waiting.add(self._on_answered)
+        self._buffer.waiting[self._on_answered] = None
         return True
 
     @property
@@ -97,7 +97,7 @@ class PendingPublishes:
             return False
         if not self.count or self._buffer.has_room:
             return True
-        self._buffer.waiting.add(self._on_answered)
+        self._buffer.waiting[self._on_answered] = None
         return False
 
     def add(self, count: int, size: int) -> None:
@@ -114,7 +114,7 @@ class PendingPublishes:
 
     def close(self) -> None:
         """Remove a lost connection; its producers abandon their pending entries."""
-        self._buffer.waiting.discard(self._on_answered)
+        self._buffer.waiting.pop(self._on_answered, None)
 
 
 class ProducerPublishes:

@@ -296,7 +296,7 @@ class TopicRegistry:
         asyncio.get_running_loop().call_later(wait_ms / 1000, call)
 
     def cursors_changed(self, topic: HostedTopic) -> None:
-        self._flushes.changed.add(topic)
+        self._flushes.changed[topic] = None
 
     def topic_failed(self, topic: HostedTopic) -> None:
         self._flushes.unstored.discard(topic)

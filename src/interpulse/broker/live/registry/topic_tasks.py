@@ -199,14 +199,14 @@ class CursorFlushes:
     def __init__(self, is_loaded: Callable[[HostedTopic], bool], tasks: BackgroundTasks) -> None:
         self._is_loaded = is_loaded
         self._tasks = tasks
-        self.changed: set[HostedTopic] = set()
-        """Topics whose cursors the next `flush_all` stores."""
+        self.changed: dict[HostedTopic, None] = {}
+        """Topics whose cursors the next `flush_all` stores, in this order."""
         self._flushing: set[HostedTopic] = set()
         self.unstored: set[HostedTopic] = set()
         """Topics whose last attempt failed. The log gets one line for each."""
 
     def forget(self, topic: HostedTopic) -> None:
-        self.changed.discard(topic)
+        self.changed.pop(topic, None)
         self.unstored.discard(topic)
 
     async def flush_all(self, *, within_seconds: float | None = None) -> None:
@@ -214,8 +214,10 @@ class CursorFlushes:
 
         With ``within_seconds``, topics that take longer go on in the background. Later calls leave them out until then.
         """
-        changed = self.changed - (set() if within_seconds is None else self._flushing)
-        self.changed -= changed
+        left_out = set() if within_seconds is None else self._flushing
+        changed = [topic for topic in self.changed if topic not in left_out]
+        for topic in changed:
+            del self.changed[topic]
         flushes: list[asyncio.Task[None]] = []
         try:
             for number, topic in enumerate(changed, 1):
@@ -227,7 +229,7 @@ class CursorFlushes:
                 return
             done, late = await asyncio.wait(flushes, timeout=within_seconds)
         except BaseException:
-            self.changed |= changed
+            self.changed |= dict.fromkeys(changed)
             for flush in flushes:
                 flush.cancel()
             raise
@@ -244,7 +246,7 @@ class CursorFlushes:
         try:
             await self.flush(topic)
         except BaseException:
-            self.changed.add(topic)
+            self.changed[topic] = None
             raise
         finally:
             self._flushing.discard(topic)
@@ -256,7 +258,7 @@ class CursorFlushes:
             if not self._is_loaded(topic):
                 log.info("cursors not stored, the topic is closed topic=%s error=%s", topic.name, error)
                 return
-            self.changed.add(topic)
+            self.changed[topic] = None
             if topic not in self.unstored:
                 log.warning("cursors not stored, retrying every second topic=%s error=%s", topic.name, error)
                 self.unstored.add(topic)

@@ -282,28 +282,29 @@ class Subscription:
     # --- moving the cursor
 
     async def seek(self, position: MessageId, ack_set: Sequence[int] = ()) -> None:
-        """Close the consumers, and make ``position`` the next one."""
+        """Close the consumers, and make ``position`` the next one, of a batch only what ``ack_set`` leaves."""
         async with self.changing:
             compacted = any(consumer.request.read_compacted for consumer in self.consumers)
             self.close_consumers()
-            await self._reset(self._owner.positions.before(position, compacted=compacted))
+            self._reset(self._owner.positions.before(position, compacted=compacted))
             if ack_set and position.ledger >= 0:
                 self.cursor.acknowledge_part(position.position, mask_of(ack_set))
+            await self._owner.store_cursor(self)
 
     async def seek_to_time(self, publish_time_ms: int) -> None:
         """Close the consumers, and make the first entry published at or after this time the next one."""
         async with self.changing:
             compacted = any(consumer.request.read_compacted for consumer in self.consumers)
             self.close_consumers()
-            await self._reset(await self._owner.positions.before_time(publish_time_ms, compacted=compacted))
+            self._reset(await self._owner.positions.before_time(publish_time_ms, compacted=compacted))
+            await self._owner.store_cursor(self)
 
-    async def _reset(self, mark_delete: Position) -> None:
+    def _reset(self, mark_delete: Position) -> None:
         self.cursor.reset(mark_delete)
         if self.promises is not None:
             self.promises.cursor_moved()
         if self.dispatch:
             self.dispatch.rewind()
-        await self._owner.store_cursor(self)
 
     def skip_to(self, position: Position) -> int:
         """Acknowledge everything up to here, and return the number of entries. Consumers stay."""

@@ -144,7 +144,7 @@ class TopicWatches:
             watched = _WatchedNamespace(self._store, self._lifecycle, namespace, self._spawn)
             self._namespaces[namespace] = watched
         watch = TopicWatch(pattern, on_change)
-        watched.watchers.add(watch)
+        watched.watchers[watch] = None
         try:
             await watched.list()
             await watch.begin(watched.topics)
@@ -156,7 +156,7 @@ class TopicWatches:
     def end(self, namespace: NamespaceName, watch: TopicWatch) -> None:
         """Remove a watcher, and the namespace with its last one."""
         watched = self._namespaces[namespace]
-        watched.watchers.discard(watch)
+        watched.watchers.pop(watch, None)
         if not watched.watchers:
             del self._namespaces[namespace]
             watched.close()
@@ -166,7 +166,7 @@ class _WatchedNamespace:
     """The names of one namespace, up to date as long as it has watchers."""
 
     def __init__(self, store: MetadataStore, lifecycle: TopicLifecycle, namespace: NamespaceName, spawn: Spawn) -> None:
-        self.watchers: set[TopicWatch] = set()
+        self.watchers: dict[TopicWatch, None] = {}
         self.topics: set[TopicName] = set()
         self._store = store
         self._lifecycle = lifecycle

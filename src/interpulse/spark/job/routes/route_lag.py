@@ -18,6 +18,8 @@ from interpulse.spark.job.routes.route import Route
 from interpulse.spark.job.source_backlog import Backlog, SourceBacklog, cursor_position
 
 _SILENCE_S: Final = 3.0
+_CAUGHT_UP_S: Final = 5.0
+"""Pause between questions to the source while there is nothing to copy."""
 _ASKED_IN_A_TURN: Final = 200
 
 
@@ -31,6 +33,7 @@ class RouteLag:
         self._source = SourceBacklog(route.config.source)
         self._backlogs: dict[str, Backlog] = {}
         self._heard_at = 0.0
+        self._asks_at = 0.0
         self._turn = 0
 
     def note_progress(self, progress: BatchProgress) -> None:
@@ -51,13 +54,18 @@ class RouteLag:
 
         With very many topic-partitions, each turn asks some of them.
         """
-        if time.monotonic() - self._heard_at < _SILENCE_S:
+        now = time.monotonic()
+        if now - self._heard_at < _SILENCE_S:
             held = self._keep_held()
             names = [name for name in names if name in held]
+        elif now < self._asks_at:
+            return
         first = self._turn % max(1, len(names))
         asked = [*names[first:], *names[:first]][:_ASKED_IN_A_TURN]
         self._turn = first + len(asked)
         await concurrently(self._ask, asked)
+        if all(name in self._backlogs and not self._backlogs[name].entries for name in names):
+            self._asks_at = now + _CAUGHT_UP_S
 
     async def _ask(self, name: str) -> None:
         try:

@@ -25,7 +25,7 @@ from interpulse.model.policies.catalogue import TOPIC_CALLS
 from interpulse.model.policies.policy_documents import TopicPolicies
 from interpulse.model.policies.policy_records import DispatchRate, QuotaType
 from interpulse.spark.reading.throttle import Rate
-from interpulse.spark.state_files import write_atomically
+from interpulse.spark.state_disk import write_atomically
 
 log = logging.getLogger(__name__)
 

@@ -45,7 +45,7 @@ from interpulse.spark.job.selection import partitions_of
 from interpulse.spark.job.start import Begin, first_message
 from interpulse.spark.lanes import LaneState
 from interpulse.spark.reading.throttle import Rate
-from interpulse.spark.state_files import write_atomically
+from interpulse.spark.state_disk import write_atomically
 from interpulse.spark.writing.broker_target import lane_start
 from interpulse.spark.writing.target_topics import check_deduplicating, ensure_deduplication
 from interpulse.wire.cursor_promise import REPLICATION_CURSORS

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -147,6 +148,20 @@ def test_buffer_when_half_of_it_is_answered_then_those_that_stopped_are_told_onc
     producers.answered()
     assert sorted(told) == ["one", "other", "other", "other"]
     assert (one.has_room, other.has_room, buffer.bytes) == (True, True, 49)
+
+
+def test_buffer_when_there_is_room_again_then_connections_go_on_in_the_order_in_which_they_stopped() -> None:
+    told: list[int] = []
+    buffer = PublishBuffer(100)
+    answered = in_buffer(buffer, lambda: None)
+    first = ProducerPublishes(answered)
+    first.add([range(60)])
+    waiting = [in_buffer(buffer, partial(told.append, number)) for number in range(20)]
+    for each in waiting:
+        ProducerPublishes(each).add([range(2)])
+    assert all(each.full for each in reversed(waiting))
+    first.answered()
+    assert told == list(reversed(range(20)))
 
 
 def test_buffer_when_a_connection_that_waits_is_lost_then_it_is_not_told() -> None:

@@ -469,7 +469,7 @@ async def test_cursors_that_cannot_be_stored_since_the_topic_was_closed_meanwhil
     assert [message.partition(" topic=")[0] for message in caplog.messages] == [
         "cursors not stored, the topic is closed"
     ]
-    assert topic not in bench.registry._flushes.changed | bench.registry._flushes.unstored
+    assert topic not in {*bench.registry._flushes.changed, *bench.registry._flushes.unstored}
 
 
 async def test_cursors_that_cannot_be_stored_are_told_once_and_once_more_when_they_are(

@@ -79,6 +79,20 @@ async def test_seek_closes_the_consumers_before_it_is_done(bench: Any) -> None:
     assert sink.numbers() == [0, 1, 2]
 
 
+async def test_seek_into_a_batch_when_the_broker_crashes_then_only_the_rest_of_it_comes(
+    bench: Any, publish: Any
+) -> None:
+    topic = await bench.topic()
+    producer, _ = await bench.producer(topic)
+    await publish(producer, 0, num_messages_in_batch=3)
+    consumer, _ = await bench.consumer(topic)
+    await consumer.seek(MessageId(1, 0), (0b110,))
+    await bench.crash()
+    _, sink = await bench.consumer(await bench.topic())
+    (delivery,) = sink.take()
+    assert delivery.ack_set == (0b110,)
+
+
 async def test_seek_of_a_reader_then_its_cursor_waits_for_it_to_come_back(bench: Any, settle: Any) -> None:
     topic = await bench.topic()
     await bench.publish(topic, *range(5))

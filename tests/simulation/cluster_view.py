@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -54,7 +55,7 @@ class ClusterView:
             lower, _, upper = bundle.partition("_")
             if int(lower, 16) <= position < int(upper, 16):
                 lock = self._zookeeper.nodes[bundle_lock(namespace, bundle)]
-                return Owner(BundleLock.load(lock.value).broker.broker_id.partition(":")[0], lock.owner)
+                return Owner(_broker_of(lock.value), lock.owner)
         return None
 
     def has_session(self, broker: Node) -> bool:
@@ -82,3 +83,8 @@ class ClusterView:
                     if record.kind is Kind.ADD:
                         self._copies[Position(record.ledger_id, record.entry_id)].add(bookie.name)
                 self._read_upto[bookie.name, path] = end
+
+
+@lru_cache
+def _broker_of(lock: bytes) -> str:
+    return BundleLock.load(lock).broker.broker_id.partition(":")[0]

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 AIM_SECONDS_MAX: Final = 7.0
 """The longest wait of a fault for a state: a session ends within it, and another broker takes over."""
-_LOOK_SECONDS: Final = 0.003
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +55,11 @@ class Targets:
     without: Collection[str] = ("bit flips",)
     """Kinds of faults that the judge of the scenario does not know, such as flipped bits, which lose messages."""
     brokers: Sequence[str] = ()
-    """Brokers that share a cluster, for faults that wait for a state of one of them."""
+    """The nodes that are brokers, for faults that wait for a state of one of them."""
     owner: str = ""
-    """The role of the broker that has the topic, with `brokers`."""
+    """The broker that has the topic, or a role."""
+    states: Sequence[str] = ()
+    """The states that faults wait for; see `broker_states`."""
 
 
 FAMILIES: Final = ("node", "connection", "network", "disk", "clock")
@@ -72,14 +73,16 @@ _SINGLE: Final = {
     "metadata": ("answer lost", "request lost", "report lost"),
 }
 _OF_CLUSTERS: Final = ("cut off", *_SINGLE["metadata"])
+_AIMED: Final = 0.45
+"""The part of the faults that wait for a state of a broker, where there are such states."""
 _LEADS_TO: Final = {
     "loading": ("kill", "power off"),
     "recovering": ("kill", "power off"),
     "taking over": ("kill", "power off"),
-    "fenced": ("cut off",),
+    "fenced": ("cut off", "write fails", "sync fails"),
+    "rolling": (),
 }
 """Faults of the owner of a topic after which a broker enters a state."""
-_AIMED_AT: Final = (*_LEADS_TO, "rolling", "fenced")
 PATTERNS: Final = (
     ("stall disk", "cut", "kill"),
     ("kill", "power off"),
@@ -115,7 +118,7 @@ def plan(chance: random.Random, targets: Targets, seconds: float, *, mean_pause:
             for kind in chance.choice(patterns):
                 faults.append(_draw(chance, kind, moment, targets, victim))
                 moment += chance.choice([chance.uniform(0.001, 0.05), chance.uniform(0.01, 0.7)])
-        elif targets.brokers and chance.random() < 0.3:
+        elif targets.states and chance.random() < _AIMED:
             faults += _aimed(chance, moment, targets, without)
         elif len(targets.servers) > 1 and chance.random() < 0.05:
             kind = chance.choice(["kill", "power off"])
@@ -131,9 +134,10 @@ def plan(chance: random.Random, targets: Targets, seconds: float, *, mean_pause:
 
 def _aimed(chance: random.Random, moment: float, targets: Targets, without: Collection[str]) -> Iterator[Fault]:
     """Draw a fault of any kind that waits for a state, and mostly one before it that leads to this state."""
-    state = chance.choice(_AIMED_AT)
-    if state in _LEADS_TO and chance.random() < 0.7:
-        yield _draw(chance, chance.choice(_LEADS_TO[state]), moment, targets, targets.owner)
+    state = chance.choice(targets.states)
+    leading = [kind for kind in _LEADS_TO[state] if kind not in without]
+    if leading and chance.random() < 0.7:
+        yield _draw(chance, chance.choice(leading), moment, targets, targets.owner)
     kind = chance.choice([kind for kinds in _SINGLE.values() for kind in kinds if kind not in without])
     yield replace(_draw(chance, kind, moment + 0.001, targets, chance.choice(targets.brokers)), state=state)
 
@@ -232,15 +236,34 @@ class Injector:
         """Return the open connections of a node, in the order in which they were opened."""
         return [each for each in self._world.network.connections if each.node is node and not each.gone]
 
-    def _act(self, fault: Fault, waited: float = 0.0) -> None:
+    def _act(self, fault: Fault) -> None:
+        if fault.state:
+            self._act_in_state(fault)
+        else:
+            self._hit(self._node(fault.node), fault)
+
+    def _act_in_state(self, fault: Fault) -> None:
+        """Hit the first broker that is in the state after one of its turns."""
+        brokers = list(map(self._node, self._brokers))
+
+        def look(broker: Node) -> None:
+            if fault.state in states_of(broker):
+                self._world.after(0, lambda: hit(broker))
+
+        def hit(node: Node) -> None:
+            if look in brokers[0].watchers:
+                for broker in brokers:
+                    broker.watchers.remove(look)
+                self._hit(node, fault)
+
+        for broker in brokers:
+            broker.watchers.append(look)
+        self._world.after(AIM_SECONDS_MAX, lambda: hit(self._node(fault.node)))
+
+    def _hit(self, node: Node, fault: Fault) -> None:
         if self._ended:
             return
-        node = self._in_state(fault.state) or self._node(fault.node)
-        states = self._states_met(node)
-        if fault.state and fault.state not in states and waited < AIM_SECONDS_MAX:
-            self._world.after(_LOOK_SECONDS, lambda: self._act(fault, waited + _LOOK_SECONDS))
-            return
-        self._world.met.update((fault.kind, state) for state in states)
+        self._world.met.update((fault.kind, state) for state in self._states_met(node))
         self._world.note("fault", fault.kind, node.name, fault.other, fault.seconds, fault.amount)
         if fault.kind in self._own:
             self._own[fault.kind](fault)
@@ -251,13 +274,6 @@ class Injector:
         node = self._world.node(self._roles[name]() if name in self._roles else name)
         assert node is not None, name
         return node
-
-    def _in_state(self, state: str) -> Node | None:
-        """Return the first broker that is in this state."""
-        if not state:
-            return None
-        brokers = map(self._node, self._brokers)
-        return next((broker for broker in brokers if state in states_of(broker)), None)
 
     def _states_met(self, node: Node) -> set[str]:
         """Return the states of the node, or of the brokers that it serves."""

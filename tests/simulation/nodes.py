@@ -41,6 +41,8 @@ class Node:
         self.deaths: list[float] = []
         """The seconds of the world at which lives ended."""
         self.unhandled_errors: list[str] = []
+        self.watchers: list[Callable[[Node], None]] = []
+        """Called after each turn."""
         self.on_terminate: Callable[[], None] | None = None
         """The handler of SIGTERM in this life. A program with one ends its process when it returns."""
         self.program: random.Random
@@ -105,6 +107,8 @@ class Node:
         """Run one round of the event loop."""
         self.loop.turn()
         self._free_at = self.world.now + self.turn_seconds
+        for watcher in self.watchers:
+            watcher(self)
 
     def worker(self, name: str) -> SimulatedWorker:
         """Start a worker of this life; see `StartWorker`."""

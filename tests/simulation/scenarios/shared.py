@@ -71,6 +71,7 @@ class SharedCluster:
             without=_FAILING_DISKS,
             brokers=BROKERS,
             owner=_OWNER,
+            states=("loading", "rolling", "recovering", "fenced", "fenced", "taking over"),
         )
         self._course = Course(world, targets, _FAULT_SECONDS)
         self._course.excused |= dict.fromkeys(

@@ -40,9 +40,15 @@ class SingleBroker:
     """See the module, and `Scenario`."""
 
     def __init__(self, world: World) -> None:
-        self._course = Course(
-            world, Targets(servers=("broker",), clients=("producers", "consumers"), without=()), _FAULT_SECONDS
+        targets = Targets(
+            servers=("broker",),
+            clients=("producers", "consumers"),
+            without=(),
+            brokers=("broker",),
+            owner="broker",
+            states=("loading", "rolling", "recovering", "fenced", "fenced", "fenced"),
         )
+        self._course = Course(world, targets, _FAULT_SECONDS)
         self._workload = topic_workload(world, f"broker:{BINARY_PORT}")
         self._broker = self._course.add("broker", broker_alone(MemoryTree(), SETTINGS))
         self._course.add("producers", self._workload.produce)

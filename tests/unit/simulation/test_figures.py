@@ -43,5 +43,5 @@ def test_figures_of_a_plant_when_no_seed_finds_it_then_there_is_none() -> None:
 
 
 def test_figures_of_a_scenario_when_one_seed_fails_then_it_is_counted() -> None:
-    figures = SeedFigures.of("single", [result(1), result(2, "L1")])
+    figures = SeedFigures.of("single", "native", [result(1), result(2, "L1")])
     assert (figures.seeds, figures.failed, figures.world_seconds) == (2, 1, 60)

@@ -25,7 +25,6 @@ from tests.support.standalone_process import StandaloneProcess, free_port
 
 TOPIC = "persistent://public/default/survivor"
 ACKNOWLEDGED_PER_LIFE = 2000
-KILLS = soak(20, otherwise=1)
 SECONDS_MAX = 240
 
 
@@ -87,19 +86,20 @@ class Publisher:
 
 @pytest.mark.interop
 @pytest.mark.parametrize("batched", [False, True], ids=["unbatched", "batched"])
+@pytest.mark.parametrize("kills", [1, pytest.param(soak(20, otherwise=5), marks=pytest.mark.slow)])
 def test_broker_when_killed_under_load_then_nothing_acknowledged_is_lost_or_doubled(
-    tmp_path: Path, batched: bool
+    tmp_path: Path, batched: bool, kills: int
 ) -> None:
     arguments = ("--port", free_port(), "--set", "brokerDeduplicationEnabled=true")
     broker = StandaloneProcess(tmp_path / "data", *arguments)
     try:
         with connected(broker.service_url) as client:
             with Publisher(client, batched=batched) as publisher:
-                for life in range(KILLS):
+                for life in range(kills):
                     publisher.wait_for((life + 1) * ACKNOWLEDGED_PER_LIFE)
                     broker.kill()
                     broker = StandaloneProcess(tmp_path / "data", *arguments)
-                publisher.wait_for((KILLS + 1) * ACKNOWLEDGED_PER_LIFE)
+                publisher.wait_for((kills + 1) * ACKNOWLEDGED_PER_LIFE)
             assert publisher.failures == []
             assert publisher.acknowledged == sorted(publisher.acknowledged)
             reader = client.create_reader(TOPIC, pulsar.MessageId.earliest)

@@ -21,6 +21,7 @@ CODECS = [
     pytest.param(python_codec(), id="python"),
     pytest.param(native_codec() if NATIVE_INSTALLED else None, id="native", marks=NATIVE_NEEDED),
 ]
+CODECS_HERE = [python_codec(), *([native_codec()] if NATIVE_INSTALLED else [])]
 
 
 _QUESTIONS = {pb.BaseCommand.PARTITIONED_METADATA: "partitionMetadata", pb.BaseCommand.LOOKUP: "lookupTopic"}

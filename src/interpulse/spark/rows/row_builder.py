@@ -27,10 +27,9 @@ from interpulse.spark.rows.columns import (
     Layout,
     Message,
     key_of,
-    key_of_metadata,
     value_of,
 )
-from interpulse.spark.rows.message_block import VARYING_COLUMNS, MessageBlock, block_of, payloads_of, repeated
+from interpulse.spark.rows.message_block import BlockRows, MessageBlock, arrow_array
 from interpulse.spark.schemas.payload_decoder import Payload, PayloadDecoder, PayloadRun
 from interpulse.wire.compression import decompress
 from interpulse.wire.entries import ParsedEntry
@@ -51,13 +50,13 @@ class _Target:
 
     def add_chunk(self, chunk: pa.Array) -> None:
         if self.values:
-            self.chunks.append(_arrow_array(self.values, self.type))
+            self.chunks.append(arrow_array(self.values, self.type))
             self.values = []
         self.chunks.append(chunk)
 
     def take(self) -> pa.Array:
         if self.values or not self.chunks:
-            self.add_chunk(_arrow_array([], self.type))
+            self.add_chunk(arrow_array([], self.type))
         chunks, self.chunks = self.chunks, []
         return chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks)
 
@@ -172,11 +171,11 @@ class RowBuilder:
         if not source.parsed.is_batch or whole.outer.encryption_keys:
             messages = [whole._replace(payload=payload, size=len(payload))]
         else:
-            block = block_of(whole, *_batch_in(source, payload))
-            if len(block.indexes) >= _BLOCK_MIN and self._admits is None:
+            block = MessageBlock(whole, *_batch_in(source, payload))
+            if block.message_count >= _BLOCK_MIN and self._admits is None:
                 self._blocks.append(block)
-                self.rows += len(block.indexes)
-                self.bytes += len(payload) + 64 * len(block.indexes)
+                self.rows += block.message_count
+                self.bytes += len(payload) + 64 * block.message_count
                 return
             messages = block.messages()
         for message in messages:
@@ -186,21 +185,11 @@ class RowBuilder:
     def _add_blocks(self) -> None:
         """Append the columns of the collected batches."""
         blocks, self._blocks = self._blocks, []
-        payloads = payloads_of(blocks) if self._decoder is not None or "value" in self._by_name else None
-        rows: list[Message] = []
+        rows = BlockRows(blocks)
         for target in self._targets:
-            value = target.column.value
-            if target.name == "value":
-                target.add_chunk(payloads)
-            elif target.column.of_entry:
-                target.add_chunk(repeated(blocks, _arrow_array([value(block.whole) for block in blocks], target.type)))
-            elif target.name in VARYING_COLUMNS:
-                target.add_chunk(VARYING_COLUMNS[target.name](blocks, target.type))
-            else:
-                rows = rows or [message for block in blocks for message in block.messages()]
-                target.add_chunk(_arrow_array([value(row) for row in rows], target.type))
-        if self._decoder is not None and payloads is not None:
-            self._payloads.extend(_payload_runs(blocks, payloads, with_keys=self._decoder.needs_keys))
+            target.add_chunk(rows.column(target.name, target.column, target.type))
+        if self._decoder is not None:
+            self._payloads.extend(_payload_runs(blocks, rows, with_keys=self._decoder.needs_keys))
 
     def _append(self, message: Message) -> None:
         if self._blocks:
@@ -243,22 +232,13 @@ def _payload(message: Message) -> Payload:
     )
 
 
-def _payload_runs(blocks: Sequence[MessageBlock], payloads: pa.Array, *, with_keys: bool) -> Iterator[PayloadRun]:
+def _payload_runs(blocks: Sequence[MessageBlock], rows: BlockRows, *, with_keys: bool) -> Iterator[PayloadRun]:
     start = 0
-    for block in blocks:
-        whole, count = block.whole, len(block.indexes)
-        keys = [key_of_metadata(single) for single in block.singles] if with_keys and block.singles else None
-        values = payloads.slice(start, count)
-        yield PayloadRun(
-            whole.topic, (whole.ledger, whole.entry), whole.outer.schema_version, block.indexes, values, keys
-        )
+    for (whole, *_), count in zip(blocks, rows.counts, strict=True):
+        indexes, values = rows.indexes[start : start + count], rows.payloads.slice(start, count)
+        keys = rows.keys.slice(start, count).to_pylist() if with_keys else None
+        yield PayloadRun(whole.topic, (whole.ledger, whole.entry), whole.outer.schema_version, indexes, values, keys)
         start += count
-
-
-def _arrow_array(values: list[Any], kind: pa.DataType) -> pa.Array:
-    if pa.types.is_timestamp(kind):
-        return pa.array(values, pa.int64()).cast(kind)
-    return pa.array(values, kind)
 
 
 def _plain_payload(whole: Message) -> bytes | memoryview:

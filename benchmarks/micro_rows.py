@@ -46,9 +46,17 @@ RECORD: Final[dict[str, Any]] = {
     ],
 }
 
+OLDER: Final = SchemaInfo(SchemaType.AVRO, json.dumps(RECORD).encode())
+_ADDED: Final = {"name": "added", "type": ["null", "long"], "default": None}
+NEWER: Final = SchemaInfo(SchemaType.AVRO, json.dumps({**RECORD, "fields": [*RECORD["fields"], _ADDED]}).encode())
+VERSIONS: Final = {b"old": OLDER, b"new": NEWER}
+
 
 def entries_of(
-    payloads: Sequence[bytes], key: str | None = None, properties: Mapping[str, str] = NO_PROPERTIES
+    payloads: Sequence[bytes],
+    key: str | None = None,
+    properties: Mapping[str, str] = NO_PROPERTIES,
+    version: bytes | None = None,
 ) -> list[Entry]:
     """Return entries with a batch of these payloads each."""
     listed = [pb.KeyValue(key=name, value=value) for name, value in properties.items()]
@@ -57,7 +65,8 @@ def entries_of(
         for number, payload in enumerate(payloads)
     ]
     content = pack_batch(singles)
-    return [entry_of(number, content, num_messages_in_batch=len(payloads)) for number in range(BATCHES)]
+    fields = {"num_messages_in_batch": len(payloads), "schema_version": version}
+    return [entry_of(number, content, **fields) for number in range(BATCHES)]
 
 
 def unbatched(payload: bytes, key: str, properties: Mapping[str, str]) -> list[Entry]:
@@ -81,7 +90,7 @@ def columns_for(schema: SchemaInfo | None, options: Mapping[str, str]) -> ReadCo
 def measure(name: str, entries: Sequence[Entry], columns: ReadColumns, rounds: int) -> None:
     spent = []
     for _ in range(rounds):
-        builder = columns.builder(lambda topic, version: None)
+        builder = columns.builder(lambda topic, version: VERSIONS.get(version))
         rows = 0
         begun = time.process_time()
         with relaxed_collector():
@@ -120,12 +129,20 @@ def main() -> None:
         out = io.BytesIO()
         fastavro.schemaless_writer(out, RECORD, value)
         encoded.append(out.getvalue())
-    definition = json.dumps(RECORD).encode()
     value_alone = {"includeColumns": "none"}
-    avro, in_json = (SchemaInfo(kind, definition) for kind in (SchemaType.AVRO, SchemaType.JSON))
-    measure("Avro, six fields", entries_of(encoded), columns_for(avro, value_alone), rounds)
+    measure("Avro, six fields", entries_of(encoded), columns_for(OLDER, value_alone), rounds)
+    newer, old = columns_for(NEWER, value_alone), entries_of(encoded, version=b"old")
+    new = entries_of([payload + b"\0" for payload in encoded], version=b"new")
+    measure("Avro of an older version, a field added", old, newer, rounds)
+    in_turns = [entry for pair in zip(old, new, strict=True) for entry in pair]
+    measure("Avro of two versions in turns", in_turns, newer, rounds)
     texts = [json.dumps(value).encode() for value in values]
-    measure("JSON, six fields", entries_of(texts), columns_for(in_json, value_alone), rounds)
+    measure(
+        "JSON, six fields",
+        entries_of(texts),
+        columns_for(SchemaInfo(SchemaType.JSON, OLDER.definition), value_alone),
+        rounds,
+    )
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """Builder of rows from entries and messages: Arrow batches of the requested columns. No IO.
 
 Entry mode has one row per broker entry, opaque. Message mode has one row per message: batches are decompressed and
-parsed, large ones column by column. Only requested columns are decoded; in entry mode without a decoded column the
-metadata is not parsed at all.
+parsed, column by column where many messages of batches follow each other. Only requested columns are decoded; in entry
+mode without a decoded column the metadata is not parsed at all.
 """
 
 from __future__ import annotations
@@ -34,8 +34,11 @@ from interpulse.spark.schemas.payload_decoder import Payload, PayloadDecoder, Pa
 from interpulse.wire.compression import decompress
 from interpulse.wire.entries import ParsedEntry
 
-_BLOCK_MIN: Final = 8
-"""Smallest number of messages of a batch that is read column by column: Arrow's calls cost some microseconds each."""
+_MESSAGES_MIN: Final = 32
+"""Smallest number of messages, of batches behind each other, that are read column by column.
+
+Arrow's calls cost as much as thirty messages one by one.
+"""
 
 
 @dataclass
@@ -172,7 +175,7 @@ class RowBuilder:
             messages = [whole._replace(payload=payload, size=len(payload))]
         else:
             block = MessageBlock(whole, *_batch_in(source, payload))
-            if block.message_count >= _BLOCK_MIN and self._admits is None:
+            if self._admits is None:
                 self._blocks.append(block)
                 self.rows += block.message_count
                 self.bytes += len(payload) + 64 * block.message_count
@@ -182,29 +185,37 @@ class RowBuilder:
             if self._admits is None or self._admits(message):
                 self._append(message)
 
+    def _append(self, message: Message) -> None:
+        self._add_blocks()
+        self._append_values(message)
+        self.rows += 1
+        self.bytes += len(message.payload) + 64
+
+    def _append_values(self, message: Message) -> None:
+        for target in self._targets:
+            target.values.append(target.column.value(message))
+        if self._decoder is not None:
+            self._payloads.append(_payload(message))
+
     def _add_blocks(self) -> None:
-        """Append the columns of the collected batches."""
+        """Append the rows of the collected batches."""
+        if not self._blocks:
+            return
         blocks, self._blocks = self._blocks, []
+        if sum(block.message_count for block in blocks) < _MESSAGES_MIN:
+            for block in blocks:
+                for message in block.messages():
+                    self._append_values(message)
+            return
         rows = BlockRows(blocks)
         for target in self._targets:
             target.add_chunk(rows.column(target.name, target.column, target.type))
         if self._decoder is not None:
             self._payloads.extend(_payload_runs(blocks, rows, with_keys=self._decoder.needs_keys))
 
-    def _append(self, message: Message) -> None:
-        if self._blocks:
-            self._add_blocks()
-        for target in self._targets:
-            target.values.append(target.column.value(message))
-        if self._decoder is not None:
-            self._payloads.append(_payload(message))
-        self.rows += 1
-        self.bytes += len(message.payload) + 64
-
     def take(self) -> pa.RecordBatch:
         """Return the collected rows as one batch and start a new one."""
-        if self._blocks:
-            self._add_blocks()
+        self._add_blocks()
         arrays = dict(self._decoder.arrays(self._payloads)) if self._decoder is not None else {}
         arrays |= {target.name: target.take() for target in self._targets}
         batch = pa.RecordBatch.from_arrays([arrays[name] for name in self._arrow.names], schema=self._arrow)

@@ -129,18 +129,27 @@ class Source:
 
 
 @pytest.mark.parametrize("style", ["pulsar", "kafka"])
-def test_large_and_small_batches_stay_in_order(style):
+@pytest.mark.parametrize("alone", [(), (0,), (2, 5), range(6)])
+def test_large_and_small_batches_and_single_messages_stay_in_order(style, alone):
     layout = Layout("message", style)
     builder = RowBuilder(read_schema(layout, ["all"]), layout)
-    batches = [[{"payload": f"{group}-{index}".encode(), "key": "k"} for index in range(size)]
-               for group, size in enumerate((1, 20, 3, 8, 9, 2))]  # fmt: skip
-    for batch in batches:
-        source: Any = Source(entry_of(batch), is_batch=True)
-        builder.add("persistent://t/n/x-partition-3", [source])
-    assert builder.rows == 43
+    sizes = (1, 40, 3, 8, 30, 2)
+    expected = []
+    for group, size in enumerate(sizes):
+        payloads = [f"{group}-{index}".encode() for index in range(size)]
+        batched: Any = Source(entry_of([{"payload": each, "key": "k"} for each in payloads]), is_batch=True)
+        entries = [batched]
+        if group in alone:
+            whole = entry_of([])._replace(payload=b"alone")
+            whole.outer.partition_key = "k"
+            entries.append(Source(whole, is_batch=False))
+            payloads.append(b"alone")
+        builder.add("persistent://t/n/x-partition-3", entries)
+        expected += payloads
+    assert builder.rows == len(expected)
     table = builder.take()
-    assert table.column("value").to_pylist() == [item["payload"] for batch in batches for item in batch]
-    assert table.column("key" if style == "kafka" else "__key").to_pylist() == [b"k"] * 43
+    assert table.column("value").to_pylist() == expected
+    assert table.column("key" if style == "kafka" else "__key").to_pylist() == [b"k"] * len(expected)
     assert builder.take().num_rows == 0
 
 

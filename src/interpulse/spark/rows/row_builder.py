@@ -176,9 +176,10 @@ class RowBuilder:
         else:
             block = MessageBlock(whole, *_batch_in(source, payload))
             if self._admits is None:
+                count = block.message_count
                 self._blocks.append(block)
-                self.rows += block.message_count
-                self.bytes += len(payload) + 64 * block.message_count
+                self.rows += count
+                self.bytes += len(payload) + 64 * count
                 return
             messages = block.messages()
         for message in messages:

@@ -16,7 +16,7 @@ from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.frames import FrameDecoder
 from interpulse.wire.protocols import ServerProtocol
 from tests.support import commands
-from tests.support.codecs import CODECS, CODECS_HERE, NATIVE_NEEDED, said
+from tests.support.codecs import CODECS, CODECS_HERE, NATIVE_NEEDED, columns_of, said
 
 ENTRY = build_entry(pb.MessageMetadata(producer_name="p", sequence_id=7, publish_time=1).SerializeToString(), b"hi")
 GREETING = commands.connect(client_version="x", protocol_version=21, feature_flags=pb.FeatureFlags())
@@ -156,7 +156,7 @@ def test_any_batch_when_read_then_columns_of_what_protobuf_reads_or_refused(
             with pytest.raises(RemoteProtocolError):
                 codec.read_batches(batches)
         return
-    found, *others = [codec.read_batches(batches) for codec in CODECS_HERE]
+    found, *others = [columns_of(codec, *batches) for codec in CODECS_HERE]
     assert all(other == found for other in others)
     assert found.counts == [len(messages)]
     assert memoryview(found.indexes).cast("i").tolist() == [index for index, _, _ in messages]

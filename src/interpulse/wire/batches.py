@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from functools import cached_property
 from itertools import accumulate
 from struct import Struct
 from struct import error as StructError
@@ -92,7 +94,64 @@ class BatchColumns(NamedTuple):
     property_values: Pieces
 
 
-def read_batches(batches: Sequence[tuple[bytes, int, int]]) -> BatchColumns:
+class ParsedColumns:
+    """`BatchColumns` of parsed messages. Each is made when it is wanted: in Python they cost more than the parsing."""
+
+    def __init__(self, batches: Sequence[Sequence[BatchedMessage]]) -> None:
+        self.counts: list[int] = []
+        indexes = array("i")
+        self._singles: list[pb.SingleMessageMetadata] = []
+        self._payloads: list[memoryview] = []
+        for messages in batches:
+            left = [index for index, (single, _) in enumerate(messages) if not single.compacted_out]
+            self.counts.append(len(left))
+            indexes.extend(left)
+            self._singles += [messages[index].metadata for index in left]
+            self._payloads += [messages[index].payload for index in left]
+        self.indexes = indexes.tobytes()
+
+    @cached_property
+    def flags(self) -> bytes:
+        return bytes(map(_flags, self._singles))
+
+    @cached_property
+    def sequence_ids(self) -> bytes:
+        return array("Q", [single.sequence_id for single in self._singles]).tobytes()
+
+    @cached_property
+    def event_times(self) -> bytes:
+        return array("Q", [single.event_time for single in self._singles]).tobytes()
+
+    @cached_property
+    def property_ends(self) -> bytes:
+        return array("i", accumulate(map(len, self._properties), initial=0)).tobytes()
+
+    @cached_property
+    def payloads(self) -> Pieces:
+        return _joined(self._payloads)
+
+    @cached_property
+    def keys(self) -> Pieces:
+        return _joined_texts(["" if each.null_partition_key else each.partition_key for each in self._singles])
+
+    @cached_property
+    def ordering_keys(self) -> Pieces:
+        return _joined([single.ordering_key for single in self._singles])
+
+    @cached_property
+    def property_names(self) -> Pieces:
+        return _joined_texts([item.key for some in self._properties for item in some])
+
+    @cached_property
+    def property_values(self) -> Pieces:
+        return _joined_texts([item.value for some in self._properties for item in some])
+
+    @cached_property
+    def _properties(self) -> list[Sequence[pb.KeyValue]]:
+        return [list(single.properties) for single in self._singles]
+
+
+def read_batches(batches: Sequence[tuple[bytes, int, int]]) -> BatchColumns | ParsedColumns:
     """Read uncompressed batches: the bytes, where the batch begins in them, and its number of messages.
 
     Raises RemoteProtocolError if one is malformed.
@@ -100,32 +159,7 @@ def read_batches(batches: Sequence[tuple[bytes, int, int]]) -> BatchColumns:
     plain = [_plain_messages(*batch) for batch in batches]
     if None not in plain:
         return _columns_of_plain(each for each in plain if each is not None)
-    counts: list[int] = []
-    indexes = array("i")
-    singles: list[pb.SingleMessageMetadata] = []
-    payloads: list[memoryview] = []
-    for data, start, count in batches:
-        messages = unpack_batch(memoryview(data)[start:], count)
-        left = [index for index, (single, _) in enumerate(messages) if not single.compacted_out]
-        counts.append(len(left))
-        indexes.extend(left)
-        singles += [messages[index].metadata for index in left]
-        payloads += [messages[index].payload for index in left]
-    properties = [single.properties for single in singles]
-    items = [item for some in properties for item in some]
-    return BatchColumns(
-        counts,
-        indexes.tobytes(),
-        bytes(map(_flags, singles)),
-        array("Q", [single.sequence_id for single in singles]).tobytes(),
-        array("Q", [single.event_time for single in singles]).tobytes(),
-        array("i", accumulate(map(len, properties), initial=0)).tobytes(),
-        _joined(payloads),
-        _joined([b"" if single.null_partition_key else encoded(single.partition_key) for single in singles]),
-        _joined([single.ordering_key for single in singles]),
-        _joined([encoded(item.key) for item in items]),
-        _joined([encoded(item.value) for item in items]),
-    )
+    return ParsedColumns([unpack_batch(memoryview(data)[start:], count) for data, start, count in batches])
 
 
 def _flags(single: pb.SingleMessageMetadata) -> int:
@@ -146,6 +180,15 @@ def encoded(text: str | bytes) -> bytes:
 
 def _joined(pieces: Sequence[bytes | memoryview]) -> Pieces:
     return array("i", accumulate(map(len, pieces), initial=0)).tobytes(), b"".join(pieces)
+
+
+def _joined_texts(texts: Sequence[str | bytes]) -> Pieces:
+    """Join texts of protobuf; ASCII, as they mostly are, in one piece."""
+    with suppress(TypeError):  # one of them is bytes
+        joined = "".join(texts)  # type: ignore[arg-type]
+        if joined.isascii():
+            return array("i", accumulate(map(len, texts), initial=0)).tobytes(), joined.encode()
+    return _joined([encoded(text) for text in texts])
 
 
 class _PlainMessages(NamedTuple):

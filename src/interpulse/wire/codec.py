@@ -17,7 +17,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
-    from interpulse.wire.batches import BatchColumns
+    from interpulse.wire.batches import BatchColumns, ParsedColumns
 
 Receipts: TypeAlias = Sequence[tuple[int, int, int, int]]
 Questions: TypeAlias = Sequence[tuple[str, Sequence[int]]]
@@ -106,7 +106,7 @@ class Codec(NamedTuple):
     It stops at the first entry whose metadata is not plain, has a transaction, an origin or addressees, or a schema
     version that is not in the map.
     """
-    read_batches: Callable[[Sequence[tuple[bytes, int, int]]], BatchColumns]
+    read_batches: Callable[[Sequence[tuple[bytes, int, int]]], BatchColumns | ParsedColumns]
     """Batches -> their messages, as `interpulse.wire.batches.read_batches`, which raises the errors of both."""
     encode_answers: Callable[[bytes, bytes, bytes, Sequence[int]], bytes]
     """(head, bytes before the request id, bytes behind it, request ids) -> the frames.
@@ -146,7 +146,7 @@ def native_codec() -> Codec:
 
         return encode
 
-    def read_columns(batches: Sequence[tuple[bytes, int, int]]) -> BatchColumns:
+    def read_columns(batches: Sequence[tuple[bytes, int, int]]) -> BatchColumns | ParsedColumns:
         found = module.read_batches(batches)
         if found is None:
             return read_batches(batches)

@@ -10,7 +10,7 @@ from interpulse.wire.batches import BatchColumns, pack_batch, unpack_batch
 from interpulse.wire.codec import Codec
 from interpulse.wire.compression import compress, decompress
 from interpulse.wire.errors import RemoteProtocolError
-from tests.support.codecs import CODECS_HERE
+from tests.support.codecs import CODECS_HERE, columns_of
 
 KINDS: Final = (pb.NONE, pb.LZ4, pb.ZLIB, pb.ZSTD, pb.SNAPPY)
 SIZE_STEP: Final = 64
@@ -40,7 +40,7 @@ def one(data: bytes) -> None:
 def _outcome(codec: Codec, payload: bytes, count: int) -> BatchColumns | None:
     """The columns, or None if the batch is refused."""
     try:
-        return codec.read_batches([(payload, 0, count)])
+        return columns_of(codec, (payload, 0, count))
     except RemoteProtocolError:
         return None
 

@@ -38,7 +38,7 @@ from interpulse.wire.frames import (
     encode_command,
 )
 from tests.support import commands
-from tests.support.codecs import CODECS, NATIVE_INSTALLED, NATIVE_NEEDED, said
+from tests.support.codecs import CODECS, NATIVE_INSTALLED, NATIVE_NEEDED, columns_of, said
 from tests.support.commands import encode_with_entry
 
 LIMIT = 100_000
@@ -405,7 +405,7 @@ def pieces(*content: bytes) -> tuple[bytes, bytes]:
 
 def test_batches_when_metadata_is_plain_then_columns_of_payloads(codec: Codec) -> None:
     first = single(b"") + single(b"x" * 300, sequence_id=2**64 - 1) + single(b"y" * 20_000, sequence_id=0)
-    assert codec.read_batches([(b"head" + first + b"tail", 4, 3), (b"", 0, 0), (single(b"z"), 0, 1)]) == BatchColumns(
+    assert columns_of(codec, (b"head" + first + b"tail", 4, 3), (b"", 0, 0), (single(b"z"), 0, 1)) == BatchColumns(
         counts=[3, 0, 1],
         indexes=numbers("i", 0, 1, 2, 0),
         flags=bytes((HAS_VALUE, HAS_VALUE | HAS_SEQUENCE_ID, HAS_VALUE | HAS_SEQUENCE_ID, HAS_VALUE)),
@@ -430,7 +430,7 @@ RICH = (
 
 
 def test_batches_when_metadata_is_rich_then_columns_of_it_without_what_was_compacted(codec: Codec) -> None:
-    assert codec.read_batches([(RICH, 0, 5)]) == BatchColumns(
+    assert columns_of(codec, (RICH, 0, 5)) == BatchColumns(
         counts=[4],
         indexes=numbers("i", 0, 2, 3, 4),
         flags=bytes(
@@ -477,8 +477,8 @@ def test_batch_when_it_is_unusual_then_read_by_protobuf(batch: bytes) -> None:
 
     batches = [(single(b"x") + batch, 0, 2)]
     assert interpulse_codec.read_batches(batches) is None
-    found = native_codec().read_batches(batches)
-    assert found == python_codec().read_batches(batches)
+    found = columns_of(native_codec(), *batches)
+    assert found == columns_of(python_codec(), *batches)
     assert found.payloads == pieces(b"x", b"z")
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 from interpulse.broker import metadata_paths as keys
 from interpulse.broker.committer import Records
-from interpulse.broker.topics.deletion import Deletion
 from interpulse.broker.topics.lifecycle import TopicLifecycle
 from interpulse.broker.topics.topic_reading import Reading, TopicReader
 from interpulse.model.changes import CreateTopicRecord, Decision, SetPartitionCount
@@ -90,24 +88,3 @@ def expansion_in_two_commits() -> None:
         await self.create_missed_partitions(name)
 
     TopicLifecycle.expand = expand  # type: ignore[method-assign]
-
-
-def both_deletions_succeed() -> None:
-    """156: requests that delete the same topic do not wait for one another.
-
-    Two clients delete a topic at the same time, and both are told that they did.
-    """
-    begin = Deletion.__init__
-
-    def without(self: Deletion, *arguments: Any) -> None:
-        begin(self, *arguments)
-        self._deleting = _NoLocks()  # type: ignore[assignment]
-
-    Deletion.__init__ = without  # type: ignore[assignment, method-assign]
-
-
-class _NoLocks:
-    """Locks of which each call gets one of its own."""
-
-    def setdefault(self, name: TopicName, lock: asyncio.Lock) -> asyncio.Lock:
-        return lock

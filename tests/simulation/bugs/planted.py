@@ -98,7 +98,6 @@ _NUMBERED = [
         lifecycle.refused_creation_leaves_partitions,
         lifecycle.question_creates_the_topic,
         lifecycle.expansion_in_two_commits,
-        lifecycle.both_deletions_succeed,
     ),
     *_numbered(
         "lookups",

@@ -33,8 +33,8 @@ class Node:
         self._drift, self._drifts_since = 0.0, 0.0
         self.disk = SimulatedDisk()
         self.disk_stalled_until = 0.0
-        self.job_seconds_max = 3e-3
-        """The longest time of most jobs of the disk, commits of metadata among them."""
+        self.job_seconds_max: dict[str, float] = {}
+        """The longest times of most jobs, by the name of their worker; 3 ms without one."""
         self.frozen_until = 0.0
         self.turn_seconds = 0.0
         """Time that each turn takes; above 0 on a slow machine."""
@@ -112,7 +112,7 @@ class Node:
 
     def worker(self, name: str) -> SimulatedWorker:
         """Start a worker of this life; see `StartWorker`."""
-        worker = SimulatedWorker(self)
+        worker = SimulatedWorker(self, self.job_seconds_max.get(name, 3e-3))
         self._workers.append(worker)
         return worker
 
@@ -144,8 +144,9 @@ class Node:
 class SimulatedWorker:
     """A `Worker` whose jobs happen at later moments of the world's clock, one after the other."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Node, seconds_max: float) -> None:
         self._node = node
+        self._seconds_max = seconds_max
         self._chance = node.world.stream("disk")
         self._jobs: deque[Callable[[], None]] = deque()
         self._busy = self._dead = False
@@ -173,8 +174,7 @@ class SimulatedWorker:
     def _begin(self) -> None:
         self._busy = True
         chance, world = self._chance, self._node.world
-        slow = chance.random() < 0.03
-        seconds = chance.uniform(0.01, 0.4) if slow else chance.uniform(0.1e-3, self._node.job_seconds_max)
+        seconds = chance.uniform(0.01, 0.4) if chance.random() < 0.03 else chance.uniform(0.1e-3, self._seconds_max)
         world.at(max(world.now + seconds, self._node.disk_stalled_until), self._finish)
 
     def _finish(self) -> None:

@@ -31,7 +31,8 @@ _CLIENTS: Final = ("first", "second", "third")
 _NAMES: Final = ("a", "b", "c")
 _PARTITIONS_MAX: Final = 3
 _COMMIT_SECONDS_MAX: Final = (0.003, 0.3)
-"""Longest times of most commits, of which a seed draws one: slow commits leave others time between read and write."""
+"""Longest times of most commits, of which a seed draws one: slow ones leave others time between read and write."""
+_AGAIN_SECONDS: Final = 0.1
 _ANSWER_SECONDS_MAX: Final = 120.0
 """The time after which no broker acts on a request any more: longer than any link or disk stalls."""
 _RULES: Final[Sequence[tuple[model.Rule, int]]] = (
@@ -45,6 +46,13 @@ _RULES: Final[Sequence[tuple[model.Rule, int]]] = (
     (model.delete_partitioned, 3),
 )
 """Operations, with their weights."""
+_REPAIRS: Final[Sequence[tuple[model.Rule, int]]] = (
+    (model.create_partitioned, 1),
+    (model.expand, 1),
+    (model.restore, 4),
+    (model.delete_topic, 6),
+)
+"""Operations of one topic over slow commits, whose partitions are deleted and restored all the time."""
 
 
 class Lifecycle:
@@ -54,7 +62,9 @@ class Lifecycle:
         chance = world.stream("workload")
         self._world = world
         self._auto_creation = AutoCreation(chance.random() < 0.6, chance.choice([0, 0, 2]))
-        self._names = _NAMES[: chance.choice((1, 3))]
+        contended = chance.random() < 0.3
+        self._rules = _REPAIRS if contended else _RULES
+        self._names = _NAMES[:1] if contended else _NAMES
         self._begun_as = dict(_orphans(chance, self._names)) if chance.random() < 0.5 else {}
         self._history: list[Operation] = []
         self._asking = True
@@ -68,7 +78,7 @@ class Lifecycle:
             "keepAliveIntervalSeconds": KEEP_ALIVE_MS // 1000,
         }
         self._broker = self._course.add("broker", broker_alone(_tree_with(self._begun_as), settings))
-        self._broker.job_seconds_max = chance.choice(_COMMIT_SECONDS_MAX)
+        self._broker.job_seconds_max["metadata"] = 0.3 if contended else chance.choice(_COMMIT_SECONDS_MAX)
         for name in _CLIENTS:
             self._course.add(name, self._client(name))
         self._course.add("watcher", self._watch)
@@ -100,7 +110,7 @@ class Lifecycle:
             async with _Asking(self._world, self._history, name, self._broker) as asking:
                 while self._asking:
                     await asyncio.sleep(chance.expovariate(1 / 0.15))
-                    await asking.ask(_drawn_call(chance, self._names))
+                    await asking.ask(_drawn_call(chance, self._rules, self._names))
             self._running -= 1
             await asyncio.get_running_loop().create_future()
 
@@ -111,8 +121,8 @@ class Lifecycle:
         chance = self._world.stream("workload/watcher")
         async with _Asking(self._world, self._history, "watcher", self._broker) as asking:
             while self._asking:
-                await asyncio.sleep(chance.expovariate(1 / 0.1))
-                index = chance.choice((-1, -1, -1, *range(_PARTITIONS_MAX)))
+                await asyncio.sleep(chance.expovariate(1 / 0.05))
+                index = chance.randrange(-1, _PARTITIONS_MAX)
                 await asking.ask(Call(model.ask_partitions, _topic(chance.choice(self._names), index), create=False))
         self._running -= 1
         await asyncio.get_running_loop().create_future()
@@ -123,8 +133,10 @@ class Lifecycle:
             for name in self._names:
                 for index in range(-1, _PARTITIONS_MAX + 1):
                     call = Call(model.ask_partitions, _topic(name, index), create=False)
-                    while await asking.ask(call) is Answer.LOST:  # the last restart is not over
-                        continue
+                    while True:
+                        if await asking.ask(call) is not Answer.LOST:
+                            break
+                        await asyncio.sleep(_AGAIN_SECONDS)  # the last restart is not over
 
 
 class _Asking:
@@ -223,8 +235,8 @@ def _tree_with(topics: Mapping[TopicName, State]) -> MemoryTree:
     return tree
 
 
-def _drawn_call(chance: random.Random, names: Sequence[str]) -> Call:
-    rule = chance.choices([rule for rule, _ in _RULES], [weight for _, weight in _RULES])[0]
+def _drawn_call(chance: random.Random, rules: Sequence[tuple[model.Rule, int]], names: Sequence[str]) -> Call:
+    rule = chance.choices([rule for rule, _ in rules], [weight for _, weight in rules])[0]
     whole = rule in (model.create_partitioned, model.expand, model.restore, model.delete_partitioned)
     index = -1 if whole or chance.random() < 0.5 else chance.randrange(_PARTITIONS_MAX + 1)
     return Call(

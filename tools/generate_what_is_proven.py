@@ -21,7 +21,7 @@ from typing import Final
 from tests.simulation.bugs.planted import PLANTS, Plant
 from tests.simulation.cases import FOUND
 from tests.simulation.figures import PlantFigures, SeedFigures, read_plants, read_seeds
-from tests.simulation.properties import PROPERTIES, SUBJECTS, Property
+from tests.simulation.properties import PROPERTIES, SUBJECTS
 from tests.simulation.runs import SCENARIOS
 from tests.simulation.scenarios.scenario import Scenario
 from tests.simulation.test_seeds import FIXED, NEW_SEEDS
@@ -132,16 +132,10 @@ def _properties() -> Iterator[str]:
     looked_for = judged()
     for subject in SUBJECTS:
         yield f"\n### {subject.title}\n\n| | property | judged | found |\n| --- | --- | --- | --- |\n"
-        for number, each in subject.properties.items():
+        for number, promise in subject.properties.items():
             found = ", ".join(str(plant.number) for plant in PLANTS.values() if number in _found_by(plant))
-            yield f"| {number} | {each.promise} | {_judged(each, number in looked_for)} | {found} |\n"
+            yield f"| {number} | {promise} | {'yes' if number in looked_for else 'no'} | {found} |\n"
         yield f"\n{textwrap.fill(f'With real programs and models: {subject.elsewhere}', 120, break_on_hyphens=False)}\n"
-
-
-def _judged(each: Property, by_number: bool) -> str:
-    if by_number:
-        return "yes"
-    return f"its breach shows as {each.shown_by}" if each.shown_by else "no"
 
 
 def _scenarios() -> Iterator[str]:

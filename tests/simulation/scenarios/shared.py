@@ -56,7 +56,7 @@ _SETTINGS: Final[dict[str, Any]] = {
     "managed_ledger_max_entries_per_ledger": 20,
     "managed_ledger_min_ledger_rollover_time_minutes": 0,
 }
-_FAILING_DISKS: Final = ("bit flips", "disk full", "reads fail", "write fails", "sync fails", "directory sync fails")
+FAILING_DISKS: Final = ("bit flips", "disk full", "reads fail", "write fails", "sync fails", "directory sync fails")
 
 
 class SharedCluster:
@@ -68,7 +68,7 @@ class SharedCluster:
             (*BROKERS, *[_OWNER] * 3, *BOOKIES, *ZOOKEEPERS, *entrances),
             ("producers", "consumers"),
             metadata=ZOOKEEPERS,
-            without=_FAILING_DISKS,
+            without=FAILING_DISKS,
             brokers=BROKERS,
             owner=_OWNER,
             states=("loading", "rolling", "recovering", "fenced", "fenced", "taking over"),

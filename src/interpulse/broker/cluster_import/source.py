@@ -32,8 +32,9 @@ from interpulse.storage.logs.journal import Journal
 from interpulse.storage.logs.topic_log_store import TopicLogStore
 from interpulse.storage.logs.topic_records import TopicRecord
 from interpulse.storage.metadata.sqlite import SqliteMetadataStore
-from interpulse.storage.segments.files import ReadOnlyFiles
+from interpulse.storage.segments.files import Files, ReadOnlyFiles
 from interpulse.storage.segments.journal import open_log_store
+from interpulse.storage.segments.worker import StartWorker, ThreadWorker
 
 _METADATA: Final = "metadata.sqlite"
 _KEYS_PER_PAGE: Final = 500
@@ -67,7 +68,23 @@ class DataDirectory:
         await asyncio.to_thread(_copy_metadata, directory, scratch)
         metadata = await SqliteMetadataStore.open(scratch / _METADATA)
         opened.push_async_callback(metadata.close)
-        logs = await open_log_store(directory / "log", metadata, files=ReadOnlyFiles())
+        return await cls.with_metadata(metadata, directory, opened)
+
+    @classmethod
+    async def with_metadata(
+        cls,
+        metadata: MetadataStore,
+        directory: Path,
+        opened: AsyncExitStack,
+        *,
+        files: Files | None = None,
+        worker: StartWorker = ThreadWorker,
+    ) -> Self:
+        """Open the logs of the directory, whose metadata were copied, and push their closing.
+
+        ``files`` may not change the directory. Errors are those of `open`.
+        """
+        logs = await open_log_store(directory / "log", metadata, files=files or ReadOnlyFiles(), worker=worker)
         opened.push_async_callback(logs.close)
         claimed = await metadata.get(keys.LOCAL_CLUSTER)
         if claimed is None:

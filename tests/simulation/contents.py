@@ -89,6 +89,7 @@ class Contents:
     def __init__(self, namespace: str, chance: random.Random) -> None:
         self.findings: list[Finding] = []
         self.writing = True
+        """False = `write` ends."""
         self._namespace = namespace
         self._chance = chance
         self._topics: list[Topic] = []
@@ -228,7 +229,7 @@ class Contents:
 
     async def _compare_topic(self, client: Client, admin: AdminClient, topic: Topic) -> None:
         read = [_seen(message) for message in await _read(client, topic.name)]
-        self.findings += _differences(topic.name, topic.messages, read)
+        self.findings += differences(topic.name, topic.messages, read)
         if topic.compacted is not None:
             compacted = [message.content for message in await _read(client, topic.name, read_compacted=True)]
             if compacted != topic.compacted:
@@ -239,9 +240,8 @@ class Contents:
             properties = await admin.topics.subscription_properties(topic.name, subscription)
             if properties != topic.properties:
                 self.findings.append(Finding("T2", f"{topic.name}, subscription {subscription}: other properties"))
-            self.findings += _of_subscription(
-                topic.name, subscription, left, await _consumed(client, topic.name, subscription, left)
-            )
+            received = await _consumed(client, topic.name, subscription)
+            self.findings += of_subscription(topic.name, subscription, left, received)
         await self._compare_producer(client, topic)
 
     async def _compare_producer(self, client: Client, topic: Topic) -> None:
@@ -269,7 +269,7 @@ class Contents:
                 if each not in read
             ),
             *(Finding("L4", f"{each!r} was never sent", each) for each in read if each not in self._late_sent),
-            *_doubled(self._late, read),
+            *doubled(self._late, read),
             *falling("L3", "stored", read),
         ]
 
@@ -295,8 +295,8 @@ async def _read(client: Client, topic: str, **options: Any) -> list[Message]:
     return read
 
 
-async def _consumed(client: Client, topic: str, subscription: str, left: Sequence[bytes]) -> list[bytes]:
-    """Receive until everything that is left has come and nothing follows, or nothing comes."""
+async def _consumed(client: Client, topic: str, subscription: str) -> list[bytes]:
+    """Receive until nothing comes any more."""
     consumer = await _subscribe(client, topic, subscription)
     received: list[bytes] = []
     while True:
@@ -309,26 +309,29 @@ async def _consumed(client: Client, topic: str, subscription: str, left: Sequenc
     return received
 
 
-def _differences(topic: str, wanted: Sequence[Seen], read: Sequence[Seen]) -> Iterator[Finding]:
+def differences(topic: str, wanted: Sequence[Seen], read: Sequence[Seen]) -> Iterator[Finding]:
+    """Yield the messages of a topic that are gone, new, doubled or out of order."""
     for seen in wanted:
         if seen not in read:
             yield Finding("L1", f"{topic}: {seen} is not stored", seen.content)
     for seen in read:
         if seen not in wanted:
             yield Finding("L4", f"{topic}: {seen} was not there", seen.content)
-    yield from _doubled(topic, [seen.content for seen in read])
+    yield from doubled(topic, [seen.content for seen in read])
     yield from falling("L3", "stored", (seen.content for seen in read))
 
 
-def _doubled(topic: str, contents: Sequence[bytes]) -> Iterator[Finding]:
+def doubled(topic: str, contents: Sequence[bytes]) -> Iterator[Finding]:
+    """Yield the messages that a topic has more than once."""
     for content, count in Counter(contents).items():
         if count > 1:
             yield Finding("L2", f"{topic}: {content!r} is stored {count} times", content)
 
 
-def _of_subscription(
+def of_subscription(
     topic: str, subscription: str, left: Sequence[bytes], received: Sequence[bytes]
 ) -> Iterator[Finding]:
+    """Yield the messages that a subscription did not get, got again, or got out of order."""
     where = f"{topic}, subscription {subscription}"
     for content in left:
         if content not in received:

@@ -62,10 +62,10 @@ FAILING_DISKS: Final = ("bit flips", "disk full", "reads fail", "write fails", "
 class SharedCluster:
     """See the module, and `Scenario`."""
 
-    def __init__(self, world: World, entrances: Mapping[str, Program] = {}) -> None:
-        """``entrances`` are nodes that clients connect to in place of brokers, with their programs."""
+    def __init__(self, world: World, proxies: Mapping[str, Program] = {}, clients: Mapping[str, Program] = {}) -> None:
+        """``proxies`` are nodes that all clients connect to in place of brokers, ``clients`` are further clients."""
         targets = Targets(
-            (*BROKERS, *[_OWNER] * 3, *BOOKIES, *ZOOKEEPERS, *entrances),
+            (*BROKERS, *[_OWNER] * 3, *BOOKIES, *ZOOKEEPERS, *proxies),
             ("producers", "consumers"),
             metadata=ZOOKEEPERS,
             without=FAILING_DISKS,
@@ -83,18 +83,19 @@ class SharedCluster:
             UNREACHABLE,
         )
         self._zookeeper = new_zookeeper()
-        self._entrances = tuple(entrances) or BROKERS
+        self._entrances = tuple(proxies) or BROKERS
         hosts = ",".join(f"{name}:{BINARY_PORT}" for name in self._entrances)
         self._workload = topic_workload(world, hosts)
         programs: dict[str, Program] = {
             **dict.fromkeys(ZOOKEEPERS, zookeeper_server(self._zookeeper)),
             **dict.fromkeys(BOOKIES, store_entries),
             **dict.fromkeys(BROKERS, broker_of_cluster(_SETTINGS)),
-            **entrances,
+            **proxies,
             "producers": self._workload.produce,
             "consumers": self._workload.consume,
             "mover": self._move_bundles,
             "visitor": self._look_in,
+            **clients,
             "installer": set_up,
         }
         self._nodes = {name: self._course.add(name, program) for name, program in programs.items()}

@@ -117,7 +117,7 @@ class Contents:
 
     async def write(self, client: Client) -> None:
         """Write to one more topic while `writing` lasts."""
-        producer = await client.create_producer(self._late, batching_enabled=False)
+        producer = await until_done(lambda: client.create_producer(self._late, batching_enabled=False))
         while self.writing:
             await asyncio.sleep(self._chance.uniform(0, 0.02))
             payload = b"late/%d" % len(self._late_sent)

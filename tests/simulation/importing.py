@@ -45,6 +45,12 @@ class ReadOnlyDisk(ReadOnlyFiles):
     def names(self, directory: Path) -> list[str]:
         return self._disk.names(directory)
 
+    def rewrite(self, path: Path, offset: int, content: bytes) -> None:
+        self._disk.sync_file(path)
+
+    def sync_directory(self, directory: Path) -> None:
+        self._disk.sync_directory(directory)
+
     def room(self, directory: Path) -> Room:
         return self._disk.room(directory)
 

@@ -13,6 +13,7 @@ from interpulse.broker.cluster_import.topic_copy import TopicCopies
 from interpulse.model.names import TopicName
 from interpulse.storage.cursors import CursorRecord
 from interpulse.storage.logs.topic_records import TopicRecord
+from tests.simulation.importing import ReadOnlyDisk
 
 
 def imported_cursor_ahead() -> None:
@@ -69,3 +70,8 @@ def interrupted_copy_taken_for_a_topic() -> None:
         return {topic for topic in topics if await self._records.get(topic.log_name) is not None}
 
     TopicCopies.there = there  # type: ignore[method-assign]
+
+
+def imported_files_not_synced() -> None:
+    """157: an import copies what a killed broker has written and not synced, and does not sync it either."""
+    ReadOnlyDisk.rewrite = lambda self, path, offset, content: None  # type: ignore[method-assign]

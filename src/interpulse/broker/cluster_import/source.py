@@ -1,7 +1,8 @@
 """The data directory of a stopped broker, read without changing it.
 
 The metadata are small. They are copied to a temporary directory and opened there, because opening writes. Segments are
-read in place; repairs that a start would make are made in memory.
+read in place; repairs that a start would make are made in memory. What is read is synced, so that the next import finds
+it too, even after a loss of power.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from interpulse.storage.logs.journal import Journal
 from interpulse.storage.logs.topic_log_store import TopicLogStore
 from interpulse.storage.logs.topic_records import TopicRecord
 from interpulse.storage.metadata.sqlite import SqliteMetadataStore
-from interpulse.storage.segments.files import Files, ReadOnlyFiles
+from interpulse.storage.segments.files import Files, ReadOnlyFiles, sync_unchanged
 from interpulse.storage.segments.journal import open_log_store
 from interpulse.storage.segments.worker import StartWorker, ThreadWorker
 
@@ -147,4 +148,5 @@ async def entries_of(journal: Journal, topic: TopicName, ledger_id: int, count: 
 def _copy_metadata(directory: Path, scratch: Path) -> None:
     for name in (_METADATA, f"{_METADATA}-wal"):
         if (directory / name).exists():
+            sync_unchanged(directory / name)
             shutil.copyfile(directory / name, scratch / name)

@@ -17,7 +17,7 @@ from tests.simulation.importing import ReadOnlyDisk
 
 
 def imported_cursor_ahead() -> None:
-    """151: an imported cursor begins one entry too late."""
+    """161: an imported cursor begins one entry too late."""
     moved = topic_copy.moved_cursor
 
     def ahead(record: CursorRecord, ledgers: Any) -> CursorRecord:
@@ -28,13 +28,13 @@ def imported_cursor_ahead() -> None:
 
 
 def imported_batches_forgotten() -> None:
-    """152: an imported cursor has no partly acknowledged batches."""
+    """162: an imported cursor has no partly acknowledged batches."""
     moved = topic_copy.moved_cursor
     topic_copy.moved_cursor = lambda record, ledgers: replace(moved(record, ledgers), batches=())
 
 
 def new_ledgers_not_noted() -> None:
-    """153: an import does not note the ledgers that it is about to write."""
+    """163: an import does not note the ledgers that it is about to write."""
 
     async def forgetful(self: TopicCopies, topic: TopicName, ledger_ids: Sequence[int]) -> None:
         """Note nothing."""
@@ -43,7 +43,7 @@ def new_ledgers_not_noted() -> None:
 
 
 def documents_copied_before_the_check() -> None:
-    """154: a refused import has copied the documents."""
+    """164: a refused import has copied the documents."""
     check = ClusterImport._check
 
     async def late(self: ClusterImport, topics: Sequence[TopicName]) -> set[TopicName]:
@@ -54,7 +54,7 @@ def documents_copied_before_the_check() -> None:
 
 
 def newest_ledger_taken_from_its_record() -> None:
-    """155: the ledger that the broker wrote last has the entries of its record, which does not count them yet."""
+    """165: the ledger that the broker wrote last has the entries of its record, which does not count them yet."""
 
     async def believing(self: DataDirectory, topic: TopicName) -> TopicRecord:
         stored = await self._logs.records.get(topic.log_name) or TopicRecord()
@@ -64,7 +64,7 @@ def newest_ledger_taken_from_its_record() -> None:
 
 
 def interrupted_copy_taken_for_a_topic() -> None:
-    """156: a topic that is only partly committed is taken for one that was there before."""
+    """166: a topic that is only partly committed is taken for one that was there before."""
 
     async def there(self: TopicCopies, topics: Sequence[TopicName]) -> set[TopicName]:
         return {topic for topic in topics if await self._records.get(topic.log_name) is not None}
@@ -73,5 +73,5 @@ def interrupted_copy_taken_for_a_topic() -> None:
 
 
 def imported_files_not_synced() -> None:
-    """157: an import copies what a killed broker has written and not synced, and does not sync it either."""
+    """167: an import copies what a killed broker has written and not synced, and does not sync it either."""
     ReadOnlyDisk.rewrite = lambda self, path, offset, content: None  # type: ignore[method-assign]

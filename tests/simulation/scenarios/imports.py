@@ -24,6 +24,7 @@ from tests.simulation.cluster_nodes import (
     SERVERS,
     ZOOKEEPERS,
     broker_of_cluster,
+    faults_of,
     new_zookeeper,
     set_up,
     store_entries,
@@ -78,6 +79,7 @@ class Imports:
         self._contents = Contents(_NAMESPACE, world.stream("contents"))
         self._importing = Importing(self._stoppable.tree)
         self._zookeeper = new_zookeeper()
+        self._course.own_faults = faults_of(self._zookeeper)
         programs: dict[str, Program] = {
             **dict.fromkeys(ZOOKEEPERS, zookeeper_server(self._zookeeper)),
             **dict.fromkeys(BOOKIES, store_entries),

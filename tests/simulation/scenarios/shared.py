@@ -21,6 +21,7 @@ from tests.simulation.cluster_nodes import (
     SESSION_MS,
     ZOOKEEPERS,
     broker_of_cluster,
+    faults_of,
     new_zookeeper,
     set_up,
     store_entries,
@@ -108,11 +109,7 @@ class SharedCluster:
         self._judge = ClusterJudge(view, _TOPIC, ACK_QUORUM)
         self._zookeeper.on_write = self._judge.on_write
         self._course.roles[_OWNER] = lambda: owner.broker if (owner := view.owner()) is not None else BROKERS[0]
-        self._course.own_faults = {
-            "answer lost": lambda fault: self._zookeeper.losing.update(commit=int(fault.amount)),
-            "request lost": lambda fault: self._zookeeper.dropping.update(commit=int(fault.amount)),
-            "report lost": lambda fault: setattr(self._zookeeper, "losing_events", int(fault.amount)),
-        }
+        self._course.own_faults = faults_of(self._zookeeper)
         Wiretap(world.network, [self._nodes[name] for name in BROKERS], BINARY_PORT, self._judge.on_command)
         self.plan = self._course.plan
         self.events_of = self._workload.history.events_of

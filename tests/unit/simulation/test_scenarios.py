@@ -11,7 +11,7 @@ from tests.simulation.scenarios.proxied_cluster import ProxiedCluster
 from tests.simulation.scenarios.scenario import Scenario
 from tests.simulation.world import World
 
-SEEDS = range(60)
+SEEDS = range(200)
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from interpulse.broker.assembly import CannotServe
 from interpulse.model.errors import PulsarError
 from interpulse.storage.zookeeper.errors import ZooKeeperError
 from tests.simulation import cluster
+from tests.simulation.faults import Fault
 from tests.simulation.nodes import Node, Program
 from tests.simulation.programs import BINARY_PORT, STARTED_AGAIN_SECONDS, WEB_PORT, bind
 from tests.support.scripted_zookeeper import ScriptedZooKeeper
@@ -39,6 +40,15 @@ def new_zookeeper() -> ScriptedZooKeeper:
     zookeeper = ScriptedZooKeeper(ends_sessions=True)
     zookeeper.session_timeout_ms = SESSION_MS
     return zookeeper
+
+
+def faults_of(zookeeper: ScriptedZooKeeper) -> dict[str, Callable[[Fault], None]]:
+    """Return the faults of the servers, by their kinds: answers, requests or reports that are lost."""
+    return {
+        "answer lost": lambda fault: zookeeper.losing.update(commit=int(fault.amount)),
+        "request lost": lambda fault: zookeeper.dropping.update(commit=int(fault.amount)),
+        "report lost": lambda fault: setattr(zookeeper, "losing_events", int(fault.amount)),
+    }
 
 
 def zookeeper_server(zookeeper: ScriptedZooKeeper) -> Program:

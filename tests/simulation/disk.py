@@ -96,6 +96,13 @@ class SimulatedDisk:
             chosen = chance.choice(content)
             chosen.written[chance.randrange(chosen.synced)] ^= 1 << chance.randrange(8)
 
+    def sync_file(self, path: Path) -> None:
+        """Bring all written bytes of a file to disk."""
+        self.step("sync")
+        content = self.names_now[path]
+        if not content.forsaken:
+            content.synced = len(content.written)
+
     # Files
 
     def create(self, path: Path) -> AppendFile:
@@ -164,6 +171,8 @@ class _Appending:
     def sync(self) -> None:
         try:
             self.disk.step("sync")
+        except PowerLost:  # the process ends, and the system goes on with what was written
+            raise
         except OSError:
             self.content.forsaken = True
             raise

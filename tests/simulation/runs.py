@@ -20,6 +20,7 @@ from tests.simulation.bugs.planted import ALL
 from tests.simulation.faults import Fault
 from tests.simulation.judge import Finding
 from tests.simulation.scenarios.admin import Administration
+from tests.simulation.scenarios.imports import Imports
 from tests.simulation.scenarios.lifecycle import Lifecycle
 from tests.simulation.scenarios.lookups import Lookups
 from tests.simulation.scenarios.orderly_stop import OrderlyStops
@@ -38,6 +39,7 @@ SCENARIOS: Final[dict[str, type[Scenario]]] = {
     "admin": Administration,
     "subscriptions": Subscriptions,
     "stops": OrderlyStops,
+    "imports": Imports,
     "lookups": Lookups,
     "shared": SharedCluster,
     "proxied_cluster": ProxiedCluster,

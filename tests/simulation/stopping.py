@@ -39,15 +39,16 @@ class StoppableBroker:
         self.stops: list[Stop] = []
         self.app: BrokerApp | None = None
         """The broker of the present life, once it serves."""
+        self.tree = MemoryTree()
+        """Its metadata."""
         self._settings = settings
-        self._tree = MemoryTree()
 
     async def run(self, node: Node) -> None:
         """Serve until the node is asked to end: the program of the node."""
         self.app = None
         asked = asyncio.Event()
         node.on_terminate = asked.set
-        app = self.app = await started_broker(node, self._tree, self._settings)
+        app = self.app = await started_broker(node, self.tree, self._settings)
         await asked.wait()
         stop = Stop(node.world.seconds)
         self.stops.append(stop)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from tests.simulation.bugs import (
     determinism,
     front_ends,
+    imports,
     lifecycle,
     proxies,
     shared_cluster,
@@ -108,6 +109,16 @@ _NUMBERED = [
         "stops",
         front_ends.cursors_not_stored_at_the_stop,
         front_ends.stop_without_a_limit,
+    ),
+    *_numbered(
+        "imports",
+        imports.imported_cursor_ahead,
+        imports.imported_batches_forgotten,
+        imports.new_ledgers_not_noted,
+        imports.documents_copied_before_the_check,
+        imports.newest_ledger_taken_from_its_record,
+        imports.interrupted_copy_taken_for_a_topic,
+        imports.imported_files_not_synced,
     ),
     *_numbered(
         "admin",

@@ -21,6 +21,7 @@ from tests.simulation.cluster_nodes import (
     SESSION_MS,
     ZOOKEEPERS,
     broker_of_cluster,
+    faults_of,
     new_zookeeper,
     set_up,
     store_entries,
@@ -56,19 +57,19 @@ _SETTINGS: Final[dict[str, Any]] = {
     "managed_ledger_max_entries_per_ledger": 20,
     "managed_ledger_min_ledger_rollover_time_minutes": 0,
 }
-_FAILING_DISKS: Final = ("bit flips", "disk full", "reads fail", "write fails", "sync fails", "directory sync fails")
+FAILING_DISKS: Final = ("bit flips", "disk full", "reads fail", "write fails", "sync fails", "directory sync fails")
 
 
 class SharedCluster:
     """See the module, and `Scenario`."""
 
-    def __init__(self, world: World, entrances: Mapping[str, Program] = {}) -> None:
-        """``entrances`` are nodes that clients connect to in place of brokers, with their programs."""
+    def __init__(self, world: World, proxies: Mapping[str, Program] = {}, clients: Mapping[str, Program] = {}) -> None:
+        """``proxies`` are nodes that all clients connect to in place of brokers, ``clients`` are further clients."""
         targets = Targets(
-            (*BROKERS, *[_OWNER] * 3, *BOOKIES, *ZOOKEEPERS, *entrances),
+            (*BROKERS, *[_OWNER] * 3, *BOOKIES, *ZOOKEEPERS, *proxies),
             ("producers", "consumers"),
             metadata=ZOOKEEPERS,
-            without=_FAILING_DISKS,
+            without=FAILING_DISKS,
             brokers=BROKERS,
             owner=_OWNER,
             states=("loading", "rolling", "recovering", "fenced", "fenced", "taking over"),
@@ -83,18 +84,19 @@ class SharedCluster:
             UNREACHABLE,
         )
         self._zookeeper = new_zookeeper()
-        self._entrances = tuple(entrances) or BROKERS
+        self._entrances = tuple(proxies) or BROKERS
         hosts = ",".join(f"{name}:{BINARY_PORT}" for name in self._entrances)
         self._workload = topic_workload(world, hosts)
         programs: dict[str, Program] = {
             **dict.fromkeys(ZOOKEEPERS, zookeeper_server(self._zookeeper)),
             **dict.fromkeys(BOOKIES, store_entries),
             **dict.fromkeys(BROKERS, broker_of_cluster(_SETTINGS)),
-            **entrances,
+            **proxies,
             "producers": self._workload.produce,
             "consumers": self._workload.consume,
             "mover": self._move_bundles,
             "visitor": self._look_in,
+            **clients,
             "installer": set_up,
         }
         self._nodes = {name: self._course.add(name, program) for name, program in programs.items()}
@@ -107,11 +109,7 @@ class SharedCluster:
         self._judge = ClusterJudge(view, _TOPIC, ACK_QUORUM)
         self._zookeeper.on_write = self._judge.on_write
         self._course.roles[_OWNER] = lambda: owner.broker if (owner := view.owner()) is not None else BROKERS[0]
-        self._course.own_faults = {
-            "answer lost": lambda fault: self._zookeeper.losing.update(commit=int(fault.amount)),
-            "request lost": lambda fault: self._zookeeper.dropping.update(commit=int(fault.amount)),
-            "report lost": lambda fault: setattr(self._zookeeper, "losing_events", int(fault.amount)),
-        }
+        self._course.own_faults = faults_of(self._zookeeper)
         Wiretap(world.network, [self._nodes[name] for name in BROKERS], BINARY_PORT, self._judge.on_command)
         self.plan = self._course.plan
         self.events_of = self._workload.history.events_of

@@ -110,6 +110,19 @@ def test_kill_when_bytes_are_not_synced_then_they_are_there() -> None:
     after.unlink(FILE)  # its steps succeed
 
 
+def test_file_when_a_process_dies_in_its_sync_then_a_later_sync_brings_it_to_disk() -> None:
+    disk = SimulatedDisk()
+    file = disk.create(FILE)
+    file.write(b"content")
+    disk.sync_directory(FILE.parent)
+    disk.die_after(0, random.Random(1))
+    with pytest.raises(PowerLost):
+        file.sync()
+    after = disk.healthy()
+    after.sync_file(FILE)
+    assert after.after_power_loss(random.Random(1)).content(FILE) == b"content"
+
+
 def test_bit_when_it_flips_then_one_synced_byte_differs() -> None:
     disk = _synced(bytes(100))
     disk.flip_bit(random.Random(1))

@@ -1,7 +1,8 @@
 """The data directory of a stopped broker, read without changing it.
 
 The metadata are small. They are copied to a temporary directory and opened there, because opening writes. Segments are
-read in place; repairs that a start would make are made in memory.
+read in place; repairs that a start would make are made in memory. What is read is synced, so that the next import finds
+it too, even after a loss of power.
 """
 
 from __future__ import annotations
@@ -32,8 +33,9 @@ from interpulse.storage.logs.journal import Journal
 from interpulse.storage.logs.topic_log_store import TopicLogStore
 from interpulse.storage.logs.topic_records import TopicRecord
 from interpulse.storage.metadata.sqlite import SqliteMetadataStore
-from interpulse.storage.segments.files import ReadOnlyFiles
+from interpulse.storage.segments.files import Files, ReadOnlyFiles, sync_unchanged
 from interpulse.storage.segments.journal import open_log_store
+from interpulse.storage.segments.worker import StartWorker, ThreadWorker
 
 _METADATA: Final = "metadata.sqlite"
 _KEYS_PER_PAGE: Final = 500
@@ -67,7 +69,23 @@ class DataDirectory:
         await asyncio.to_thread(_copy_metadata, directory, scratch)
         metadata = await SqliteMetadataStore.open(scratch / _METADATA)
         opened.push_async_callback(metadata.close)
-        logs = await open_log_store(directory / "log", metadata, files=ReadOnlyFiles())
+        return await cls.with_metadata(metadata, directory, opened)
+
+    @classmethod
+    async def with_metadata(
+        cls,
+        metadata: MetadataStore,
+        directory: Path,
+        opened: AsyncExitStack,
+        *,
+        files: Files | None = None,
+        worker: StartWorker = ThreadWorker,
+    ) -> Self:
+        """Open the logs of the directory, whose metadata were copied, and push their closing.
+
+        ``files`` may not change the directory. Errors are those of `open`.
+        """
+        logs = await open_log_store(directory / "log", metadata, files=files or ReadOnlyFiles(), worker=worker)
         opened.push_async_callback(logs.close)
         claimed = await metadata.get(keys.LOCAL_CLUSTER)
         if claimed is None:
@@ -130,4 +148,5 @@ async def entries_of(journal: Journal, topic: TopicName, ledger_id: int, count: 
 def _copy_metadata(directory: Path, scratch: Path) -> None:
     for name in (_METADATA, f"{_METADATA}-wal"):
         if (directory / name).exists():
+            sync_unchanged(directory / name)
             shutil.copyfile(directory / name, scratch / name)

@@ -171,11 +171,7 @@ class DiskFiles:
         path.unlink(missing_ok=True)
 
     def sync_directory(self, directory: Path) -> None:
-        descriptor = os.open(directory, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        _sync(directory)
 
     def room(self, directory: Path) -> Room:
         return _room(directory)
@@ -194,7 +190,10 @@ class _NothingWritten:
 
 
 class ReadOnlyFiles:
-    """`Files` of a directory that must not change. A start repairs only its own memory."""
+    """`Files` of a directory that must not change. A start repairs only its own memory.
+
+    In place of rewriting what it has read, it syncs that.
+    """
 
     def create(self, path: Path) -> AppendFile:
         return _NothingWritten()
@@ -205,16 +204,38 @@ class ReadOnlyFiles:
     def names(self, directory: Path) -> list[str]:
         return sorted(os.listdir(directory)) if directory.exists() else []
 
-    def rewrite(self, path: Path, offset: int, content: bytes) -> None: ...
+    def rewrite(self, path: Path, offset: int, content: bytes) -> None:
+        sync_unchanged(path)
 
     def rename(self, source: Path, target: Path) -> None: ...
 
     def unlink(self, path: Path) -> None: ...
 
-    def sync_directory(self, directory: Path) -> None: ...
+    def sync_directory(self, directory: Path) -> None:
+        sync_unchanged(directory)
 
     def room(self, directory: Path) -> Room:
         return _room(directory)
+
+
+def sync_unchanged(path: Path) -> None:
+    """Bring what can be read at this path to disk: a process that was killed may not have synced it. Raise OSError.
+
+    Do nothing where nothing can be written.
+    """
+    try:
+        _sync(path)
+    except OSError as error:
+        if error.errno not in (*_NOT_SUPPORTED, errno.EROFS):
+            raise
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _room(directory: Path) -> Room:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -179,3 +180,28 @@ def test_read_only_files_when_everything_is_tried_then_the_directory_stays_as_it
     reading = disk.open(kept)
     assert reading.read(100, 0) == b"content"
     reading.close()
+
+
+def test_read_only_files_when_a_start_would_write_again_then_syncs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[str] = []
+    monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(os.readlink(f"/proc/self/fd/{descriptor}")))
+    kept = tmp_path / "kept"
+    kept.write_bytes(b"content")
+    disk = ReadOnlyFiles()
+    disk.rewrite(kept, 0, b"content")
+    disk.sync_directory(tmp_path)
+    assert synced == [str(kept), str(tmp_path)]
+
+
+@pytest.mark.parametrize(("number", "raised"), [(errno.EROFS, False), (errno.EINVAL, False), (errno.EIO, True)])
+def test_read_only_files_when_a_sync_fails_then_only_a_failing_disk_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, raised: bool
+) -> None:
+    def fail(descriptor: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match="Input/output") if raised else nullcontext():
+        ReadOnlyFiles().sync_directory(tmp_path)

@@ -9,6 +9,7 @@ from tests.simulation.bugs import (
     determinism,
     front_ends,
     imports,
+    lanes,
     lifecycle,
     proxies,
     shared_cluster,
@@ -99,6 +100,13 @@ _NUMBERED = [
         lifecycle.refused_creation_leaves_partitions,
         lifecycle.question_creates_the_topic,
         lifecycle.expansion_in_two_commits,
+    ),
+    *_numbered(
+        "lanes",
+        lanes.lane_reopened_with_another_epoch,
+        lanes.holes_skipped,
+        lanes.lane_file_behind_the_mark,
+        lanes.lane_directory_not_synced,
     ),
     *_numbered(
         "lookups",

@@ -216,6 +216,9 @@ class EntryReader(AsyncCloses):
     async def _ends(self) -> pb.CommandGetLastMessageIdResponse:
         connection = self._handler.connection
         if connection is None:
+            if self._failure is not None:
+                raise self._failure
+            self._handler.reconnect()  # a reader whose entries are all there does not do so by itself
             raise NotConnected(f"the reader of {self.topic} has no connection at the moment")
         answer = await connection.request(pb.CommandGetLastMessageId(consumer_id=self._id))
         return answer.getLastMessageIdResponse

@@ -9,6 +9,7 @@ from interpulse.client.config import ClientConfig
 from interpulse.client.consuming.entry_reader import EntryReader, entries_of
 from interpulse.client.producing.entry_sender import EntrySender
 from interpulse.client.session import Session
+from interpulse.client.transport.backoff import Backoff, retry
 from interpulse.model.errors import (
     ChecksumError,
     DataLoss,
@@ -387,6 +388,30 @@ async def test_sender_when_it_sends_then_the_numbers_are_those_of_the_caller(ses
         sends = [command.send for command in broker.all_of(pb.BaseCommand.SEND)]
         assert [send.sequence_id for send in sends] == [send.highest_sequence_id for send in sends]
         assert broker.stored == [100, 2**40, 2**62]
+
+
+async def test_complete_reader_when_its_connection_is_lost_then_can_be_asked_again(sessions: list[Session]) -> None:
+    async with LogBroker(log_of(2)) as broker:
+        reader = EntryReader(session_for(broker, sessions), TOPIC, after=EARLIEST, upto=Position(1, 1))
+        await reader.open()
+        await reader.last_message_id()  # the entries are there, and nothing is read yet
+        for peer in broker.peers:
+            peer.drop()
+        backoff = Backoff(1, 10)
+        await retry(reader.last_message_id, timeout_ms=60_000, backoff=backoff, retriable=lambda error: error.retriable)
+        assert await rest_of(reader) == [Position(1, 0), Position(1, 1)]
+        await reader.close()
+
+
+async def test_reader_when_it_cannot_reconnect_then_says_why_if_it_is_asked(sessions: list[Session]) -> None:
+    async with LogBroker(log_of(2)) as broker:
+        reader = EntryReader(session_for(broker, sessions), TOPIC, after=EARLIEST, upto=Position(1, 9))
+        await reader.open()
+        reader.on_disconnected(None)
+        reader.on_failed(TopicNotFound("deleted"))
+        with pytest.raises(TopicNotFound):
+            await reader.last_message_id()
+        await reader.close()
 
 
 async def test_sender_when_it_sends_a_run_then_in_groups_that_fit_the_window(sessions: list[Session]) -> None:

@@ -85,7 +85,7 @@ class BlockRows:
 
     @cached_property
     def _places(self) -> pa.Array:
-        """Which of the batches each row is from."""
+        """The batch of each row, by its place among the batches."""
         places = array("i")
         for at, count in enumerate(self.counts):
             places += array("i", (at,)) * count

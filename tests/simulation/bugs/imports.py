@@ -13,7 +13,6 @@ from interpulse.broker.cluster_import.topic_copy import TopicCopies
 from interpulse.model.names import TopicName
 from interpulse.storage.cursors import CursorRecord
 from interpulse.storage.logs.topic_records import TopicRecord
-from tests.simulation.importing import ReadOnlyDisk
 
 
 def imported_cursor_ahead() -> None:
@@ -61,17 +60,3 @@ def newest_ledger_taken_from_its_record() -> None:
         return replace(stored, ledgers=tuple(row for row in stored.ledgers if row.entries))
 
     DataDirectory.record = believing  # type: ignore[method-assign]
-
-
-def interrupted_copy_taken_for_a_topic() -> None:
-    """166: a topic that is only partly committed is taken for one that was there before."""
-
-    async def there(self: TopicCopies, topics: Sequence[TopicName]) -> set[TopicName]:
-        return {topic for topic in topics if await self._records.get(topic.log_name) is not None}
-
-    TopicCopies.there = there  # type: ignore[method-assign]
-
-
-def imported_files_not_synced() -> None:
-    """167: an import copies what a killed broker has written and not synced, and does not sync it either."""
-    ReadOnlyDisk.rewrite = lambda self, path, offset, content: None  # type: ignore[method-assign]

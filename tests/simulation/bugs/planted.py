@@ -125,8 +125,6 @@ _NUMBERED = [
         imports.new_ledgers_not_noted,
         imports.documents_copied_before_the_check,
         imports.newest_ledger_taken_from_its_record,
-        imports.interrupted_copy_taken_for_a_topic,
-        imports.imported_files_not_synced,
     ),
     *_numbered(
         "admin",

@@ -2,7 +2,8 @@
 
     python -m benchmarks.micro_rows [--rounds 5]
 
-Batches of 100 messages. Without Spark, broker and network: what they cost stands in the comparison.
+Batches of 100 messages where nothing else is said. Without Spark, broker and network: what they cost stands in the
+comparison.
 """
 
 from __future__ import annotations
@@ -29,6 +30,9 @@ from interpulse.wire.entries import build_entry, parse_entry
 TOPIC: Final = "persistent://public/default/t-partition-0"
 BATCHES: Final = 300
 MESSAGES: Final = 100
+KEY: Final = "device-0001"
+PROPERTIES: Final = {"region": "eu-west-1", "kind": "reading", "trace": "0123456789abcdef"}
+NO_PROPERTIES: Final[Mapping[str, str]] = {}
 RECORD: Final[dict[str, Any]] = {
     "type": "record",
     "name": "Reading",
@@ -42,26 +46,39 @@ RECORD: Final[dict[str, Any]] = {
     ],
 }
 
+OLDER: Final = SchemaInfo(SchemaType.AVRO, json.dumps(RECORD).encode())
+_ADDED: Final = {"name": "added", "type": ["null", "long"], "default": None}
+NEWER: Final = SchemaInfo(SchemaType.AVRO, json.dumps({**RECORD, "fields": [*RECORD["fields"], _ADDED]}).encode())
+VERSIONS: Final = {b"old": OLDER, b"new": NEWER}
+
 
 def entries_of(
-    payloads: Sequence[bytes], key: str | None = None, properties: Mapping[str, str] | None = None
+    payloads: Sequence[bytes],
+    key: str | None = None,
+    properties: Mapping[str, str] = NO_PROPERTIES,
+    version: bytes | None = None,
 ) -> list[Entry]:
-    singles = []
-    for number, payload in enumerate(payloads):
-        single = pb.SingleMessageMetadata(payload_size=0, sequence_id=number)
-        if key is not None:
-            single.partition_key = key
-        for name, value in (properties or {}).items():
-            single.properties.add(key=name, value=value)
-        singles.append((single, payload))
-    entries = []
-    for number in range(BATCHES):
-        metadata = pb.MessageMetadata(
-            producer_name="p", sequence_id=number, publish_time=1, num_messages_in_batch=len(payloads)
-        )
-        raw = build_entry(metadata.SerializeToString(), pack_batch(singles))
-        entries.append(Entry(Position(5, number), raw, parse_entry(raw)))
-    return entries
+    """Return entries with a batch of these payloads each."""
+    listed = [pb.KeyValue(key=name, value=value) for name, value in properties.items()]
+    singles = [
+        (pb.SingleMessageMetadata(payload_size=0, sequence_id=number, partition_key=key, properties=listed), payload)
+        for number, payload in enumerate(payloads)
+    ]
+    content = pack_batch(singles)
+    fields = {"num_messages_in_batch": len(payloads), "schema_version": version}
+    return [entry_of(number, content, **fields) for number in range(BATCHES)]
+
+
+def unbatched(payload: bytes, key: str, properties: Mapping[str, str]) -> list[Entry]:
+    """Return entries with this message each."""
+    listed = [pb.KeyValue(key=name, value=value) for name, value in properties.items()]
+    return [entry_of(number, payload, partition_key=key, properties=listed) for number in range(10 * BATCHES)]
+
+
+def entry_of(number: int, payload: bytes, **fields: Any) -> Entry:
+    metadata = pb.MessageMetadata(producer_name="p", sequence_id=number, publish_time=1, **fields)
+    raw = build_entry(metadata.SerializeToString(), payload)
+    return Entry(Position(5, number), raw, parse_entry(raw))
 
 
 def columns_for(schema: SchemaInfo | None, options: Mapping[str, str]) -> ReadColumns:
@@ -73,16 +90,17 @@ def columns_for(schema: SchemaInfo | None, options: Mapping[str, str]) -> ReadCo
 def measure(name: str, entries: Sequence[Entry], columns: ReadColumns, rounds: int) -> None:
     spent = []
     for _ in range(rounds):
-        builder = columns.builder(lambda topic, version: None)
+        builder = columns.builder(lambda topic, version: VERSIONS.get(version))
+        rows = 0
         begun = time.process_time()
         with relaxed_collector():
             for first in range(0, len(entries), 20):
                 builder.add(TOPIC, entries[first : first + 20])
                 if builder.bytes >= 2 << 20 or builder.rows >= 8192:
-                    builder.take()
-            builder.take()
-        spent.append(time.process_time() - begun)
-    print(f"{name:<44} {min(spent) / BATCHES / MESSAGES * 1e6:6.2f} us per row")
+                    rows += builder.take().num_rows
+            rows += builder.take().num_rows
+        spent.append((time.process_time() - begun) / rows)
+    print(f"{name:<48} {min(spent) * 1e6:6.2f} us per row", flush=True)
 
 
 def main() -> None:
@@ -93,8 +111,15 @@ def main() -> None:
     plain = entries_of(raw)
     measure("raw 1 KB, seven columns", plain, columns_for(None, {"valueSchema": "raw"}), rounds)
     measure("raw 1 KB, value alone", plain, columns_for(None, {"includeColumns": "none"}), rounds)
-    rich = entries_of(raw, "k", {"a": "b", "c": "d"})
-    measure("raw 1 KB, key and two properties", rich, columns_for(None, {"valueSchema": "raw"}), rounds)
+    keyed = entries_of([bytes(100)] * MESSAGES, KEY, PROPERTIES)
+    few = entries_of([bytes(100)] * 3, KEY, PROPERTIES)
+    alone = unbatched(bytes(100), KEY, PROPERTIES)
+    for included in ("none", "__key", "__eventTime", "__messageProperties", "__messageId", "default", "all"):
+        columns = columns_for(None, {"valueSchema": "raw", "includeColumns": included})
+        measure(f"100 B, key, 3 properties: {included}", keyed, columns, rounds)
+        if included in ("none", "default", "all"):
+            measure(f"the same in batches of three: {included}", few, columns, rounds)
+            measure(f"the same without batches: {included}", alone, columns, rounds)
     values = [
         {"device": f"d{number}", "number": number, "celsius": 1.5, "ok": True, "note": None, "text": "x" * 60}
         for number in range(MESSAGES)
@@ -104,13 +129,20 @@ def main() -> None:
         out = io.BytesIO()
         fastavro.schemaless_writer(out, RECORD, value)
         encoded.append(out.getvalue())
-    definition = json.dumps(RECORD).encode()
-    alone = {"includeColumns": "none"}
-    measure(
-        "Avro, six fields", entries_of(encoded), columns_for(SchemaInfo(SchemaType.AVRO, definition), alone), rounds
-    )
+    value_alone = {"includeColumns": "none"}
+    measure("Avro, six fields", entries_of(encoded), columns_for(OLDER, value_alone), rounds)
+    newer, old = columns_for(NEWER, value_alone), entries_of(encoded, version=b"old")
+    new = entries_of([payload + b"\0" for payload in encoded], version=b"new")
+    measure("Avro of an older version, a field added", old, newer, rounds)
+    in_turns = [entry for pair in zip(old, new, strict=True) for entry in pair]
+    measure("Avro of two versions in turns", in_turns, newer, rounds)
     texts = [json.dumps(value).encode() for value in values]
-    measure("JSON, six fields", entries_of(texts), columns_for(SchemaInfo(SchemaType.JSON, definition), alone), rounds)
+    measure(
+        "JSON, six fields",
+        entries_of(texts),
+        columns_for(SchemaInfo(SchemaType.JSON, OLDER.definition), value_alone),
+        rounds,
+    )
 
 
 if __name__ == "__main__":

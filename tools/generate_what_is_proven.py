@@ -23,6 +23,7 @@ from tests.simulation.cases import FOUND
 from tests.simulation.figures import PlantFigures, SeedFigures, read_plants, read_seeds
 from tests.simulation.properties import PROPERTIES, SUBJECTS
 from tests.simulation.runs import SCENARIOS
+from tests.simulation.scenarios.scenario import Scenario
 from tests.simulation.test_seeds import FIXED, NEW_SEEDS
 
 _ROOT: Final = Path(__file__).parents[1]
@@ -139,21 +140,25 @@ def _properties() -> Iterator[str]:
 
 def _scenarios() -> Iterator[str]:
     yield _SCENARIOS_HEAD
-    figures = list(read_seeds().values())
+    figures = [each for each in read_seeds().values() if each.scenario in SCENARIOS]
     for name, scenario in SCENARIOS.items():
         runs = [each for each in figures if each.scenario == name]
         yield f"| `{name}` | {_content(scenario)} | {_seeds(runs) if runs else '| | |'} |\n"
-    cpu_hours = sum(each.cpu_seconds for each in figures) / 3600
+    cpu_minutes = sum(each.cpu_seconds for each in figures) / 60
     codecs = " and ".join(sorted({each.codec for each in figures}))
     yield f"| all | | {_seeds(figures)} |\n\n"
-    yield f"Hours are those of the simulated clock; they took {cpu_hours:.1f} hours of processor time (codec: {codecs}).\n"
+    yield f"Hours are those of the simulated clock; they took {cpu_minutes:.0f} minutes of processor time (codec: {codecs}).\n"
 
 
-def _content(scenario: type) -> str:
-    """The first sentence of a scenario's module, without its number in the specification."""
-    sentence = (sys.modules[scenario.__module__].__doc__ or "").partition("\n")[0]
-    text = re.sub(r"^S[0-9][^:]*: ", "", sentence).rstrip(".")
-    return text[:1].lower() + text[1:]
+def _content(scenario: type[Scenario]) -> str:
+    """The first sentence of a scenario's module, with names in place of numbers in the specification."""
+    names = {_sentence(each)[:2]: f"`{name}`" for name, each in SCENARIOS.items() if _sentence(each)[2:3] == ":"}
+    text = re.sub(r"^S[0-9][^:]*: ", "", _sentence(scenario)).rstrip(".")
+    return re.sub(r"\bS[0-9]\b", lambda number: names.get(number[0], number[0]), text[:1].lower() + text[1:])
+
+
+def _sentence(scenario: type[Scenario]) -> str:
+    return (sys.modules[scenario.__module__].__doc__ or "").partition("\n")[0]
 
 
 def _seeds(runs: list[SeedFigures]) -> str:

@@ -2,21 +2,19 @@
 //! twin.
 
 use interpulse_frames::{
-    Answer, Delivery, Messages, Receipt, Split, Stamp, copy_payloads, count_of, last_of, measure_payloads,
-    split_batch as bounds_in, sticky_key, take_acks as read_acks, take_messages as read_messages,
-    take_questions as read_questions, take_receipts as read_receipts, take_sends as read_sends, write_receipts,
-    write_send_head,
+    Answer, Delivery, Messages, Receipt, Stamp, copy_pieces, count_of, ends_of, last_of, read_batches as columns_of,
+    sticky_key, take_acks as read_acks, take_messages as read_messages, take_questions as read_questions,
+    take_receipts as read_receipts, take_sends as read_sends, write_receipts, write_send_head,
 };
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
-use std::panic::{UnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, UnwindSafe, catch_unwind};
 
 type SendRun<'py> = (u64, Bound<'py, PyList>, Bound<'py, PyList>, usize);
 type AckRun<'py> = (u64, Bound<'py, PyList>, usize);
 type MessageRun<'py> = (u64, Bound<'py, PyList>, Bound<'py, PyList>, Bound<'py, PyList>, usize);
 type ReceiptRun<'py> = (u64, Bound<'py, PyList>, Bound<'py, PyList>, usize);
-type Payloads<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>);
 type QuestionRun<'py> = (bool, Bound<'py, PyList>, usize);
 
 #[pyfunction]
@@ -173,24 +171,46 @@ fn sticky_keys<'py>(py: Python<'py>, entries: Vec<Bound<'py, PyBytes>>) -> Vec<O
 }
 
 #[pyfunction]
-fn split_batch<'py>(py: Python<'py>, data: &[u8], start: usize, count: usize) -> Option<Bound<'py, PyBytes>> {
-    guarded(|| bounds_in(data, start, count)).map(|bounds| PyBytes::new(py, &bounds))
+fn read_batches<'py>(
+    py: Python<'py>,
+    batches: Vec<(Bound<'py, PyBytes>, usize, usize)>,
+) -> PyResult<Option<Bound<'py, PyTuple>>> {
+    let batches = batches.iter().map(|(data, start, count)| (data.as_bytes(), *start, *count));
+    let Some(found) = guarded(AssertUnwindSafe(|| columns_of(batches))) else { return Ok(None) };
+    let numbers = (
+        bytes_of(py, &found.indexes, i32::to_ne_bytes)?,
+        PyBytes::new(py, &found.flags),
+        bytes_of(py, &found.sequence_ids, u64::to_ne_bytes)?,
+        bytes_of(py, &found.event_times, u64::to_ne_bytes)?,
+        bytes_of(py, &found.property_ends, i32::to_ne_bytes)?,
+    );
+    let mut joined = Vec::new();
+    for pieces in [&found.payloads, &found.keys, &found.ordering_keys, &found.property_names, &found.property_values] {
+        let Some(ends) = guarded(|| ends_of(pieces)) else { return Ok(None) };
+        joined.push((bytes_of(py, &ends, i32::to_ne_bytes)?, join(py, pieces, &ends)?));
+    }
+    Ok(Some((found.counts, numbers, PyTuple::new(py, joined)?).into_pyobject(py)?))
 }
 
-#[pyfunction]
-fn join_payloads<'py>(
-    py: Python<'py>,
-    batches: Vec<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)>,
-) -> PyResult<Payloads<'py>> {
-    let batches: Vec<Split> = batches.iter().map(|(batch, bounds)| (batch.as_bytes(), bounds.as_bytes())).collect();
-    let Some((size, offsets)) = guarded(|| measure_payloads(&batches)) else {
-        return Err(PyValueError::new_err("a payload lies outside its batch, or all are more than two gigabytes"));
-    };
-    let joined = PyBytes::new_with(py, size, |out| {
-        copy_payloads(&batches, out);
+fn join<'py>(py: Python<'py>, pieces: &[&[u8]], ends: &[i32]) -> PyResult<Bound<'py, PyBytes>> {
+    let size = ends.last().and_then(|end| usize::try_from(*end).ok()).unwrap_or(0);
+    PyBytes::new_with(py, size, |out| {
+        copy_pieces(pieces, out);
         Ok(())
-    })?;
-    Ok((joined, PyBytes::new(py, &offsets)))
+    })
+}
+
+fn bytes_of<'py, T: Copy, const SIZE: usize>(
+    py: Python<'py>,
+    numbers: &[T],
+    encode: impl Fn(T) -> [u8; SIZE],
+) -> PyResult<Bound<'py, PyBytes>> {
+    PyBytes::new_with(py, numbers.len().saturating_mul(SIZE), |out| {
+        for (room, number) in out.chunks_exact_mut(SIZE).zip(numbers) {
+            room.copy_from_slice(&encode(*number));
+        }
+        Ok(())
+    })
 }
 
 #[pyfunction]
@@ -304,7 +324,7 @@ fn written<'py>(
 mod interpulse_codec {
     #[pymodule_export]
     use super::{
-        encode_answers, encode_messages, encode_receipts, encode_sends, join_payloads, last_sequences, message_counts,
-        split_batch, stamp_entries, sticky_keys, take_acks, take_messages, take_questions, take_receipts, take_sends,
+        encode_answers, encode_messages, encode_receipts, encode_sends, last_sequences, message_counts, read_batches,
+        stamp_entries, sticky_keys, take_acks, take_messages, take_questions, take_receipts, take_sends,
     };
 }

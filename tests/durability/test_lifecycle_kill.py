@@ -29,6 +29,7 @@ NAMESPACE = NamespaceName("public", "doomed")
 X = TopicName.parse("public/doomed/x")
 SECONDS_MAX = 120
 SEED = 7
+ATTEMPTS = soak(6, otherwise=4)
 KILLS_INSIDE = soak(8, otherwise=2)
 """How many kills in the middle of a deletion are enough."""
 
@@ -88,7 +89,7 @@ async def test_partitioned_topic_when_the_broker_is_killed_then_whole_or_not_the
     outcomes differ."""
     seen = set()
     delay, latest_before, earliest_after = 0.0, 0.0, math.inf
-    for attempt in range(6):
+    for attempt in range(ATTEMPTS):
         data_dir = tmp_path / str(attempt)
         broker = StandaloneProcess(data_dir, *ARGUMENTS)
         assert (await ask(broker, "PUT", f"namespaces/{NAMESPACE}")).status == 204

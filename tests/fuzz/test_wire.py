@@ -16,7 +16,7 @@ from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.frames import FrameDecoder
 from interpulse.wire.protocols import ServerProtocol
 from tests.support import commands
-from tests.support.codecs import CODECS, NATIVE_NEEDED, said
+from tests.support.codecs import CODECS, CODECS_HERE, NATIVE_NEEDED, columns_of, said
 
 ENTRY = build_entry(pb.MessageMetadata(producer_name="p", sequence_id=7, publish_time=1).SerializeToString(), b"hi")
 GREETING = commands.connect(client_version="x", protocol_version=21, feature_flags=pb.FeatureFlags())
@@ -127,22 +127,45 @@ def test_any_metadata_when_asked_for_key_and_count_then_none_or_what_protobuf_re
 GOOD_BATCHES = st.builds(
     lambda payload, fields: pack_one(pb.SingleMessageMetadata(payload_size=0, **fields), payload),
     st.binary(max_size=300),
-    st.sampled_from([{}, {"sequence_id": 7}, {"sequence_id": 2**63}, {"partition_key": "k"}]),
+    st.sampled_from(
+        [
+            {},
+            {"sequence_id": 7},
+            {"sequence_id": 2**63},
+            {"partition_key": "k", "properties": [pb.KeyValue(key="name", value="value")]},
+            {"partition_key": "a2V5", "partition_key_b64_encoded": True, "event_time": 2**64 - 1},
+            {"ordering_key": b"o", "null_value": True, "null_partition_key": True, "compacted_out": True},
+        ]
+    ),
 )
 
 
-@pytest.mark.parametrize("codec", CODECS)
 @given(damaged(GOOD_BATCHES), st.integers(0, 5), st.binary(max_size=5))
-def test_any_batch_when_split_then_none_or_what_protobuf_reads(
-    codec: Codec, batch: bytes, count: int, head: bytes
+def test_any_batch_when_read_then_columns_of_what_protobuf_reads_or_refused(
+    batch: bytes, count: int, head: bytes
 ) -> None:
-    bounds = codec.split_batch(head + batch, len(head), count)
-    if bounds is None:
+    batches = [(head + batch, len(head), count)]
+    try:
+        messages = [
+            (index, *message)
+            for index, message in enumerate(unpack_batch(batch, count))
+            if not message.metadata.compacted_out
+        ]
+    except RemoteProtocolError:
+        for codec in CODECS_HERE:
+            with pytest.raises(RemoteProtocolError):
+                codec.read_batches(batches)
         return
-    payloads = [bytes(message.payload) for message in unpack_batch(batch, count)]
-    assert codec.join_payloads([(head + batch, bounds)])[0] == b"".join(payloads)
-    places = memoryview(bounds).cast("i").tolist()
-    assert [end - start for start, end in zip(places[::2], places[1::2], strict=True)] == [*map(len, payloads)]
+    found, *others = [columns_of(codec, *batches) for codec in CODECS_HERE]
+    assert all(other == found for other in others)
+    assert found.counts == [len(messages)]
+    assert memoryview(found.indexes).cast("i").tolist() == [index for index, _, _ in messages]
+    assert found.payloads[1] == b"".join(payload for _, _, payload in messages)
+    assert memoryview(found.event_times).cast("Q").tolist() == [metadata.event_time for _, metadata, _ in messages]
+    ends = memoryview(found.property_ends).cast("i").tolist()
+    assert [end - begin for begin, end in itertools.pairwise(ends)] == [
+        len(metadata.properties) for _, metadata, _ in messages
+    ]
 
 
 @given(st.binary(max_size=60) | st.binary(max_size=30).map(lambda tail: ENTRY[:-2] + tail))

@@ -11,6 +11,21 @@ import pytest
 
 PROGRAM = Path(sys.executable).with_name("interpulse")
 HELP_SECONDS_MAX = 0.5
+STARTED_WITH_MAX = 300
+STARTED_WITH = (
+    "interpulse.cli.main",
+    "interpulse.cli.programs",
+    "interpulse.cli.programs.broker",
+    "interpulse.cli.programs.serving",
+    "interpulse.cli.support",
+    "interpulse.cli.support.codec",
+    "interpulse.client.credentials",
+    "interpulse.client.tls",
+    "interpulse.client.transport",
+    "interpulse.client.transport.backoff",
+    "interpulse.client.transport.http_errors",
+)
+"""What a broker needs of the command line and of the client before it serves."""
 
 OBSERVE = """
 import json, sys, threading
@@ -72,6 +87,15 @@ def test_broker_when_imported_then_loads_no_client_of_messages() -> None:
     observed = observe_import("interpulse.broker.app")
     assert isinstance(observed["modules"], list)
     assert "interpulse.client.client" not in observed["modules"]
+
+
+def test_standalone_when_it_starts_then_loads_few_modules_before_its_ports_open() -> None:
+    """A start is imports for the most part, about a millisecond a module: more of them need a reason."""
+    observed = observe_import("interpulse.cli.main, interpulse.cli.programs.broker, interpulse.broker.app")
+    assert isinstance(observed["modules"], list)
+    loaded = {name for name in observed["modules"] if name.startswith(("interpulse.cli.", "interpulse.client."))}
+    assert loaded == {*STARTED_WITH}
+    assert len(observed["modules"]) <= STARTED_WITH_MAX
 
 
 def test_help_when_asked_then_costs_less_than_half_a_second() -> None:

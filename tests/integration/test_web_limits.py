@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
+from unittest.mock import Mock
 from urllib.parse import urlsplit
 
 import pytest
@@ -161,6 +162,17 @@ async def test_calls_when_as_many_are_under_way_as_allowed_then_one_more_waits_f
         assert held.under_way == 2
         held.go.set()
         assert await asyncio.gather(*inside, above) == [200] * 3
+
+
+async def test_calls_when_turns_are_free_then_no_timer_is_set_for_any(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with rest_broker(BrokerConfig()) as broker:
+        reader, writer = await dial(broker)
+        assert await status(reader, writer, OVERVIEW) == 200
+        asked_for = Mock(wraps=asyncio.timeout)
+        monkeypatch.setattr(asyncio, "timeout", asked_for)
+        assert {await status(reader, writer, OVERVIEW) for _ in range(20)} == {200}
+        assert asked_for.call_count == 0
+        writer.close()
 
 
 async def test_calls_when_none_under_way_ends_in_time_then_one_more_is_refused(

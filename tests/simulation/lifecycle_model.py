@@ -155,6 +155,13 @@ def expand(call: Call, now: State, auto_creation: AutoCreation) -> Outcome:
     return Answer.DONE, now.covering(call.count)
 
 
+def restore(call: Call, now: State, auto_creation: AutoCreation) -> Outcome:
+    """PIP-414: create the partitions that are lost."""
+    if call.index >= 0:
+        return Answer.PRECONDITION_FAILED, now
+    return (Answer.DONE, now.covering(now.partitions)) if now.partitions else (Answer.NOT_FOUND, now)
+
+
 def delete_topic(call: Call, now: State, auto_creation: AutoCreation) -> Outcome:
     """Delete one topic or partition."""
     if call.index < 0 and now.partitions and not (call.force and -1 in now.stored):

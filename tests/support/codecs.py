@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from interpulse.wire import pulsar_api_pb2 as pb
-from interpulse.wire.codec import native_codec, python_codec
+from interpulse.wire.batches import BatchColumns
+from interpulse.wire.codec import Codec, native_codec, python_codec
 from interpulse.wire.entries import accept_entry
 from interpulse.wire.frames import Frame, Received
 
@@ -21,6 +22,13 @@ CODECS = [
     pytest.param(python_codec(), id="python"),
     pytest.param(native_codec() if NATIVE_INSTALLED else None, id="native", marks=NATIVE_NEEDED),
 ]
+CODECS_HERE = [python_codec(), *([native_codec()] if NATIVE_INSTALLED else [])]
+
+
+def columns_of(codec: Codec, *batches: tuple[bytes, int, int]) -> BatchColumns:
+    """All columns of some batches, also those that the codec makes when they are wanted."""
+    found = codec.read_batches(batches)
+    return BatchColumns._make(getattr(found, name) for name in BatchColumns._fields)
 
 
 _QUESTIONS = {pb.BaseCommand.PARTITIONED_METADATA: "partitionMetadata", pb.BaseCommand.LOOKUP: "lookupTopic"}

@@ -10,7 +10,7 @@ mod reading;
 mod varints;
 mod writing;
 
-pub use batches::{Split, copy_payloads, measure_payloads, split_batch};
+pub use batches::{Columns, copy_pieces, ends_of, read_batches};
 pub use metadata::{Plain, Stamp, count_of, last_of};
 pub use reading::{
     Acks, Arrivals, Questions, Receipts, Sends, sticky_key, take_acks, take_messages, take_questions, take_receipts,

@@ -4,8 +4,8 @@
 #![allow(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::unwrap_used)]
 
 use interpulse_frames::{
-    Answer, Delivery, Messages, Receipt, Stamp, copy_payloads, count_of, last_of, measure_payloads, split_batch,
-    sticky_key, take_acks, take_messages, take_questions, take_receipts, take_sends, write_receipts, write_send_head,
+    Answer, Delivery, Messages, Receipt, Stamp, copy_pieces, count_of, ends_of, last_of, read_batches, sticky_key,
+    take_acks, take_messages, take_questions, take_receipts, take_sends, write_receipts, write_send_head,
 };
 use std::time::{Duration, Instant};
 
@@ -158,13 +158,19 @@ fn the_key_of_any_bytes_is_read_or_left() {
 }
 
 #[test]
-fn the_payloads_of_any_batch_are_in_it_or_left() {
-    let whole = b"\0\0\0\x02\x18\x03abc\0\0\0\x04\x18\x02\x40\x07de".to_vec();
-    let bounds = split_batch(&whole, 0, 2).unwrap();
-    let (size, offsets) = measure_payloads(&[(&whole, &bounds), (&whole, &bounds[..8])]).unwrap();
-    let mut out = vec![0; size];
-    copy_payloads(&[(&whole, &bounds), (&whole, &bounds[..8])], &mut out);
-    assert_eq!((out, offsets), (b"abcdeabc".to_vec(), [0i32, 3, 5, 8].map(i32::to_ne_bytes).concat()));
+fn the_messages_of_any_batch_are_in_it_or_left() {
+    let keyed = b"\0\0\0\x12\x0a\x06\x0a\x01n\x12\x01v\x12\x01k\x18\x02\x3a\x01o\x28\x07de";
+    let gone = b"\0\0\0\x0c\x0a\x06\x0a\x01n\x12\x01v\x18\x01\x20\x01f";
+    let whole = [&b"\0\0\0\x02\x18\x03abc"[..], keyed, gone].concat();
+    let found = read_batches([(&whole[..], 0, 3), (&whole[..], 9, 1)]).unwrap();
+    assert_eq!((&found.counts[..], &found.flags[..]), (&[2, 1][..], &[1, 11, 11][..]));
+    assert_eq!((found.indexes, found.event_times), (vec![0, 1, 0], vec![0, 7, 7]));
+    assert_eq!((found.keys, found.ordering_keys), (vec![&b""[..], b"k", b"k"], vec![&b""[..], b"o", b"o"]));
+    assert_eq!((found.sequence_ids, found.property_ends), (vec![0, 0, 0], vec![0, 0, 1, 2]));
+    assert_eq!((found.property_names, found.property_values), (vec![&b"n"[..]; 2], vec![&b"v"[..]; 2]));
+    let mut out = [0; 7];
+    copy_pieces(&found.payloads, &mut out);
+    assert_eq!((&out, ends_of(&found.payloads).unwrap()), (b"abcdede", vec![0, 3, 5, 7]));
     let mut chance = Chance(13);
     for _ in 0..50_000 {
         let mut data = whole.clone();
@@ -173,13 +179,20 @@ fn the_payloads_of_any_batch_are_in_it_or_left() {
             let place = chance.below(data.len());
             data[place] = u8::try_from(chance.below(256)).unwrap();
         }
-        if let Some(bounds) = split_batch(&data, 0, 1 + chance.below(3)) {
-            assert!(measure_payloads(&[(&data, &bounds)]).unwrap().0 <= data.len());
+        let count = 1 + chance.below(4);
+        if let Some(found) = read_batches([(&data[..], 0, count)]) {
+            let rows = found.flags.len();
+            assert!(found.counts == [rows] && rows <= count);
+            assert!([&found.payloads, &found.keys, &found.ordering_keys].iter().all(|column| column.len() == rows));
+            assert!([&found.sequence_ids, &found.event_times].iter().all(|column| column.len() == rows));
+            for pieces in [&found.payloads, &found.keys, &found.property_names] {
+                assert!(usize::try_from(*ends_of(pieces).unwrap().last().unwrap()).unwrap() <= data.len());
+            }
+            assert_eq!(found.property_ends.len(), rows + 1);
+            assert_eq!(found.property_names.len(), found.property_values.len());
         }
-        let wild: Vec<u8> = (0..8).map(|_| u8::try_from(chance.below(6)).unwrap() / 5).collect();
-        assert!(measure_payloads(&[(&data, &wild)]).is_none_or(|(size, _)| size <= data.len()));
     }
-    assert_eq!(split_batch(&whole, whole.len() + 1, 0), None);
+    assert!(read_batches([(&whole[..], whole.len() + 1, 0)]).is_none());
 }
 
 #[test]

@@ -106,7 +106,6 @@ def _sent(call: VisitorCall) -> SentCall:
         visitor.headers,
         visitor.certificate,
         visitor.tls,
-        call.content_type,
         read_body,
         visitor.address,
     )

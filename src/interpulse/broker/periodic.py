@@ -6,18 +6,23 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
+from interpulse.storage.api import MetadataUnavailable
+
 log = logging.getLogger(__name__)
 
 
 async def run_periodically(what: str, seconds: Callable[[], float], work: Callable[[], Awaitable[None]]) -> None:
     """Run ``work`` after each pause until cancelled. ``seconds`` returns the length of the next pause.
 
-    A run that fails is logged as an error with its cause, and the next one follows: the failure of one topic must not
-    end the upkeep of all others.
+    A run that fails is logged, and the next one follows: the failure of one topic must not end the upkeep of all
+    others. That the metadata cannot be reached is one line, whose error names the store and the remedy; any other error
+    is logged with its traceback.
     """
     while True:
         await asyncio.sleep(seconds())
         try:
             await work()
+        except MetadataUnavailable as error:
+            log.warning("periodic task failed, the next run follows task=%s error=%s", what, error)
         except Exception:
             log.exception("periodic task failed, the next run follows task=%s", what)

@@ -124,15 +124,13 @@ class WebConnections(web.Server):
     def _wait_for(self, handler: _Connection, *, answering: bool) -> None:
         if handler not in self._open:
             return
-        loop = asyncio.get_running_loop()
-        self._waited_for[handler] = _Waiting(loop.time(), answering)
+        self._waited_for[handler] = _Waiting(self._loop.time(), answering)
         if self._look is None:
-            self._look = loop.call_later(self._idle_seconds / 4, self._look_around)
+            self._look = self._loop.call_later(self._idle_seconds / 4, self._look_around)
 
     def _look_around(self) -> None:
         """Close the connections that exceed their time limit. A client that still reads its answer gets more time."""
-        loop = asyncio.get_running_loop()
-        now = loop.time()
+        now = self._loop.time()
         for handler, waiting in list(self._waited_for.items()):
             transport, _ = self._open[handler]
             unread, pauses = transport.get_write_buffer_size(), handler.pauses
@@ -143,7 +141,7 @@ class WebConnections(web.Server):
             if waiting.since + self._idle_seconds <= now:
                 del self._waited_for[handler]
                 transport.abort()
-        self._look = loop.call_later(self._idle_seconds / 4, self._look_around)
+        self._look = self._loop.call_later(self._idle_seconds / 4, self._look_around)
 
     def _log_refusal(self, address: str) -> None:
         if self._quota.refused % _REFUSALS_LOGGED_EVERY == 1:

@@ -20,6 +20,7 @@ import ipaddress
 import socket
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, Protocol
 from urllib.parse import urlsplit
 
@@ -31,6 +32,7 @@ _ALLOWED_HOSTS: Final = "webServiceAllowedHosts"
 _OWN_SITES: Final = frozenset({"same-origin", "none"})
 _BROWSERS: Final = "Mozilla/"
 _SHOWN_MAX: Final = 100
+_HOSTS_KEPT: Final = 64
 
 
 class NamedProgram(Protocol):
@@ -126,8 +128,9 @@ def _is_same(origin: str, host: str) -> bool:
     return bool(separator) and place.partition("/")[0].lower() == host.lower()
 
 
+@lru_cache(maxsize=_HOSTS_KEPT)
 def _name_of(host: str) -> str:
-    """Return a host without port, brackets and the final dot."""
+    """Return a host without port, brackets and the final dot. Clients of a connection send the same one each time."""
     try:
         return (urlsplit(f"//{host}").hostname or "").removesuffix(".")
     except ValueError:

@@ -14,7 +14,10 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from importlib.util import find_spec
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    from interpulse.wire.batches import BatchColumns, ParsedColumns
 
 Receipts: TypeAlias = Sequence[tuple[int, int, int, int]]
 Questions: TypeAlias = Sequence[tuple[str, Sequence[int]]]
@@ -103,17 +106,8 @@ class Codec(NamedTuple):
     It stops at the first entry whose metadata is not plain, has a transaction, an origin or addressees, or a schema
     version that is not in the map.
     """
-    split_batch: Callable[[bytes, int, int], bytes | None]
-    """(bytes, start of an uncompressed batch, number of messages) -> begin and end of each payload.
-
-    Pairs of four-byte numbers in the machine's order. None if the metadata of a message has more than its size and a
-    sequence id, or the batch is damaged.
-    """
-    join_payloads: Callable[[Sequence[tuple[bytes, bytes]]], tuple[bytes, bytes]]
-    """Batches with their bounds -> all payloads joined, the begin of each and the end of the last.
-
-    Raises ValueError for bounds outside of their batch.
-    """
+    read_batches: Callable[[Sequence[tuple[bytes, int, int]]], BatchColumns | ParsedColumns]
+    """Batches -> their messages, as `interpulse.wire.batches.read_batches`, which raises the errors of both."""
     encode_answers: Callable[[bytes, bytes, bytes, Sequence[int]], bytes]
     """(head, bytes before the request id, bytes behind it, request ids) -> the frames.
 
@@ -132,7 +126,9 @@ def native_codec() -> Codec:
     """Return the compiled codec. Raise ImportError if it is not installed, or older than this package."""
     import interpulse_codec as module
 
-    if not hasattr(module, "message_counts"):
+    from interpulse.wire.batches import BatchColumns, read_batches
+
+    if not hasattr(module, "read_batches"):
         raise ImportError(
             "the installed module interpulse_codec is older than this interpulse:"
             " install it again from the folder native (pip install ./native)"
@@ -150,11 +146,19 @@ def native_codec() -> Codec:
 
         return encode
 
+    def read_columns(batches: Sequence[tuple[bytes, int, int]]) -> BatchColumns | ParsedColumns:
+        found = module.read_batches(batches)
+        if found is None:
+            return read_batches(batches)
+        counts, numbers, pieces = found
+        return BatchColumns._make((counts, *numbers, *pieces))
+
     encoders = {
         "receipt_encoder": partial(partial, module.encode_receipts),
         "message_encoder": message_encoder,
         "send_encoder": send_encoder,
         "entry_stamper": partial(partial, module.stamp_entries),
+        "read_batches": read_columns,
     }
     return _codec("native", vars(module) | encoders)
 

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tests.simulation.bugs import determinism, front_ends, proxies, shared_cluster, single_broker, subscriptions
+from tests.simulation.bugs import (
+    determinism,
+    front_ends,
+    lifecycle,
+    proxies,
+    shared_cluster,
+    single_broker,
+    subscriptions,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +86,20 @@ _NUMBERED = [
         proxies.permit_kept_by_a_client_that_is_gone,
     ),
     *_numbered(
+        "proxied",
+        proxies.client_counted_after_its_broker_went,
+        proxies.large_reads_overtaken,
+        proxies.connections_kept_for_questions,
+    ),
+    *_numbered(
+        "lifecycle",
+        lifecycle.partition_deleted_meanwhile_left_out,
+        lifecycle.deletion_leaves_the_partition_metadata,
+        lifecycle.refused_creation_leaves_partitions,
+        lifecycle.question_creates_the_topic,
+        lifecycle.expansion_in_two_commits,
+    ),
+    *_numbered(
         "lookups",
         front_ends.answers_kept_after_a_change,
         front_ends.permit_leaked_by_a_batch_lookup,
@@ -101,7 +123,7 @@ PLANTS = {plant.number: plant for plant in _NUMBERED}
 UNREPEATABLE = {
     plant.number: plant
     for plant in _numbered(
-        "single",
+        "shared",
         determinism.order_of_addresses,
         determinism.clock_of_the_machine,
         determinism.order_of_hashes,

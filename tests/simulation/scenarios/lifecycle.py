@@ -30,7 +30,7 @@ _FAULT_SECONDS: Final = 10.0
 _CLIENTS: Final = ("first", "second", "third")
 _NAMES: Final = ("a", "b", "c")
 _PARTITIONS_MAX: Final = 3
-_COMMIT_SECONDS_MAX: Final = (0.003, 0.05, 0.3)
+_COMMIT_SECONDS_MAX: Final = (0.003, 0.3)
 """Longest times of most commits, of which a seed draws one: slow commits leave others time between read and write."""
 _ANSWER_SECONDS_MAX: Final = 120.0
 """The time after which no broker acts on a request any more: longer than any link or disk stalls."""
@@ -39,8 +39,9 @@ _RULES: Final[Sequence[tuple[model.Rule, int]]] = (
     (model.open_topic, 5),
     (model.create_topic, 3),
     (model.create_partitioned, 3),
-    (model.expand, 2),
-    (model.delete_topic, 3),
+    (model.expand, 3),
+    (model.restore, 3),
+    (model.delete_topic, 4),
     (model.delete_partitioned, 3),
 )
 """Operations, with their weights."""
@@ -110,8 +111,8 @@ class Lifecycle:
         chance = self._world.stream("workload/watcher")
         async with _Asking(self._world, self._history, "watcher", self._broker) as asking:
             while self._asking:
-                await asyncio.sleep(chance.expovariate(1 / 0.05))
-                index = chance.randrange(-1, _PARTITIONS_MAX)
+                await asyncio.sleep(chance.expovariate(1 / 0.1))
+                index = chance.choice((-1, -1, -1, *range(_PARTITIONS_MAX)))
                 await asking.ask(Call(model.ask_partitions, _topic(chance.choice(self._names), index), create=False))
         self._running -= 1
         await asyncio.get_running_loop().create_future()
@@ -179,6 +180,9 @@ class _Asking:
     async def _expand(self, call: Call) -> Answer:
         return await _done(self._admin.topics.expand(call.name, call.count, force=call.force))
 
+    async def _restore(self, call: Call) -> Answer:
+        return await _done(self._admin.topics.create_missed_partitions(call.name))
+
     async def _delete_topic(self, call: Call) -> Answer:
         return await _done(self._admin.topics.delete(call.name, force=call.force))
 
@@ -191,6 +195,7 @@ class _Asking:
         model.create_topic: _create_topic,
         model.create_partitioned: _create_partitioned,
         model.expand: _expand,
+        model.restore: _restore,
         model.delete_topic: _delete_topic,
         model.delete_partitioned: _delete_partitioned,
     }
@@ -220,7 +225,7 @@ def _tree_with(topics: Mapping[TopicName, State]) -> MemoryTree:
 
 def _drawn_call(chance: random.Random, names: Sequence[str]) -> Call:
     rule = chance.choices([rule for rule, _ in _RULES], [weight for _, weight in _RULES])[0]
-    whole = rule in (model.create_partitioned, model.expand, model.delete_partitioned)
+    whole = rule in (model.create_partitioned, model.expand, model.restore, model.delete_partitioned)
     index = -1 if whole or chance.random() < 0.5 else chance.randrange(_PARTITIONS_MAX + 1)
     return Call(
         rule,

@@ -76,7 +76,6 @@ class SharedCluster:
         self._course = Course(world, targets, _FAULT_SECONDS)
         self._course.excused |= dict.fromkeys(
             (
-                "periodic task failed, the next run follows",
                 "replicated topics not read, will retry",
                 "topic not closed cleanly",
                 "topic fenced",

@@ -35,6 +35,7 @@ from interpulse.model.topics import PartitionedTopicMetadata, Requester
 from interpulse.rules.effective_policies import EffectiveAutoCreation
 from interpulse.rules.topic_view import TopicView
 from interpulse.rules.topics import (
+    decide_create_missed_partitions,
     decide_create_partitioned,
     decide_create_plain,
     decide_delete_partitioned,
@@ -60,6 +61,7 @@ from tests.simulation.lifecycle_model import (
     judge,
     look_up,
     open_topic,
+    restore,
 )
 
 X = TopicName.parse("x")
@@ -225,6 +227,12 @@ class TestHistories:
     def test_history_when_no_order_explains_it_then_is_a_finding(self, history: list[Operation]) -> None:
         assert len(judge(history, OFF)) == 1
 
+    def test_history_when_many_operations_are_lost_then_is_judged_in_a_few_steps(self) -> None:
+        lost = [Operation("a", replace(CREATE_3, count=number % 4 + 1), LOST, number) for number in range(40)]
+        lost += [Operation("a", call, LOST, 50) for call in (DELETE_3, EXPAND_4, CREATE) for _ in range(10)]
+        assert judge([*lost, Operation("b", ASK_ONLY, 4, 60, 61)], OFF) == []
+        assert len(judge([*lost, Operation("b", ASK_ONLY, 7, 60, 61)], OFF)) == 1
+
     def test_history_of_several_topics_when_one_is_wrong_then_the_finding_names_its_operation(self) -> None:
         wrong = Operation("b", replace(EXPAND_4, name=TopicName.parse("y")), DONE, 3.5, 4)
         [finding] = judge([*times((CREATE_3, DONE), (EXPAND_4, DONE)), wrong], OFF)
@@ -267,6 +275,7 @@ RULES: dict[Rule, Callable[[TopicView, Call], Any]] = {
     create_topic: lambda view, _: decide_create_plain(view),
     create_partitioned: lambda view, call: decide_create_partitioned(view, call.count),
     expand: lambda view, call: decide_expand(view, call.count, force=call.force),
+    restore: lambda view, _: decide_create_missed_partitions(view),
     delete_topic: lambda view, call: decide_delete_plain(view, force=call.force),
     delete_partitioned: lambda view, _: decide_delete_partitioned(view),
 }

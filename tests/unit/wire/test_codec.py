@@ -14,8 +14,16 @@ import pytest
 
 from interpulse.model.ids import Position
 from interpulse.wire import pulsar_api_pb2 as pb
-from interpulse.wire.batches import pack_one
-from interpulse.wire.codec import Codec, chosen_codec, chosen_name, native_codec
+from interpulse.wire.batches import (
+    HAS_KEY,
+    HAS_ORDERING_KEY,
+    HAS_SEQUENCE_ID,
+    HAS_VALUE,
+    KEY_IN_BASE64,
+    BatchColumns,
+    pack_one,
+)
+from interpulse.wire.codec import Codec, chosen_codec, chosen_name, native_codec, python_codec
 from interpulse.wire.entries import build_entry, parse_entry
 from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.frames import (
@@ -30,7 +38,7 @@ from interpulse.wire.frames import (
     encode_command,
 )
 from tests.support import commands
-from tests.support.codecs import CODECS, NATIVE_INSTALLED, said
+from tests.support.codecs import CODECS, NATIVE_INSTALLED, NATIVE_NEEDED, columns_of, said
 from tests.support.commands import encode_with_entry
 
 LIMIT = 100_000
@@ -387,64 +395,110 @@ def single(payload: bytes, **fields: Any) -> bytes:
     return pack_one(pb.SingleMessageMetadata(payload_size=0, **fields), payload)
 
 
-def bounds(*places: int) -> bytes:
-    return array("i", places).tobytes()
+def numbers(kind: str, *values: int) -> bytes:
+    return array(kind, values).tobytes()
 
 
-def test_batch_when_metadata_is_plain_then_bounds_of_its_payloads(codec: Codec) -> None:
-    batch = single(b"") + single(b"x" * 300, sequence_id=2**64 - 1) + single(b"y" * 20_000, sequence_id=0)
-    expected = bounds(6, 6, 24, 324, 334, 20_334)
-    assert codec.split_batch(batch, 0, 3) == expected
-    assert (
-        codec.split_batch(b"head" + batch + b"tail", 4, 3)
-        == array("i", (4 + n for n in memoryview(expected).cast("i"))).tobytes()
+def pieces(*content: bytes) -> tuple[bytes, bytes]:
+    return numbers("i", *itertools.accumulate(map(len, content), initial=0)), b"".join(content)
+
+
+def test_batches_when_metadata_is_plain_then_columns_of_payloads(codec: Codec) -> None:
+    first = single(b"") + single(b"x" * 300, sequence_id=2**64 - 1) + single(b"y" * 20_000, sequence_id=0)
+    assert columns_of(codec, (b"head" + first + b"tail", 4, 3), (b"", 0, 0), (single(b"z"), 0, 1)) == BatchColumns(
+        counts=[3, 0, 1],
+        indexes=numbers("i", 0, 1, 2, 0),
+        flags=bytes((HAS_VALUE, HAS_VALUE | HAS_SEQUENCE_ID, HAS_VALUE | HAS_SEQUENCE_ID, HAS_VALUE)),
+        sequence_ids=numbers("Q", 0, 2**64 - 1, 0, 0),
+        event_times=numbers("Q", 0, 0, 0, 0),
+        property_ends=numbers("i", 0, 0, 0, 0, 0),
+        payloads=pieces(b"", b"x" * 300, b"y" * 20_000, b"z"),
+        keys=pieces(b"", b"", b"", b""),
+        ordering_keys=pieces(b"", b"", b"", b""),
+        property_names=pieces(),
+        property_values=pieces(),
     )
-    assert codec.split_batch(batch, 0, 2) == expected[:16]
-    assert codec.split_batch(b"", 0, 0) == b""
+
+
+RICH = (
+    single(b"a", partition_key="k", properties=[pb.KeyValue(key="n", value="v"), pb.KeyValue(key="", value="w")])
+    + single(b"gone", partition_key="g", properties=[pb.KeyValue(key="g", value="g")], compacted_out=True)
+    + single(b"", partition_key="a2V5", partition_key_b64_encoded=True, null_value=True, event_time=2**64 - 1)
+    + single(b"b", partition_key="", ordering_key=b"o", sequence_id=7)
+    + single(b"c", partition_key="k", null_partition_key=True, properties=[pb.KeyValue(key="m", value="")])
+)
+
+
+def test_batches_when_metadata_is_rich_then_columns_of_it_without_what_was_compacted(codec: Codec) -> None:
+    assert columns_of(codec, (RICH, 0, 5)) == BatchColumns(
+        counts=[4],
+        indexes=numbers("i", 0, 2, 3, 4),
+        flags=bytes(
+            (
+                HAS_VALUE | HAS_KEY,
+                HAS_KEY | KEY_IN_BASE64,
+                HAS_VALUE | HAS_KEY | HAS_ORDERING_KEY | HAS_SEQUENCE_ID,
+                HAS_VALUE,
+            )
+        ),
+        sequence_ids=numbers("Q", 0, 0, 7, 0),
+        event_times=numbers("Q", 0, 2**64 - 1, 0, 0),
+        property_ends=numbers("i", 0, 2, 2, 2, 3),
+        payloads=pieces(b"a", b"", b"b", b"c"),
+        keys=pieces(b"k", b"a2V5", b"", b""),
+        ordering_keys=pieces(b"", b"", b"o", b""),
+        property_names=pieces(b"n", b"", b"m"),
+        property_values=pieces(b"v", b"w", b""),
+    )
+
+
+@NATIVE_NEEDED
+def test_batches_when_metadata_is_known_then_read_by_the_compiled_codec_alone() -> None:
+    import interpulse_codec
+
+    assert interpulse_codec.read_batches([(RICH, 0, 5)]) is not None
+
+
+@NATIVE_NEEDED
+@pytest.mark.parametrize(
+    "batch",
+    [
+        b"\0\0\0\x04\x18\x01\x60\x01z",
+        b"\0\0\0\x05\x98\x80\x80\0\x01z",
+        b"\0\0\0\x07\x0a\x03\x0a\x01n\x18\x01z",
+        b"\0\0\0\x0a\x0a\x06\x12\x01v\x0a\x01n\x18\x01z",
+        b"\0\0\0\x0d\x18\x01\x40" + b"\xff" * 9 + b"\x02z",
+        b"\0\0\0\x06\x18\x81\x80\x80\x80\x10z",
+    ],
+    ids=["unknown-field", "tag-of-4-bytes", "name-without-value", "value-before-name", "65-bits", "size-of-33-bits"],
+)
+def test_batch_when_it_is_unusual_then_read_by_protobuf(batch: bytes) -> None:
+    import interpulse_codec
+
+    batches = [(single(b"x") + batch, 0, 2)]
+    assert interpulse_codec.read_batches(batches) is None
+    found = columns_of(native_codec(), *batches)
+    assert found == columns_of(python_codec(), *batches)
+    assert found.payloads == pieces(b"x", b"z")
 
 
 @pytest.mark.parametrize(
     "batch",
     [
         single(b"x") + single(b"y")[:-1],
-        single(b"x") + single(b"y", partition_key="k"),
-        single(b"x") + single(b"y", event_time=1),
-        single(b"x") + single(b"y", null_value=True),
-        single(b"x") + b"\0\0\0\x04\x18\x81\x80\x80" + b"z" * 300,
-        single(b"x") + b"\0\0\0\x02\x40\x01",
+        single(b"x") + single(b"y", partition_key="k")[:-1],
+        single(b"x") + b"\0\0\0\x0b\x18\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01",
         single(b"x") + b"\0\0\0\x05\x18\x01\x40\x01\x01z",
         single(b"x") + b"\0\0\0\x0e\x18\x01\x40" + b"\xff" * 10 + b"\x01z",
+        single(b"x") + b"\0\0\0\x04\x12\x05k\x18z",
         single(b"x") + b"\xff\xff\xff\xff",
         single(b"x"),
     ],
-    ids=[
-        "cut-off",
-        "key",
-        "event-time",
-        "null",
-        "size-of-4-bytes",
-        "no-size",
-        "more",
-        "number-of-11-bytes",
-        "huge",
-        "one-less",
-    ],
+    ids=["cut-off", "rich", "negative", "more", "11-bytes", "key-cut-off", "huge", "one-less"],
 )
-def test_batch_when_it_is_not_plain_then_none(codec: Codec, batch: bytes) -> None:
-    assert codec.split_batch(batch, 0, 2) is None
-    assert codec.split_batch(single(b"") + batch, 6, 2) is None
-
-
-def test_payloads_when_joined_then_stand_behind_each_other(codec: Codec) -> None:
-    batches = [(b"abcdef", bounds(1, 3, 5, 6)), (b"", b""), (b"xyz", bounds(0, 0, 1, 3))]
-    assert codec.join_payloads(batches) == (b"bcfyz", bounds(0, 2, 3, 3, 5))
-    assert codec.join_payloads([]) == (b"", bounds(0))
-
-
-@pytest.mark.parametrize("places", [(0, 4), (2, 1), (-1, 2), (4, 4)])
-def test_payloads_when_bounds_are_outside_then_refused(codec: Codec, places: tuple[int, int]) -> None:
-    with pytest.raises(ValueError, match="outside"):
-        codec.join_payloads([(b"abc", bounds(0, 1)), (b"abc", bounds(*places))])
+def test_batch_when_it_is_damaged_then_error(codec: Codec, batch: bytes) -> None:
+    with pytest.raises(RemoteProtocolError):
+        codec.read_batches([(RICH, 0, 5), (batch, 0, 2)])
 
 
 @pytest.mark.parametrize(
@@ -693,7 +747,7 @@ class TestChoice:
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         older = ModuleType("interpulse_codec")
-        older.split_batch = None  # type: ignore[attr-defined]  # it had that, and not yet all of it
+        older.message_counts = None  # type: ignore[attr-defined]  # it had that, and not yet all of it
         monkeypatch.setitem(sys.modules, "interpulse_codec", older)
         with pytest.raises(ImportError, match=r"older than this interpulse: install it again .*pip install ./native"):
             native_codec()

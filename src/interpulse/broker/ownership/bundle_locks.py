@@ -46,7 +46,8 @@ class HeldBundle:
         """False from a change of the lock until the lock is read again."""
         self.leaving = False
         """True while the bundle is being released or divided."""
-        self.topics: set[TopicName] = set()
+        self.topics: dict[TopicName, None] = {}
+        """The open topics, in the order in which they were opened."""
 
     def lock(self) -> Mapping[str, int]:
         """Return the expectation for commits about topics of the bundle. Raise LockLost while the lock is in doubt."""
@@ -212,7 +213,7 @@ class HeldBundles:
 
     def bind(self, topic: TopicName, held: HeldBundle) -> None:
         """Write the record of a topic under the lock of its bundle from now on."""
-        held.topics.add(topic)
+        held.topics[topic] = None
         self._holders[topic] = held
         self._metadata.bind(topic.log_name, held.lock)
 
@@ -220,5 +221,5 @@ class HeldBundles:
         """Remove the binding of a closed topic."""
         held = self._holders.pop(topic, None)
         if held is not None:
-            held.topics.discard(topic)
+            held.topics.pop(topic, None)
             self._metadata.unbind(topic.log_name)

@@ -87,7 +87,7 @@ class TopicCounts:
 
     async def _look_again(self, counted: _Counted) -> None:
         while counted.touched:
-            touched = list(counted.touched)
+            touched = sorted(counted.touched)
             stored = await self._store.get_many(touched)
             counted.touched.difference_update(touched)
             counted.names.difference_update(touched)

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from interpulse.cli.support.running import UNUSABLE
-
 if TYPE_CHECKING:
     from interpulse.serving.settings import LoadedConfig
 
@@ -23,7 +21,7 @@ Config = TypeVar("Config")
 class CannotStart(click.ClickException):
     """Refusal to start: one sentence on standard error, exit code 2."""
 
-    exit_code = UNUSABLE
+    exit_code = click.UsageError.exit_code
 
 
 def load_settings(

@@ -151,7 +151,7 @@ class TopicDiscovery:
     async def _become(self, wanted: Iterable[str]) -> None:
         """Open new topics from their beginning, and close deleted ones."""
         self._wanted = set(wanted)
-        gone = self._consumers.names - self._wanted
+        gone = sorted(self._consumers.names - self._wanted)
         await self._consumers.remove([TopicName.parse(name) for name in gone])
         for name, failure in (await self._add(late=True)).items():
             _log.warning("topic cannot be subscribed to yet topic=%s error=%s", name, failure)

@@ -28,6 +28,7 @@ from interpulse.model.errors import InvalidRequest
 from interpulse.model.names import TopicName
 from interpulse.spark.options.option import OptionError
 from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.batches import encoded
 from interpulse.wire.ids import signed, unsigned
 
 LONG, INT, FLAG, TIME = LongType(), IntegerType(), BooleanType(), TimestampType()
@@ -87,14 +88,11 @@ def _own(message: Message) -> pb.MessageMetadata | pb.SingleMessageMetadata:
 
 def key_of(message: Message) -> bytes | None:
     """Return the key of a message as bytes, in whichever field it is sent."""
-    return key_of_metadata(_own(message))
-
-
-def key_of_metadata(own: pb.MessageMetadata | pb.SingleMessageMetadata) -> bytes | None:
-    """Return the key in some metadata as bytes."""
+    own = _own(message)
     if own.null_partition_key or not own.HasField("partition_key"):
         return None
-    return base64.b64decode(own.partition_key) if own.partition_key_b64_encoded else own.partition_key.encode()
+    key = encoded(own.partition_key)
+    return base64.b64decode(key) if own.partition_key_b64_encoded else key
 
 
 def _ordering_key(message: Message) -> bytes | None:
@@ -124,11 +122,18 @@ def _sequence_id(message: Message) -> int:
     return signed(message.outer.sequence_id) + max(message.batch_index, 0)
 
 
+def index_of_first(batch: Message) -> int | None:
+    """Return the broker's index of the first message of a batch."""
+    if batch.broker is None or not batch.broker.HasField("index"):
+        return None
+    return batch.broker.index - (batch.outer.num_messages_in_batch - 1)
+
+
 def _index(message: Message) -> int | None:
     if message.broker is None or not message.broker.HasField("index"):
         return None
-    count = message.outer.num_messages_in_batch
-    return message.broker.index - (count - 1 - message.batch_index if message.batch_index >= 0 else 0)
+    first = index_of_first(message)
+    return message.broker.index if first is None or message.batch_index < 0 else first + message.batch_index
 
 
 def _broker_time(message: Message) -> int | None:
@@ -164,7 +169,7 @@ _MESSAGE_COLUMNS: Final[dict[str, Column]] = {
     "__batchIndex": Column(INT, lambda message: message.batch_index if message.batch_index >= 0 else None),
     "__orderingKey": Column(BINARY, _ordering_key),
     "__schemaVersion": Column(BINARY, lambda message: message.outer.schema_version or None, of_entry=True),
-    "__deliverAt": Column(TIME, lambda message: micros_of(message.outer.deliver_at_time)),
+    "__deliverAt": Column(TIME, lambda message: micros_of(message.outer.deliver_at_time), of_entry=True),
     "__encrypted": Column(FLAG, lambda message: bool(message.outer.encryption_keys), of_entry=True),
 }
 _MESSAGE_DEFAULT: Final = ("__key", "__topic", "__messageId", "__publishTime", "__eventTime", "__messageProperties")
@@ -172,10 +177,15 @@ _MESSAGE_DEFAULT: Final = ("__key", "__topic", "__messageId", "__publishTime", "
 _RAW: Final = {"value": Column(BINARY, value_of)}
 
 
+def place_as_offset(message: Message) -> int:
+    """Return ledger and entry as one ordering number, without the batch index."""
+    return message.ledger << 32 | message.entry
+
+
 def _kafka_offset(message: Message) -> int:
-    """Return an ordering number: the broker's index, or else ledger and entry, without the batch index."""
+    """Return an ordering number: the broker's index, or else ledger and entry."""
     index = _index(message)
-    return index if index is not None else message.ledger << 32 | message.entry
+    return index if index is not None else place_as_offset(message)
 
 
 _KAFKA_COLUMNS: Final[dict[str, Column]] = {
@@ -188,7 +198,7 @@ _KAFKA_COLUMNS: Final[dict[str, Column]] = {
     "timestampType": Column(INT, lambda message: 0, of_entry=True),
     "headers": Column(
         ArrayType(StructType([StructField("key", TEXT), StructField("value", BINARY)])),
-        lambda message: [{"key": item.key, "value": item.value.encode()} for item in _own(message).properties] or None,
+        lambda message: [{"key": item.key, "value": encoded(item.value)} for item in _own(message).properties] or None,
     ),
 }
 _KAFKA_DEFAULT: Final = tuple(name for name in _KAFKA_COLUMNS if name != "headers")

@@ -1,8 +1,8 @@
 """Builder of rows from entries and messages: Arrow batches of the requested columns. No IO.
 
 Entry mode has one row per broker entry, opaque. Message mode has one row per message: batches are decompressed and
-parsed, large ones column by column. Only requested columns are decoded; in entry mode without a decoded column the
-metadata is not parsed at all.
+parsed, column by column where many messages of batches follow each other. Only requested columns are decoded; in entry
+mode without a decoded column the metadata is not parsed at all.
 """
 
 from __future__ import annotations
@@ -27,16 +27,18 @@ from interpulse.spark.rows.columns import (
     Layout,
     Message,
     key_of,
-    key_of_metadata,
     value_of,
 )
-from interpulse.spark.rows.message_block import VARYING_COLUMNS, MessageBlock, block_of, payloads_of, repeated
+from interpulse.spark.rows.message_block import BlockRows, MessageBlock, arrow_array
 from interpulse.spark.schemas.payload_decoder import Payload, PayloadDecoder, PayloadRun
 from interpulse.wire.compression import decompress
 from interpulse.wire.entries import ParsedEntry
 
-_BLOCK_MIN: Final = 8
-"""Smallest number of messages of a batch that is read column by column: Arrow's calls cost some microseconds each."""
+_MESSAGES_MIN: Final = 32
+"""Smallest number of messages, of batches behind each other, that are read column by column.
+
+Arrow's calls cost as much as thirty messages one by one.
+"""
 
 
 @dataclass
@@ -51,13 +53,13 @@ class _Target:
 
     def add_chunk(self, chunk: pa.Array) -> None:
         if self.values:
-            self.chunks.append(_arrow_array(self.values, self.type))
+            self.chunks.append(arrow_array(self.values, self.type))
             self.values = []
         self.chunks.append(chunk)
 
     def take(self) -> pa.Array:
         if self.values or not self.chunks:
-            self.add_chunk(_arrow_array([], self.type))
+            self.add_chunk(arrow_array([], self.type))
         chunks, self.chunks = self.chunks, []
         return chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks)
 
@@ -172,50 +174,49 @@ class RowBuilder:
         if not source.parsed.is_batch or whole.outer.encryption_keys:
             messages = [whole._replace(payload=payload, size=len(payload))]
         else:
-            block = block_of(whole, *_batch_in(source, payload))
-            if len(block.indexes) >= _BLOCK_MIN and self._admits is None:
+            block = MessageBlock(whole, *_batch_in(source, payload))
+            if self._admits is None:
+                count = block.message_count
                 self._blocks.append(block)
-                self.rows += len(block.indexes)
-                self.bytes += len(payload) + 64 * len(block.indexes)
+                self.rows += count
+                self.bytes += len(payload) + 64 * count
                 return
             messages = block.messages()
         for message in messages:
             if self._admits is None or self._admits(message):
                 self._append(message)
 
-    def _add_blocks(self) -> None:
-        """Append the columns of the collected batches."""
-        blocks, self._blocks = self._blocks, []
-        payloads = payloads_of(blocks) if self._decoder is not None or "value" in self._by_name else None
-        rows: list[Message] = []
-        for target in self._targets:
-            value = target.column.value
-            if target.name == "value":
-                target.add_chunk(payloads)
-            elif target.column.of_entry:
-                target.add_chunk(repeated(blocks, _arrow_array([value(block.whole) for block in blocks], target.type)))
-            elif target.name in VARYING_COLUMNS:
-                target.add_chunk(VARYING_COLUMNS[target.name](blocks, target.type))
-            else:
-                rows = rows or [message for block in blocks for message in block.messages()]
-                target.add_chunk(_arrow_array([value(row) for row in rows], target.type))
-        if self._decoder is not None and payloads is not None:
-            self._payloads.extend(_payload_runs(blocks, payloads, with_keys=self._decoder.needs_keys))
-
     def _append(self, message: Message) -> None:
-        if self._blocks:
-            self._add_blocks()
+        self._add_blocks()
+        self._append_values(message)
+        self.rows += 1
+        self.bytes += len(message.payload) + 64
+
+    def _append_values(self, message: Message) -> None:
         for target in self._targets:
             target.values.append(target.column.value(message))
         if self._decoder is not None:
             self._payloads.append(_payload(message))
-        self.rows += 1
-        self.bytes += len(message.payload) + 64
+
+    def _add_blocks(self) -> None:
+        """Append the rows of the collected batches."""
+        if not self._blocks:
+            return
+        blocks, self._blocks = self._blocks, []
+        if sum(block.message_count for block in blocks) < _MESSAGES_MIN:
+            for block in blocks:
+                for message in block.messages():
+                    self._append_values(message)
+            return
+        rows = BlockRows(blocks)
+        for target in self._targets:
+            target.add_chunk(rows.column(target.name, target.column, target.type))
+        if self._decoder is not None:
+            self._payloads.extend(_payload_runs(blocks, rows, with_keys=self._decoder.needs_keys))
 
     def take(self) -> pa.RecordBatch:
         """Return the collected rows as one batch and start a new one."""
-        if self._blocks:
-            self._add_blocks()
+        self._add_blocks()
         arrays = dict(self._decoder.arrays(self._payloads)) if self._decoder is not None else {}
         arrays |= {target.name: target.take() for target in self._targets}
         batch = pa.RecordBatch.from_arrays([arrays[name] for name in self._arrow.names], schema=self._arrow)
@@ -243,22 +244,13 @@ def _payload(message: Message) -> Payload:
     )
 
 
-def _payload_runs(blocks: Sequence[MessageBlock], payloads: pa.Array, *, with_keys: bool) -> Iterator[PayloadRun]:
+def _payload_runs(blocks: Sequence[MessageBlock], rows: BlockRows, *, with_keys: bool) -> Iterator[PayloadRun]:
     start = 0
-    for block in blocks:
-        whole, count = block.whole, len(block.indexes)
-        keys = [key_of_metadata(single) for single in block.singles] if with_keys and block.singles else None
-        values = payloads.slice(start, count)
-        yield PayloadRun(
-            whole.topic, (whole.ledger, whole.entry), whole.outer.schema_version, block.indexes, values, keys
-        )
+    for (whole, *_), count in zip(blocks, rows.counts, strict=True):
+        indexes, values = rows.indexes[start : start + count], rows.payloads.slice(start, count)
+        keys = rows.keys.slice(start, count).to_pylist() if with_keys else None
+        yield PayloadRun(whole.topic, (whole.ledger, whole.entry), whole.outer.schema_version, indexes, values, keys)
         start += count
-
-
-def _arrow_array(values: list[Any], kind: pa.DataType) -> pa.Array:
-    if pa.types.is_timestamp(kind):
-        return pa.array(values, pa.int64()).cast(kind)
-    return pa.array(values, kind)
 
 
 def _plain_payload(whole: Message) -> bytes | memoryview:

@@ -156,10 +156,10 @@ def _read_optional(null_branch: int, reader: _Read, rows: _Rows) -> Callable[[],
     some = rows.chosen(pc.indices_nonzero(is_there))
     dense = reader(some)
     rows.at = pc.replace_with_mask(rows.at, is_there, some.at)
-    return lambda: dense().take(_places(is_there))
+    return lambda: dense().take(places_among(is_there))
 
 
-def _places(is_there: pa.Array) -> pa.Array:
+def places_among(is_there: pa.Array) -> pa.Array:
     """Return the index of each row among the present ones, or null."""
     counted = pc.subtract(pc.cumulative_sum(is_there.cast(pa.int32())), pa.scalar(1, pa.int32()))
     return pc.if_else(is_there, counted, pa.scalar(None, pa.int32()))
@@ -284,7 +284,7 @@ def _write_optional(null_branch: int, inner: _Write, values: pa.Array) -> list[A
     if values.null_count == len(values):
         return [pa.repeat(null, len(values))]
     dense = pc.binary_join_element_wise(other, *inner(values.drop_null()), b"")
-    return [pc.fill_null(dense.take(_places(values.is_valid())), null)]
+    return [pc.fill_null(dense.take(places_among(values.is_valid())), null)]
 
 
 def _checked(values: pa.Array) -> pa.Array:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import io
-import json
 import os
+from array import array
 from collections.abc import Callable, Sequence
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from interpulse.model.errors import InvalidRequest
 from interpulse.model.schemas import SchemaInfo, SchemaType
+from interpulse.rules.schema_compatibility.avro import AliasConflict, with_aliases_of
+from interpulse.rules.schema_compatibility.avro_types import AvroField, AvroType
 from interpulse.rules.schema_compatibility.definitions import key_value_parts
-from interpulse.spark.schemas.avro_columns import non_null_branches, parse_definition, resolved_types
+from interpulse.spark.schemas.avro_columns import non_null_branches, resolved_types
 from interpulse.spark.schemas.avro_reading import avro_decoder, reading_shape
 from interpulse.spark.schemas.avro_values import VALUE, WireForm, in_column, tree_of
 from interpulse.spark.schemas.json_payloads.definition import parse_json_definition
@@ -91,6 +93,7 @@ class PayloadDecoder:
         self._corrupt_column = corrupt_column
         self._decoders: dict[tuple[str, bytes], Callable[[Payload], _Row]] = {}
         self._bulk: dict[tuple[str, bytes], BulkDecode | None] = {}
+        self._bulk_by_definition: dict[bytes, BulkDecode | None] = {}
         self._default = _row_decoder(schema, schema)
 
     @property
@@ -121,25 +124,31 @@ class PayloadDecoder:
         return arrays
 
     def _at_once(self, payload_items: Sequence[Payload | PayloadRun]) -> list[pa.Array] | None:
-        """Return the columns of payloads of one version, or None if they have to be read one by one."""
-        versions = {(item.topic, item.version) for item in payload_items}
-        if len(versions) != 1 or not self._wanted.fields:
+        """Return the columns, made of all payloads of one schema in one call; None if they must be read one by one."""
+        if not payload_items or not self._wanted.fields:
             return None
-        values = _values(payload_items)
-        if values.null_count:
-            return None
-        version = versions.pop()
         try:
-            if version not in self._bulk:
-                written = self._schema_of(*version) if version[1] else self._schema
-                same_type = written is not None and written.type is self._schema.type
-                self._bulk[version] = (
-                    bulk_decoder(written, self._schema, self._arrow) if written and same_type else None
-                )
-            decode = self._bulk[version]
-            return None if decode is None else decode(values)
+            found = (self._bulk_decoder(item.topic, item.version) for item in payload_items)
+            decoders = [decode for decode in found if decode is not None]
+            if len(decoders) < len(payload_items):
+                return None
+            counts = [len(item.indexes) if isinstance(item, PayloadRun) else 1 for item in payload_items]
+            return _decoded(_values(payload_items), decoders, counts)
         except Exception:  # noqa: BLE001 - reading one by one names the error
             return None
+
+    def _bulk_decoder(self, topic: str, version: bytes) -> BulkDecode | None:
+        """Return the decoder of a version, the same one for equal definitions."""
+        if (topic, version) not in self._bulk:
+            written = self._schema_of(topic, version) if version else self._schema
+            decode = None
+            if written is not None and written.type is self._schema.type:
+                if written.definition not in self._bulk_by_definition:
+                    made = bulk_decoder(written, self._schema, self._arrow)
+                    self._bulk_by_definition[written.definition] = made
+                decode = self._bulk_by_definition[written.definition]
+            self._bulk[topic, version] = decode
+        return self._bulk[topic, version]
 
     def _rows(self, payloads: Sequence[Payload]) -> tuple[list[_Row], list[bytes | None]]:
         rows: list[_Row] = []
@@ -210,6 +219,33 @@ def _values(payload_items: Sequence[Payload | PayloadRun]) -> pa.Array:
     return chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks)
 
 
+def _decoded(values: pa.Array, decoders: Sequence[BulkDecode], counts: Sequence[int]) -> list[pa.Array] | None:
+    """Decode runs of payloads, each with its decoder and its number of payloads. Columns are null for tombstones."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from interpulse.spark.schemas.avro_arrays import places_among
+
+    numbers = {decode: number for number, decode in enumerate(dict.fromkeys(decoders))}
+    if len(numbers) == 1 and not values.null_count:
+        return decoders[0](values)
+    number_of = array("i")
+    for decode, count in zip(decoders, counts, strict=True):
+        number_of += array("i", (numbers[decode],)) * count
+    numbers_of_rows = pa.Array.from_buffers(pa.int32(), len(values), [None, pa.py_buffer(number_of)])
+    is_there = values.is_valid()
+    rows, parts = [], []
+    for decode, number in numbers.items():
+        is_of_it = pc.equal(numbers_of_rows, pa.scalar(number, pa.int32()))
+        rows.append(pc.indices_nonzero(pc.and_(is_of_it, is_there)))
+        if len(rows[-1]):
+            parts.append(decode(values.take(rows[-1])))
+    if not parts or None in parts:
+        return None
+    in_order = pc.sort_indices(pa.concat_arrays(rows)).take(places_among(is_there))
+    return [pa.concat_arrays(pieces).take(in_order) for pieces in zip(*parts, strict=True)]
+
+
 def _row_decoder(written: SchemaInfo, wanted: SchemaInfo) -> Callable[[Payload], _Row]:
     if wanted.type is SchemaType.KEY_VALUE:
         return _pair_decoder(written, wanted)
@@ -265,8 +301,8 @@ def bulk_decoder(written: SchemaInfo, wanted: SchemaInfo, columns: pa.Schema) ->
     """Return a decoder of these columns from payloads written by one schema and read as another, if there is one."""
     if wanted.type is SchemaType.JSON:
         return _json_decoder(wanted, columns)
-    if wanted.type is SchemaType.AVRO and written.definition == wanted.definition:
-        return _avro_decoder(wanted, columns)
+    if wanted.type is SchemaType.AVRO:
+        return _avro_decoder(written.definition, wanted.definition, columns)
     return None
 
 
@@ -340,27 +376,28 @@ def _json_decoder(schema: SchemaInfo, columns: pa.Schema) -> BulkDecode | None:
     return decode
 
 
-def _avro_decoder(schema: SchemaInfo, columns: pa.Schema) -> BulkDecode | None:
+def _avro_decoder(written: bytes, wanted: bytes, columns: pa.Schema) -> BulkDecode | None:
     """Return a decoder that reads field by field, or else all payloads as one Avro array.
 
     In the array, a marker behind each payload proves that it was read to its end and no further.
     """
     import fastavro
 
-    from interpulse.spark.schemas.avro_arrays import record_reader
+    from interpulse.spark.schemas.avro_versions import version_reader
 
-    body = json.loads(schema.definition)
-    if not isinstance(body, dict) or body.get("type") not in ("record", "error"):
-        return None
-    if (by_column := record_reader(parse_definition(schema.definition), columns)) is not None:
+    if (by_column := version_reader(written, wanted, columns)) is not None:
         return by_column
-    end = {"type": "fixed", "name": "InterpulseEnd", "size": _MARK_BYTES}
-    fields = [{"name": "value", "type": body}, {"name": "end", "type": end}]
-    items = {"type": "record", "name": "InterpulseRow", "fields": fields}
-    rows = tree_of(json.dumps({"type": "array", "items": items}).encode())
-    parsed = WireForm(rows).parsed
-    value = rows.parts[0].fields[0].type
-    shape = reading_shape(value, value)
+    reader = tree_of(wanted)
+    try:
+        writer = reader if written == wanted else with_aliases_of(reader, tree_of(written))
+    except AliasConflict:
+        return None
+    if reader.kind != "record" or writer.kind != "record":
+        return None
+    end = AvroType("fixed", name="InterpulseEnd", size=_MARK_BYTES)
+    row = AvroType("record", name="InterpulseRow", fields=[AvroField("value", writer), AvroField("end", end)])
+    parsed = WireForm(AvroType("array", parts=[row])).parsed
+    shape = reading_shape(writer, reader)
     mark = os.urandom(_MARK_BYTES)
 
     def decode(values: pa.Array) -> list[pa.Array] | None:

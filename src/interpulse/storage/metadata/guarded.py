@@ -64,7 +64,7 @@ class GuardedMetadata:
 
     async def commit(self, changes: Sequence[Change], expect: Mapping[str, int | None] = {}) -> None:
         """Apply the changes as the store does. Raise `LockLost` if one concerns an open topic whose lock is gone."""
-        records = {record for change in changes if (record := _record_of(change.key)) in self._locks}
+        records = dict.fromkeys(record for change in changes if (record := _record_of(change.key)) in self._locks)
         locks: dict[str, int] = {}
         for record in records:
             locks |= self._locks[record]()

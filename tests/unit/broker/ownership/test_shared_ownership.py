@@ -334,6 +334,19 @@ async def test_take_when_even_excluded_then_is_given_back(broker: Broker) -> Non
 # --- giving away
 
 
+async def test_release_when_topics_are_open_then_they_close_in_the_order_in_which_they_were_opened(
+    broker: Broker,
+) -> None:
+    await broker.ownership.take(ITS_BUNDLE)
+    named = (TopicName.parse(f"persistent://t/ns/{number}") for number in range(40))
+    opened = [topic for topic in named if bundle_of(topic, HALVES) == ITS_BUNDLE[1]]
+    for topic in opened:
+        await broker.ownership.acquire(topic)
+    await broker.ownership.release(ITS_BUNDLE)
+    assert len(opened) > 10
+    assert broker.topics.unloaded == opened
+
+
 async def test_release_when_in_order_then_nobody_is_sent_here_while_topics_close(broker: Broker, other: Broker) -> None:
     await broker.ownership.take(ITS_BUNDLE)
     await broker.ownership.acquire(TOPIC)

@@ -315,24 +315,13 @@ async def play(broker: Broker, path: Path | None, steps: list[Any]) -> None:
             await check(broker, path, name)
 
 
-def play_in_memory(steps: list[Any]) -> None:
+@given(st.lists(STEPS, max_size=soak(60, otherwise=25)))
+@settings(max_examples=soak(2000, otherwise=40), deadline=None)
+def test_answers_when_anything_changes_then_are_those_of_a_fresh_read(steps: list[Any]) -> None:
     async def run() -> None:
         await play(await start(MemoryMetadataStore()), None, steps)
 
     asyncio.run(run())
-
-
-@given(st.lists(STEPS, max_size=25))
-@settings(max_examples=40, deadline=None)
-def test_answers_when_anything_changes_then_are_those_of_a_fresh_read(steps: list[Any]) -> None:
-    play_in_memory(steps)
-
-
-@pytest.mark.slow
-@given(st.lists(STEPS, max_size=60))
-@settings(max_examples=soak(2000, otherwise=150), deadline=None)
-def test_answers_when_much_changes_then_are_those_of_a_fresh_read(steps: list[Any]) -> None:
-    play_in_memory(steps)
 
 
 @given(st.lists(STEPS, max_size=12))

@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 import fastavro
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 from interpulse.model.schemas import SchemaInfo, SchemaType, definition_from_text
 from interpulse.spark.schemas import payload_decoder
 from interpulse.spark.schemas.payload_columns import payload_fields
-from interpulse.spark.schemas.payload_decoder import Payload, PayloadDecoder, UnreadablePayload
+from interpulse.spark.schemas.payload_decoder import Payload, PayloadDecoder, PayloadRun, UnreadablePayload
 
 OLD_FIELDS = [{"name": "a", "type": "int"}, {"name": "gone", "type": "string"}]
 NEW_FIELDS = [
@@ -248,3 +249,60 @@ def test_symbols_read_at_once_are_those_of_the_schema(payload: bytes, found: Any
     else:
         columns = decoder.arrays(payloads_of([payload]))
         assert [columns["colour"].to_pylist()[0], columns["part"].to_pylist()[0]["colour"]] == found
+
+
+PLAIN_OLD = schema([{"name": "a", "type": "int"}, {"name": "gone", "type": "string"}])
+PLAIN_NEW = schema([{"name": "b", "type": "string", "default": "-"}, {"name": "a", "type": ["null", "long"]}])
+LISTED_OLD = schema([{"name": "tags", "type": {"type": "array", "items": "int"}}, {"name": "gone", "type": "string"}])
+LISTED_NEW = schema(
+    [{"name": "b", "type": "int", "default": 4}, {"name": "tags", "type": {"type": "array", "items": "long"}}]
+)
+JSON_OLD, JSON_NEW = (SchemaInfo(SchemaType.JSON, each.definition) for each in (PLAIN_OLD, PLAIN_NEW))
+
+
+def in_json(written, value):
+    return json.dumps(value).encode()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "encode", "values"),
+    [
+        (PLAIN_OLD, PLAIN_NEW, avro, ({"a": 5, "gone": "x"}, {"b": "c", "a": None})),
+        (LISTED_OLD, LISTED_NEW, avro, ({"tags": [1, 2], "gone": "x"}, {"b": 5, "tags": []})),
+        (JSON_OLD, JSON_NEW, in_json, ({"a": 5, "gone": "x"}, {"b": "c", "a": 7})),
+    ],
+    ids=["columns", "records", "json"],
+)
+@given(kinds=st.lists(st.lists(st.sampled_from(["old", "new", "current", "gone"]), min_size=1, max_size=4), max_size=5))
+def test_versions_topics_and_tombstones_are_read_at_once_and_in_order(old, new, encode, values, kinds):
+    older, newer = encode(old, values[0]), encode(new, values[1])
+    cases = {"old": (b"0", older), "new": (b"1", newer), "current": (b"", newer), "gone": (b"1", None)}
+    items: list[Payload | PayloadRun] = []
+    for number, group in enumerate(kinds):
+        version = cases[group[0]][0]
+        contents = [cases[kind][1] for kind in group if kind == "gone" or cases[kind][0] == version]
+        if number % 2:
+            run = pa.array(contents, pa.binary())
+            items.append(PayloadRun(f"t{number}", (7, number), version, range(len(contents)), run, None))
+        else:
+            items += [Payload("t", (7, number, index), version, value, None) for index, value in enumerate(contents)]
+    fields = payload_fields(new)
+    assert fields is not None
+
+    def read() -> dict[str, Any]:
+        decoder = PayloadDecoder(new, fields, lambda topic, version: {b"0": old, b"1": new}[version])
+        return {name: column.to_pylist() for name, column in decoder.arrays(items).items()}
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(payload_decoder, "bulk_decoder", lambda *_: None)
+        one_by_one = read()
+    with pytest.MonkeyPatch.context() as patch:
+        if any(group[0] != "gone" or "new" in group for group in kinds):
+            patch.setattr(PayloadDecoder, "_rows", lambda *_: pytest.fail("they were read one by one"))
+        assert read() == one_by_one
+
+
+def test_tombstone_of_an_unknown_version_is_told():
+    good = avro(PLAIN_NEW, {"b": "c", "a": None})
+    with pytest.raises(UnreadablePayload, match="does not know schema version 39"):
+        decoded(PLAIN_NEW, payload(good), payload(None, b"9"))

@@ -11,7 +11,6 @@ import struct
 from contextlib import AsyncExitStack
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -187,18 +186,9 @@ async def compare(history: History, readers: list[LedgerReader], writer: LedgerW
     assert readers[0].metadata.length == sum(map(len, found))
 
 
-@settings(max_examples=12)
-@given(quorums, st.booleans(), st.lists(steps, min_size=1, max_size=12), ends)
+@settings(max_examples=soak(600, otherwise=12))
+@given(quorums, st.booleans(), st.lists(steps, min_size=1, max_size=soak(40, otherwise=12)), ends)
 def test_ledger_when_bookies_fail_one_at_a_time_then_nothing_acknowledged_is_lost(
-    quorum: Quorum, spare: bool, schedule: list[tuple[str, int]], end: str
-) -> None:
-    asyncio.run(play(quorum, spare, schedule, end))
-
-
-@pytest.mark.slow
-@settings(max_examples=soak(600, otherwise=60))
-@given(quorums, st.booleans(), st.lists(steps, min_size=1, max_size=40), ends)
-def test_ledger_when_bookies_fail_many_times_then_nothing_acknowledged_is_lost(
     quorum: Quorum, spare: bool, schedule: list[tuple[str, int]], end: str
 ) -> None:
     asyncio.run(play(quorum, spare, schedule, end))

@@ -269,7 +269,8 @@ class TopicRegistry:
 
     def names_in(self, namespace: NamespaceName) -> list[TopicName]:
         """Return the topics of a namespace that are loaded, being loaded or being closed."""
-        return [name for name in {*self._topics, *self._executor.names} if name.namespace_name == namespace]
+        names = dict.fromkeys([*self._topics, *self._executor.names])
+        return [name for name in names if name.namespace_name == namespace]
 
     async def policies_changed(self, namespace: NamespaceName | None = None, base: TopicName | None = None) -> None:
         """Apply new settings to loaded topics, all or those of a namespace or base name; see `SettingsRefresh`."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Final
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Final, NamedTuple
 from urllib.parse import parse_qsl, quote
 
 from interpulse.authentication.authentication import PeerCertificate
@@ -40,22 +41,20 @@ async def no_body() -> bytes:
     return b""
 
 
-@dataclass(frozen=True, slots=True)
-class SentCall:
+class SentCall(NamedTuple):
     """One call as it was sent."""
 
     method: str
     raw_path: str
     """The path with its query, still encoded."""
 
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = MappingProxyType({})
     """Names in any case find their header."""
 
     certificate: PeerCertificate | None = None
     """The one that the caller showed."""
 
     tls: bool = False
-    content_type: str = ""
     read_body: Callable[[], Awaitable[bytes]] = no_body
     """Asked only after the call was let through."""
 
@@ -121,7 +120,6 @@ class AdminCalls:
             route,
             params,
             dict(parse_qsl(query, keep_blank_values=True)) if query else {},
-            content_type=sent.content_type,
             request_headers=sent.headers,
             path=path,
             tls=sent.tls,

@@ -110,7 +110,6 @@ class Call:
     params: Mapping[str, str]
     query: Mapping[str, str]
     body: bytes = b""
-    content_type: str = ""
     request_headers: Mapping[str, str] = field(default_factory=dict)
     """Lookups ignore the case of names."""
 
@@ -240,6 +239,8 @@ class Call:
 
 def _decoded(text: str, *, form_encoded: bool = False) -> str:
     """Return a decoded part of the path. Bytes other than UTF-8 are refused: they would become another name."""
+    if "%" not in text and text.isascii():
+        return text.replace("+", " ") if form_encoded else text
     if _BAD_ESCAPE.search(text):
         raise InvalidRequest(f"A % in the path needs two hexadecimal digits behind it: {text[:100]!r}")
     try:

@@ -237,7 +237,7 @@ class ChangeEvents:
         topic = keys.topic_of_record(key) if key != keys.TOPIC_RECORDS else None
         concerned = self._silent.copy() if topic is None else self._silent & {topic.namespace_name}
         self._silent -= concerned
-        for namespace in concerned & {name.namespace_name for name in self._loaded}:
+        for namespace in sorted(concerned & {name.namespace_name for name in self._loaded}):
             self._begin(namespace)
 
     def _begin(self, namespace: NamespaceName) -> _Follower:

@@ -219,7 +219,7 @@ class _WatchedNamespace:
                 names = await self._lifecycle.list_topics(self._namespace, PERSISTENT, include_system=False)
                 self._changed_keys |= {keys.topic_record(topic) for topic in (*names, *self.topics)}
             changed, self._changed_keys = self._changed_keys, set()
-            self._apply(changed, await self._store.get_many(list(changed)))
+            self._apply(changed, await self._store.get_many(sorted(changed)))
 
     def _apply(self, changed: Collection[str], present: Collection[str]) -> None:
         """Apply changed records. Many do not change the list: adding a ledger writes a record too."""

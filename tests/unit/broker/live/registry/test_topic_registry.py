@@ -108,6 +108,13 @@ async def test_delete_of_several_when_one_is_in_use_then_all_stay_and_no_client_
     assert sink.closed == []
 
 
+async def test_names_of_a_namespace_when_topics_are_loaded_then_in_the_order_of_their_loading(bench: Any) -> None:
+    names = [TopicName.parse(f"persistent://public/default/{number}") for number in range(10)]
+    for name in names:
+        await bench.topic(name)
+    assert bench.registry.names_in(names[0].namespace_name) == names
+
+
 async def test_open_while_several_are_deleted_waits_for_all_of_them(bench: Any, topic_name: Any) -> None:
     await bench.topic(OTHER)
     deleting = asyncio.create_task(bench.registry.delete(OTHER, topic_name, force=True))

@@ -80,6 +80,7 @@ class SharedCluster:
                 "replicated topics not read, will retry",
                 "topic not closed cleanly",
                 "topic fenced",
+                "unfinished deletion failed",
             ),
             UNREACHABLE,
         )

@@ -126,7 +126,10 @@ def play_all(orders: Iterable[Order], jobs: int) -> Iterator[Result]:
                 return
             for ready in wait(list(running)):
                 assert isinstance(ready, Connection)
-                yield ready.recv()
+                try:
+                    yield ready.recv()
+                except EOFError:
+                    raise RuntimeError("a run ended before it had a result, for the reason above") from None
                 ready.close()
                 running.pop(ready).join()
     finally:

@@ -27,6 +27,8 @@ class Request(NamedTuple):
     text: str
     send: Callable[[AdminClient], Awaitable[object]]
     effect: Effect
+    is_resumed: bool = False
+    """True if the next start of a broker continues it."""
 
 
 class Administered(NamedTuple):
@@ -130,7 +132,7 @@ def existing_namespace(namespace: str) -> Administered:
     def draw(chance: random.Random) -> Request:
         if chance.random() < 0.5:
             return Request("create", lambda admin: admin.namespaces.create(namespace), _create(True))
-        return Request("delete", lambda admin: admin.namespaces.delete(namespace), _delete)
+        return Request("delete", lambda admin: admin.namespaces.delete(namespace), _delete, is_resumed=True)
 
     return Administered(namespace, None, read, draw)
 
@@ -165,7 +167,9 @@ def partitioned_topic(topic: str) -> Administered:
             )
         if kind == "delete":
             force = chance.random() < 0.5
-            return Request("delete", lambda admin: admin.topics.delete_partitioned(topic, force=force), _delete)
+            return Request(
+                "delete", lambda admin: admin.topics.delete_partitioned(topic, force=force), _delete, is_resumed=True
+            )
         return Request(f"expand {count}", lambda admin: admin.topics.expand(topic, count), _expand(count))
 
     return Administered(topic, None, read, draw)

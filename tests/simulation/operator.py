@@ -85,20 +85,21 @@ class Operator:
 
     async def _change(self, admin: AdminClient, request: Request, possible: Possible) -> None:
         text = f"{possible.name}: {request.text}"
+        life = self._broker.life + request.is_resumed
         before = possible.values
         possible.sent(request.effect)
         try:
             async with asyncio.timeout(self._patience()):
                 await request.send(admin)
         except TimeoutError:
-            possible.lost(request.effect, self._broker.life)
+            possible.lost(request.effect, life)
             self._note(text, "given up")
         except PulsarError as error:
             status = status_of(error)
             if 400 <= status < 500 and status not in _RETRY:
                 self._expect(possible.refused(request.effect), f"{text} was refused, of {before}: {status} {error}")
             else:
-                possible.lost(request.effect, self._broker.life)
+                possible.lost(request.effect, life)
                 self._note_failure(text, status, error)
             self._note(text, f"{status} {error}")
         else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from tests.simulation.broker_states import states_of
@@ -31,7 +31,7 @@ class Fault:
     seconds: float = 0.0
     """Its duration: of a downtime, stall, freeze or block."""
     other: str = ""
-    """The second node of a fault of a link."""
+    """The second node of a fault of a link, or the step of a program."""
     amount: float = 0.0
     state: str = ""
     """A state of brokers. The fault waits for it, and hits the first broker that is in it; see `broker_states`.
@@ -59,6 +59,8 @@ class Targets:
     """Brokers that share a cluster, for faults that wait for a state of one of them."""
     owner: str = ""
     """The role of the broker that has the topic, with `brokers`."""
+    steps: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Steps of the programs of nodes, by name, at which faults may end them."""
 
 
 FAMILIES: Final = ("node", "connection", "network", "disk", "clock")
@@ -110,7 +112,9 @@ def plan(chance: random.Random, targets: Targets, seconds: float, *, mean_pause:
     faults: list[Fault] = []
     moment = chance.expovariate(1 / mean_pause)
     while moment < seconds:
-        if chance.random() < 0.3:
+        if targets.steps and chance.random() < 0.3:
+            faults += _ended_at_a_step(chance, moment, targets)
+        elif chance.random() < 0.3:
             victim = chance.choice(targets.servers)
             for kind in chance.choice(patterns):
                 faults.append(_draw(chance, kind, moment, targets, victim))
@@ -138,6 +142,16 @@ def _aimed(chance: random.Random, moment: float, targets: Targets, without: Coll
     yield replace(_draw(chance, kind, moment + 0.001, targets, chance.choice(targets.brokers)), state=state)
 
 
+def _ended_at_a_step(chance: random.Random, moment: float, targets: Targets) -> Iterator[Fault]:
+    """Draw the end of a program at one of its steps, and mostly the end of another one soon after it."""
+    name = chance.choice(list(targets.steps))
+    step = chance.choice(targets.steps[name])
+    yield replace(_draw(chance, "end at step", moment, targets, name), other=step)
+    if chance.random() < 0.6:
+        kind = chance.choice(["kill", "power off"])
+        yield _draw(chance, kind, moment + chance.uniform(0.01, 1), targets, chance.choice(targets.servers))
+
+
 def _draw(chance: random.Random, kind: str, moment: float, targets: Targets, server: str) -> Fault:
     others = [name for name in (*targets.servers, *targets.clients) if name != server]
     other = chance.choice(others or [server])
@@ -161,6 +175,7 @@ def _downtime(chance: random.Random) -> float:
 _SIZES: Final[dict[str, Callable[[random.Random], tuple[float, float]]]] = {
     "kill": lambda chance: (_downtime(chance), 0),
     "power off": lambda chance: (_downtime(chance), 0),
+    "end at step": lambda chance: (_downtime(chance), chance.choice([0, 1])),
     "freeze": lambda chance: (chance.choice([chance.uniform(0.1, 2), chance.uniform(2, 20)]), 0),
     "slow node": lambda chance: (chance.uniform(0.5, 3), chance.uniform(0.001, 0.02)),
     "cut": lambda chance: (0, 0),
@@ -273,6 +288,10 @@ class Injector:
         life = node.life
         self._world.after(fault.seconds, lambda: self._start(node, life))
 
+    def _end_at_step(self, node: Node, fault: Fault) -> None:
+        kind = "power off" if fault.amount else "kill"
+        node.end_at(fault.other, lambda: self._stop(node, replace(fault, kind=kind)))
+
     def _terminate(self, node: Node, fault: Fault) -> None:
         """Let a process end in order, and start it again after its downtime."""
         if not node.alive:
@@ -368,6 +387,7 @@ _FAILING_STEPS: Final = {"sync fails": "sync", "write fails": "write", "director
 _ACTIONS: Final[dict[str, Callable[[Injector, Node, Fault], None]]] = {
     "kill": Injector._stop,
     "power off": Injector._stop,
+    "end at step": Injector._end_at_step,
     "terminate": Injector._terminate,
     "freeze": Injector._freeze,
     "slow node": Injector._slow_node,

@@ -46,6 +46,7 @@ class Node:
         self.program: random.Random
         self.loop: SimulatedLoop
         self.main: asyncio.Task[None]
+        self._fatal: tuple[str, Callable[[], None]] | None = None
         self._free_at = 0.0
         self._workers: list[SimulatedWorker] = []
         self._past: list[object] = []  # loops and tasks of earlier lives: a collected coroutine would run its `finally`
@@ -57,7 +58,7 @@ class Node:
         self.life += 1
         self.alive, self.powerless = True, False
         self._free_at = self.frozen_until = 0.0
-        self.on_terminate = None
+        self.on_terminate = self._fatal = None
         self.program = self.world.stream(f"program/{self.name}/{self.life}")
         self.loop = SimulatedLoop(self)
         self.world.note("start", self.name, self.life)
@@ -87,6 +88,17 @@ class Node:
         """Give the process no turn for so long, and then all that it has missed."""
         self.world.note("freeze", self.name, seconds)
         self.frozen_until = self.world.now + seconds
+
+    def end_at(self, step: str, end: Callable[[], None]) -> None:
+        """Call ``end``, which ends this life, once the program reaches this step. Another call replaces it."""
+        self._fatal = (step, end)
+
+    async def reached(self, step: str) -> None:
+        """Pass a step of the program, or end there; see `end_at`."""
+        if self._fatal is not None and self._fatal[0] == step:
+            end, self._fatal = self._fatal[1], None
+            self.world.after(0, end)
+            await self.loop.create_future()
 
     def drift(self, rate: float) -> None:
         """Let the wall clock run faster by so many seconds a second from now on."""

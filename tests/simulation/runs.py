@@ -20,6 +20,7 @@ from tests.simulation.bugs.planted import ALL
 from tests.simulation.faults import Fault
 from tests.simulation.judge import Finding
 from tests.simulation.scenarios.admin import Administration
+from tests.simulation.scenarios.lanes import Lanes
 from tests.simulation.scenarios.lifecycle import Lifecycle
 from tests.simulation.scenarios.lookups import Lookups
 from tests.simulation.scenarios.orderly_stop import OrderlyStops
@@ -41,6 +42,7 @@ SCENARIOS: Final[dict[str, type[Scenario]]] = {
     "lookups": Lookups,
     "shared": SharedCluster,
     "proxied_cluster": ProxiedCluster,
+    "lanes": Lanes,
 }
 _SHOWN_MAX: Final = 5
 _fork = multiprocessing.get_context("fork")

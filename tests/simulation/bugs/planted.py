@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tests.simulation.bugs import determinism, front_ends, proxies, shared_cluster, single_broker, subscriptions
+from tests.simulation.bugs import determinism, front_ends, lanes, proxies, shared_cluster, single_broker, subscriptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +76,13 @@ _NUMBERED = [
         "proxied_cluster",
         proxies.owner_kept_past_a_move,
         proxies.permit_kept_by_a_client_that_is_gone,
+    ),
+    *_numbered(
+        "lanes",
+        lanes.lane_reopened_with_another_epoch,
+        lanes.holes_skipped,
+        lanes.lane_file_behind_the_mark,
+        lanes.lane_directory_not_synced,
     ),
     *_numbered(
         "lookups",

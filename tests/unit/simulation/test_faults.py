@@ -13,7 +13,7 @@ from tests.simulation.nodes import Node
 from tests.simulation.world import World
 from tests.support.simulated import let_pass
 
-TARGETS = Targets(("one", "two", "three"), ("client",), metadata=("one",), without=())
+TARGETS = Targets(("one", "two", "three"), ("client",), metadata=("one",), without=(), steps={"two": ("written",)})
 CLUSTER = Targets(("one", "two", "owner"), ("client",), metadata=("three",), brokers=("one", "two"), owner="owner")
 SECONDS = 30.0
 
@@ -41,7 +41,7 @@ def test_plans_when_there_are_several_servers_then_some_end_together() -> None:
 def test_plans_when_brokers_share_a_cluster_then_every_kind_waits_for_every_state() -> None:
     drawn = [fault for seed in range(2000) for fault in plan(random.Random(seed), CLUSTER, SECONDS) if fault.state]
     states = {"loading", "rolling", "recovering", "fenced", "taking over"}
-    kinds = set(faults._SIZES) - {"bit flips"}
+    kinds = set(faults._SIZES) - {"bit flips", "end at step"}
     assert {(fault.kind, fault.state) for fault in drawn} == {(kind, state) for kind in kinds for state in states}
 
 
@@ -61,6 +61,26 @@ def test_injector_when_a_node_ends_then_it_begins_again_after_its_downtime(world
     let_pass(world, 2)
     assert node.alive
     assert node.life == 2
+
+
+@pytest.mark.parametrize("power_lost", [0, 1])
+def test_injector_when_a_program_reaches_its_last_step_then_it_ends_there(world: World, power_lost: int) -> None:
+    passed: list[str] = []
+
+    async def program(node: Node) -> None:
+        for step in ("planned", "written", "marked"):
+            await asyncio.sleep(1)
+            await node.reached(step)
+            passed.append(step)
+
+    node = Node(world, "one")
+    injector = Injector(world, {"one": _forever})
+    node.start(program)
+    injector.schedule([Fault(0.1, "end at step", "one", seconds=2.0, other="written", amount=power_lost)])
+    let_pass(world, 3)
+    assert (passed, node.alive, node.powerless) == (["planned"], False, bool(power_lost))
+    let_pass(world, 2)
+    assert node.alive
 
 
 def test_injector_when_faults_end_then_nodes_are_back_and_disks_are_sound(world: World) -> None:

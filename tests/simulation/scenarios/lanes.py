@@ -49,7 +49,6 @@ class Lanes:
     """See the module, and `Scenario`."""
 
     def __init__(self, world: World) -> None:
-        self._world = world
         self._chance = world.stream("lanes")
         drivers = {f"driver-{source}-{target}": (source, target) for source, target in permutations(_CLUSTERS, 2)}
         clients = tuple(f"producers-{cluster}" for cluster in _CLUSTERS)

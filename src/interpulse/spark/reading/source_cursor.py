@@ -70,8 +70,8 @@ class SourceCursor:
         try:
             answer = await connection.request(pb.CommandGetLastMessageId(consumer_id=consumer_id))
         except PulsarError:
-            self._connection = None  # the next question opens another one
-            connection.consumers.forget(consumer_id)
+            self._connection = None  # the next question opens another consumer, which waits for the end of this one
+            self._session.spawn(connection.consumers.close(consumer_id))
             raise
         response = answer.getLastMessageIdResponse
         stands = None

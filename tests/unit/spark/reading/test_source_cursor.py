@@ -1,8 +1,38 @@
-"""The pace at which one of many topic-partitions is asked; time is an argument."""
+"""The cursor of one topic-partition at the source, and the pace at which it is asked; time is an argument."""
 
 from __future__ import annotations
 
-from interpulse.spark.reading.source_cursor import PollPace
+import pytest
+
+from interpulse.client.config import ClientConfig
+from interpulse.client.session import Session
+from interpulse.model.errors import PersistenceError
+from interpulse.model.names import TopicName
+from interpulse.spark.options.option import Purpose
+from interpulse.spark.reading.read_options import parse_read_options
+from interpulse.spark.reading.source_cursor import PollPace, SourceCursor
+from interpulse.wire import pulsar_api_pb2 as pb
+from tests.support import commands
+from tests.support.scripted_broker import ScriptedBroker
+
+
+async def test_cursor_when_its_question_fails_then_its_consumer_is_closed_before_another_is_opened() -> None:
+    async with ScriptedBroker() as broker:
+        given = {"service.url": broker.url, "topics": "t", "predefinedSubscription": "pulsar.repl.b"}
+        session = Session(ClientConfig(broker.url))
+        options = parse_read_options(given, Purpose.STREAM_READ)
+        cursor = SourceCursor(session, TopicName.parse("t"), options, earliest=True)
+        broker.scripts[pb.BaseCommand.GET_LAST_MESSAGE_ID] = lambda peer, frame: peer.say(
+            commands.error(frame.command.getLastMessageId.request_id, pb.PersistenceError, "cannot be read")
+        )
+        with pytest.raises(PersistenceError):
+            await cursor.end()
+        del broker.scripts[pb.BaseCommand.GET_LAST_MESSAGE_ID]
+        await cursor.end()
+        subscribe, close = pb.BaseCommand.SUBSCRIBE, pb.BaseCommand.CLOSE_CONSUMER
+        kinds = [frame.type for peer in broker.peers for frame in peer.seen if frame.type in (subscribe, close)]
+        assert kinds == [subscribe, close, subscribe]
+        await session.close()
 
 
 def due_times(pace, end, *, until, stretch_max=1):

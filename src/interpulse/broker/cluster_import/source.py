@@ -150,3 +150,4 @@ def _copy_metadata(directory: Path, scratch: Path) -> None:
         if (directory / name).exists():
             sync_unchanged(directory / name)
             shutil.copyfile(directory / name, scratch / name)
+    sync_unchanged(directory)  # the names too

@@ -76,8 +76,10 @@ async def _until_lost(session: Session, work: Coroutine[Any, Any, None]) -> None
     finally:
         cancel()
         if not task.done():
-            await asyncio.sleep(0)  # a task that is cancelled before it runs does not end what it waits for
-            task.cancel()
+            try:
+                await asyncio.sleep(0)  # a task that is cancelled before it begins leaves what it waits for
+            finally:
+                task.cancel()
             await asyncio.wait([task])
 
 

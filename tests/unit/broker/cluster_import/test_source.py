@@ -19,7 +19,7 @@ def test_metadata_when_copied_then_synced_and_left_as_they_are(tmp_path: Path, m
     for name in names:
         (tmp_path / name).write_text(name)
     source._copy_metadata(tmp_path, scratch)
-    assert synced == [str(tmp_path / name) for name in names]
+    assert synced == [*(str(tmp_path / name) for name in names), str(tmp_path)]
     assert (
         [(scratch / name).read_text() for name in names] == [(tmp_path / name).read_text() for name in names] == names
     )

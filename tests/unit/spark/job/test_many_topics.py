@@ -1,10 +1,14 @@
 """What five thousand topics cost the driver of one job: questions are counted, not timed."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from interpulse.model.ids import Position
 from interpulse.model.names import TopicName
 from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, Selection
+from interpulse.spark.job.reports.progress import BatchProgress
+from interpulse.spark.job.routes import route_lag
 from interpulse.spark.job.routes.route import Route
 from interpulse.spark.job.routes.route_lag import RouteLag
 from interpulse.spark.job.selection import select
@@ -70,8 +74,8 @@ def test_stream_of_very_many_topics_asks_once_a_poll_and_each_topic_once_for_a_s
     assert source.asked - before <= 60
 
 
-async def test_lag_of_very_many_topics_is_asked_of_some_in_each_turn_and_of_all_after_a_while(tmp_path):
-    asked = []
+def lag_of_caught_up(state, asked):
+    """Return the lag of a route that has copied everything; ``asked`` gets the names for which the source is asked."""
 
     class Admin:
         topics = None
@@ -87,8 +91,13 @@ async def test_lag_of_very_many_topics_is_asked_of_some_in_each_turn_and_of_all_
         ClusterAddress(cluster=name, service_url=f"pulsar://{name}:1", admin_url=f"http://{name}:2")
         for name in ("east", "west")
     )
-    config = PipelineConfig(name="t", state=tmp_path, source=east, target=west, select=Selection(topics=("x",)))
-    lag = RouteLag(Route(config, west, "c"), admin)  # type: ignore[arg-type]
+    config = PipelineConfig(name="t", state=state, source=east, target=west, select=Selection(topics=("x",)))
+    return RouteLag(Route(config, west, "c"), admin)  # type: ignore[arg-type]
+
+
+async def test_lag_of_very_many_topics_is_asked_of_some_in_each_turn_and_of_all_after_a_while(tmp_path):
+    asked: list[str] = []
+    lag = lag_of_caught_up(tmp_path, asked)
     for turn in range(1, 26):
         await lag.refresh(NAMES)
         assert len(asked) == 200 * turn
@@ -96,6 +105,19 @@ async def test_lag_of_very_many_topics_is_asked_of_some_in_each_turn_and_of_all_
     assert all(lag.of(name) == (0, 0, None) for name in NAMES)
     await lag.refresh(NAMES)
     assert len(asked) == len(NAMES), "nothing is to be copied, so the source is left alone for a while"
+
+
+async def test_lag_is_asked_as_soon_as_spark_reports_nothing_any_more(tmp_path, monkeypatch):
+    asked: list[str] = []
+    now = [100.0]
+    monkeypatch.setattr(route_lag, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    lag = lag_of_caught_up(tmp_path, asked)
+    lag.note_progress(BatchProgress("q", 0, 10))
+    for second in range(4):
+        assert not asked
+        now[0] = 100.0 + second
+        await lag.refresh(["a"])
+    assert asked == ["a"]
 
 
 async def test_selection_for_several_remotes_asks_each_topic_once(monkeypatch):

@@ -113,6 +113,22 @@ async def test_read_when_refused_at_once_then_it_waits_no_longer(store: Silent) 
     assert answer.cancelled()
 
 
+async def test_read_when_its_caller_goes_away_while_it_is_refused_then_it_waits_no_longer(store: Silent) -> None:
+    answer = asyncio.get_running_loop().create_future()
+
+    async def read() -> None:
+        await answer
+
+    store.session.lose()
+    reading = asyncio.ensure_future(until_session_lost(store.session, read()))
+    await asyncio.sleep(0)
+    reading.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await reading
+    await asyncio.wait([answer], timeout=5)
+    assert answer.cancelled()
+
+
 async def test_read_when_cached_then_answered_after_the_session_is_lost(
     store: Silent, bounded: SessionBoundedMetadata
 ) -> None:

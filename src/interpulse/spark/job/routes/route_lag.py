@@ -64,7 +64,7 @@ class RouteLag:
         asked = [*names[first:], *names[:first]][:_ASKED_IN_A_TURN]
         self._turn = first + len(asked)
         await concurrently(self._ask, asked)
-        if all(name in self._backlogs and not self._backlogs[name].entries for name in names):
+        if names and all(name in self._backlogs and not self._backlogs[name].entries for name in names):
             self._asks_at = now + _CAUGHT_UP_S
 
     async def _ask(self, name: str) -> None:

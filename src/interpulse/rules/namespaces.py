@@ -111,15 +111,15 @@ def check_empty(namespace: NamespaceName, *, holds_topics: bool) -> None:
         raise NotEmpty(f"Cannot delete non empty namespace {namespace}")
 
 
-def decide_begin_deletion(view: NamespaceView, *, forced: bool) -> Decision[None]:
-    """Mark a namespace as being deleted, so that none of its topics can be created.
+def decide_begin_deletion(view: NamespaceView, *, forced: bool) -> Decision[bool]:
+    """Mark a namespace as being deleted, so that none of its topics can be created. False: it was marked already.
 
     ``forced`` is stored: the namespace's content is deleted with it, also after a restart. Raise the errors of
     `decide_delete_namespace`.
     """
     decide_delete_namespace(view)
     marked = decide_policies(view, lambda policies: policies.changed(deleted=True)).changes
-    return Decision(None, (*marked, SetForcedDeletion(view.namespace, True)) if forced else marked)
+    return Decision(bool(marked), (*marked, SetForcedDeletion(view.namespace, True)) if forced else marked)
 
 
 def decide_give_up_deletion(view: NamespaceView) -> Decision[None]:

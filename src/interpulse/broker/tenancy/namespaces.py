@@ -208,9 +208,9 @@ class Namespaces:
         """Raise the errors of `begin_delete`, PreconditionFailed and NamespaceNotFound, without marking."""
         await self.decide(namespace, decide_delete_namespace, previewed=True)
 
-    async def begin_delete(self, namespace: NamespaceName, *, forced: bool = False) -> None:
-        """Mark a namespace as being deleted. Raises the errors of `decide_begin_deletion`."""
-        await self.decide(namespace, lambda view: decide_begin_deletion(view, forced=forced))
+    async def begin_delete(self, namespace: NamespaceName, *, forced: bool = False) -> bool:
+        """Mark a namespace as being deleted. Return False if it was marked. Raises as `decide_begin_deletion`."""
+        return (await self.decide(namespace, lambda view: decide_begin_deletion(view, forced=forced))).answer
 
     async def give_up_delete(self, namespace: NamespaceName) -> None:
         """Remove the mark, because the namespace still holds something."""

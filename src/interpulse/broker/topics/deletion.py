@@ -31,6 +31,7 @@ from interpulse.model.changes import DeleteNamespace
 from interpulse.model.errors import (
     InvalidTopicName,
     MetadataError,
+    NamespaceNotFound,
     NotEmpty,
     NotFound,
     OperationNotAllowed,
@@ -251,8 +252,16 @@ class Deletion:
     async def _delete_namespace(self, namespace: NamespaceName, *, force: bool) -> None:
         async with self._emptying.setdefault(namespace, asyncio.Lock()):
             begun = await self._store.get(keys.forced_deletion(namespace)) is not None
-            await self._namespaces.begin_delete(namespace, forced=force)
-            await with_waiting_reads(self._delete_marked(namespace, force=force, begun=begun))
+            marked = await self._namespaces.begin_delete(namespace, forced=force)
+            try:
+                await with_waiting_reads(self._delete_marked(namespace, force=force, begun=begun))
+            except NamespaceNotFound:
+                if not marked or not await self._is_gone(namespace):
+                    raise
+                # a broker that started meanwhile has finished the deletion that began here
+
+    async def _is_gone(self, namespace: NamespaceName) -> bool:
+        return await self._namespaces.find_policies(namespace) is None
 
     async def _delete_marked(self, namespace: NamespaceName, *, force: bool, begun: bool) -> None:
         try:
@@ -262,6 +271,8 @@ class Deletion:
                     begun = True
                 await self._namespaces.end_delete(namespace)
         except BaseException as error:
+            if isinstance(error, NamespaceNotFound) and await self._is_gone(namespace):
+                raise
             if begun:
                 log.error("deletion unfinished, the next start continues namespace=%s error=%s", namespace, error)
             else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
+from contextlib import nullcontext
 
 import pytest
 
@@ -11,6 +12,7 @@ from interpulse.broker import metadata_paths as keys
 from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.topics import deletion
 from interpulse.model.errors import (
+    NamespaceNotFound,
     NotEmpty,
     OperationNotAllowed,
     PartitionedTopicNotFound,
@@ -228,6 +230,23 @@ async def test_keys_that_are_of_no_topic_go_with_their_namespace(bench: Lifecycl
     )
     await bench.deletion.namespace(TRIAL, force=True)
     assert await disorder(bench.store) == []
+
+
+@pytest.mark.parametrize("marked_before", [False, True])
+async def test_namespace_when_another_broker_starts_and_deletes_it_then_only_the_request_that_marked_it_is_done(
+    bench: LifecycleBench, monkeypatch: pytest.MonkeyPatch, marked_before: bool
+) -> None:
+    if marked_before:
+        await bench.namespaces.begin_delete(TRIAL)
+
+    async def ask_others(namespace: NamespaceName) -> bool:
+        await LifecycleBench(bench.store).deletion.resume()
+        raise NamespaceNotFound("Namespace does not exist")
+
+    monkeypatch.setattr(bench.deletion, "_holds_topics", ask_others)
+    with pytest.raises(NamespaceNotFound) if marked_before else nullcontext():
+        await bench.deletion.namespace(TRIAL, force=False)
+    assert await bench.namespaces.find_policies(TRIAL) is None
 
 
 class Paused:

@@ -202,7 +202,7 @@ def _calm_garbage_collector() -> None:
     """Collect garbage less often.
 
     A publish keeps a handful of objects until its group is durable, and frequent collections cost a tenth of the
-    publishing time. The start creates objects that stay: scanning them again and again took a twentieth of it.
+    publishing time. The start creates objects that stay: scanning them again and again would take a twentieth of it.
     """
     gc.set_threshold(50_000, 20, 50)
 

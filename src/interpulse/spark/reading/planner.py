@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from interpulse.client.outages import Outages, remedy_for
 from interpulse.model.errors import DataLoss, PulsarError, SubscriptionNotFound
@@ -32,7 +32,8 @@ from interpulse.spark.reading.throttle import Rate, Throttle
 log = logging.getLogger(__name__)
 
 _REMEDY = "start the cluster, or see to its address and the network; the stream goes on by itself"
-_MANY_TOPICS = 200
+MANY_TOPICS: Final = 200
+"""Number of topic-partitions from which idle ones are not asked at every poll."""
 _NEWS_WAIT_S = 0.5
 """Longest wait of an idle replication job, which sees changes of its topics and holds then, and can be stopped."""
 
@@ -291,7 +292,7 @@ class StreamPlanner:
         if self._idle_ends is None:
             return
         is_job = self._options.topics_file is not None
-        if not is_job and len(self._ends) < _MANY_TOPICS:
+        if not is_job and len(self._ends) < MANY_TOPICS:
             return
         next_poll = max(0.0, self._polled_at + self._options.offset_poll_interval_ms / 1000 - now)
         longest = _NEWS_WAIT_S if is_job and not self._view.rates() else next_poll

@@ -26,7 +26,15 @@ from interpulse.model.names import TopicName
 from interpulse.model.numbers import LONG_MAX
 from interpulse.spark.options.connection_options import admin_client
 from interpulse.spark.processes.process_client import in_portal, session_for
-from interpulse.spark.reading.planner import Beginning, Following, HeldBack, Ledger, TopicEnd, WrittenBatch
+from interpulse.spark.reading.planner import (
+    MANY_TOPICS,
+    Beginning,
+    Following,
+    HeldBack,
+    Ledger,
+    TopicEnd,
+    WrittenBatch,
+)
 from interpulse.spark.reading.read_options import SUBSCRIPTION, ReadOptions
 from interpulse.spark.reading.source_cursor import STRETCH_MAX, PollPace, SourceCursor
 from interpulse.spark.reading.source_searches import (
@@ -46,8 +54,6 @@ log = logging.getLogger(__name__)
 Content = TypeVar("Content")
 
 _PATIENCE_S: Final = 2.0
-_MANY: Final = 200
-"""Number of topic-partitions from which idle ones are not asked at every poll."""
 _SETTLING_MAX: Final = 16
 """Topic-partitions that are put to rest at the same time, while growing ones are asked beside them."""
 _LOGGED_MAX: Final = 10
@@ -192,7 +198,7 @@ class BrokerSourceView:
 
     def _may_rest(self, topics: Collection[str]) -> bool:
         """Return True if idle topics may rest, at the cost of a second consumer each."""
-        return len(topics) >= _MANY or self._options.topics_file is not None
+        return len(topics) >= MANY_TOPICS or self._options.topics_file is not None
 
     async def await_news_in_loop(self, shortest: float, longest: float) -> bool:
         now = time.monotonic()
@@ -250,7 +256,7 @@ class BrokerSourceView:
             raise OperationTimeout("the source gives no answer")
         end = self._asking.pop(name).result()
         pace = self._paces[name]
-        stretch_max = STRETCH_MAX if len(self._cursors) >= _MANY else 1
+        stretch_max = STRETCH_MAX if len(self._cursors) >= MANY_TOPICS else 1
         calm = pace.note(end, time.monotonic(), stretch_max=stretch_max)
         if calm and self._may_rest(self._cursors):
             pace.settle()

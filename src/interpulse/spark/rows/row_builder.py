@@ -246,7 +246,8 @@ def _payload(message: Message) -> Payload:
 
 def _payload_runs(blocks: Sequence[MessageBlock], rows: BlockRows, *, with_keys: bool) -> Iterator[PayloadRun]:
     start = 0
-    for (whole, *_), count in zip(blocks, rows.counts, strict=True):
+    for block, count in zip(blocks, rows.counts, strict=True):
+        whole = block.whole
         indexes, values = rows.indexes[start : start + count], rows.payloads.slice(start, count)
         keys = rows.keys.slice(start, count).to_pylist() if with_keys else None
         yield PayloadRun(whole.topic, (whole.ledger, whole.entry), whole.outer.schema_version, indexes, values, keys)

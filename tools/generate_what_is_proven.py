@@ -50,7 +50,8 @@ This page lists what Interpulse promises and how each promise is tried. Trials s
 * **The inside of ZooKeeper and BookKeeper.** Simulated brokers talk to servers that we wrote, by the same protocols.
   Bugs of the real servers appear only in tests with the real servers, which meet few orders of events.
 * **uvloop.** The simulation has an event loop of its own. Only tests with real processes run on uvloop.
-* **Java and Spark.** The simulation does not contain them. Real jobs are killed a few times, not thousands of times.
+* **Java and Spark.** The simulation takes the steps of the replication job in the order of Spark, but without Spark.
+  Real jobs are killed a few times, not thousands of times.
 * **Races within threads.** Simulated threads do one job after another. The threads of the log, of the blocking client
   and of Spark's workers run freely only in tests with real programs.
 * **Speed, and long times.** No trial judges how fast a broker is, and none runs for days.
@@ -64,8 +65,8 @@ This page lists what Interpulse promises and how each promise is tried. Trials s
 _PROPERTIES_HEAD: Final = """
 ## Properties
 
-The third column says whether the simulation judges the property. The last one has the
-[planted bugs](#planted-bugs) that the property found.
+The third column says whether the simulation judges the property. The last one has the numbers of the
+[planted bugs](#planted-bugs) that broke it and were found.
 """
 
 _SCENARIOS_HEAD: Final = """

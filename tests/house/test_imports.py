@@ -25,7 +25,7 @@ STARTED_WITH = (
     "interpulse.client.transport.backoff",
     "interpulse.client.transport.http_errors",
 )
-"""What a broker needs of the command line and of the client before it serves."""
+"""Modules of the command line and of the client that a broker needs before it serves."""
 
 OBSERVE = """
 import json, sys, threading

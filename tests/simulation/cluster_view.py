@@ -27,7 +27,7 @@ class Owner(NamedTuple):
 
 
 class ClusterView:
-    """What the judge of a cluster may look at."""
+    """The state of a cluster, as far as its judge looks at it."""
 
     def __init__(self, world: World, zookeeper: ScriptedZooKeeper, topic: TopicName, bookies: Sequence[Node]) -> None:
         self._world = world

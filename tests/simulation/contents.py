@@ -1,4 +1,4 @@
-"""What a broker holds, filled on one broker and compared on another: messages, subscriptions and documents."""
+"""Contents that are written to one broker and compared on another: messages, subscriptions and documents."""
 
 from __future__ import annotations
 
@@ -74,11 +74,11 @@ class Topic:
     name: str
     messages: list[Seen] = field(default_factory=list)
     left: dict[str, list[bytes]] = field(default_factory=dict)
-    """What each subscription has not acknowledged, in order."""
+    """The messages that each subscription has not acknowledged, in order."""
     properties: dict[str, str] = field(default_factory=dict)
     """Those of each subscription."""
     compacted: list[bytes] | None = None
-    """What readers of the compacted topic get; None = it is not compacted."""
+    """The messages of the compacted topic; None = it is not compacted."""
     last_sequence_id: int = -1
     terminated: bool = False
 
@@ -209,7 +209,7 @@ class Contents:
     async def compare(self, client: Client, admin: AdminClient, *, cluster: str) -> None:
         """Compare what is there with what was filled. ``cluster`` is the name that documents must have."""
         for thing, value in zip(self._things, self._values, strict=True):
-            there = await until_done(lambda thing=thing: thing.read(admin))  # type: ignore[misc]
+            there = await until_done(partial(thing.read, admin))
             if there != value:
                 self.findings.append(Finding("T2", f"{thing.name} is {there!r}, and was {value!r}"))
         await self._compare_clusters(admin, cluster)

@@ -62,7 +62,7 @@ class Importing:
         self.finished: list[str] = []
         """The results of the imports that copied everything."""
         self.lines: list[str] = []
-        """What the last one has printed."""
+        """The lines that the last one has printed."""
         self.refusals: list[str] = []
         self._tree = tree
 

@@ -133,10 +133,8 @@ class Lifecycle:
             for name in self._names:
                 for index in range(-1, _PARTITIONS_MAX + 1):
                     call = Call(model.ask_partitions, _topic(name, index), create=False)
-                    while True:
-                        if await asking.ask(call) is not Answer.LOST:
-                            break
-                        await asyncio.sleep(_AGAIN_SECONDS)  # the last restart is not over
+                    while await asking.ask(call) is Answer.LOST:  # noqa: ASYNC110 - the last restart is not over
+                        await asyncio.sleep(_AGAIN_SECONDS)
 
 
 class _Asking:

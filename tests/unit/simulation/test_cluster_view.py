@@ -1,4 +1,4 @@
-"""What the judge of a cluster sees of ZooKeeper and of the disks of bookies."""
+"""The view that the judge of a cluster has of ZooKeeper and of the disks of bookies."""
 
 from __future__ import annotations
 

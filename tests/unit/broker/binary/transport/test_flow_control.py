@@ -151,17 +151,17 @@ def test_buffer_when_half_of_it_is_answered_then_those_that_stopped_are_told_onc
 
 
 def test_buffer_when_there_is_room_again_then_connections_go_on_in_the_order_in_which_they_stopped() -> None:
-    told: list[int] = []
+    resumed: list[int] = []
     buffer = PublishBuffer(100)
     answered = in_buffer(buffer, lambda: None)
     first = ProducerPublishes(answered)
     first.add([range(60)])
-    waiting = [in_buffer(buffer, partial(told.append, number)) for number in range(20)]
+    waiting = [in_buffer(buffer, partial(resumed.append, number)) for number in range(20)]
     for each in waiting:
         ProducerPublishes(each).add([range(2)])
     assert all(each.full for each in reversed(waiting))
     first.answered()
-    assert told == list(reversed(range(20)))
+    assert resumed == list(reversed(range(20)))
 
 
 def test_buffer_when_a_connection_that_waits_is_lost_then_it_is_not_told() -> None:

@@ -327,8 +327,8 @@ def requests(monkeypatch):
 def test_idle_partitions_of_many_are_not_asked_and_what_comes_is_noticed(
     broker, client, options, topic, monkeypatch, requests, how, kind
 ):
-    monkeypatch.setattr(source_view, "_MANY", 4)
-    monkeypatch.setattr(planner, "_MANY_TOPICS", 4)
+    monkeypatch.setattr(source_view, "MANY_TOPICS", 4)
+    monkeypatch.setattr(planner, "MANY_TOPICS", 4)
     log, seen = CheckpointLog(), Seen()
     given = {**options, "offsetPollIntervalMs": "1", "partitionDiscoveryIntervalMs": "0", "startingOffsets": "earliest"}
     if kind == "durable":

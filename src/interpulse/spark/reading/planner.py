@@ -53,6 +53,11 @@ class TopicEnd(NamedTuple):
         """Highest position of the topic-partition that the broker reports."""
         return max(self.last, self.log_end or EARLIEST)
 
+    @property
+    def is_unread(self) -> bool:
+        """True if the durable subscription has not acknowledged the last entry."""
+        return self.acknowledged is not None and self.last.entry >= 0 and self.acknowledged < self.last
+
 
 class Following(NamedTuple):
     """The entry after a position, and its size.

@@ -258,7 +258,8 @@ class BrokerSourceView:
         pace = self._paces[name]
         stretch_max = STRETCH_MAX if len(self._cursors) >= MANY_TOPICS else 1
         calm = pace.note(end, time.monotonic(), stretch_max=stretch_max)
-        if calm and self._may_rest(self._cursors):
+        # The broker does not report that an operator moves the subscription past entries.
+        if calm and not end.is_unread and self._may_rest(self._cursors):
             pace.settle()
             self._settling[name] = asyncio.create_task(self._settle(name, pace, end))
         return end

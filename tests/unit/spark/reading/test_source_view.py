@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from interpulse.model.errors import NotConnected, PersistenceError, TopicNotFound
-from interpulse.model.ids import Position
+from interpulse.model.ids import EARLIEST, Position
 from interpulse.spark.options.option import Purpose
 from interpulse.spark.reading import source_view
 from interpulse.spark.reading.planner import TopicEnd, WrittenBatch
@@ -16,7 +16,7 @@ from interpulse.spark.reading.source_cursor import PollPace
 from interpulse.spark.reading.throttle import Rate
 from interpulse.spark.state_files import LAST_COMMIT_FILE, LaneFiles
 
-A, B = "persistent://t/ns/a", "persistent://t/ns/b"
+A, B, C = (f"persistent://t/ns/{name}" for name in "abc")
 END = TopicEnd(Position(3, 4))
 
 
@@ -110,10 +110,27 @@ def test_rates_and_what_was_written_are_read_from_the_files_of_the_job(tmp_path)
         assert view.written() == WrittenBatch(batch, {A: (batch, 300)})
 
 
-async def test_idle_job_is_woken_by_a_topic_that_rests(answers, monkeypatch, tmp_path):
+@pytest.fixture
+def of_job(answers, monkeypatch, tmp_path):
+    """The view of a replication job, whose topics may rest from the first answer on."""
     monkeypatch.setattr(PollPace, "note", lambda pace, end, now, stretch_max: True)
     given = {"service.url": "pulsar://x:1", "topicsFile": str(tmp_path / "topics.json")}
     answers.view = source_view.BrokerSourceView(parse_read_options(given, Purpose.STREAM_READ))
+
+
+@pytest.mark.usefixtures("of_job")
+async def test_topic_rests_only_when_its_subscription_has_acknowledged_everything(answers):
+    acknowledged = END._replace(acknowledged=END.last)
+    empty = TopicEnd(EARLIEST, Position(3, -1))
+    waiting = END._replace(acknowledged=Position(3, 3))
+    await answers.ends(a=acknowledged, b=empty, c=waiting)
+    assert answers.view._settling.keys() == {A, B}
+    skipped = END._replace(acknowledged=END.last)
+    assert (await answers.ends(a=acknowledged, b=empty, c=skipped))[C] == skipped
+
+
+@pytest.mark.usefixtures("of_job")
+async def test_idle_job_is_woken_by_a_topic_that_rests(answers):
     asked = await answers.ends(a=END)
     await asyncio.wait(answers.view._settling.values())
     assert not await answers.view.await_news_in_loop(0.0, 0.01)

@@ -83,6 +83,7 @@ _NUMBERED = [
         shared_cluster.bundle_given_away_with_open_topics,
         shared_cluster.entry_answered_before_the_sync,
         shared_cluster.released_bundle_served_after_its_lock,
+        shared_cluster.finished_deletion_reported,
     ),
     *_numbered(
         "proxied_cluster",

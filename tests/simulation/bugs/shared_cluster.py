@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from interpulse.broker.ownership.bundle_locks import HeldBundle, HeldBundles
 from interpulse.broker.ownership.lock_settlement import LockSettlement
 from interpulse.broker.ownership.shared_ownership import SharedOwnership
+from interpulse.broker.topics import deletion
 from interpulse.storage.bookkeeper.connection import BookieConnection
 from interpulse.storage.bookkeeper.pending import PendingEntries
 from interpulse.storage.zookeeper.outcomes import Mark
@@ -68,3 +69,12 @@ def released_bundle_served_after_its_lock() -> None:
         await settle(self, [bundle for bundle in held if not bundle.leaving], session_id)
 
     LockSettlement.settle_held = without_leaving  # type: ignore[method-assign]
+
+
+def finished_deletion_reported() -> None:
+    """133: a broker that resumes a deletion reports an error if another request has just ended it."""
+
+    class _Never(Exception):
+        """An error that is not raised."""
+
+    deletion.NotFound = _Never  # type: ignore[attr-defined, misc, assignment]

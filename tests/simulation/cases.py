@@ -13,7 +13,7 @@ from tests.simulation.runs import Order
 from tests.simulation.world import Never, Reductions
 
 FOUND: Final = Path(__file__).parent / "found"
-"""Cases of findings, each with its story as a comment. What is found is fixed, so that they play without a finding."""
+"""Cases of findings that are fixed, each with its story as a comment, and with the planted bug that brings it back."""
 
 
 @dataclass(frozen=True, slots=True)

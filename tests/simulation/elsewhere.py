@@ -15,12 +15,12 @@ _HASH_SEED = "20"
 
 
 def hashes_elsewhere(orders: Sequence[Order], jobs: int) -> dict[tuple[str, int], str]:
-    """Play orders with the same bug, and return the hash of each trace by scenario and seed."""
+    """Play orders, and return the hash of each trace by scenario and seed."""
     hashes: dict[tuple[str, int], str] = {}
-    for scenario in dict.fromkeys(order.scenario for order in orders):
-        chosen = [order for order in orders if order.scenario == scenario]
+    for scenario, bug in dict.fromkeys((order.scenario, order.bug) for order in orders):
+        chosen = [order for order in orders if (order.scenario, order.bug) == (scenario, bug)]
         runs = [order.file or str(order.seed) for order in chosen]
-        options = [f"--scenario={scenario}", f"--bug={chosen[0].bug}", f"--jobs={jobs}", "--hashes"]
+        options = [f"--scenario={scenario}", f"--bug={bug}", f"--jobs={jobs}", "--hashes"]
         command = [*_fixed_addresses(), sys.executable, "-m", "tests.simulation.play", *runs, *options]
         environment = {**os.environ, "PYTHONHASHSEED": _HASH_SEED}
         played = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=False)

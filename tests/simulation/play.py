@@ -30,7 +30,9 @@ from tests.simulation.runs import SCENARIOS, Order, Result, play, play_all  # no
 @click.command(help=__doc__)
 @click.argument("runs", nargs=-1, required=True)
 @click.option("--scenario", type=click.Choice([*SCENARIOS, "all"]), default="all", show_default=True)
-@click.option("--bug", type=click.IntRange(0, max(ALL)), default=0, help="Number of a planted bug; 0 = none.")
+@click.option(
+    "--bug", type=click.IntRange(0, max(ALL)), help="Number of a planted bug; 0 = none; by default that of the case."
+)
 @click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Processes at a time.")
 @click.option(
     "--twice",
@@ -53,7 +55,7 @@ from tests.simulation.runs import SCENARIOS, Order, Result, play, play_all  # no
 def main(
     runs: Sequence[str],
     scenario: str,
-    bug: int,
+    bug: int | None,
     jobs: int,
     twice: int | None,
     until_found: bool,
@@ -98,13 +100,14 @@ def main(
     sys.exit(1 if failed else 0)
 
 
-def _orders(runs: Sequence[str], scenario: str, bug: int) -> Iterator[Order]:
+def _orders(runs: Sequence[str], scenario: str, bug: int | None) -> Iterator[Order]:
     names = list(SCENARIOS) if scenario == "all" else [scenario]
     for run in runs:
         if run.endswith(".toml"):
-            yield read_case(Path(run)).order
+            order = read_case(Path(run)).order
+            yield order if bug is None else replace(order, bug=bug)
         else:
-            yield from (Order(seed, names[seed % len(names)], bug) for seed in _seeds(run))
+            yield from (Order(seed, names[seed % len(names)], bug or 0) for seed in _seeds(run))
 
 
 def _seeds(ranges: str) -> Iterator[int]:

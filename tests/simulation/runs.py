@@ -70,9 +70,9 @@ class Order:
     @property
     def command(self) -> str:
         """The command that plays it again."""
-        bug = f" --bug {self.bug}" if self.bug else ""
-        what = self.file or f"{self.seed} --scenario {self.scenario}{bug}"
-        return f"python -m tests.simulation.play {what}"
+        bug = f" --bug {self.bug}" if self.bug or self.file else ""
+        what = self.file or f"{self.seed} --scenario {self.scenario}"
+        return f"python -m tests.simulation.play {what}{bug}"
 
 
 @dataclass(slots=True)

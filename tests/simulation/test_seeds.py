@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -10,13 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.simulation.cases import FOUND
+from tests.simulation.cases import FOUND, read_case
 from tests.simulation.runs import SCENARIOS
 
 ROOT = Path(__file__).parents[2]
 FIXED = "1-20"
 FAST = ("single", "lifecycle", "shared")
 NEW_SEEDS = 150
+CASES = sorted(FOUND.glob("*.toml"))
 JOBS = 2
 NEEDS_BOTH_CODECS = pytest.mark.skipif(
     find_spec("interpulse_codec") is None, reason="the compiled codec is not installed"
@@ -32,10 +34,17 @@ def test_fixed_seeds_when_played_then_nothing_is_found(scenario: str) -> None:
     assert "20 played, 0 failed" in played.stdout
 
 
-@pytest.mark.skipif(not any(FOUND.glob("*.toml")), reason="nothing was found yet")
 def test_cases_when_played_after_their_fixes_then_nothing_is_found() -> None:
-    played = _play(*map(str, sorted(FOUND.glob("*.toml"))))
+    played = _play(*map(str, CASES), "--bug", "0")
     assert played.returncode == 0, played.stdout
+
+
+def test_cases_when_played_with_their_bugs_then_each_breaks_its_property() -> None:
+    played = _play(*map(str, CASES))
+    found = re.findall(r"broken ([A-Z0-9 ]+); again: .* (\S+) --bug [1-9]", played.stdout)
+    broken = {file: properties.split() for properties, file in found}
+    for path in CASES:
+        assert read_case(path).property in broken.get(str(path), []), played.stdout
 
 
 @pytest.mark.slow

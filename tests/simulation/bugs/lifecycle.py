@@ -6,6 +6,7 @@ from typing import Any
 
 from interpulse.broker import metadata_paths as keys
 from interpulse.broker.committer import Records
+from interpulse.broker.topics.deletion import Deletion
 from interpulse.broker.topics.lifecycle import TopicLifecycle
 from interpulse.broker.topics.topic_reading import Reading, TopicReader
 from interpulse.model.changes import CreateTopicRecord, Decision, SetPartitionCount
@@ -24,7 +25,7 @@ def partition_deleted_meanwhile_left_out() -> None:
     async def trusting(self: TopicReader, name: TopicName, *parts: Part) -> Reading:
         reading = await read(self, name, *parts)
         for index in reading.stored:
-            del reading.versions[keys.topic_record(name.partition(index))]  # type: ignore[attr-defined]
+            reading.versions.pop(keys.topic_record(name.partition(index)), None)  # type: ignore[attr-defined]
         return reading
 
     TopicReader.read = trusting  # type: ignore[method-assign]
@@ -88,3 +89,14 @@ def expansion_in_two_commits() -> None:
         await self.create_missed_partitions(name)
 
     TopicLifecycle.expand = expand  # type: ignore[method-assign]
+
+
+def topic_deleted_twice() -> None:
+    """156: requests that delete one topic at the same time all report success."""
+    topic = Deletion.topic
+
+    async def at_once(self: Deletion, name: TopicName, *, force: bool) -> None:
+        self._deleting.pop(name, None)
+        await topic(self, name, force=force)
+
+    Deletion.topic = at_once  # type: ignore[method-assign]

@@ -57,6 +57,7 @@ _NUMBERED = [
         single_broker.cursors_never_stored,
         single_broker.restored_cursor_ahead,
         single_broker.sequence_ids_of_all_names_mixed,
+        single_broker.failed_topic_goes_on_counting,
     ),
     *_numbered(
         "subscriptions",
@@ -81,6 +82,8 @@ _NUMBERED = [
         shared_cluster.lost_answer_taken_for_failure,
         shared_cluster.bundle_given_away_with_open_topics,
         shared_cluster.entry_answered_before_the_sync,
+        shared_cluster.released_bundle_served_after_its_lock,
+        shared_cluster.finished_deletion_reported,
     ),
     *_numbered(
         "proxied_cluster",
@@ -100,6 +103,7 @@ _NUMBERED = [
         lifecycle.refused_creation_leaves_partitions,
         lifecycle.question_creates_the_topic,
         lifecycle.expansion_in_two_commits,
+        lifecycle.topic_deleted_twice,
     ),
     *_numbered(
         "lanes",
@@ -107,6 +111,7 @@ _NUMBERED = [
         lanes.holes_skipped,
         lanes.lane_file_behind_the_mark,
         lanes.lane_directory_not_synced,
+        lanes.complete_reader_not_asked_again,
     ),
     *_numbered(
         "lookups",

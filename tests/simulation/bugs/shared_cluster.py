@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from interpulse.broker.ownership.bundle_locks import HeldBundle, HeldBundles
+from interpulse.broker.ownership.lock_settlement import LockSettlement
 from interpulse.broker.ownership.shared_ownership import SharedOwnership
+from interpulse.broker.topics import deletion
 from interpulse.storage.bookkeeper.connection import BookieConnection
 from interpulse.storage.bookkeeper.pending import PendingEntries
 from interpulse.storage.zookeeper.outcomes import Mark
@@ -55,3 +59,22 @@ def bundle_given_away_with_open_topics() -> None:
 def entry_answered_before_the_sync() -> None:
     """131: bookies answer before their journal is on disk; clusters that do so lose messages."""
     BookieJournal.when_synced = lambda self, callback: callback()  # type: ignore[method-assign]
+
+
+def released_bundle_served_after_its_lock() -> None:
+    """132: the topics of a bundle whose release a lost session interrupts are served in the next session."""
+    settle = LockSettlement.settle_held
+
+    async def without_leaving(self: LockSettlement, held: Sequence[HeldBundle], session_id: int) -> None:
+        await settle(self, [bundle for bundle in held if not bundle.leaving], session_id)
+
+    LockSettlement.settle_held = without_leaving  # type: ignore[method-assign]
+
+
+def finished_deletion_reported() -> None:
+    """133: a broker that resumes a deletion reports an error if another request has just ended it."""
+
+    class _Never(Exception):
+        """An error that is not raised."""
+
+    deletion.NotFound = _Never  # type: ignore[attr-defined, misc, assignment]

@@ -9,6 +9,7 @@ from interpulse.broker.live.cursor import Cursor
 from interpulse.broker.live.producing.deduplication import Deduplication, SequenceState, Verdict
 from interpulse.broker.live.producing.sequence_keeper import SequenceKeeper
 from interpulse.broker.live.registry.topic_tasks import CursorFlushes
+from interpulse.broker.live.topic.topic import Topic
 from interpulse.client.producing.send_queue import SendQueue
 from interpulse.client.producing.unconfirmed import UnconfirmedEntries
 from interpulse.model.ids import Position
@@ -169,3 +170,15 @@ def sequence_ids_of_all_names_mixed() -> None:
         self.states = _OneName(SequenceState)
 
     Deduplication.__init__ = mixing  # type: ignore[assignment, method-assign]
+
+
+def failed_topic_goes_on_counting() -> None:
+    """27: entries that become durable after their topic failed are in its snapshot, without their sequence ids."""
+    on_durable = Topic.on_durable
+
+    def moving(self: Topic, last: Position) -> None:
+        if self.failed:
+            self.positions.durable = last
+        on_durable(self, last)
+
+    Topic.on_durable = moving  # type: ignore[method-assign]

@@ -77,4 +77,4 @@ def finished_deletion_reported() -> None:
     class _Never(Exception):
         """An error that is not raised."""
 
-    deletion.NotFound = _Never  # type: ignore[attr-defined, misc, assignment]
+    deletion.NotFound = _Never  # type: ignore[attr-defined, assignment]

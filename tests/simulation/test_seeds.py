@@ -15,8 +15,10 @@ from tests.simulation.cases import FOUND, read_case
 from tests.simulation.runs import SCENARIOS
 
 ROOT = Path(__file__).parents[2]
-FIXED = "1-20"
 FAST = ("single", "lifecycle", "shared")
+"""Scenarios that the fast tests play."""
+FIXED, FIXED_SLOW = 20, 8
+"""Numbers of fixed seeds, of the fast scenarios and of the others."""
 NEW_SEEDS = 150
 CASES = sorted(FOUND.glob("*.toml"))
 JOBS = 2
@@ -29,9 +31,10 @@ NEEDS_BOTH_CODECS = pytest.mark.skipif(
     "scenario", [pytest.param(name, marks=[] if name in FAST else [pytest.mark.slow]) for name in SCENARIOS]
 )
 def test_fixed_seeds_when_played_then_nothing_is_found(scenario: str) -> None:
-    played = _play(FIXED, "--scenario", scenario, "--twice=20")
+    seeds = FIXED if scenario in FAST else FIXED_SLOW
+    played = _play(f"1-{seeds}", "--scenario", scenario, f"--twice={seeds}")
     assert played.returncode == 0, played.stdout
-    assert "20 played, 0 failed" in played.stdout
+    assert f"{seeds} played, 0 failed" in played.stdout
 
 
 def test_cases_when_played_after_their_fixes_then_nothing_is_found() -> None:

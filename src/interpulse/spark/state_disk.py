@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Hashable
 from pathlib import Path
 from typing import Final, Protocol
+
+_NOT_SUPPORTED: Final = (errno.EINVAL, errno.ENOTSUP)
+"""Errors of file systems that cannot sync directories, such as some of networks."""
 
 
 class StateDisk(Protocol):
@@ -73,6 +77,9 @@ class LocalDisk:
         descriptor = os.open(directory, os.O_RDONLY)
         try:
             os.fsync(descriptor)
+        except OSError as error:
+            if error.errno not in _NOT_SUPPORTED:
+                raise
         finally:
             os.close(descriptor)
 

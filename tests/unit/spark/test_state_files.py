@@ -1,5 +1,8 @@
 """Lane files on disk."""
 
+import errno
+import os
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -128,3 +131,15 @@ def test_file_when_written_atomically_then_leaves_no_temporary_one(tmp_path: Pat
     for text in ("first", "second"):
         write_atomically(tmp_path / "file", text)
     assert [path.read_text() for path in tmp_path.iterdir()] == ["second"]
+
+
+@pytest.mark.parametrize("number", [errno.EINVAL, errno.ENOTSUP, errno.EIO])
+def test_directory_when_its_file_system_cannot_sync_it_then_that_is_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def refuse(descriptor: int) -> None:
+        raise OSError(number, "no")
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    with pytest.raises(OSError, match="no") if number == errno.EIO else nullcontext():
+        LocalDisk().sync_directory(tmp_path)

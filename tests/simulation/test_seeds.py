@@ -42,6 +42,7 @@ def test_cases_when_played_after_their_fixes_then_nothing_is_found() -> None:
     assert played.returncode == 0, played.stdout
 
 
+@pytest.mark.slow
 def test_cases_when_played_with_their_bugs_then_each_breaks_its_property() -> None:
     played = _play(*map(str, CASES))
     found = re.findall(r"broken ([A-Z0-9 ]+); again: .* (\S+) --bug [1-9]", played.stdout)

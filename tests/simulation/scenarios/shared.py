@@ -57,6 +57,8 @@ _SETTINGS: Final[dict[str, Any]] = {
     "managed_ledger_max_entries_per_ledger": 20,
     "managed_ledger_min_ledger_rollover_time_minutes": 0,
 }
+_RESUMED: Final = "unfinished deletion failed"
+"""The event of a broker that cannot finish what another one began."""
 FAILING_DISKS: Final = ("bit flips", "disk full", "reads fail", "write fails", "sync fails", "directory sync fails")
 
 
@@ -80,7 +82,7 @@ class SharedCluster:
                 "replicated topics not read, will retry",
                 "topic not closed cleanly",
                 "topic fenced",
-                "unfinished deletion failed",
+                _RESUMED,
             ),
             UNREACHABLE,
         )
@@ -127,7 +129,16 @@ class SharedCluster:
             in_quiet=self._look_around,
         )
         late = self._judge.late_receipts(self._course.times(), _RECEIPT_SECONDS_MAX)
+        findings += self._finished_deletions_reported()
         return [*self._judge.findings, *late, *self._operator.judge(self._course.excuses()), *findings]
+
+    def _finished_deletions_reported(self) -> list[Finding]:
+        """Return the failures of deletions that were done already, which no broker that is away excuses."""
+        return [
+            Finding("G1", f"{error.node} logged at {error.seconds:.3f}: {error.text}")
+            for error in self._course.world.errors
+            if error.event == _RESUMED and error.text.endswith("does not exist")
+        ]
 
     def _look_around(self) -> None:
         """Read what the operator changed, ask every broker for the owner, and lose a bookie for good.

@@ -261,7 +261,7 @@ class TopicLifecycle:
     async def expand(self, name: TopicName, partitions: int, *, force: bool = False) -> None:
         """Expand a partitioned topic. New partitions, their subscriptions and the new count are one commit.
 
-        Everything is read again if a subscription of the first partition is created or deleted meanwhile.
+        Everything is read again if a partition or a subscription of the first one is created or deleted meanwhile.
         """
 
         async def propose(records: Records) -> Decision[None]:
@@ -273,8 +273,6 @@ class TopicLifecycle:
                 joined = [*(index for index in covered if index not in stored), *range(len(covered), partitions)]
                 prefix = self._settings().replicator_prefix
                 records.also += new_cursors(name, stored, joined, replicator_prefix=prefix, layout=self._layout)
-                present = {index: stored[index].version for index in (0, *joined) if index in stored}
-                records.versions |= {keys.topic_record(name.partition(at)): version for at, version in present.items()}
                 self._claim(records, reading, decision.changes)
             return decision
 

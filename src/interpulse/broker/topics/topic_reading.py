@@ -90,8 +90,7 @@ class TopicReader:
             system_topics_enabled=settings.system_topic_enabled,
         )
         versions = {key: records[key].version if key in records else None for key in wanted}
-        if not view.metadata:  # once there is some, a partition may be deleted at any time
-            versions |= {keys.topic_record(name.partition(at)): partition.version for at, partition in stored.items()}
+        versions |= {keys.topic_record(name.partition(index)): partition.version for index, partition in stored.items()}
         return Reading(view, versions, settings, stored, count)
 
     async def ask_remotes(self, view: TopicView) -> TopicView:

@@ -177,16 +177,24 @@ async def test_create_partitioned_when_a_partition_appears_meanwhile_keeps_it() 
     assert await broker.lifecycle.properties(X.partition(1)) == {"mine": "1"}
 
 
-async def test_create_partitioned_when_a_stored_partition_is_deleted_meanwhile_creates_it() -> None:
-    deleted = X.partition(1)
+@pytest.mark.parametrize("operation", ["create", "expand", "restore"])
+async def test_partition_when_deleted_while_others_are_created_then_it_is_created_too(operation: str) -> None:
+    deleted, missing = X.partition(1), X.partition(2)
     store = Interloper([Delete(keys.topic_record(deleted))])
     broker = await start(store)
     await broker.lifecycle.create_partitioned(X, 3)
-    await store.commit([Delete(keys.partitioned_topic(X))])
+    gone = {"create": keys.partitioned_topic(X), "expand": "", "restore": keys.topic_record(missing)}[operation]
+    await store.commit([Delete(gone)] if gone else [])
     store.armed = True
-    await broker.lifecycle.create_partitioned(X, 4)
+    if operation == "create":
+        await broker.lifecycle.create_partitioned(X, 4)
+    elif operation == "expand":
+        await broker.lifecycle.expand(X, 4)
+    else:
+        await broker.lifecycle.create_missed_partitions(X)
     topics = await broker.lifecycle.list_topics(PUBLIC_DEFAULT, "persistent", include_system=False)
-    assert {X.partition(index) for index in range(4)} <= set(topics)
+    assert deleted in topics
+    assert missing in topics
 
 
 async def test_create_plain_keeps_names_that_need_encoding(broker: Broker) -> None:

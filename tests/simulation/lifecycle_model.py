@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum
-from itertools import combinations
 from typing import Final, NamedTuple, TypeAlias
 
 from interpulse.model.errors import PulsarError
@@ -67,12 +66,6 @@ class State(NamedTuple):
     def covering(self, count: int) -> State:
         """Return the state with this partition count and all its partitions."""
         return State(count, self.stored.union(range(count)))
-
-    def without_some(self, indexes: Collection[int]) -> Iterator[State]:
-        """Yield this state, without none, some and all of these topics."""
-        for number in range(len(indexes) + 1):
-            for some in combinations(indexes, number):
-                yield State(self.partitions, self.stored.difference(some))
 
     def __str__(self) -> str:
         return f"{self.partitions} partitions, stored {sorted(self.stored)}"
@@ -201,12 +194,6 @@ class Operation:
     answer: Answer | int
     start: float
     end: float = math.inf
-    deleted_beside: frozenset[int] = frozenset()
-    """Partitions that others may delete meanwhile, if this expands or restores a topic.
-
-    The broker stores those that it finds missing, and does not expect the others to be there still: a commit that names
-    all of 10,000 partitions is too large. It may thus leave out one that is deleted meanwhile.
-    """
 
     def __post_init__(self) -> None:
         assert self.start < self.end, self
@@ -216,12 +203,7 @@ class Operation:
         """Return the states that the operation may leave behind, none if the model gives another answer."""
         if self.answer is Answer.UNCHANGED:
             return {now}
-        left_out = [index for index in self.deleted_beside - now.stored if index < now.partitions]
-        outcomes = [
-            (answer, state)
-            for answer, after in self.call.outcomes(now, auto_creation)
-            for state in after.without_some(left_out)
-        ]
+        outcomes = self.call.outcomes(now, auto_creation)
         if self.answer is Answer.LOST:
             return {now, *(after for _, after in outcomes)}
         return {after for answer, after in outcomes if answer == self.answer}
@@ -250,27 +232,10 @@ def judge(
     for operation in history:
         by_base[operation.call.name.base].append(operation)
     verdicts = (
-        _judge_topic(_with_deletions(operations), auto_creation, (stored or {}).get(base, State()))
+        _judge_topic(operations, auto_creation, (stored or {}).get(base, State()))
         for base, operations in by_base.items()
     )
     return [verdict for verdict in verdicts if verdict]
-
-
-def _with_deletions(operations: Sequence[Operation]) -> list[Operation]:
-    """Return the operations on one topic, those that expand or restore it with the deletions beside them."""
-    deletions = [
-        each for each in operations if each.call.rule is delete_topic and each.answer in (Answer.DONE, Answer.LOST)
-    ]
-
-    def beside(operation: Operation) -> frozenset[int]:
-        return frozenset(
-            each.call.index for each in deletions if each.start < operation.end and operation.start < each.end
-        )
-
-    return [
-        replace(each, deleted_beside=beside(each)) if each.call.rule in (expand, restore) else each
-        for each in operations
-    ]
 
 
 def _judge_topic(operations: Sequence[Operation], auto_creation: AutoCreation, first: State) -> str:

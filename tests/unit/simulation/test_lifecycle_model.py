@@ -78,7 +78,6 @@ ASK, ASK_ONLY = Call(ask_partitions, X), Call(ask_partitions, X, create=False)
 LOOK_UP, OPEN = Call(look_up, X), Call(open_topic, X)
 CREATE, DELETE, FORCE_DELETE = Call(create_topic, X), Call(delete_topic, X), Call(delete_topic, X, force=True)
 CREATE_3, EXPAND_4 = Call(create_partitioned, X, count=3), Call(expand, X, count=4)
-RESTORE = Call(restore, X)
 DELETE_3, FORCE_DELETE_3 = Call(delete_partitioned, X), Call(delete_partitioned, X, force=True)
 
 
@@ -193,15 +192,6 @@ LEGAL = {
         (partition(OPEN, 1), DONE),
         (partition(ASK_ONLY, 1), 0),
     ),
-    "partition-deleted-beside-a-restoration": times(
-        (CREATE_3, DONE, 0, 1),
-        (partition(DELETE, 1), DONE, 2, 3),
-        (RESTORE, DONE, 4, 9),
-        (partition(DELETE, 2), DONE, 5, 6),
-        (partition(ASK_ONLY, 1), NOT_FOUND, 7, 8),
-        (partition(ASK_ONLY, 1), 0, 10, 11),
-        (partition(ASK_ONLY, 2), NOT_FOUND, 12, 13),
-    ),
     "smaller-topic-of-the-same-name": times(
         (CREATE_3, DONE), (EXPAND_4, DONE), (FORCE_DELETE_3, DONE), (CREATE_3, DONE), (ASK_ONLY, 3)
     ),
@@ -214,16 +204,6 @@ ILLEGAL = {
     "two-creations-of-one-topic": times((CREATE_3, DONE, 0, 9), (CREATE_3, DONE, 1, 8)),
     "refusal-before-its-reason": times((CREATE, CONFLICT, 0, 1), (CREATE, DONE, 1, 2)),
     "partitions-shrink": times((CREATE_3, DONE), (EXPAND_4, LOST), (ASK_ONLY, 4), (ASK_ONLY, 3)),
-    "partition-deleted-before-a-restoration": times(
-        (CREATE_3, DONE), (partition(DELETE, 2), DONE), (RESTORE, DONE), (partition(ASK_ONLY, 2), NOT_FOUND)
-    ),
-    "another-partition-missing-behind-a-restoration": times(
-        (CREATE_3, DONE, 0, 1),
-        (partition(DELETE, 1), DONE, 2, 3),
-        (RESTORE, DONE, 4, 9),
-        (partition(DELETE, 2), DONE, 5, 6),
-        (partition(ASK_ONLY, 1), NOT_FOUND, 10, 11),
-    ),
     "expansion-to-fewer": times((CREATE_3, DONE), (Call(expand, X, count=2, force=True), DONE)),
     "partitions-beyond-an-expansion": times((CREATE_3, DONE), (EXPAND_4, LOST), (partition(OPEN, 4), DONE)),
     "lost-creation-does-not-stay": times((CREATE, LOST), (ASK_ONLY, 0), (ASK_ONLY, NOT_FOUND)),

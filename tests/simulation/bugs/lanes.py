@@ -7,8 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from interpulse.client.consuming.entry_reader import EntryReader
-from interpulse.model.errors import NotConnected
 from interpulse.spark.copying import range_copies
 from interpulse.spark.copying.copy_reader import CopyReader, ReportCommit
 from interpulse.spark.lanes import LaneState, StreamTask
@@ -63,15 +61,3 @@ def lane_file_behind_the_mark() -> None:
 def lane_directory_not_synced() -> None:
     """231: the name of a lane file is not brought to disk."""
     NodeDisk.sync_directory = lambda self, directory: None  # type: ignore[method-assign]
-
-
-def complete_reader_not_asked_again() -> None:
-    """232: a reader with all its entries stays without a connection, and a task asks it for ever."""
-    ends = EntryReader._ends
-
-    async def waiting(self: EntryReader) -> Any:
-        if self._handler.connection is None:
-            raise NotConnected(f"the reader of {self.topic} has no connection at the moment")
-        return await ends(self)
-
-    EntryReader._ends = waiting  # type: ignore[method-assign]

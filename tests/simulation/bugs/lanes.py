@@ -7,13 +7,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from interpulse.client.consuming.entry_reader import EntryReader
+from interpulse.model.errors import NotConnected, PulsarError
+from interpulse.model.ids import Position
 from interpulse.spark.copying import range_copies
 from interpulse.spark.copying.copy_reader import CopyReader, ReportCommit
 from interpulse.spark.lanes import LaneState, StreamTask
+from interpulse.spark.reading.source_cursor import SourceCursor
 from interpulse.spark.state_disk import StateDisk
 from interpulse.spark.writing.lane import Lane
 from interpulse.spark.writing.lane_writer import LaneWriter
 from interpulse.spark.writing.write_options import WriteOptions
+from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.ids import position_from_wire
 from tests.simulation.lanes.disk import NodeDisk
 
 
@@ -61,3 +67,35 @@ def lane_file_behind_the_mark() -> None:
 def lane_directory_not_synced() -> None:
     """231: the name of a lane file is not brought to disk."""
     NodeDisk.sync_directory = lambda self, directory: None  # type: ignore[method-assign]
+
+
+def complete_reader_not_asked_again() -> None:
+    """232: a reader with all its entries stays without a connection, and a task asks it for ever."""
+    ends = EntryReader._ends
+
+    async def waiting(self: EntryReader) -> Any:
+        if self._handler.connection is None:
+            raise NotConnected(f"the reader of {self.topic} has no connection at the moment")
+        return await ends(self)
+
+    EntryReader._ends = waiting  # type: ignore[method-assign]
+
+
+def source_consumer_left_open() -> None:
+    """233: a driver whose question failed leaves its consumer open, and cannot open another one."""
+
+    async def forgetful(self: SourceCursor) -> tuple[Position, Position | None]:
+        connection = self._connection or await self._open()
+        consumer_id = self._id
+        try:
+            answer = await connection.request(pb.CommandGetLastMessageId(consumer_id=consumer_id))
+        except PulsarError:
+            self._connection = None
+            connection.consumers.forget(consumer_id)
+            raise
+        ends = answer.getLastMessageIdResponse
+        known = ends.HasField("consumer_mark_delete_position")
+        stands = position_from_wire(ends.consumer_mark_delete_position) if known else None
+        return position_from_wire(ends.last_message_id), stands
+
+    SourceCursor._ask = forgetful  # type: ignore[method-assign]

@@ -141,10 +141,17 @@ PLANTS = {plant.number: plant for plant in _NUMBERED}
 
 RARE = {
     plant.number: plant
-    for plant in _numbered(
-        "shared",
-        shared_cluster.released_bundle_served_after_its_lock,
-        shared_cluster.finished_deletion_reported,
+    for plant in (
+        *_numbered(
+            "shared",
+            shared_cluster.released_bundle_served_after_its_lock,
+            shared_cluster.finished_deletion_reported,
+        ),
+        *_numbered(
+            "lanes",
+            lanes.complete_reader_not_asked_again,
+            lanes.source_consumer_left_open,
+        ),
     )
 }
 """Bugs that the cases of their findings show; new seeds seldom do."""

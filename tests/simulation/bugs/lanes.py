@@ -8,14 +8,18 @@ from dataclasses import replace
 from typing import Any
 
 from interpulse.client.consuming.entry_reader import EntryReader
-from interpulse.model.errors import NotConnected
+from interpulse.model.errors import NotConnected, PulsarError
+from interpulse.model.ids import Position
 from interpulse.spark.copying import range_copies
 from interpulse.spark.copying.copy_reader import CopyReader, ReportCommit
 from interpulse.spark.lanes import LaneState, StreamTask
+from interpulse.spark.reading.source_cursor import SourceCursor
 from interpulse.spark.state_disk import StateDisk
 from interpulse.spark.writing.lane import Lane
 from interpulse.spark.writing.lane_writer import LaneWriter
 from interpulse.spark.writing.write_options import WriteOptions
+from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.ids import position_from_wire
 from tests.simulation.lanes.disk import NodeDisk
 
 
@@ -75,3 +79,23 @@ def complete_reader_not_asked_again() -> None:
         return await ends(self)
 
     EntryReader._ends = waiting  # type: ignore[method-assign]
+
+
+def source_consumer_left_open() -> None:
+    """233: a driver whose question failed leaves its consumer open, and cannot open another one."""
+
+    async def forgetful(self: SourceCursor) -> tuple[Position, Position | None]:
+        connection = self._connection or await self._open()
+        consumer_id = self._id
+        try:
+            answer = await connection.request(pb.CommandGetLastMessageId(consumer_id=consumer_id))
+        except PulsarError:
+            self._connection = None
+            connection.consumers.forget(consumer_id)
+            raise
+        ends = answer.getLastMessageIdResponse
+        known = ends.HasField("consumer_mark_delete_position")
+        stands = position_from_wire(ends.consumer_mark_delete_position) if known else None
+        return position_from_wire(ends.last_message_id), stands
+
+    SourceCursor._ask = forgetful  # type: ignore[method-assign]

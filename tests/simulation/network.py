@@ -205,6 +205,9 @@ class _Attempt:
         accepted = SimulatedTransport(self.network, server.node, client, listening)
         own = self.transport = SimulatedTransport(self.network, self.node, listening, client)
         accepted.peer, own.peer = own, accepted
+        if self._is_over:  # its system no longer knows the attempt
+            self.network.forget(own)
+            own.gone = True
         if unwilling:
             self.network.forget(accepted)
             accepted.gone = True
@@ -213,8 +216,13 @@ class _Attempt:
             accepted.call(lambda: accepted.start(server.factory()))
         self.network.world.at(back, lambda: self._answer((server, accepted)))
 
+    @property
+    def _is_over(self) -> bool:
+        """True if the program gave it up, or no longer lives."""
+        return self.abandoned or self.node.life != self.life or not self.node.alive
+
     def _answer(self, accepted: tuple[Server, SimulatedTransport] | None) -> None:
-        if self.abandoned or self.node.life != self.life or not self.node.alive:
+        if self._is_over:
             return
         answer = self.answer
         self.node.loop.call_soon(lambda: None if answer.done() else answer.set_result(accepted))

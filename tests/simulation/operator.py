@@ -20,6 +20,8 @@ CLOSED_SECONDS: Final = 1.0
 """The time after which nothing of a closed client may be left."""
 _RETRY: Final = (408, 429)
 """Refusals that say nothing about the request."""
+_TRY_AGAIN: Final = "meanwhile, try again"
+"""What a broker says when another one is faster, for example in taking a bundle that is to be collected."""
 
 
 def status_of(error: PulsarError) -> int:
@@ -96,7 +98,9 @@ class Operator:
             self._note(text, "given up")
         except PulsarError as error:
             status = status_of(error)
-            if 400 <= status < 500 and status not in _RETRY:
+            if _TRY_AGAIN in str(error):
+                possible.lost(request.effect, life)
+            elif 400 <= status < 500 and status not in _RETRY:
                 self._expect(possible.refused(request.effect), f"{text} was refused, of {before}: {status} {error}")
             else:
                 possible.lost(request.effect, life)

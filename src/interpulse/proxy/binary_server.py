@@ -93,6 +93,7 @@ class GreetingContext:
             tls=self.config.broker_tls,
             connect_timeout_ms=self.config.broker_proxy_connect_timeout_ms,
             operation_timeout_ms=_OPERATION_TIMEOUT_MS,
+            keep_alive_interval_ms=self.config.keep_alive_interval_seconds * 1000,
         )
 
 

@@ -155,7 +155,7 @@ class ProxyConfig(ProviderSettings):
         50_000, "Most lookups and metadata queries in progress; further ones are refused.", least=1
     )
     keep_alive_interval_seconds: int = setting(
-        30, "Silent clients are pinged after this many seconds while they look up.", least=1
+        30, "Silent clients and brokers are pinged after this many seconds while clients look up.", least=1
     )
     max_concurrent_http_requests: int = setting(
         1024, "Most calls of the admin API in progress, further ones are refused; 0 = no limit."

@@ -118,3 +118,11 @@ async def test_client_when_its_broker_hangs_up_then_gets_an_error_and_no_timer_i
     assert dialer.relay._timer.cancelled()
     greeting.connection_lost(None)
     assert lost == [greeting]
+
+
+def test_connection_to_a_broker_is_pinged_as_often_as_those_of_clients() -> None:
+    """Otherwise lookups wait for a broker that is gone without a word."""
+    unused = cast("Any", None)
+    config = ProxyConfig(keep_alive_interval_seconds=2)
+    context = GreetingContext(unused, unused, unused, unused, ProxyMeter(), config, None)
+    assert context.client_config(None).keep_alive_interval_ms == 2000

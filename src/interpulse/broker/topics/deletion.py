@@ -253,17 +253,9 @@ class Deletion:
         async with self._emptying.setdefault(namespace, asyncio.Lock()):
             begun = await self._store.get(keys.forced_deletion(namespace)) is not None
             marked = await self._namespaces.begin_delete(namespace, forced=force)
-            try:
-                await with_waiting_reads(self._delete_marked(namespace, force=force, begun=begun))
-            except NamespaceNotFound:
-                if not marked or not await self._is_gone(namespace):
-                    raise
-                # a broker that started meanwhile has finished the deletion that began here
+            await with_waiting_reads(self._delete_marked(namespace, force=force, begun=begun, marked_here=marked))
 
-    async def _is_gone(self, namespace: NamespaceName) -> bool:
-        return await self._namespaces.find_policies(namespace) is None
-
-    async def _delete_marked(self, namespace: NamespaceName, *, force: bool, begun: bool) -> None:
+    async def _delete_marked(self, namespace: NamespaceName, *, force: bool, begun: bool, marked_here: bool) -> None:
         try:
             check_empty(namespace, holds_topics=not (force or begun) and await self._holds_topics(namespace))
             async with self._collect(namespace):
@@ -271,7 +263,9 @@ class Deletion:
                     begun = True
                 await self._namespaces.end_delete(namespace)
         except BaseException as error:
-            if isinstance(error, NamespaceNotFound) and await self._is_gone(namespace):
+            if isinstance(error, NamespaceNotFound) and await self._namespaces.find_policies(namespace) is None:
+                if marked_here:
+                    return  # a broker that started meanwhile has finished what began here
                 raise
             if begun:
                 log.error("deletion unfinished, the next start continues namespace=%s error=%s", namespace, error)

@@ -122,18 +122,22 @@ def _sequence_id(message: Message) -> int:
     return signed(message.outer.sequence_id) + max(message.batch_index, 0)
 
 
+def _broker_index(message: Message) -> int | None:
+    """Return the broker's index of an entry, which is that of its last message."""
+    return message.broker.index if message.broker is not None and message.broker.HasField("index") else None
+
+
 def index_of_first(batch: Message) -> int | None:
     """Return the broker's index of the first message of a batch."""
-    if batch.broker is None or not batch.broker.HasField("index"):
-        return None
-    return batch.broker.index - (batch.outer.num_messages_in_batch - 1)
+    last = _broker_index(batch)
+    return None if last is None else last - (batch.outer.num_messages_in_batch - 1)
 
 
 def _index(message: Message) -> int | None:
-    if message.broker is None or not message.broker.HasField("index"):
-        return None
+    if message.batch_index < 0:
+        return _broker_index(message)
     first = index_of_first(message)
-    return message.broker.index if first is None or message.batch_index < 0 else first + message.batch_index
+    return None if first is None else first + message.batch_index
 
 
 def _broker_time(message: Message) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 from collections.abc import Iterator
@@ -29,6 +30,15 @@ LONGEST_FIRST = (
     "tests/interop/",
     "tests/integration/",
 )
+
+
+# The collection makes some million objects, which last: a search for garbage among them finds nothing, there and later.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

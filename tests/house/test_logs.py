@@ -5,8 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-import pytest
-
 from interpulse.terminal.logs import event_and_fields
 from tests.house.sources import modules
 
@@ -28,21 +26,23 @@ def log_calls() -> Iterator[tuple[str, ast.Call]]:
                 yield f"{name}:{node.lineno}", node
 
 
-@pytest.mark.parametrize("call", [pytest.param(call, id=place) for place, call in log_calls()])
-def test_log_call_when_written_then_has_the_event_first_and_a_field_for_each_value(call: ast.Call) -> None:
-    text = call.args[0]
-    assert isinstance(text, ast.Constant), "the text of a log call is a literal"
-    placeholders = str(text.value).count("%")
-    if not any(isinstance(each, ast.Starred) for each in call.args):
-        assert len(call.args) - 1 == placeholders
-    if not placeholders:
-        assert "=" not in str(text.value)
-        return
-    found = event_and_fields(str(text.value), (0,) * placeholders)
-    assert found is not None, f"{text.value!r} is not 'event key=%s ...'"
-    event, fields = found
-    assert not event.endswith((",", ":"))
-    assert not TAKEN & set(fields)
+def test_log_calls_when_written_then_have_the_event_first_and_a_field_for_each_value() -> None:
+    calls = list(log_calls())
+    assert calls
+    for place, call in calls:
+        text = call.args[0]
+        assert isinstance(text, ast.Constant), f"{place}: the text of a log call is a literal"
+        placeholders = str(text.value).count("%")
+        if not any(isinstance(each, ast.Starred) for each in call.args):
+            assert len(call.args) - 1 == placeholders, place
+        if not placeholders:
+            assert "=" not in str(text.value), place
+            continue
+        found = event_and_fields(str(text.value), (0,) * placeholders)
+        assert found is not None, f"{place}: {text.value!r} is not 'event key=%s ...'"
+        event, fields = found
+        assert not event.endswith((",", ":")), place
+        assert not TAKEN & set(fields), place
 
 
 def test_loggers_when_made_then_have_names_that_are_looked_at() -> None:

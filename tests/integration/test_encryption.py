@@ -85,7 +85,7 @@ async def test_namespace_when_it_demands_encryption_then_plain_producers_are_ref
     pulsar_broker: InProcessBroker, keys: KeyFiles
 ) -> None:
     pulsar_broker.admin.namespaces.set_policy("public/default", "encryption_required", True)
-    async with Client(pulsar_broker.service_url) as client:
+    async with Client(pulsar_broker.service_url, operation_timeout_ms=1000) as client:  # it tries until then
         with pytest.raises(PulsarError, match="Encryption is required"):
             await client.create_producer(TOPIC)
         producer = await client.create_producer(TOPIC, **sending(keys))

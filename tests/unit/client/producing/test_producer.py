@@ -181,10 +181,13 @@ async def test_producer_when_closed_while_its_watch_opens_a_partition_then_says_
     async with ScriptedBroker() as broker, Client(broker.url) as client:
         broker.partitions[str(TOPIC)] = 1
         producer = await client.create_producer(str(TOPIC), auto_update_partitions_interval_ms=1)
-        broker.scripts[pb.BaseCommand.PRODUCER] = lambda peer, frame: None
+        unanswered: list[tuple[Peer, Frame]] = []
+        broker.scripts[pb.BaseCommand.PRODUCER] = lambda peer, frame: unanswered.append((peer, frame))
         broker.partitions[str(TOPIC)] = 2
         await broker.heard(pb.BaseCommand.PRODUCER, 2)
         await producer.close()
+        [(peer, frame)] = unanswered
+        peer.answer(frame)
         await broker.heard(pb.BaseCommand.CLOSE_PRODUCER, 2)
 
 

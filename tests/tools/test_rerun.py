@@ -79,7 +79,7 @@ def test_report_when_it_is_missing_then_the_run_is_red(capsys: pytest.CaptureFix
 @pytest.fixture
 def failing_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project whose suite has run: one test fails the first time, one always, one passes."""
-    (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = -p no:cacheprovider\n")
+    (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = -p no:cacheprovider -p no:schemathesis\n")
     (tmp_path / "test_it.py").write_text(
         "import pathlib\n"
         "def test_once():\n"

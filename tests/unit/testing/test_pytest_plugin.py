@@ -24,7 +24,7 @@ def test_fixture_when_marked_with_settings_then_they_hold_and_the_nearest_one_wi
 def run(pytester: pytest.Pytester, tests: str, *options: str) -> pytest.RunResult:
     """Run these tests in a process of its own, as a user's project would."""
     pytester.makepyfile("import pytest\n" + tests)
-    return pytester.runpytest_subprocess("-p", "no:randomly", "--strict-markers", *options)
+    return pytester.runpytest_subprocess("-p", "no:randomly", "-p", "no:schemathesis", "--strict-markers", *options)
 
 
 def test_marker_when_settings_cannot_be_then_the_test_fails_with_the_sentence(pytester: pytest.Pytester) -> None:

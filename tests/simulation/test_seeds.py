@@ -15,12 +15,13 @@ from tests.simulation.cases import FOUND, read_case
 from tests.simulation.runs import SCENARIOS
 
 ROOT = Path(__file__).parents[2]
-FAST = ("single", "lifecycle", "shared")
-"""Scenarios that the fast tests play."""
-FIXED, FIXED_SLOW = 20, 8
-"""Numbers of fixed seeds, of the fast scenarios and of the others."""
-NEW_SEEDS = 150
+FAST = {"single": 12, "lifecycle": 12, "shared": 6}
+"""Scenarios that the fast tests play, each with the number of its fixed seeds."""
+FIXED_SLOW = 4
+"""Fixed seeds of each of the others."""
+NEW_SEEDS = 88
 CASES = sorted(FOUND.glob("*.toml"))
+FAST_CASES = [path for path in CASES if read_case(path).order.scenario in FAST]
 JOBS = 2
 NEEDS_BOTH_CODECS = pytest.mark.skipif(
     find_spec("interpulse_codec") is None, reason="the compiled codec is not installed"
@@ -31,14 +32,21 @@ NEEDS_BOTH_CODECS = pytest.mark.skipif(
     "scenario", [pytest.param(name, marks=[] if name in FAST else [pytest.mark.slow]) for name in SCENARIOS]
 )
 def test_fixed_seeds_when_played_then_nothing_is_found(scenario: str) -> None:
-    seeds = FIXED if scenario in FAST else FIXED_SLOW
+    seeds = FAST.get(scenario, FIXED_SLOW)
     played = _play(f"1-{seeds}", "--scenario", scenario, f"--twice={seeds}")
     assert played.returncode == 0, played.stdout
     assert f"{seeds} played, 0 failed" in played.stdout
 
 
-def test_cases_when_played_after_their_fixes_then_nothing_is_found() -> None:
-    played = _play(*map(str, CASES), "--bug", "0")
+@pytest.mark.parametrize(
+    "cases",
+    [
+        pytest.param(FAST_CASES, id="fast"),
+        pytest.param([path for path in CASES if path not in FAST_CASES], id="others", marks=pytest.mark.slow),
+    ],
+)
+def test_cases_when_played_after_their_fixes_then_nothing_is_found(cases: list[Path]) -> None:
+    played = _play(*map(str, cases), "--bug", "0")
     assert played.returncode == 0, played.stdout
 
 

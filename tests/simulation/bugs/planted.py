@@ -142,10 +142,12 @@ PLANTS = {plant.number: plant for plant in _NUMBERED}
 RARE = {
     plant.number: plant
     for plant in (
+        *_numbered("single", single_broker.removed_segment_reported),
         *_numbered(
             "shared",
             shared_cluster.released_bundle_served_after_its_lock,
             shared_cluster.finished_deletion_reported,
+            shared_cluster.unloading_waits_under_a_lost_lock,
         ),
         *_numbered(
             "lanes",

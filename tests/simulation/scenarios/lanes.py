@@ -239,10 +239,9 @@ class Lanes:
 
     def _forget(self, fault: Fault) -> None:
         """Let a broker forget lanes, as it does when no producer had their names for hours: not during a task."""
-        world, cluster = self._course.world, next(each for each in self._clusters if broker_of(each) == fault.node)
+        world, cluster = self._course.world, fault.node.removeprefix(broker_of(""))
         broker, until = self._brokers[cluster], world.now + fault.seconds
-        names = [name for name, query in self.queries.items() if query.direction.target == cluster]
-        drivers = [driver for driver in self._drivers if driver.name in names]
+        drivers = [each for each in self._drivers if self.queries[each.name].direction.target == cluster]
 
         def look() -> None:
             if broker.alive and self._executors.are_idle(drivers):
